@@ -1,0 +1,24 @@
+"""Equipoise: neighbour embedding and manifold learning as a balance of attraction and repulsion."""
+
+from __future__ import annotations
+
+from . import divergences, kernels
+from .methods import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
+from .optimize import GradientDescent, Momentum
+from .problem import Problem
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GSNE",
+    "SNE",
+    "TSNE",
+    "GradientDescent",
+    "Momentum",
+    "PowerSNE",
+    "Problem",
+    "SphericalSNE",
+    "SymmetricSNE",
+    "divergences",
+    "kernels",
+]

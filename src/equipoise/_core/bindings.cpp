@@ -1,0 +1,165 @@
+// Thin bindings: shapes and types are the contract, checked by nanobind; meaning is checked in Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "core.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T, class... Config> using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Config...>;
+template <class T, class... Config> using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu, Config...>;
+
+const eq::Backend &backend() {
+#ifdef EQ_HAVE_AVX2
+    static const bool avx2 = __builtin_cpu_supports("avx2");
+    if (avx2) return eq::avx2::backend;
+#endif
+    return eq::base::backend;
+}
+
+const char *instruction_set() { return &backend() == &eq::base::backend ? "base" : "avx2"; }
+
+void edges(const eq::Kernel &kernel, double b, const eq::Weights &A, const float *Y, std::int64_t n, int d, double *psi,
+           double *force, int threads) {
+    backend().edges_f32(kernel, b, A, Y, n, d, psi, force, threads);
+}
+void edges(const eq::Kernel &kernel, double b, const eq::Weights &A, const double *Y, std::int64_t n, int d, double *psi,
+           double *force, int threads) {
+    backend().edges_f64(kernel, b, A, Y, n, d, psi, force, threads);
+}
+void field(const eq::Kernel &kernel, const double *charges, int m, const float *Y, std::int64_t n, int d, double *phi,
+           double *half_gradient, int threads) {
+    backend().field_f32(kernel, charges, m, Y, n, d, phi, half_gradient, threads);
+}
+void field(const eq::Kernel &kernel, const double *charges, int m, const double *Y, std::int64_t n, int d, double *phi,
+           double *half_gradient, int threads) {
+    backend().field_f64(kernel, charges, m, Y, n, d, phi, half_gradient, threads);
+}
+void conditional(const eq::Distances &D, std::int64_t n, const double *perplexities, int scales, float *P,
+                 std::uint8_t *saturated, int threads) {
+    backend().conditional_f32(D, n, perplexities, scales, P, saturated, threads);
+}
+void conditional(const eq::Distances &D, std::int64_t n, const double *perplexities, int scales, double *P,
+                 std::uint8_t *saturated, int threads) {
+    backend().conditional_f64(D, n, perplexities, scales, P, saturated, threads);
+}
+
+eq::Weights weights(const float *values) {
+    eq::Weights A;
+    A.f32 = values;
+    return A;
+}
+eq::Weights weights(const double *values) {
+    eq::Weights A;
+    A.f64 = values;
+    return A;
+}
+
+template <class R, class T> void bind_edges(nb::module_ &m) {
+    m.def("edges_dense",
+          [](const eq::Kernel &kernel, double b, In<T, nb::shape<-1, -1>> A, In<R, nb::shape<-1, -1>> Y,
+             Out<double, nb::shape<-1>> potential, Out<double, nb::shape<-1, -1>> force, int threads) {
+              nb::gil_scoped_release release;
+              edges(kernel, b, weights(A.data()), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
+                    potential.shape(0) == 0 ? nullptr : potential.data(), force.data(), threads);
+          },
+          "kernel"_a, "b"_a, "A"_a.noconvert(), "Y"_a.noconvert(), "potential"_a.noconvert(), "force"_a.noconvert(),
+          "threads"_a, "Ψ and E of all pairs, A dense; an empty `potential` leaves Ψ out.");
+    m.def("edges_sparse",
+          [](const eq::Kernel &kernel, double b, In<std::int64_t, nb::shape<-1>> indptr,
+             In<std::int32_t, nb::shape<-1>> indices, In<T, nb::shape<-1>> values, In<R, nb::shape<-1, -1>> Y,
+             Out<double, nb::shape<-1>> potential, Out<double, nb::shape<-1, -1>> force, int threads) {
+              nb::gil_scoped_release release;
+              eq::Weights A = weights(values.data());
+              A.indptr = indptr.data();
+              A.indices = indices.data();
+              edges(kernel, b, A, Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
+                    potential.shape(0) == 0 ? nullptr : potential.data(), force.data(), threads);
+          },
+          "kernel"_a, "b"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "Y"_a.noconvert(),
+          "potential"_a.noconvert(), "force"_a.noconvert(), "threads"_a,
+          "Ψ and E of the stored pairs, A in CSR; an empty `potential` leaves Ψ out.");
+}
+
+template <class R> void bind_field(nb::module_ &m) {
+    m.def("field",
+          [](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, In<R, nb::shape<-1, -1>> Y,
+             Out<double, nb::shape<-1, -1>> potential, Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
+              nb::gil_scoped_release release;
+              field(kernel, charges.data(), int(charges.shape(1)), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
+                    potential.data(), half_gradient.data(), threads);
+          },
+          "kernel"_a, "charges"_a.noconvert(), "Y"_a.noconvert(), "potential"_a.noconvert(),
+          "half_gradient"_a.noconvert(), "threads"_a, "Φ (n, m) and ½∇Φ (n, m, d) of m charge vectors.");
+}
+
+template <class R> void bind_conditional(nb::module_ &m) {
+    using Perplexities = In<double, nb::shape<-1>>;
+    using Saturated = Out<std::uint8_t, nb::shape<-1>>;
+    m.def("conditional_points",
+          [](In<double, nb::shape<-1, -1>> X, Perplexities perplexities, Out<R, nb::shape<-1, -1>> P, Saturated saturated,
+             int threads) {
+              nb::gil_scoped_release release;
+              eq::Distances D;
+              D.points = X.data();
+              D.dimension = std::int64_t(X.shape(1));
+              conditional(D, std::int64_t(X.shape(0)), perplexities.data(), int(perplexities.shape(0)), P.data(),
+                          saturated.data(), threads);
+          },
+          "X"_a.noconvert(), "perplexities"_a.noconvert(), "P"_a.noconvert(), "saturated"_a.noconvert(), "threads"_a,
+          "Rows p_{j|i} (n, n) from points, by Euclidean distance.");
+    m.def("conditional_dense",
+          [](In<double, nb::shape<-1, -1>> D2, Perplexities perplexities, Out<R, nb::shape<-1, -1>> P,
+             Saturated saturated, int threads) {
+              nb::gil_scoped_release release;
+              eq::Distances D;
+              D.dense = D2.data();
+              conditional(D, std::int64_t(D2.shape(0)), perplexities.data(), int(perplexities.shape(0)), P.data(),
+                          saturated.data(), threads);
+          },
+          "D2"_a.noconvert(), "perplexities"_a.noconvert(), "P"_a.noconvert(), "saturated"_a.noconvert(), "threads"_a,
+          "Rows p_{j|i} (n, n) from squared distances; P may be D2 itself.");
+    m.def("conditional_sparse",
+          [](In<std::int64_t, nb::shape<-1>> indptr, In<double, nb::shape<-1>> D2, Perplexities perplexities,
+             Out<R, nb::shape<-1>> P, Saturated saturated, int threads) {
+              nb::gil_scoped_release release;
+              eq::Distances D;
+              D.indptr = indptr.data();
+              D.graph = D2.data();
+              conditional(D, std::int64_t(indptr.shape(0)) - 1, perplexities.data(), int(perplexities.shape(0)),
+                          P.data(), saturated.data(), threads);
+          },
+          "indptr"_a.noconvert(), "D2"_a.noconvert(), "perplexities"_a.noconvert(), "P"_a.noconvert(),
+          "saturated"_a.noconvert(), "threads"_a, "p_{j|i} over the stored entries of a CSR graph of squared distances.");
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "Compiled core: edges and field by direct summation, and the perplexity search.";
+    m.attr("instruction_set") = instruction_set();
+
+    nb::class_<eq::Kernel>(m, "Kernel", "A built-in radial kernel k(d2).")
+        .def_static("gaussian", [] { return eq::Kernel{eq::Kernel::Family::gaussian, 0, 0, 0}; }, "exp(-d2)")
+        .def_static("shifted_power",
+                    [](double a, double b, double c) { return eq::Kernel{eq::Kernel::Family::shifted_power, a, b, c}; },
+                    "a"_a, "b"_a, "c"_a, "(a + b d2)^-c")
+        .def_static("clamped_power",
+                    [](double b, double c) { return eq::Kernel{eq::Kernel::Family::clamped_power, 0, b, c}; }, "b"_a,
+                    "c"_a, "max(d2, b)^-c")
+        .def_static("regularized_power",
+                    [](double a, double c) { return eq::Kernel{eq::Kernel::Family::regularized_power, a, 0, c}; },
+                    "a"_a, "c"_a, "1 / (a + d2^c)");
+
+    bind_edges<float, float>(m);
+    bind_edges<float, double>(m);
+    bind_edges<double, float>(m);
+    bind_edges<double, double>(m);
+    bind_field<float>(m);
+    bind_field<double>(m);
+    bind_conditional<float>(m);
+    bind_conditional<double>(m);
+}

@@ -1,0 +1,65 @@
+// What the core offers: the two primitives of docs/math.md (edges and field), exactly, and the perplexity search.
+// Plain arrays in, plain arrays out. Each output row is summed by one thread in a fixed order, so the number of
+// threads never changes a byte.
+#pragma once
+#include <cstdint>
+
+namespace eq {
+
+// A radial kernel k(d2), by family; docs/math.md section 2.
+struct Kernel {
+    enum class Family {
+        gaussian,           // exp(-d2)
+        shifted_power,      // (a + b d2)^-c: Student-t, spherical exit; c = 1 is t-SNE's kernel
+        clamped_power,      // max(d2, b)^-c: power law, flat inside the cut-off b = r0²
+        regularized_power,  // 1 / (a + d2^c): eq. (13) of Lin et al. 2024, c = β/2
+    };
+    Family family = Family::gaussian;
+    double a = 0, b = 0, c = 0;
+};
+
+// Read-only view of the weights A: dense (n, n), or CSR when indptr is given. Values are float or double.
+struct Weights {
+    const float *f32 = nullptr;
+    const double *f64 = nullptr;
+    const std::int64_t *indptr = nullptr;
+    const std::int32_t *indices = nullptr;
+};
+
+// Squared distances of the input: from points X (n, D), a dense matrix (n, n), or a CSR graph.
+struct Distances {
+    const double *points = nullptr;
+    std::int64_t dimension = 0;
+    const double *dense = nullptr;
+    const std::int64_t *indptr = nullptr;
+    const double *graph = nullptr;
+};
+
+// One set of entry points per instruction set.
+struct Backend {
+    // Ψ_i = Σ_j A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i - y_j), where ψ_b' = k^b k'. `potential` may be null.
+    void (*edges_f32)(const Kernel &, double b, const Weights &, const float *Y, std::int64_t n, int d, double *potential,
+                      double *force, int threads);
+    void (*edges_f64)(const Kernel &, double b, const Weights &, const double *Y, std::int64_t n, int d,
+                      double *potential, double *force, int threads);
+    // Φ_i = Σ_{j≠i} c_j k(d2_ij), (n, m), and half its gradient Σ_j c_j k'(d2_ij)(y_i - y_j), (n, m, d).
+    void (*field_f32)(const Kernel &, const double *charges, int m, const float *Y, std::int64_t n, int d,
+                      double *potential, double *half_gradient, int threads);
+    void (*field_f64)(const Kernel &, const double *charges, int m, const double *Y, std::int64_t n, int d,
+                      double *potential, double *half_gradient, int threads);
+    // Rows p_{j|i} averaged over the given perplexities. `saturated` marks rows that have more exact ties at the smallest
+    // distance than the perplexity asks for: their limit, even weights over the ties, is taken.
+    void (*conditional_f32)(const Distances &, std::int64_t n, const double *perplexities, int scales, float *P,
+                            std::uint8_t *saturated, int threads);
+    void (*conditional_f64)(const Distances &, std::int64_t n, const double *perplexities, int scales, double *P,
+                            std::uint8_t *saturated, int threads);
+};
+
+namespace base {
+extern const Backend backend;
+}
+namespace avx2 {
+extern const Backend backend;
+}
+
+}  // namespace eq

@@ -1,0 +1,155 @@
+// The two primitives by direct summation: O(n²) time for the field, one term per stored pair for the edges.
+#pragma once
+#include "kernels.hpp"
+#include "tiles.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+// Differences and squared distances between point i and one tile of points.
+template <class R> struct Pairs {
+    Buffer<R> diff;  // (d, TILE): y_i - y_j
+    alignas(64) R d2[TILE];
+    explicit Pairs(int d) : diff(std::int64_t(d) * TILE) {}
+
+    R *component(int c) { return diff.data + std::int64_t(c) * TILE; }
+
+    // Points start .. start + TILE - 1, consecutive. The padding beyond n holds zeros; its weights are zero too.
+    EQ_INLINE void consecutive(const Columns<R> &Y, std::int64_t i, std::int64_t start) {
+        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
+        for (int c = 0; c < Y.d; ++c) {
+            const R yi = Y.column(c)[i], *yj = Y.column(c) + start;
+            R *out = component(c);
+            for (int t = 0; t < TILE; ++t) {
+                out[t] = yi - yj[t];
+                d2[t] += out[t] * out[t];
+            }
+        }
+    }
+
+    // The points listed in `index`, `count` of them; the rest of the tile repeats point i itself.
+    EQ_INLINE void listed(const Columns<R> &Y, std::int64_t i, const std::int32_t *index, int count) {
+        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
+        for (int c = 0; c < Y.d; ++c) {
+            const R *y = Y.column(c), yi = y[i];
+            R *out = component(c);
+            for (int t = 0; t < count; ++t) out[t] = yi - y[index[t]];
+            for (int t = count; t < TILE; ++t) out[t] = R(0);
+            for (int t = 0; t < TILE; ++t) d2[t] += out[t] * out[t];
+        }
+    }
+};
+
+template <class R>
+void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, std::int64_t n, int d, double *potential,
+           double *half_gradient, int threads) {
+    const Columns<R> Y(Y_rows, n, d);
+    const Columns<double> C64(charges, n, m);  // padded with zeros: the padding has no charge
+    Buffer<R> C(C64.stride * m);
+    for (std::int64_t i = 0; i < C64.stride * m; ++i) C[i] = R(C64.data[i]);
+
+    with_kernel<R>(kernel, [&](auto k) {
+#pragma omp parallel num_threads(threads)
+        {
+            Pairs<R> pairs(d);
+            Buffer<double> sum(std::int64_t(m) * (d + 1));
+            alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];
+#pragma omp for schedule(static)
+            for (std::int64_t i = 0; i < n; ++i) {
+                for (int s = 0; s < m * (d + 1); ++s) sum[s] = 0;
+                for (std::int64_t start = 0; start < n; start += TILE) {
+                    pairs.consecutive(Y, i, start);
+                    for (int t = 0; t < TILE; ++t) {
+                        const Radial<R> r = k(pairs.d2[t]);
+                        value[t] = r.k;
+                        slope[t] = r.k * r.log_slope;
+                    }
+                    if (i >= start && i < start + TILE) value[i - start] = slope[i - start] = R(0);  // j ≠ i
+                    for (int q = 0; q < m; ++q) {
+                        const R *charge = C.data + q * C64.stride + start;
+                        for (int t = 0; t < TILE; ++t) charge_slope[t] = charge[t] * slope[t];
+                        double *out = sum.data + q * (d + 1);
+                        out[0] += dot(charge, value);
+                        for (int c = 0; c < d; ++c) out[c + 1] += dot(charge_slope, pairs.component(c));
+                    }
+                }
+                for (int q = 0; q < m; ++q) {
+                    potential[i * m + q] = sum[q * (d + 1)];
+                    for (int c = 0; c < d; ++c) half_gradient[(i * m + q) * d + c] = sum[q * (d + 1) + c + 1];
+                }
+            }
+        }
+    });
+}
+
+// One row of the edges, tile by tile: `load` fills the pairs and the weights of one tile. With e = b + 1,
+// ψ_b = (k^e - 1) / e, and log k in the limit e = 0; near that limit expm1 keeps the digits that k^e - 1 would lose.
+template <class R, class K, class Load>
+EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<R> &pairs, R *weight, R *scratch, Load load,
+                        double *potential, double *force) {
+    const bool near_log = e < R(0.0625) && e > R(-0.0625);
+    double psi = 0;
+    for (int c = 0; c < d; ++c) force[c] = 0;
+    for (std::int64_t start = 0; start < length; start += TILE) {
+        load(start);
+        if (potential != nullptr) {
+            if (e == R(0))
+                for (int t = 0; t < TILE; ++t) scratch[t] = k(pairs.d2[t]).log_k;
+            else if (near_log)
+                for (int t = 0; t < TILE; ++t) scratch[t] = expm1(e * k(pairs.d2[t]).log_k) / e;
+            else
+                for (int t = 0; t < TILE; ++t) scratch[t] = (exp(e * k(pairs.d2[t]).log_k) - R(1)) / e;
+            psi += dot(weight, scratch);
+        }
+        if (e == R(0))
+            for (int t = 0; t < TILE; ++t) scratch[t] = weight[t] * k(pairs.d2[t]).log_slope;
+        else
+            for (int t = 0; t < TILE; ++t) {
+                const Radial<R> r = k(pairs.d2[t]);
+                scratch[t] = weight[t] * (exp(e * r.log_k) * r.log_slope);
+            }
+        for (int c = 0; c < d; ++c) force[c] += dot(scratch, pairs.component(c));
+    }
+    if (potential != nullptr) *potential = psi;
+}
+
+template <class R>
+void edges(const Kernel &kernel, double b, const Weights &A, const R *Y_rows, std::int64_t n, int d, double *potential,
+           double *force, int threads) {
+    const Columns<R> Y(Y_rows, n, d);
+    const R e = R(b + 1);
+    with_kernel<R>(kernel, [&](auto k) {
+#pragma omp parallel num_threads(threads)
+        {
+            Pairs<R> pairs(d);
+            alignas(64) R weight[TILE], scratch[TILE];
+            const auto take = [&](std::int64_t from, int count) {
+                if (A.f32 != nullptr)
+                    for (int t = 0; t < count; ++t) weight[t] = R(A.f32[from + t]);
+                else
+                    for (int t = 0; t < count; ++t) weight[t] = R(A.f64[from + t]);
+                for (int t = count; t < TILE; ++t) weight[t] = R(0);
+            };
+#pragma omp for schedule(static)
+            for (std::int64_t i = 0; i < n; ++i) {
+                double *psi = potential == nullptr ? nullptr : potential + i;
+                if (A.indptr == nullptr)
+                    edge_row(k, e, d, n, pairs, weight, scratch, [&](std::int64_t start) {
+                        pairs.consecutive(Y, i, start);
+                        take(i * n + start, int(n - start < TILE ? n - start : TILE));
+                        if (i >= start && i < start + TILE) weight[i - start] = R(0);
+                    }, psi, force + i * d);
+                else
+                    edge_row(k, e, d, A.indptr[i + 1] - A.indptr[i], pairs, weight, scratch, [&](std::int64_t start) {
+                        const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
+                        const int count = int(left < TILE ? left : TILE);
+                        pairs.listed(Y, i, A.indices + from, count);
+                        take(from, count);
+                    }, psi, force + i * d);
+            }
+        }
+    });
+}
+
+}  // namespace EQ_ISA
+}  // namespace eq

@@ -1,0 +1,67 @@
+// Every built-in kernel, once: k, log k and the log-slope k'/k at a squared distance. Unused members cost nothing,
+// the compiler drops them. The NumPy twins are in kernels.py, with the same names.
+#pragma once
+#include "core.hpp"
+#include "vecmath.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+template <class R> struct Radial {
+    R k, log_k, log_slope;
+};
+
+template <class R> struct Gaussian {
+    EQ_INLINE Radial<R> operator()(R d2) const { return {exp(-d2), -d2, R(-1)}; }
+};
+
+// (a + b d2)^-c
+template <class R> struct ShiftedPower {
+    R a, b, c;
+    EQ_INLINE Radial<R> operator()(R d2) const {
+        const R base = a + b * d2, log_k = -c * log(base);
+        return {exp(log_k), log_k, -c * b / base};
+    }
+};
+
+// (a + d2)^-1, the Student kernel of t-SNE and the regularised power law at β = 2: no exp or log needed.
+template <class R> struct Cauchy {
+    R a;
+    EQ_INLINE Radial<R> operator()(R d2) const {
+        const R k = R(1) / (a + d2);
+        return {k, -log(a + d2), -k};
+    }
+};
+
+// max(d2, b)^-c
+template <class R> struct ClampedPower {
+    R b, c;
+    EQ_INLINE Radial<R> operator()(R d2) const {
+        const R x = clamp_below(d2, b), log_k = -c * log(x);
+        return {exp(log_k), log_k, d2 > b ? -c / x : R(0)};
+    }
+};
+
+// 1 / (a + d2^c). Below d2 = 1e-30 the slope of a cusp (c < 1) is held, so that coincident points give 0 · finite = 0.
+template <class R> struct RegularizedPower {
+    R a, c;
+    EQ_INLINE Radial<R> operator()(R d2) const {
+        const R x = clamp_below(d2, R(1e-30)), t = exp(c * log(x)), base = a + t;
+        return {R(1) / base, -log(base), -c * (t / x) / base};
+    }
+};
+
+// Calls `use` with the kernel as its own type, so that the loops inside are compiled for it.
+template <class R, class Use> EQ_INLINE void with_kernel(const Kernel &kernel, Use use) {
+    const R a = R(kernel.a), b = R(kernel.b), c = R(kernel.c);
+    switch (kernel.family) {
+        case Kernel::Family::gaussian: return use(Gaussian<R>{});
+        case Kernel::Family::shifted_power:
+            return c == R(1) && b == R(1) ? use(Cauchy<R>{a}) : use(ShiftedPower<R>{a, b, c});
+        case Kernel::Family::clamped_power: return use(ClampedPower<R>{b, c});
+        case Kernel::Family::regularized_power: return use(RegularizedPower<R>{a, c});
+    }
+}
+
+}  // namespace EQ_ISA
+}  // namespace eq

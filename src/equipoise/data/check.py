@@ -1,0 +1,74 @@
+"""Input is checked before any work; an error names the row, the column and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from .._types import Array, Matrix
+
+
+def check_table(X: Any, columns: Any = None) -> Array:
+    """Return X (n, D) as C-ordered float64, or say which entry is not a finite number. Needs two rows or more."""
+    X = check_array(X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
+    _check_finite(X, "X", columns)
+    return np.asarray(X)
+
+
+def check_distances(D: Any) -> Matrix:
+    """Return a distance matrix as float64: dense (n, n), or CSR with the stored pairs as neighbours.
+
+    Distances must be finite and not negative; a dense matrix must be symmetric with a zero diagonal.
+    """
+    D = check_array(
+        D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2
+    )
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(f"a precomputed distance matrix must be square, got shape {D.shape}")
+    if sparse.issparse(D):
+        D = D.copy()  # sorting would reorder the caller's arrays
+        D.sort_indices()
+        i, j, values = np.repeat(np.arange(D.shape[0]), np.diff(D.indptr)), D.indices, D.data
+        bad = np.flatnonzero(~(values >= 0) | np.isinf(values))
+        if bad.size:
+            _bad_distance(i[bad[0]], j[bad[0]], values[bad[0]])
+        off = i != j
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(i[off], minlength=D.shape[0]))])
+        return sparse.csr_matrix((values[off], j[off].astype(np.int32), indptr), shape=D.shape)
+    bad = np.argwhere(~(D >= 0) | np.isinf(D))
+    if bad.size:
+        _bad_distance(*bad[0], D[tuple(bad[0])])
+    if D.diagonal().any():
+        i = int(np.flatnonzero(D.diagonal())[0])
+        raise ValueError(f"a point is at distance 0 from itself, but D[{i}, {i}] = {D[i, i]:g}")
+    tolerance = 1e-8 * D.max()
+    asymmetric = np.argwhere(np.abs(D - D.T) > tolerance)
+    if asymmetric.size:
+        i, j = asymmetric[0]
+        raise ValueError(
+            f"the precomputed distance matrix is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g};"
+            " use (D + D.T) / 2 if that is what you mean"
+        )
+    return D
+
+
+def _bad_distance(i: int, j: int, value: float) -> None:
+    kind = "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"
+    raise ValueError(f"distances must be finite and not negative: D[{i}, {j}] = {value:g} is {kind}")
+
+
+def _check_finite(X: Array, name: str, columns: Any = None) -> None:
+    if np.isfinite(X.sum()):  # one pass, no temporary; a sum that overflows is looked at closely below
+        return
+    bad = np.argwhere(~np.isfinite(X))
+    if bad.size:
+        i, j = (int(k) for k in bad[0])
+        kind = "NaN" if np.isnan(X[i, j]) else "inf"
+        column = f"column {j}" if columns is None else f"column {j} ({str(columns[j])!r})"
+        raise ValueError(
+            f"{name} contains {kind} at row {i}, {column}, and {len(bad) - 1} more such entries;"
+            " drop these rows or fill them in"
+        )

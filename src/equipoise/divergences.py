@@ -1,0 +1,85 @@
+"""Divergences E = Σ_ij P_ij f(Q_ij / P_ij), f convex with f(1) = 0 (Lin et al. 2024, eq. 6).
+
+The α family is written with s = (1−α)/2 and the deformed logarithm ln_e(t) = (t^e − 1)/e, ln_0 = log, which carries the
+limits α = ±1 without cancellation:  f'_α(t) = ln_{−s}(t).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._types import Array
+
+
+def deformed_log(log_t: Array, e: float) -> Array:
+    """Return ln_e(t) = (t^e − 1)/e from log t; its limit log t at e = 0."""
+    return log_t if e == 0 else np.expm1(e * log_t) / e
+
+
+class Divergence:
+    """An f-divergence. Subclass it with `value` (f) and `slope` (f') to make your own; it then needs a dense P.
+
+    `s` is set for the α family with α < 1, whose loss and gradient need only the pairs where P > 0 (docs/math.md, eq. 3).
+    """
+
+    s: float | None = None
+
+    def value(self, t: Array) -> Array:
+        """Return f(t) for t = Q/P > 0."""
+        raise TypeError(f"{type(self).__name__} must define value(t)")
+
+    def slope(self, t: Array) -> Array:
+        """Return f'(t)."""
+        raise TypeError(f"{type(self).__name__} must define slope(t)")
+
+
+@dataclass(frozen=True)
+class Alpha(Divergence):
+    """f_α(t) = 4/(1−α²) · [(1−α)/2 + (1+α)/2 t − t^((1+α)/2)] (Lin et al. 2024, eq. 14), any real α.
+
+    α = −1 is the Kullback-Leibler divergence, 0 the Hellinger distance (four times it), 1 the reverse Kullback-Leibler,
+    3 half of χ².
+    """
+
+    alpha: float = -1.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.alpha):
+            raise ValueError(f"alpha must be a finite number, got {self.alpha!r}")
+
+    @property
+    def s(self) -> float | None:  # type: ignore[override]
+        return (1 - self.alpha) / 2 if self.alpha < 1 else None
+
+    def value(self, t: Array) -> Array:
+        s = (1 - self.alpha) / 2
+        log_t = np.log(t)
+        if s > 0.5:  # f = (t − 1 − ln_{1−s} t)/s, exact at s = 1
+            return (t - 1 - deformed_log(log_t, 1 - s)) / s
+        return (1 - t + t * deformed_log(log_t, -s)) / (1 - s)  # exact at s = 0
+
+    def slope(self, t: Array) -> Array:
+        return deformed_log(np.log(t), -(1 - self.alpha) / 2)
+
+
+def KL() -> Alpha:
+    """Kullback-Leibler divergence Σ P log(P/Q): α = −1."""
+    return Alpha(-1.0)
+
+
+def Hellinger() -> Alpha:
+    """The α = 0 divergence, 2 Σ (√P − √Q)²: four times the squared Hellinger distance."""
+    return Alpha(0.0)
+
+
+@dataclass(frozen=True)
+class ChiSquare(Divergence):
+    """f(t) = (t − 1)²: Σ (Q − P)²/P. Needs P > 0 for every pair."""
+
+    def value(self, t: Array) -> Array:
+        return (t - 1) ** 2
+
+    def slope(self, t: Array) -> Array:
+        return 2 * (t - 1)

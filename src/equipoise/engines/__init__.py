@@ -1,0 +1,21 @@
+"""Engines compute the two primitives, edges and field (docs/math.md, section 0). They know kernels, no methods."""
+
+from __future__ import annotations
+
+from .base import Engine, Field
+from .exact import Exact
+from .reference import Reference
+
+ENGINES = ("auto", "reference", "exact")
+
+
+def make_engine(name: str, n_threads: int) -> Engine:
+    """Return the engine called `name`; "auto" picks the fastest that fits the problem."""
+    if name == "reference":
+        return Reference()
+    if name in ("auto", "exact"):
+        return Exact(n_threads)
+    raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {name!r}")
+
+
+__all__ = ["ENGINES", "Engine", "Exact", "Field", "Reference", "make_engine"]

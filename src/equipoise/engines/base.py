@@ -1,0 +1,36 @@
+"""What an engine promises."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from .._types import Array, Matrix
+from ..kernels import Kernel
+
+
+class Field(NamedTuple):
+    """Potential Φ_i = Σ_{j≠i} c_j k(d2_ij) and its gradient ∇Φ_i = 2 Σ_j c_j k'(d2_ij)(y_i − y_j)."""
+
+    potential: Array  # (n,), or (n, m) for m charge vectors
+    gradient: Array  # (n, d), or (n, m, d)
+
+
+class Engine(Protocol):
+    """The two primitives. Y is (n, d), float32 or float64: its type is the precision of the arithmetic."""
+
+    name: str
+    dtype: type[np.floating]  # the precision it optimises in
+
+    def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
+        """Return Ψ = Σ_ij A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i − y_j), (n, d).
+
+        ψ_b is the deformed logarithm (k^(b+1) − 1)/(b+1) of k, log k at b = −1, so that ψ_b' = k^b k'.
+        A is dense (n, n) with its diagonal ignored, or CSR. Without `potential` Ψ is NaN.
+        """
+        ...
+
+    def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
+        """Return the field of charges c, (n,) or (n, m); one at every point by default."""
+        ...

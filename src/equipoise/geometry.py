@@ -1,0 +1,101 @@
+"""Where the map lives: flat space, with a constant metric tensor if wanted, or the unit sphere.
+
+The optimiser works in coordinates U in which distances are Euclidean and steps are straight; a geometry takes Y there and
+back, and keeps steps on the surface.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ._types import Array
+
+
+class Geometry(Protocol):
+    """A space for the map, seen through working coordinates U."""
+
+    def work(self, Y: Array) -> Array:
+        """Return U for a map Y."""
+        ...
+
+    def map(self, U: Array) -> Array:
+        """Return Y for working coordinates U."""
+        ...
+
+    def pull_back(self, Y: Array, F: Array) -> Array:
+        """Return the force on Y from the force F on U."""
+        ...
+
+    def tangent(self, U: Array, F: Array) -> Array:
+        """Return the part of F along the surface at U."""
+        ...
+
+    def retract(self, U: Array) -> Array:
+        """Return U after a step, back on the surface."""
+        ...
+
+
+class Flat:
+    """R^d with d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9): G = AᵀA and U = A y. Identity by default."""
+
+    def __init__(self, g: Array | None = None, dimension: int | None = None):
+        self.A = None if g is None else factor(g, "g", dimension)
+
+    def work(self, Y: Array) -> Array:
+        return Y if self.A is None else (Y @ self.A.T).astype(Y.dtype)
+
+    def map(self, U: Array) -> Array:
+        return U if self.A is None else np.linalg.solve(self.A, U.T.astype(np.float64)).T.astype(U.dtype)
+
+    def pull_back(self, Y: Array, F: Array) -> Array:
+        return F if self.A is None else F @ self.A
+
+    def tangent(self, U: Array, F: Array) -> Array:
+        return F
+
+    def retract(self, U: Array) -> Array:
+        return U - U.mean(axis=0, dtype=np.float64).astype(U.dtype)  # the loss does not see where the centre is
+
+
+class Sphere:
+    """The unit sphere in R^d; any Y ≠ 0 stands for U = Y/‖Y‖.
+
+    The Lagrange term of Lin et al. 2024, eq. (28) is the projection g − ⟨g, u⟩u, which is also the gradient of
+    E(Y/‖Y‖) at ‖Y‖ = 1.
+    """
+
+    def work(self, Y: Array) -> Array:
+        return Y / np.linalg.norm(Y, axis=1, keepdims=True)
+
+    def map(self, U: Array) -> Array:
+        return U
+
+    def pull_back(self, Y: Array, F: Array) -> Array:
+        norm = np.linalg.norm(Y, axis=1, keepdims=True)
+        return self.tangent(Y / norm, F) / norm
+
+    def tangent(self, U: Array, F: Array) -> Array:
+        return F - (F * U).sum(axis=1, keepdims=True) * U
+
+    def retract(self, U: Array) -> Array:
+        return self.work(U)
+
+
+def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
+    """Return A with tensor = AᵀA for a symmetric positive definite metric tensor."""
+    G = np.asarray(tensor, dtype=np.float64)
+    if G.ndim != 2 or G.shape[0] != G.shape[1] or (dimension is not None and len(G) != dimension):
+        size = "square" if dimension is None else f"of shape ({dimension}, {dimension})"
+        raise ValueError(f"the metric tensor {name} must be {size}, got shape {G.shape}")
+    if not np.allclose(G, G.T):
+        i, j = np.argwhere(~np.isclose(G, G.T))[0]
+        raise ValueError(f"the metric tensor {name} must be symmetric: {name}[{i}, {j}] differs from {name}[{j}, {i}]")
+    try:
+        return np.linalg.cholesky(G).T
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"the metric tensor {name} must be positive definite; its smallest eigenvalue is"
+            f" {np.linalg.eigvalsh(G)[0]:g}"
+        ) from None

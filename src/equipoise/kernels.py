@@ -1,0 +1,205 @@
+"""Output kernels k(d2): how similarity falls with squared distance in the map.
+
+A kernel gives its value k and its slope k' = dk/d(d2). Nothing else about a method needs to change: the engines, the
+objectives and the optimiser take any kernel, a user's own included.
+
+>>> class Loop(Kernel):
+...     def value(self, d2): return (1 + d2) ** -1.5
+...     def slope(self, d2): return -1.5 * (1 + d2) ** -2.5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _core
+from ._types import Array
+
+TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
+
+
+class Kernel:
+    """A radial kernel k(d2), positive and decreasing. Subclass it with `value` and `slope` to make your own."""
+
+    length: float = 1.0  # distance over which k falls from its plateau: the unit of the map (docs/math.md, "Scale")
+    spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
+
+    def value(self, d2: Array) -> Array:
+        """Return k(d2) for an array of squared distances."""
+        raise TypeError(f"{type(self).__name__} must define value(d2)")
+
+    def slope(self, d2: Array) -> Array:
+        """Return k'(d2) = dk/d(d2) for an array of squared distances."""
+        raise TypeError(f"{type(self).__name__} must define slope(d2)")
+
+    def log_value(self, d2: Array) -> Array:
+        """Return log k(d2)."""
+        return np.log(self.value(d2))
+
+    def log_slope(self, d2: Array) -> Array:
+        """Return k'(d2) / k(d2)."""
+        return self.slope(d2) / self.value(d2)
+
+    def native(self) -> _core.Kernel | None:
+        """Return the compiled twin of a built-in kernel; None runs the NumPy formulas."""
+        return None
+
+
+class _LogSlopeKernel(Kernel):
+    """A built-in kernel written as k and k'/k; then k' = (k'/k) k in every engine, with the same rounding."""
+
+    def slope(self, d2: Array) -> Array:
+        return self.log_slope(d2) * self.value(d2)
+
+
+@dataclass(frozen=True)
+class Gaussian(_LogSlopeKernel):
+    """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
+
+    def value(self, d2: Array) -> Array:
+        return np.exp(-d2)
+
+    def log_value(self, d2: Array) -> Array:
+        return -d2
+
+    def log_slope(self, d2: Array) -> Array:
+        return np.full_like(d2, -1.0)
+
+    def native(self) -> _core.Kernel:
+        return _core.Kernel.gaussian()
+
+
+@dataclass(frozen=True)
+class StudentT(_LogSlopeKernel):
+    """k = (1 + d2/ν)^(−(ν+1)/2) with ν = `dof` degrees of freedom; ν = 1 is t-SNE's (van der Maaten & Hinton 2008)."""
+
+    dof: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require(self.dof > 0, "dof", self.dof, "> 0")
+
+    def value(self, d2: Array) -> Array:
+        return 1 / (1 + d2 / self.dof) ** ((self.dof + 1) / 2)
+
+    def log_value(self, d2: Array) -> Array:
+        return -(self.dof + 1) / 2 * np.log(1 + d2 / self.dof)
+
+    def log_slope(self, d2: Array) -> Array:
+        return -((self.dof + 1) / (2 * self.dof)) / (1 + d2 / self.dof)
+
+    def native(self) -> _core.Kernel:
+        return _core.Kernel.shifted_power(1.0, 1 / self.dof, (self.dof + 1) / 2)
+
+
+@dataclass(frozen=True)
+class PowerLaw(_LogSlopeKernel):
+    """k = max(r, r0)^(−β): p-SNE.
+
+    Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off, which makes the loss infinite as soon as two neighbours meet.
+    Here k is held at its value at r0: inside there is no force, as in the paper, and the loss stays finite.
+    """
+
+    beta: float = 2.0
+    r0: float = 1.0
+
+    spread = 10.0  # well outside the cut-off, where there are forces
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        # Outside r0 scaling Y leaves Q as it is: the cut-off is the only length there is.
+        return self.r0
+
+    def __post_init__(self) -> None:
+        _require(self.beta > 0, "beta", self.beta, "> 0")
+        _require(self.r0 > 0, "r0", self.r0, "> 0")
+
+    def value(self, d2: Array) -> Array:
+        return np.maximum(d2, self.r0**2) ** (-self.beta / 2)
+
+    def log_value(self, d2: Array) -> Array:
+        return -self.beta / 2 * np.log(np.maximum(d2, self.r0**2))
+
+    def log_slope(self, d2: Array) -> Array:
+        return np.where(d2 > self.r0**2, -self.beta / 2 / np.maximum(d2, self.r0**2), 0.0)
+
+    def native(self) -> _core.Kernel:
+        return _core.Kernel.clamped_power(self.r0**2, self.beta / 2)
+
+
+@dataclass(frozen=True)
+class RegularizedPowerLaw(_LogSlopeKernel):
+    """k = 1 / (η + r^β), r = √d2: g-SNE (Lin et al. 2024, eq. 13). β = 2, η = 1 is t-SNE's kernel."""
+
+    beta: float = 2.0
+    eta: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require(self.beta > 0, "beta", self.beta, "> 0")
+        _require(self.eta > 0, "eta", self.eta, "> 0")
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        # k = η^−1 / (1 + (r / η^(1/β))^β): η is a unit of length, nothing more.
+        return float(self.eta ** (1 / self.beta))
+
+    @property
+    def spread(self) -> float:  # type: ignore[override]
+        # For β > 2 the force r^(β−1) is too weak near 0 to open a tiny map; 0.1 opens it at any β (measured on digits).
+        return 1e-4 if self.beta <= 2 else 0.1
+
+    def value(self, d2: Array) -> Array:
+        return 1 / (self.eta + np.maximum(d2, TINY) ** (self.beta / 2))
+
+    def log_value(self, d2: Array) -> Array:
+        return -np.log(self.eta + np.maximum(d2, TINY) ** (self.beta / 2))
+
+    def log_slope(self, d2: Array) -> Array:
+        d2 = np.maximum(d2, TINY)
+        t = d2 ** (self.beta / 2)
+        return -(self.beta / 2) * (t / d2) / (self.eta + t)
+
+    def native(self) -> _core.Kernel:
+        if self.beta == 2:
+            return _core.Kernel.shifted_power(self.eta, 1.0, 1.0)
+        return _core.Kernel.regularized_power(self.eta, self.beta / 2)
+
+
+@dataclass(frozen=True)
+class SphericalExit(_LogSlopeKernel):
+    """k = ((1−ρ)² + ρ d2)^(−d/2): s-SNE's exit distribution ‖y_j − ρ y_i‖^(−d) on the unit sphere in R^d.
+
+    Lin et al. 2024, eq. (5); on the sphere ‖y_j − ρ y_i‖² = (1−ρ)² + ρ d2.
+    """
+
+    rho: float = 0.95
+    dimension: int = 3
+
+    spread = 1.0  # the sphere fixes the scale
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.rho < 1, "rho", self.rho, "in [0, 1)")
+        _require(self.dimension >= 2, "dimension", self.dimension, ">= 2")
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        # k = const · (1 + d2/l²)^(−d/2) with l = (1−ρ)/√ρ; never more than the radius of the sphere.
+        return float(min(1.0, (1 - self.rho) / np.sqrt(self.rho))) if self.rho > 0 else 1.0
+
+    def value(self, d2: Array) -> Array:
+        return 1 / ((1 - self.rho) ** 2 + self.rho * d2) ** (self.dimension / 2)
+
+    def log_value(self, d2: Array) -> Array:
+        return -self.dimension / 2 * np.log((1 - self.rho) ** 2 + self.rho * d2)
+
+    def log_slope(self, d2: Array) -> Array:
+        return -self.dimension / 2 * self.rho / ((1 - self.rho) ** 2 + self.rho * d2)
+
+    def native(self) -> _core.Kernel:
+        return _core.Kernel.shifted_power((1 - self.rho) ** 2, self.rho, self.dimension / 2)
+
+
+def _require(holds: bool, name: str, value: object, condition: str) -> None:
+    if not holds:  # also when value is NaN
+        raise ValueError(f"{name} must be {condition}, got {value!r}")

@@ -1,0 +1,205 @@
+"""What every neighbour embedding shares: parameters, the way from X to a problem, and fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.metrics import pairwise_distances
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from .. import affinities, initialize
+from .._types import Array, Matrix
+from ..data import check_distances, check_table
+from ..divergences import Alpha, Divergence
+from ..engines import make_engine
+from ..geometry import Flat, Geometry, factor
+from ..kernels import Kernel
+from ..objectives import Objective, joint_objective
+from ..optimize import Callback, Momentum, Rule
+from ..problem import Problem, Schedule
+
+METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "correlation")
+
+
+@dataclass(eq=False, repr=False)
+class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
+    """Embed data so that neighbours stay neighbours.
+
+    Parameters
+    ----------
+    n_components : dimension d of the map
+    perplexity : effective number of neighbours; several numbers average over scales; "auto" is 30, less on small data
+    metric : a metric of scikit-learn, a callable, or "precomputed": X is then a distance matrix (n, n), or a sparse one
+        whose stored entries are the neighbours
+    h : constant metric tensor (D, D) on the data: d² = (x_i − x_j)ᵀ h (x_i − x_j)
+    g : constant metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j)
+    init : "pca", "random" (a disk) or an array (n, d)
+    n_iter : iterations, at most; the first 250 (at most half) under early exaggeration
+    learning_rate : a number, or "auto" = n / exaggeration
+    early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
+    optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
+    engine : "auto", "reference" or "exact"
+    random_state : seed; the same seed gives the same bytes, whatever the number of threads
+    n_jobs : threads; all cores by default
+    callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops
+    verbose : 1 prints the loss as it falls
+
+    Attributes
+    ----------
+    embedding_ : the map, (n, d)
+    loss_, loss_curve_ : final loss; (m, 2) array of iteration and loss
+    n_iter_ : iterations done
+    affinities_ : P, an ndarray or CSR
+    """
+
+    n_components: int = 2
+    _: KW_ONLY
+    perplexity: Any = "auto"
+    metric: Any = "euclidean"
+    h: Any = None
+    g: Any = None
+    init: Any = "pca"
+    n_iter: int = 750
+    learning_rate: Any = "auto"
+    early_exaggeration: float = 12.0
+    exaggeration: float = 1.0
+    optimizer: Rule | None = None
+    engine: str = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+    callbacks: Sequence[Callback] = ()
+    verbose: int = 0
+
+    # A method is these four choices.
+    def _kernel(self) -> Kernel:
+        raise TypeError(f"{type(self).__name__} must define _kernel()")
+
+    def _divergence(self) -> Divergence:
+        return Alpha(-1.0)
+
+    def _geometry(self) -> Geometry:
+        return Flat(self.g, self.n_components)
+
+    def _objective(self, conditional: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
+        return joint_objective(affinities.joint(conditional), kernel, divergence)
+
+    def _map_dimension(self) -> int:
+        """Return the dimension of the surface that the map covers."""
+        return self.n_components
+
+    def problem(self, X: Any) -> Problem:
+        """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
+        kernel, divergence, geometry = self._kernel(), self._divergence(), self._geometry()
+        rule: Rule = Momentum() if self.optimizer is None else self.optimizer
+        schedule = self._schedule()
+        engine = make_engine(self.engine, self._n_threads())
+        X = self._check_input(X)
+        perplexities = affinities.resolve_perplexity(self.perplexity, X.shape[0])
+        rng = check_random_state(self.random_state)
+        Y0 = self._initial(X, kernel, geometry, rng)
+        # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
+        dtype = engine.dtype if divergence.s is not None else np.float64
+        P = affinities.conditional(self._distances(X), perplexities, dtype, self._n_threads())
+        return Problem(self._objective(P, kernel, divergence), geometry, engine, Y0, schedule, rule)
+
+    def fit(self, X: Any, y: Any = None) -> NeighborEmbedding:
+        """Embed X (n, D), or (n, n) distances if metric="precomputed"; y is ignored.
+
+        Ctrl-C raises KeyboardInterrupt, with the last map in `embedding_`.
+        """
+        problem = self.problem(X)
+        self.affinities_ = problem.affinities
+        callbacks = [*self.callbacks, *([print_loss] if self.verbose else [])]
+        try:
+            problem.optimize(callbacks=callbacks)
+        finally:
+            self.embedding_ = problem.Y
+            self.loss_curve_ = problem.loss_curve
+            self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
+            self.n_iter_ = problem.n_iter
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Embed X and return the map, (n, d)."""
+        return self.fit(X).embedding_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.sparse = self.metric == "precomputed"
+        return tags
+
+    def _check_input(self, X: Any) -> Matrix:
+        precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
+        columns = getattr(X, "columns", None)
+        X = validate_data(
+            self, X, dtype=np.float64, order="C", accept_sparse="csr" if precomputed else False,
+            ensure_all_finite=False, ensure_min_samples=2,
+        )  # fmt: skip
+        X = check_distances(X) if precomputed else check_table(X, columns)
+        limit, what = X.shape if precomputed else (min(X.shape[0], X.shape[1]), None)
+        if self._map_dimension() > limit:
+            what = f"n_samples={X.shape[0]}" if precomputed or X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
+            raise ValueError(f"n_components={self.n_components} is too large for {what}")
+        if self.h is not None:
+            if precomputed:
+                raise ValueError("h is a metric tensor on the columns of X; it cannot be used with metric='precomputed'")
+            X = np.ascontiguousarray(X @ factor(self.h, "h", X.shape[1]).T)
+        return X
+
+    def _distances(self, X: Matrix) -> affinities.Points | affinities.SquaredDistances:
+        if isinstance(self.metric, str) and self.metric == "euclidean":
+            return affinities.Points(X)
+        if isinstance(self.metric, str) and self.metric == "precomputed":
+            return affinities.SquaredDistances(X.multiply(X).tocsr() if sparse.issparse(X) else X**2)
+        D = pairwise_distances(X, metric=self.metric)
+        return affinities.SquaredDistances(np.ascontiguousarray(np.square(D, out=D)))
+
+    def _initial(self, X: Matrix, kernel: Kernel, geometry: Geometry, rng: np.random.RandomState) -> Array:
+        """Return the initial map: standard deviation `kernel.spread` lengths of the kernel, or the user's own."""
+        n, d = X.shape[0], self.n_components
+        if not isinstance(self.init, str):
+            return initialize.check_init(self.init, n, d)
+        if self.init == "random":
+            Y = initialize.random_ball(n, d, rng)
+        elif self.init != "pca":
+            raise ValueError(f'init must be "pca", "random" or an array (n, d), got {self.init!r}')
+        elif sparse.issparse(X):
+            raise ValueError('init="pca" needs coordinates or all distances; with a sparse graph use init="random"')
+        elif isinstance(self.metric, str) and self.metric == "precomputed":
+            Y = initialize.principal_coordinates(X**2, d, rng)
+        else:
+            Y = initialize.principal_components(X, d, rng)
+        return geometry.map(Y * (kernel.spread * kernel.length))
+
+    def _schedule(self) -> Schedule:
+        if self.n_iter < 0:
+            raise ValueError(f"n_iter must not be negative, got {self.n_iter}")
+        if self.learning_rate != "auto" and not (
+            isinstance(self.learning_rate, int | float | np.number) and self.learning_rate > 0
+        ):
+            raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
+        for name in ("early_exaggeration", "exaggeration"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}")
+        return Schedule(self.n_iter, self.learning_rate, self.early_exaggeration, self.exaggeration)
+
+    def _n_threads(self) -> int:
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if self.n_jobs is None or self.n_jobs == -1:
+            return available
+        if self.n_jobs < -1 or self.n_jobs == 0:
+            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs}")
+        return int(self.n_jobs)
+
+
+def print_loss(iteration: int, loss: float, Y: Array) -> None:
+    """Print one line of progress."""
+    print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

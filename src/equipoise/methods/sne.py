@@ -1,0 +1,106 @@
+"""The SNE family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import geometry, kernels
+from .._types import Matrix
+from ..divergences import Alpha, Divergence
+from ..kernels import Kernel
+from ..objectives import ConditionalKL, Objective
+from .base import NeighborEmbedding
+
+
+@dataclass(eq=False, repr=False)
+class SNE(NeighborEmbedding):
+    """Original stochastic neighbour embedding: Σ_i KL(p_{·|i} ‖ q_{·|i}), Gaussian kernel (Hinton & Roweis 2002)."""
+
+    def _kernel(self) -> Kernel:
+        return kernels.Gaussian()
+
+    def _objective(self, conditional: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
+        return ConditionalKL(conditional, kernel)
+
+
+@dataclass(eq=False, repr=False)
+class SymmetricSNE(NeighborEmbedding):
+    """D(P ‖ Q) over all pairs, Q = k/Z, for any kernel k and divergence D; Gaussian and KL by default.
+
+    Parameters
+    ----------
+    kernel : a `Kernel`, built in or your own; Gaussian by default
+    divergence : a `Divergence`; KL by default
+    """
+
+    kernel: Kernel | None = None
+    divergence: Divergence | None = None
+
+    def _kernel(self) -> Kernel:
+        return kernels.Gaussian() if self.kernel is None else self.kernel
+
+    def _divergence(self) -> Divergence:
+        return Alpha(-1.0) if self.divergence is None else self.divergence
+
+
+@dataclass(eq=False, repr=False)
+class TSNE(NeighborEmbedding):
+    """t-SNE: KL(P ‖ Q) with the Student kernel k = (1 + d2/ν)^(−(ν+1)/2), ν = `dof` (van der Maaten & Hinton 2008)."""
+
+    dof: float = 1.0
+
+    def _kernel(self) -> Kernel:
+        return kernels.StudentT(self.dof)
+
+
+@dataclass(eq=False, repr=False)
+class PowerSNE(NeighborEmbedding):
+    """p-SNE: KL(P ‖ Q) with the power law k = max(r, r0)^(−β) (Lin et al. 2024, eq. 4)."""
+
+    beta: float = 2.0
+    r0: float = 1.0
+
+    def _kernel(self) -> Kernel:
+        return kernels.PowerLaw(self.beta, self.r0)
+
+
+@dataclass(eq=False, repr=False)
+class GSNE(NeighborEmbedding):
+    """g-SNE: the α-divergence D_α(P ‖ Q) with k = 1/(η + r^β) (Lin et al. 2024, eq. 13, 14, 21).
+
+    α = −1, β = 2, η = 1 is t-SNE. η only sets the unit of the map: Y scales with η^(1/β).
+    """
+
+    alpha: float = -0.5
+    beta: float = 3.0
+    eta: float = 0.1
+
+    def _kernel(self) -> Kernel:
+        return kernels.RegularizedPowerLaw(self.beta, self.eta)
+
+    def _divergence(self) -> Divergence:
+        return Alpha(self.alpha)
+
+
+@dataclass(eq=False, repr=False)
+class SphericalSNE(NeighborEmbedding):
+    """s-SNE: KL(P ‖ Q) on the unit sphere in R^d, d = `n_components`, with k = ‖y_j − ρ y_i‖^(−d) (Lin et al. 2024, eq. 27).
+
+    The map is a set of unit vectors; steps follow the sphere.
+    """
+
+    n_components: int = 3
+    rho: float = 0.95
+
+    def _kernel(self) -> Kernel:
+        if self.n_components < 2:
+            raise ValueError(f"a sphere needs n_components >= 2, the dimension of the space around it, got {self.n_components}")
+        return kernels.SphericalExit(self.rho, self.n_components)
+
+    def _geometry(self) -> geometry.Geometry:
+        if self.g is not None:
+            raise ValueError("g is a metric tensor on a flat map; SphericalSNE has the sphere's own metric")
+        return geometry.Sphere()
+
+    def _map_dimension(self) -> int:
+        return self.n_components - 1

@@ -1,0 +1,10 @@
+"""Objectives: the loss and its forces, written as edges + field + scalars (docs/math.md)."""
+
+from __future__ import annotations
+
+from .base import Balance, Objective
+from .conditional import ConditionalKL
+from .dense import DenseDivergence
+from .joint import JointDivergence, joint_objective
+
+__all__ = ["Balance", "ConditionalKL", "DenseDivergence", "JointDivergence", "Objective", "joint_objective"]

@@ -1,0 +1,45 @@
+"""Original SNE (Hinton & Roweis 2002): every row its own distribution, E = Σ_i KL(p_{·|i} ‖ q_{·|i}), q_{j|i} = k/Z_i."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Array, Matrix
+from ..engines import Engine
+from ..kernels import Kernel
+from .base import Balance
+
+
+class ConditionalKL:
+    """E = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} = k(d2_ij)/Z_i, Z_i = Σ_{j≠i} k.
+
+        ∇_i E = −2 Σ_j (p_{j|i} + p_{i|j}) (k'/k) (y_i − y_j) + 2 Σ_j (1/Z_i + 1/Z_j) k' (y_i − y_j)   docs/math.md, eq. (5)
+
+    The repulsion is the field of two charges, 1 and 1/Z_j.
+    """
+
+    def __init__(self, P: Matrix, kernel: Kernel):
+        self.affinities = P
+        self.kernel = kernel
+        self.mass = float(P.shape[0])
+        values = P.data if sparse.issparse(P) else P
+        positive = values[values > 0].astype(np.float64)
+        self._plogp = float((positive * np.log(positive)).sum())
+        self._A = (P + P.T).tocsr() if sparse.issparse(P) else P + P.T
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        psi, edges = engine.edges(Y, self._A, self.kernel, -1.0, potential=loss)
+        phi, gradient = engine.field(Y, self.kernel)
+        # A point farther than the kernel reaches has Z_i = 0 in floating point: its row is held at the smallest number.
+        Z = np.maximum(phi, np.finfo(np.float32).tiny)
+        repulsion = -(gradient / Z[:, None] + engine.field(Y, self.kernel, 1 / Z).gradient)
+        return Balance(2 * exaggeration * edges, repulsion, self._plogp - psi / 2 + float(np.log(Z).sum()))
+
+    def stiffness(self, exaggeration: float) -> float:
+        return exaggeration
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        """Lin et al. 2024, Table 1: p stands for p_{j|i} = p_{i|j} and Z for Z_i = Z_j."""
+        d2 = r**2
+        return 4 * p * np.abs(self.kernel.log_slope(d2)) * r, 4 / Z * np.abs(self.kernel.slope(d2)) * r

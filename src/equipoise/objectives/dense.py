@@ -1,0 +1,67 @@
+"""Divergences that look at every pair: α ≥ 1, χ², and any convex f. E = Σ_{i≠j} P f(Q/P), for a dense positive P."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Array, Matrix
+from ..divergences import Divergence
+from ..engines import Engine
+from ..kernels import Kernel
+from .base import Balance
+
+
+class DenseDivergence:
+    """E = Σ P f(Q/P), with the gradient of Lin et al. 2024, eq. (20): for G = f'(Q/P) and ⟨G⟩ = Σ Q G,
+
+        ∇_i E = (4/Z) Σ_j (G_ij − ⟨G⟩) k' (y_i − y_j)                                        docs/math.md, eq. (4)
+
+    Pairs with G < ⟨G⟩, whose Q is too small for their P, attract; the others repel. O(n²) time and memory, in float64.
+    """
+
+    mass = 1.0
+
+    def __init__(self, P: Matrix, kernel: Kernel, divergence: Divergence):
+        what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
+        if sparse.issparse(P):
+            raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with α < 1")
+        zero = np.argwhere((P <= 0) & ~np.eye(len(P), dtype=bool))
+        if zero.size:
+            i, j = zero[0]
+            raise ValueError(
+                f"{what}, but P[{i}, {j}] = 0, as for {len(zero)} of {P.size} pairs; raise the perplexity, or use an"
+                " Alpha divergence with α < 1"
+            )
+        self.affinities = P
+        self.kernel = kernel
+        self.divergence = divergence
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        Y = np.ascontiguousarray(Y, dtype=np.float64)
+        Z = float(engine.field(Y, self.kernel).potential.sum())
+        P = np.asarray(self.affinities, dtype=np.float64)
+        G, mean, total = np.empty_like(P), 0.0, 0.0
+        for i in range(len(Y)):
+            d2 = ((Y[i] - Y) ** 2).sum(axis=1)
+            q = self.kernel.value(d2) / Z
+            off = np.arange(len(Y)) != i
+            t = q[off] / P[i, off]
+            mean += float(q[off] @ self.divergence.slope(t))
+            G[i, off] = self.divergence.slope(t / exaggeration)
+            G[i, i] = 0.0
+            total += float(P[i, off] @ self.divergence.value(t)) if loss else np.nan
+        G -= mean
+        _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
+        _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
+        return Balance(-4 / Z * pull, -4 / Z * push, total)
+
+    def stiffness(self, exaggeration: float) -> float:
+        return 1.0  # f''(1) sets it near Q = P, whatever the exaggeration
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        """With ⟨G⟩ = f'(1), its value at Q = P."""
+        d2 = r**2
+        G = self.divergence.slope(self.kernel.value(d2) / (Z * p)) - self.divergence.slope(np.ones(1))
+        force = 4 / Z * G * np.abs(self.kernel.slope(d2)) * r
+        return np.maximum(-force, 0.0), np.maximum(force, 0.0)

@@ -1,0 +1,171 @@
+"""The one loop: gradient descent, plain or with momentum and gains, exaggeration, stopping rules and callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ._types import Array
+from .geometry import Geometry
+from .objectives import Balance
+
+Callback = Callable[[int, float, Array], Any]  # (iteration, loss, Y); returns True to stop
+
+
+@dataclass
+class State:
+    """Where the optimisation stands; complete after every iteration, so an interrupted run loses nothing."""
+
+    U: Array
+    velocity: Array
+    gain: Array
+    iteration: int = 0
+    loss: float = np.nan
+    settling: float = np.nan  # loss at the last report of the late phase
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    stopped: str = "n_iter"  # what ended it: n_iter, min_grad_norm, min_loss_change or callback
+
+    @classmethod
+    def start(cls, U: Array) -> State:
+        """Return the state at rest in U."""
+        return cls(U, np.zeros_like(U), np.ones_like(U))
+
+
+class Rule(Protocol):
+    """How a gradient becomes a step, and when to stop."""
+
+    @property
+    def every(self) -> int: ...
+    @property
+    def min_grad_norm(self) -> float: ...
+    @property
+    def min_loss_change(self) -> float: ...
+
+    def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
+        """Return the displacement for the gradient ∇E, and remember in `state` what the next step needs."""
+        ...
+
+    def auto_rate(self, n: int, stiffness: float, length: float) -> float:
+        """Return the learning rate "auto" for n points, an objective of this stiffness and a kernel of this length."""
+        ...
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
+
+    The quarter follows FIt-SNE and openTSNE, whose gradient leaves out the 4 of docs/math.md eq. (1), so that learning
+    rates carry over; "auto" is n / exaggeration (Belkina et al. 2019).
+    """
+
+    momentum: tuple[float, float] = (0.5, 0.8)  # during early exaggeration and after; van der Maaten & Hinton 2008
+    gain_up: float = 0.2  # added while the gradient keeps its direction
+    gain_down: float = 0.8  # factor when it turns
+    min_gain: float = 0.01
+    max_step: float = 5.0  # longest step of a point, in lengths of the kernel; openTSNE's max_step_norm
+    min_grad_norm: float = 1e-7  # stop when ‖∇E‖, per unit of Σ P, falls below
+    min_loss_change: float = 1e-5  # stop when the loss changes by less than this part of it in `every` iterations
+    every: int = 50  # iterations between evaluations of the loss, callbacks and stopping rules
+
+    def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
+        real = state.U.dtype.type
+        turned = gradient * state.velocity > 0  # uphill along the last step
+        state.gain = np.where(turned, state.gain * real(self.gain_down), state.gain + real(self.gain_up))
+        np.maximum(state.gain, real(self.min_gain), out=state.gain)
+        v = real(self.momentum[late]) * state.velocity - (state.gain * (rate / 4 * gradient)).astype(real)
+        norm = np.sqrt((v**2).sum(axis=1, keepdims=True))
+        state.velocity = v * np.minimum(1, real(self.max_step * length) / np.maximum(norm, np.finfo(real).tiny))
+        return state.velocity
+
+    def auto_rate(self, n: int, stiffness: float, length: float) -> float:
+        return n / stiffness * length**2
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    """Plain gradient descent, Y ← Y − rate · ∇E, as in the lecture slides: no momentum, no gains, no cap.
+
+    "auto" is n / (4 · exaggeration): the step at which the attraction of t-SNE is just stable.
+    """
+
+    min_grad_norm: float = 1e-7
+    min_loss_change: float = 1e-5
+    every: int = 50
+
+    def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
+        return (-rate * gradient).astype(state.U.dtype)
+
+    def auto_rate(self, n: int, stiffness: float, length: float) -> float:
+        return n / stiffness / 4 * length**2
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of iterations at one exaggeration (the factor on P in the attraction) and learning rate."""
+
+    n_iter: int
+    exaggeration: float
+    rate: float
+    late: bool
+
+
+def descend(
+    balance: Callable[[Array, float, bool], Balance],
+    geometry: Geometry,
+    state: State,
+    phases: Sequence[Phase],
+    rule: Rule,
+    length: float,
+    mass: float,
+    callbacks: Sequence[Callback],
+) -> None:
+    """Move state.U downhill through the phases, updating `state` in place after every iteration."""
+    for phase in phases:
+        for _ in range(phase.n_iter):
+            report = state.iteration % rule.every == 0
+            attraction, repulsion, loss = balance(state.U, phase.exaggeration, report)
+            gradient = -geometry.tangent(state.U, attraction + repulsion)
+            if report and _finished(state, loss, gradient, mass, length, rule, phase.late, callbacks):
+                return
+            U = geometry.retract(state.U + rule.step(state, gradient, phase.rate, phase.late, length))
+            state.velocity = geometry.tangent(U, state.velocity)
+            state.U, state.iteration = U, state.iteration + 1
+    _record(state, balance(state.U, 1.0, True).loss, callbacks)
+
+
+def _record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
+    """Keep the loss and tell every callback; True when one of them wants to stop."""
+    if not np.isfinite(loss):
+        raise FloatingPointError(
+            f"the loss is {loss} at iteration {state.iteration}: the learning rate is too large for this data"
+        )
+    state.loss = loss
+    state.curve.append((state.iteration, loss))
+    return any([callback(state.iteration, loss, state.U) for callback in callbacks])
+
+
+def _finished(
+    state: State,
+    loss: float,
+    gradient: Array,
+    mass: float,
+    length: float,
+    rule: Rule,
+    late: bool,
+    callbacks: Sequence[Callback],
+) -> bool:
+    """Record the loss at this iteration and apply the stopping rules, which wait for the late phase."""
+    settled = late and abs(state.settling - loss) < rule.min_loss_change * abs(loss)
+    state.settling = loss if late else np.nan
+    if _record(state, loss, callbacks):
+        state.stopped = "callback"
+    elif late and np.sqrt((gradient**2).sum()) * length < rule.min_grad_norm * mass:
+        state.stopped = "min_grad_norm"
+    elif settled:
+        state.stopped = "min_loss_change"
+    else:
+        return False
+    return True

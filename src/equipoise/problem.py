@@ -1,0 +1,136 @@
+"""The unsolved problem: affinities and objective built, nothing optimised. For looking inside, and for experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._types import Array, Matrix
+from .engines import Engine
+from .geometry import Geometry
+from .objectives import Balance, Objective
+from .optimize import Callback, Phase, Rule, State, descend
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long, how exaggerated and how fast: the settings of a run, with "auto" still to be resolved."""
+
+    n_iter: int
+    learning_rate: float | str
+    early_exaggeration: float
+    exaggeration: float
+
+    EARLY = 250  # iterations of early exaggeration, at most half of all (van der Maaten 2014)
+
+    def phases(self, n_iter: int, rule: Rule, objective: Objective) -> list[Phase]:
+        """Return the early and the late phase."""
+        early = min(self.EARLY, n_iter // 2)
+        n, length = objective.affinities.shape[0], objective.kernel.length
+
+        def phase(count: int, exaggeration: float, late: bool) -> Phase:
+            if isinstance(self.learning_rate, str):
+                return Phase(count, exaggeration, rule.auto_rate(n, objective.mass * objective.stiffness(exaggeration), length), late)
+            return Phase(count, exaggeration, self.learning_rate, late)
+
+        return [phase(early, self.early_exaggeration, False), phase(n_iter - early, self.exaggeration, True)]
+
+
+class Problem:
+    """A loss over maps Y (n, d), with its forces and its optimiser.
+
+    Attributes
+    ----------
+    affinities : P as built, (n, n) ndarray or scipy CSR
+    Y : the map where the last `optimize` stopped, also after Ctrl-C; the initial map before
+    loss_curve : (m, 2) array of iteration and loss
+    n_iter : iterations done by the last `optimize`
+    stopped : what ended it: "n_iter", "min_grad_norm", "min_loss_change" or "callback"
+    """
+
+    def __init__(
+        self, objective: Objective, geometry: Geometry, engine: Engine, Y0: Array, schedule: Schedule, rule: Rule
+    ):
+        self.objective = objective
+        self.geometry = geometry
+        self.engine = engine
+        self.schedule = schedule
+        self.rule = rule
+        self.Y0 = np.asarray(Y0, dtype=engine.dtype)
+        self._state = State.start(geometry.retract(geometry.work(self.Y0)))
+
+    @property
+    def affinities(self) -> Matrix:
+        return self.objective.affinities
+
+    @property
+    def Y(self) -> Array:
+        return self.geometry.map(self._state.U)
+
+    @property
+    def loss_curve(self) -> Array:
+        return np.array(self._state.curve, dtype=np.float64).reshape(-1, 2)
+
+    @property
+    def n_iter(self) -> int:
+        return self._state.iteration
+
+    @property
+    def stopped(self) -> str:
+        return self._state.stopped
+
+    def loss(self, Y: Array) -> float:
+        """Return the stated loss at Y, without exaggeration."""
+        return self._balance(Y, loss=True).loss
+
+    def gradient(self, Y: Array) -> Array:
+        """Return the gradient of the stated loss at Y, (n, d). Its precision is that of Y: float32 or float64."""
+        attraction, repulsion, _ = self._balance(Y, loss=False)
+        return -(attraction + repulsion)
+
+    def attraction(self, Y: Array) -> Array:
+        """Return the attractive force on each point, (n, d)."""
+        return self._balance(Y, loss=False).attraction
+
+    def repulsion(self, Y: Array) -> Array:
+        """Return the repulsive force on each point, (n, d). The two forces sum to minus the gradient."""
+        return self._balance(Y, loss=False).repulsion
+
+    def optimize(
+        self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
+    ) -> Array:
+        """Run the optimiser from Y0 (the built initial map by default) and return the map.
+
+        A callback receives (iteration, loss, Y) every `rule.every` iterations and stops the run by returning True.
+        After an exception, Ctrl-C included, `Y`, `loss_curve` and `n_iter` hold the last complete iteration.
+        """
+        start = self.Y0 if Y0 is None else self._check(Y0).astype(self.engine.dtype)
+        self._state = State.start(self.geometry.retract(self.geometry.work(start)))
+        n_iter = self.schedule.n_iter if n_iter is None else n_iter
+        descend(
+            lambda U, exaggeration, loss: self.objective.balance(U, self.engine, loss=loss, exaggeration=exaggeration),
+            self.geometry,
+            self._state,
+            self.schedule.phases(n_iter, self.rule, self.objective),
+            self.rule,
+            self.objective.kernel.length,
+            self.objective.mass,
+            [lambda i, loss, U, tell=tell: tell(i, loss, self.geometry.map(U)) for tell in callbacks],  # type: ignore[misc]
+        )
+        return self.Y
+
+    def _balance(self, Y: Array, *, loss: bool) -> Balance:
+        Y = self._check(Y)
+        result = self.objective.balance(self.geometry.work(Y), self.engine, loss=loss)
+        attraction, repulsion = (self.geometry.pull_back(Y, F).astype(Y.dtype) for F in result[:2])
+        return Balance(attraction, repulsion, result.loss)
+
+    def _check(self, Y: Array) -> Array:
+        Y = np.asarray(Y)
+        if Y.dtype != np.float32:
+            Y = Y.astype(np.float64)
+        if Y.shape != self.Y0.shape:
+            raise ValueError(f"Y has shape {Y.shape}, but this problem is about maps of shape {self.Y0.shape}")
+        return Y
