@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import divergences, kernels
+from .force_laws import forces
 from .methods import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
 from .problem import Problem
@@ -20,5 +21,6 @@ __all__ = [
     "SphericalSNE",
     "SymmetricSNE",
     "divergences",
+    "forces",
     "kernels",
 ]

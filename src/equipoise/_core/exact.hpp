@@ -48,13 +48,14 @@ void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, 
     Buffer<R> C(C64.stride * m);
     for (std::int64_t i = 0; i < C64.stride * m; ++i) C[i] = R(C64.data[i]);
 
+    threads = worth(threads, n * n * m);
     with_kernel<R>(kernel, [&](auto k) {
 #pragma omp parallel num_threads(threads)
         {
             Pairs<R> pairs(d);
             Buffer<double> sum(std::int64_t(m) * (d + 1));
             alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic, 64)
             for (std::int64_t i = 0; i < n; ++i) {
                 for (int s = 0; s < m * (d + 1); ++s) sum[s] = 0;
                 for (std::int64_t start = 0; start < n; start += TILE) {
@@ -82,33 +83,41 @@ void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, 
     });
 }
 
+// Per-tile arrays of the edges.
+template <class R> struct EdgeTile {
+    alignas(64) R weight[TILE], log_k[TILE], slope[TILE], psi[TILE];
+};
+
 // One row of the edges, tile by tile: `load` fills the pairs and the weights of one tile. With e = b + 1,
-// ψ_b = (k^e - 1) / e, and log k in the limit e = 0; near that limit expm1 keeps the digits that k^e - 1 would lose.
+// k^b k' = k^e (k'/k) and ψ_b = (k^e - 1) / e, log k in the limit e = 0; near it expm1 keeps the digits of k^e - 1.
 template <class R, class K, class Load>
-EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<R> &pairs, R *weight, R *scratch, Load load,
+EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<R> &pairs, EdgeTile<R> &tile, Load load,
                         double *potential, double *force) {
     const bool near_log = e < R(0.0625) && e > R(-0.0625);
+    const R inverse_e = e == R(0) ? R(0) : R(1) / e;
     double psi = 0;
     for (int c = 0; c < d; ++c) force[c] = 0;
     for (std::int64_t start = 0; start < length; start += TILE) {
         load(start);
-        if (potential != nullptr) {
-            if (e == R(0))
-                for (int t = 0; t < TILE; ++t) scratch[t] = k(pairs.d2[t]).log_k;
-            else if (near_log)
-                for (int t = 0; t < TILE; ++t) scratch[t] = expm1(e * k(pairs.d2[t]).log_k) / e;
-            else
-                for (int t = 0; t < TILE; ++t) scratch[t] = (exp(e * k(pairs.d2[t]).log_k) - R(1)) / e;
-            psi += dot(weight, scratch);
-        }
-        if (e == R(0))
-            for (int t = 0; t < TILE; ++t) scratch[t] = weight[t] * k(pairs.d2[t]).log_slope;
-        else
+        if (e == R(0) && potential == nullptr) {
+            for (int t = 0; t < TILE; ++t) tile.slope[t] = tile.weight[t] * k(pairs.d2[t]).log_slope;
+        } else {
             for (int t = 0; t < TILE; ++t) {
                 const Radial<R> r = k(pairs.d2[t]);
-                scratch[t] = weight[t] * (exp(e * r.log_k) * r.log_slope);
+                tile.log_k[t] = r.log_k;
+                tile.slope[t] = tile.weight[t] * r.log_slope;
             }
-        for (int c = 0; c < d; ++c) force[c] += dot(scratch, pairs.component(c));
+            if (e != R(0))
+                for (int t = 0; t < TILE; ++t) {
+                    const R power = exp(e * tile.log_k[t]);
+                    tile.psi[t] = (power - R(1)) * inverse_e;
+                    tile.slope[t] *= power;
+                }
+            if (e != R(0) && near_log)
+                for (int t = 0; t < TILE; ++t) tile.psi[t] = expm1(e * tile.log_k[t]) * inverse_e;
+            if (potential != nullptr) psi += dot(tile.weight, e == R(0) ? tile.log_k : tile.psi);
+        }
+        for (int c = 0; c < d; ++c) force[c] += dot(tile.slope, pairs.component(c));
     }
     if (potential != nullptr) *potential = psi;
 }
@@ -118,29 +127,30 @@ void edges(const Kernel &kernel, double b, const Weights &A, const R *Y_rows, st
            double *force, int threads) {
     const Columns<R> Y(Y_rows, n, d);
     const R e = R(b + 1);
+    threads = worth(threads, A.indptr == nullptr ? n * n : A.indptr[n]);
     with_kernel<R>(kernel, [&](auto k) {
 #pragma omp parallel num_threads(threads)
         {
             Pairs<R> pairs(d);
-            alignas(64) R weight[TILE], scratch[TILE];
+            EdgeTile<R> tile;
             const auto take = [&](std::int64_t from, int count) {
                 if (A.f32 != nullptr)
-                    for (int t = 0; t < count; ++t) weight[t] = R(A.f32[from + t]);
+                    for (int t = 0; t < count; ++t) tile.weight[t] = R(A.f32[from + t]);
                 else
-                    for (int t = 0; t < count; ++t) weight[t] = R(A.f64[from + t]);
-                for (int t = count; t < TILE; ++t) weight[t] = R(0);
+                    for (int t = 0; t < count; ++t) tile.weight[t] = R(A.f64[from + t]);
+                for (int t = count; t < TILE; ++t) tile.weight[t] = R(0);
             };
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic, 64)
             for (std::int64_t i = 0; i < n; ++i) {
                 double *psi = potential == nullptr ? nullptr : potential + i;
                 if (A.indptr == nullptr)
-                    edge_row(k, e, d, n, pairs, weight, scratch, [&](std::int64_t start) {
+                    edge_row(k, e, d, n, pairs, tile, [&](std::int64_t start) {
                         pairs.consecutive(Y, i, start);
                         take(i * n + start, int(n - start < TILE ? n - start : TILE));
-                        if (i >= start && i < start + TILE) weight[i - start] = R(0);
+                        if (i >= start && i < start + TILE) tile.weight[i - start] = R(0);
                     }, psi, force + i * d);
                 else
-                    edge_row(k, e, d, A.indptr[i + 1] - A.indptr[i], pairs, weight, scratch, [&](std::int64_t start) {
+                    edge_row(k, e, d, A.indptr[i + 1] - A.indptr[i], pairs, tile, [&](std::int64_t start) {
                         const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
                         const int count = int(left < TILE ? left : TILE);
                         pairs.listed(Y, i, A.indices + from, count);

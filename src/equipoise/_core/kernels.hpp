@@ -37,8 +37,8 @@ template <class R> struct Cauchy {
 template <class R> struct ClampedPower {
     R b, c;
     EQ_INLINE Radial<R> operator()(R d2) const {
-        const R x = clamp_below(d2, b), log_k = -c * log(x);
-        return {exp(log_k), log_k, d2 > b ? -c / x : R(0)};
+        const R x = clamp_below(d2, b), log_k = -c * log(x), outside = -c / x;
+        return {exp(log_k), log_k, d2 > b ? outside : R(0)};
     }
 };
 

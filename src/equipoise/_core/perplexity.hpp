@@ -122,6 +122,7 @@ void conditional(const Distances &D, std::int64_t n, const double *perplexities,
         for (std::int64_t i = 0; i < n; ++i)
             longest = D.indptr[i + 1] - D.indptr[i] > longest ? D.indptr[i + 1] - D.indptr[i] : longest;
     }
+    threads = worth(threads, D.indptr != nullptr ? D.indptr[n] * scales : n * n * scales);
 #pragma omp parallel num_threads(threads)
     {
         RowScratch row((longest + LANES) / LANES * LANES);

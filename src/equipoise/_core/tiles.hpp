@@ -20,6 +20,13 @@ template <class T> struct Buffer {  // std::vector would emit symbols that the l
     const T &operator[](std::int64_t i) const { return data[i]; }
 };
 
+// Threads worth waking for this many pairs: below a quarter of a million each, about 0.3 ms, waiting costs more than it
+// gains. Rows are summed by one thread each, so the bytes do not depend on it.
+inline int worth(int threads, std::int64_t pairs) {
+    const std::int64_t useful = pairs / (1 << 18) + 1;
+    return useful < threads ? int(useful) : threads;
+}
+
 // Y (n, d) row by row -> d columns, each padded to whole tiles.
 template <class R> struct Columns {
     std::int64_t n, stride;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn import datasets
@@ -23,7 +24,7 @@ class Dataset:
 
     name: str
     X: Array
-    labels: np.ndarray
+    labels: Any  # (n,) class numbers, or None
     classes: tuple[str, ...]
 
 

@@ -130,6 +130,11 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         """Embed X and return the map, (n, d)."""
         return self.fit(X).embedding_
 
+    def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
+        """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""
+        pair = np.array([[0.0, 1.0], [1.0, 0.0]])
+        return self._objective(pair, self._kernel(), self._divergence()).pair_forces(np.asarray(r), p, Z)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"

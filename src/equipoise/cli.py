@@ -1,0 +1,160 @@
+"""The command line: `equipoise embed digits`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from . import __version__, data, methods
+from ._types import Array
+from .data import Dataset
+
+METHODS = {method.__name__.lower(): method for method in methods.METHODS}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for bad input, 130 after Ctrl-C."""
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except (ValueError, OSError) as error:
+        print(f"equipoise: error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="equipoise", description="Maps of data, by attraction and repulsion.")
+    parser.add_argument("--version", action="version", version=f"equipoise {__version__}")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+
+    embed = verbs.add_parser(
+        "embed",
+        help="embed a data set; writes NAME.csv and NAME.png",
+        epilog="example: equipoise embed digits --method gsne --perplexity 50",
+    )
+    embed.add_argument("data", help=f"a bundled set ({', '.join(data.DATASETS)}) or a .npy file with a table (n, D)")
+    embed.add_argument("--method", choices=sorted(METHODS), default="tsne")
+    embed.add_argument("--perplexity", type=float, default=None, help="effective number of neighbours (default: auto)")
+    embed.add_argument("--components", type=int, default=None, help="dimension of the map (default: the method's own)")
+    embed.add_argument("--iterations", type=int, default=750, help="iterations, at most (default: %(default)s)")
+    embed.add_argument("--engine", default="auto", help="auto, exact or reference (default: %(default)s)")
+    embed.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+    embed.add_argument("--out", type=Path, default=Path("."), help="folder for the outputs (default: here)")
+    embed.set_defaults(run=_embed)
+
+    verbs.add_parser("data", help="list the bundled data sets").set_defaults(run=_list_data)
+    return parser
+
+
+def _list_data(args: argparse.Namespace) -> int:
+    for name, description in data.DATASETS.items():
+        print(f"{name:15s} {description}")
+    return 0
+
+
+def _embed(args: argparse.Namespace) -> int:
+    dataset = _load(args.data)
+    n, D = dataset.X.shape
+    if not args.out.is_dir():
+        raise ValueError(f"the output folder {str(args.out)!r} does not exist")
+    options = {} if args.components is None else {"n_components": args.components}
+    method = METHODS[args.method](
+        perplexity="auto" if args.perplexity is None else args.perplexity,
+        n_iter=args.iterations,
+        engine=args.engine,
+        random_state=args.seed,
+        callbacks=[_Progress(args.iterations)],
+        **options,
+    )
+    print(f"{dataset.name}: {n} rows, {D} columns; {type(method).__name__}, seed {args.seed}")
+    start, interrupted = time.perf_counter(), False
+    try:
+        method.fit(dataset.X)
+    except KeyboardInterrupt:
+        if not hasattr(method, "embedding_"):
+            raise
+        interrupted = True
+    seconds = time.perf_counter() - start
+    Y = method.embedding_
+    csv, png = args.out / f"{dataset.name}.csv", args.out / f"{dataset.name}.png"
+    _write(csv, _csv(Y, dataset).encode())
+    _write(png, _png(Y, dataset, f"{dataset.name}, {type(method).__name__}"))
+    if interrupted:
+        print(f"interrupted at iteration {method.n_iter_}; the map so far is in {csv} and {png}")
+        return 130
+    print(f"loss                {method.loss_:.4f} after {method.n_iter_} iterations, {seconds:.1f} s")
+    _print_quality(Y, dataset)
+    print(f"wrote               {csv} and {png}")
+    return 0
+
+
+class _Progress:
+    """The loss as it falls: on one line in a terminal, line by line elsewhere."""
+
+    def __init__(self, total: int):
+        self.total = total
+        self.live = sys.stdout.isatty()
+
+    def __call__(self, iteration: int, loss: float, Y: Array) -> None:
+        last = iteration == self.total
+        line = f"iteration {iteration:5d} of {self.total}   loss {loss:.4f}"
+        print(f"\r{line}" if self.live else line, end="" if self.live and not last else "\n", flush=True)
+
+
+def _load(name: str) -> Dataset:
+    if name.endswith(".npy"):
+        X = np.load(name, allow_pickle=False)
+        if X.ndim != 2:
+            raise ValueError(f"{name} holds an array of shape {X.shape}; a table (rows, columns) is needed")
+        return Dataset(Path(name).stem, X, None, ())
+    if name not in data.DATASETS:
+        raise ValueError(f"{name!r} is neither a bundled data set ({', '.join(data.DATASETS)}) nor a .npy file")
+    return data.load(name)
+
+
+def _csv(Y: Array, dataset: Dataset) -> str:
+    names = [f"y{c + 1}" for c in range(Y.shape[1])]
+    rows = [[f"{value:.6g}" for value in row] for row in Y]
+    if dataset.labels is not None:
+        names.append("class")
+        for row, label in zip(rows, dataset.labels, strict=True):
+            row.append(dataset.classes[label])
+    return "\n".join(",".join(row) for row in [names, *rows]) + "\n"
+
+
+def _png(Y: Array, dataset: Dataset, title: str) -> bytes:
+    from .views.scatter import scatter
+
+    buffer = io.BytesIO()
+    scatter(Y, dataset.labels, dataset.classes, title).savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _print_quality(Y: Array, dataset: Dataset) -> None:
+    from .evaluate import neighbor_recall, one_nn_error
+
+    k = min(10, len(Y) - 1)
+    print(f"neighbours kept     {neighbor_recall(dataset.X, Y, k):.1%} of the {k} nearest")
+    if dataset.labels is not None:
+        print(f"1-NN class error    {one_nn_error(Y, dataset.labels):.1%} (10-fold)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

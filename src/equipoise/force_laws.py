@@ -1,0 +1,54 @@
+"""Force laws: how attraction and repulsion between two points depend on their distance (Lin et al. 2024, Table 1, Fig. 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ._types import Array
+from .methods import NeighborEmbedding
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class ForceCurves:
+    """Magnitudes of the two forces of several methods: `attraction[name]` and `repulsion[name]` over distances `r`."""
+
+    r: Array
+    attraction: dict[str, Array]
+    repulsion: dict[str, Array]
+
+    def figure(self) -> Figure:
+        """Return a matplotlib figure, attraction on the left and repulsion on the right."""
+        from .views.forces import force_figure
+
+        return force_figure(self.r, self.attraction, self.repulsion)
+
+
+def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, Z: float = 1.0) -> ForceCurves:
+    """Return the force curves of the given methods.
+
+    Parameters
+    ----------
+    methods : estimators, such as TSNE(), GSNE(beta=2, eta=0.25)
+    r : distances in the map; 400 from 0.01 to 5 by default
+    p : affinity of the two points: the attraction of KL methods is proportional to it
+    Z : normaliser of Q: the repulsion is proportional to 1/Z
+
+    >>> curves = forces(TSNE(), r=np.array([1.0]))
+    >>> float(curves.attraction["TSNE()"][0]), float(curves.repulsion["TSNE()"][0])  # 4 p r/(1+r²), 4 r/(1+r²)²/Z
+    (2.0, 1.0)
+    """
+    if not methods:
+        raise ValueError("forces() needs at least one method, such as TSNE()")
+    r = np.linspace(0.01, 5, 400) if r is None else np.asarray(r, dtype=np.float64)
+    curves = {_name(method): method.pair_forces(r, p, Z) for method in methods}
+    return ForceCurves(r, {k: a for k, (a, _) in curves.items()}, {k: b for k, (_, b) in curves.items()})
+
+
+def _name(method: NeighborEmbedding) -> str:
+    return " ".join(str(method).split())

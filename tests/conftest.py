@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
+
+KERNELS = (
+    Gaussian(),
+    StudentT(),
+    StudentT(0.5),
+    StudentT(3.0),
+    PowerLaw(),
+    PowerLaw(3.0, 0.5),
+    RegularizedPowerLaw(),
+    RegularizedPowerLaw(1.2, 0.5),
+    RegularizedPowerLaw(3.0, 0.1),
+    SphericalExit(),
+    SphericalExit(0.3, 2),
+)
+
+
+def relative_error(result, truth):
+    """Largest deviation, as a part of the largest entry of the truth."""
+    return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

@@ -1,0 +1,175 @@
+import math
+
+import numpy as np
+import pytest
+from conftest import KERNELS
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
+
+D2 = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 60)])
+positive = st.floats(0.2, 6.0)
+ANY_KERNEL = st.one_of(
+    st.just(Gaussian()),
+    st.builds(StudentT, positive),
+    st.builds(PowerLaw, positive, positive),
+    st.builds(RegularizedPowerLaw, positive, positive),
+    st.builds(SphericalExit, st.floats(0.05, 0.99), st.integers(2, 6)),
+)
+
+
+class Loop(Kernel):
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+
+def closed_form(kernel, d2):
+    """The formulas of docs/math.md at one squared distance, in Python's own arithmetic."""
+    r = math.sqrt(d2)
+    match kernel:
+        case Gaussian():
+            return math.exp(-d2)
+        case StudentT(nu):
+            return (1 + d2 / nu) ** (-(nu + 1) / 2)
+        case PowerLaw(beta, r0):
+            return max(r, r0) ** -beta
+        case RegularizedPowerLaw(beta, eta):
+            return 1 / (eta + r**beta)
+        case SphericalExit(rho, d):
+            return ((1 - rho) ** 2 + rho * d2) ** (-d / 2)
+
+
+@given(ANY_KERNEL, st.floats(0.0, 100.0))
+def test_value_is_the_stated_formula(kernel, d2):
+    if 0 < d2 < 1e-24:
+        d2 = 0.0  # the held part of a cusp is tested below
+    assert_allclose(kernel.value(np.array([d2]))[0], closed_form(kernel, d2), rtol=1e-9)
+
+
+@given(ANY_KERNEL, st.floats(1e-3, 100.0))
+def test_slope_is_the_finite_difference_of_value(kernel, d2):
+    step = 1e-4 * d2 / (1 + d2)
+    if isinstance(kernel, PowerLaw) and abs(d2 - kernel.r0**2) <= 2 * step:
+        d2 = 2 * d2  # not across the kink
+    above, below = kernel.value(np.array([d2 + step, d2 - step]))
+    slope = kernel.slope(np.array([d2]))[0]
+    assert abs((above - below) / (2 * step) - slope) <= 1e-6 * abs(slope) + 1e-15 * kernel.value(np.zeros(1))[0] / step
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Loop()], ids=repr)
+def test_logarithms_agree_with_value_and_slope(kernel):
+    assert_allclose(kernel.log_value(D2), np.log(kernel.value(D2)), rtol=1e-13, atol=1e-14)
+    assert_allclose(kernel.log_slope(D2) * kernel.value(D2), kernel.slope(D2), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Loop()], ids=repr)
+def test_positive_and_decreasing(kernel):
+    value = kernel.value(D2)
+    assert (value > 0).all() and np.isfinite(value).all()
+    assert (np.diff(value) <= 0).all() and value[-1] < value[0]
+    slope = kernel.slope(D2)
+    assert (slope <= 0).all() and np.isfinite(slope).all()
+
+
+def test_gaussian_logarithm_outlives_its_value():
+    assert_array_equal(Gaussian().log_value(np.array([1e4])), [-1e4])
+    assert_array_equal(Gaussian().log_slope(np.array([1e4])), [-1.0])
+
+
+def test_power_law_has_no_force_inside_the_cut_off():
+    kernel = PowerLaw(3.0, 0.5)
+    inside = np.array([0.0, 0.1, 0.25])
+    assert_array_equal(kernel.value(inside), np.full(3, 0.5**-3.0))
+    assert_array_equal(kernel.slope(inside), np.zeros(3))
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 1.9])
+def test_cusp_gives_coincident_points_no_force(beta):
+    slope = RegularizedPowerLaw(beta, 1.0).slope(np.zeros(1))
+    assert np.isfinite(slope).all()
+    assert (slope * 0.0 == 0).all()
+
+
+def test_a_walk_from_the_centre_exits_evenly():
+    kernel = SphericalExit(0.0, 3)
+    assert_array_equal(kernel.value(D2), np.ones_like(D2))
+    assert_array_equal(kernel.slope(D2), np.zeros_like(D2))
+
+
+def test_student_with_one_degree_is_the_regularized_power_law_to_the_bit():
+    student, power = StudentT(1.0), RegularizedPowerLaw(2.0, 1.0)
+    for name in ("value", "slope", "log_value", "log_slope"):
+        assert_array_equal(getattr(student, name)(D2), getattr(power, name)(D2))
+    assert (student.length, student.spread) == (power.length, power.spread)
+
+
+@given(positive, st.floats(1e-3, 1e3), st.floats(1e-6, 1e3))
+def test_eta_is_a_unit_of_length(beta, eta, d2):
+    # k_η(η^(2/β) d2) = k_1(d2)/η, with η^(1/β) = length
+    kernel = RegularizedPowerLaw(beta, eta)
+    scaled = kernel.value(np.array([d2 * kernel.length**2]))
+    assert_allclose(scaled, RegularizedPowerLaw(beta, 1.0).value(np.array([d2])) / eta, rtol=1e-11)
+
+
+@given(positive, st.floats(0.01, 100.0), st.floats(1e-3, 1e3))
+def test_the_cut_off_is_a_unit_of_length(beta, r0, d2):
+    kernel = PowerLaw(beta, r0)
+    scaled = kernel.value(np.array([d2 * kernel.length**2]))
+    assert_allclose(scaled, PowerLaw(beta, 1.0).value(np.array([d2])) * r0**-beta, rtol=1e-11)
+
+
+def test_spherical_length_is_where_the_exit_kernel_leaves_its_plateau():
+    kernel = SphericalExit(0.95, 4)
+    inside, on = kernel.value(np.array([0.0, kernel.length**2]))
+    assert_allclose(on / inside, 2.0 ** (-4 / 2), rtol=1e-12)
+    assert SphericalExit(0.0, 3).length == 1.0
+
+
+def test_users_kernel_needs_value_and_slope_only():
+    kernel = Loop()
+    assert_allclose(kernel.log_value(D2), -1.5 * np.log1p(D2), rtol=1e-13, atol=1e-15)
+    assert_allclose(kernel.log_slope(D2), -1.5 / (1 + D2), rtol=1e-14)
+    assert kernel.native() is None
+    assert kernel.length == 1.0
+
+
+@pytest.mark.parametrize("method", ["value", "slope", "log_value", "log_slope"])
+def test_a_kernel_without_formulas_says_which_is_missing(method):
+    class Empty(Kernel):
+        pass
+
+    missing = method.removeprefix("log_")
+    with pytest.raises(TypeError, match=rf"Empty must define {missing}\(d2\)"):
+        getattr(Empty(), method)(D2)
+
+
+def test_a_kernel_with_a_value_alone_has_no_slope():
+    class Half(Kernel):
+        def value(self, d2):
+            return np.exp(-d2)
+
+    assert_array_equal(Half().log_value(np.zeros(2)), np.zeros(2))
+    with pytest.raises(TypeError, match=r"Half must define slope\(d2\)"):
+        Half().log_slope(D2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parameters", "message"),
+    [
+        *[(StudentT, {"dof": x}, "dof must be > 0, got") for x in (0, -1.0, np.nan)],
+        *[(PowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan)],
+        *[(PowerLaw, {"r0": x}, "r0 must be > 0, got") for x in (0, -1.0, np.nan)],
+        *[(RegularizedPowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan)],
+        *[(RegularizedPowerLaw, {"eta": x}, "eta must be > 0, got") for x in (0, -1.0, np.nan)],
+        *[(SphericalExit, {"rho": x}, r"rho must be in \[0, 1\), got") for x in (-0.1, 1.0, 2.0, np.nan)],
+        (SphericalExit, {"dimension": 1}, "dimension must be >= 2, got 1"),
+    ],
+)
+def test_bad_parameters_are_named(kernel, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        kernel(**parameters)
