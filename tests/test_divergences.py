@@ -98,7 +98,7 @@ def test_s_marks_the_divergences_that_need_stored_pairs_only():
 
 def test_loss_falls_as_alpha_grows():
     # Lin et al. 2024, Table 3: p = exp(−r²/30), q = 1/(1 + r²). The order is no theorem; it holds on this range of r.
-    r = np.linspace(0.0, 10.0, 101)
+    r = np.linspace(0.0, 5.0, 101)
     p, q = np.exp(-(r**2) / 30), 1 / (1 + r**2)
     p, q = p / p.sum(), q / q.sum()
     losses = [float((p * Alpha(alpha).value(q / p)).sum()) for alpha in (-2, -1.5, -1, -0.5, 0, 0.5)]

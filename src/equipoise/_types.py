@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.floating[Any]]
+Array = npt.NDArray[Any]  # of floats unless said otherwise
 Matrix = Any  # a dense ndarray or a scipy.sparse CSR matrix: scipy ships no types

@@ -80,8 +80,8 @@ def conditional(
         _core.conditional_dense(D2, perplexities, P, saturated, n_threads)
     if saturated.any():
         warnings.warn(
-            f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more equally near neighbours,"
-            f" such as duplicates, than the perplexity {perplexities.min():g}; they spread evenly over these",
+            f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more equally near"
+            f" neighbours (duplicates, for example) than the perplexity {perplexities.min():g}; they spread evenly over these",
             stacklevel=2,
         )
     return P

@@ -21,7 +21,7 @@ def deformed_log(log_t: Array, e: float) -> Array:
 class Divergence:
     """An f-divergence. Subclass it with `value` (f) and `slope` (f') to make your own; it then needs a dense P.
 
-    `s` is set for the α family with α < 1, whose loss and gradient need only the pairs where P > 0 (docs/math.md, eq. 3).
+    `s` is set for the α family with α < 1, whose loss and gradient need only pairs with P > 0 (docs/math.md, eq. 3).
     """
 
     s: float | None = None

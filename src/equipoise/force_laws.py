@@ -1,4 +1,4 @@
-"""Force laws: how attraction and repulsion between two points depend on their distance (Lin et al. 2024, Table 1, Fig. 3)."""
+"""Force laws: attraction and repulsion between two points over their distance (Lin et al. 2024, Table 1, Fig. 3)."""
 
 from __future__ import annotations
 

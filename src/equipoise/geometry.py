@@ -1,7 +1,7 @@
 """Where the map lives: flat space, with a constant metric tensor if wanted, or the unit sphere.
 
-The optimiser works in coordinates U in which distances are Euclidean and steps are straight; a geometry takes Y there and
-back, and keeps steps on the surface.
+The optimiser works in coordinates U in which distances are Euclidean and steps are straight; a geometry takes Y there
+and back, and keeps steps on the surface.
 """
 
 from __future__ import annotations

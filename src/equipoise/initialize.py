@@ -24,7 +24,7 @@ def random_ball(n: int, d: int, rng: np.random.RandomState) -> Array:
 def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
     """Return the first d principal components of X, scaled so that the first has standard deviation 1, and jittered.
 
-    Components beyond the rank of X hold jitter alone. Computed with one BLAS thread: the same bytes on any machine load.
+    Components beyond the rank of X hold jitter alone. One BLAS thread computes them: the same bytes whatever n_jobs.
     """
     X = X - X.mean(axis=0)
     X /= max(np.abs(X).max(), np.finfo(np.float64).tiny)

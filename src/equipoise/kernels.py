@@ -97,8 +97,8 @@ class StudentT(_LogSlopeKernel):
 class PowerLaw(_LogSlopeKernel):
     """k = max(r, r0)^(−β): p-SNE.
 
-    Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off, which makes the loss infinite as soon as two neighbours meet.
-    Here k is held at its value at r0: inside there is no force, as in the paper, and the loss stays finite.
+    Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off, which makes the loss infinite as soon as two neighbours
+    meet. Here k is held at its value at r0: inside there is no force, as in the paper, and the loss stays finite.
     """
 
     beta: float = 2.0

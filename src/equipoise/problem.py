@@ -31,9 +31,10 @@ class Schedule:
         n, length = objective.affinities.shape[0], objective.kernel.length
 
         def phase(count: int, exaggeration: float, late: bool) -> Phase:
-            if isinstance(self.learning_rate, str):
-                return Phase(count, exaggeration, rule.auto_rate(n, objective.mass * objective.stiffness(exaggeration), length), late)
-            return Phase(count, exaggeration, self.learning_rate, late)
+            if not isinstance(self.learning_rate, str):
+                return Phase(count, exaggeration, self.learning_rate, late)
+            stiffness = objective.mass * objective.stiffness(exaggeration)
+            return Phase(count, exaggeration, rule.auto_rate(n, stiffness, length), late)
 
         return [phase(early, self.early_exaggeration, False), phase(n_iter - early, self.exaggeration, True)]
 

@@ -32,25 +32,25 @@ def check_distances(D: Any) -> Matrix:
         D = D.copy()  # sorting would reorder the caller's arrays
         D.sort_indices()
         i, j, values = np.repeat(np.arange(D.shape[0]), np.diff(D.indptr)), D.indices, D.data
-        bad = np.flatnonzero(~(values >= 0) | np.isinf(values))
-        if bad.size:
-            _bad_distance(i[bad[0]], j[bad[0]], values[bad[0]])
+        wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+        if wrong.size:
+            _bad_distance(i[wrong[0]], j[wrong[0]], values[wrong[0]])
         off = i != j
         indptr = np.concatenate([[0], np.cumsum(np.bincount(i[off], minlength=D.shape[0]))])
         return sparse.csr_matrix((values[off], j[off].astype(np.int32), indptr), shape=D.shape)
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:
-        _bad_distance(*bad[0], D[tuple(bad[0])])
+        _bad_distance(bad[0][0], bad[0][1], D[tuple(bad[0])])
     if D.diagonal().any():
-        i = int(np.flatnonzero(D.diagonal())[0])
-        raise ValueError(f"a point is at distance 0 from itself, but D[{i}, {i}] = {D[i, i]:g}")
+        k = int(np.flatnonzero(D.diagonal())[0])
+        raise ValueError(f"a point is at distance 0 from itself, but D[{k}, {k}] = {D[k, k]:g}")
     tolerance = 1e-8 * D.max()
     asymmetric = np.argwhere(np.abs(D - D.T) > tolerance)
     if asymmetric.size:
         i, j = asymmetric[0]
         raise ValueError(
-            f"the precomputed distance matrix is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g};"
-            " use (D + D.T) / 2 if that is what you mean"
+            f"the precomputed distance matrix is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] ="
+            f" {D[j, i]:g}; use (D + D.T) / 2 if that is what you mean"
         )
     return D
 

@@ -155,7 +155,7 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"n_components={self.n_components} is too large for {what}")
         if self.h is not None:
             if precomputed:
-                raise ValueError("h is a metric tensor on the columns of X; it cannot be used with metric='precomputed'")
+                raise ValueError("h is a metric tensor on the columns of X; it means nothing with metric='precomputed'")
             X = np.ascontiguousarray(X @ factor(self.h, "h", X.shape[1]).T)
         return X
 

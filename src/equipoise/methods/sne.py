@@ -84,9 +84,9 @@ class GSNE(NeighborEmbedding):
 
 @dataclass(eq=False, repr=False)
 class SphericalSNE(NeighborEmbedding):
-    """s-SNE: KL(P ‖ Q) on the unit sphere in R^d, d = `n_components`, with k = ‖y_j − ρ y_i‖^(−d) (Lin et al. 2024, eq. 27).
+    """s-SNE: KL(P ‖ Q) on the unit sphere in R^d with k = ‖y_j − ρ y_i‖^(−d) (Lin et al. 2024, eq. 5, 27, 28).
 
-    The map is a set of unit vectors; steps follow the sphere.
+    `n_components` is d, the dimension around the sphere. The map is a set of unit vectors; steps follow the sphere.
     """
 
     n_components: int = 3
@@ -94,7 +94,7 @@ class SphericalSNE(NeighborEmbedding):
 
     def _kernel(self) -> Kernel:
         if self.n_components < 2:
-            raise ValueError(f"a sphere needs n_components >= 2, the dimension of the space around it, got {self.n_components}")
+            raise ValueError(f"a sphere needs n_components >= 2, the dimension around it, got {self.n_components}")
         return kernels.SphericalExit(self.rho, self.n_components)
 
     def _geometry(self) -> geometry.Geometry:

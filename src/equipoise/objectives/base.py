@@ -32,7 +32,7 @@ class Objective(Protocol):
         ...
 
     def stiffness(self, exaggeration: float) -> float:
-        """Return how the attraction at this exaggeration compares with that of KL at 1: the learning rate falls with it."""
+        """Return the attraction at this exaggeration relative to KL's at 1: the learning rate falls with it."""
         ...
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Original SNE (Hinton & Roweis 2002): every row its own distribution, E = Σ_i KL(p_{·|i} ‖ q_{·|i}), q_{j|i} = k/Z_i."""
+"""Original SNE (Hinton & Roweis 2002): every row is a distribution, E = Σ_i KL(p_{·|i} ‖ q_{·|i}), q_{j|i} = k/Z_i."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import Balance
 class ConditionalKL:
     """E = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} = k(d2_ij)/Z_i, Z_i = Σ_{j≠i} k.
 
-        ∇_i E = −2 Σ_j (p_{j|i} + p_{i|j}) (k'/k) (y_i − y_j) + 2 Σ_j (1/Z_i + 1/Z_j) k' (y_i − y_j)   docs/math.md, eq. (5)
+        ∇_i E = 2 Σ_j [(1/Z_i + 1/Z_j) k' − (p_{j|i} + p_{i|j}) k'/k] (y_i − y_j)            docs/math.md, eq. (5)
 
     The repulsion is the field of two charges, 1 and 1/Z_j.
     """

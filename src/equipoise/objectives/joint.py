@@ -60,7 +60,7 @@ class JointDivergence:
         return Balance(attraction, repulsion, balance / s)
 
     def stiffness(self, exaggeration: float) -> float:
-        return exaggeration**self.s / self.s
+        return float(exaggeration**self.s / self.s)
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Lin et al. 2024, Table 1, for any kernel and α; with T = 1, its value at Q = P."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def force_figure(r: Array, attraction: dict[str, Array], repulsion: dict[str, Array]) -> Figure:
     """Return a figure of attraction and repulsion over distance, one curve per method."""
-    figure = new_figure(figsize=(10, 4.2), dpi=150)
+    figure: Figure = new_figure(figsize=(10, 4.2), dpi=150)
     for axes, title, curves in zip(
         figure.subplots(1, 2), ("attraction", "repulsion"), (attraction, repulsion), strict=True
     ):

@@ -18,8 +18,9 @@ def scatter(Y: Array, labels: Any = None, classes: Sequence[str] | None = None, 
     """Return a figure of the map Y (n, d), coloured by class, each class named where most of it lies."""
     Y = np.asarray(Y, dtype=np.float64)
     n, d = Y.shape
+    axes: Any
     on_sphere = d == 3 and np.allclose(np.linalg.norm(Y, axis=1), 1, atol=1e-4)
-    figure = new_figure(figsize=(8, 4.5) if on_sphere else (7, 7), dpi=150)
+    figure: Figure = new_figure(figsize=(8, 4.5) if on_sphere else (7, 7), dpi=150)
     if on_sphere:
         axes = figure.add_subplot(projection="mollweide")
         axes.grid(True, color="#e0e0e0")
