@@ -81,7 +81,8 @@ def conditional(
     if saturated.any():
         warnings.warn(
             f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more equally near"
-            f" neighbours (duplicates, for example) than the perplexity {perplexities.min():g}; they spread evenly over these",
+            f" neighbours (duplicates, for example) than the perplexity {perplexities.min():g};"
+            " they spread evenly over these",
             stacklevel=2,
         )
     return P
