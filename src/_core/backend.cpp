@@ -1,12 +1,15 @@
 // Compiled once per instruction set, with EQ_ISA naming the namespace; bindings.cpp picks one at import.
 #include "exact.hpp"
+#include "grid.hpp"
 #include "perplexity.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
 extern const Backend backend;
-const Backend backend = {edges<float>, edges<double>, field<float>, field<double>, conditional<float>, conditional<double>};
+const Backend backend = {edges<float>, edges<double>, field<float>, field<double>,
+                         spread<float>, spread<double>, gather<float>, gather<double>, near<float>, near<double>,
+                         conditional<float>, conditional<double>};
 
 }  // namespace EQ_ISA
 }  // namespace eq

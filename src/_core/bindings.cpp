@@ -96,6 +96,68 @@ template <class R> void bind_field(nb::module_ &m) {
           "half_gradient"_a.noconvert(), "threads"_a, "Φ (n, m) and ½∇Φ (n, m, d) of m charge vectors.");
 }
 
+void spread(const eq::Mesh &mesh, const float *Y, std::int64_t n, const double *charges, int m, float *grid, int threads) {
+    backend().spread_f32(mesh, Y, n, charges, m, grid, threads);
+}
+void spread(const eq::Mesh &mesh, const double *Y, std::int64_t n, const double *charges, int m, double *grid,
+            int threads) {
+    backend().spread_f64(mesh, Y, n, charges, m, grid, threads);
+}
+void gather(const eq::Mesh &mesh, const float *Y, std::int64_t n, const float *grid, int m, double *phi,
+            double *half_gradient, int threads) {
+    backend().gather_f32(mesh, Y, n, grid, m, phi, half_gradient, threads);
+}
+void gather(const eq::Mesh &mesh, const double *Y, std::int64_t n, const double *grid, int m, double *phi,
+            double *half_gradient, int threads) {
+    backend().gather_f64(mesh, Y, n, grid, m, phi, half_gradient, threads);
+}
+void near(const eq::Mesh &cells, const eq::Table &table, const float *Y, std::int64_t n, int d, const double *charges,
+          int m, double *phi, double *half_gradient, int threads) {
+    backend().near_f32(cells, table, Y, n, d, charges, m, phi, half_gradient, threads);
+}
+void near(const eq::Mesh &cells, const eq::Table &table, const double *Y, std::int64_t n, int d, const double *charges,
+          int m, double *phi, double *half_gradient, int threads) {
+    backend().near_f64(cells, table, Y, n, d, charges, m, phi, half_gradient, threads);
+}
+
+using Nodes = In<float, nb::shape<-1>>;
+
+eq::Table make_table(const Nodes &value, const Nodes &slope, int first) {
+    return {value.data(), slope.data(), first, std::int32_t(value.shape(0))};
+}
+
+template <class R> void bind_grid(nb::module_ &m) {
+    m.def("spread",
+          [](const eq::Mesh &mesh, In<R, nb::shape<-1, -1>> Y, In<double, nb::shape<-1, -1>> charges,
+             Out<R, nb::shape<-1, -1>> grid, int threads) {
+              nb::gil_scoped_release release;
+              spread(mesh, Y.data(), std::int64_t(Y.shape(0)), charges.data(), int(charges.shape(1)), grid.data(),
+                     threads);
+          },
+          "mesh"_a, "Y"_a.noconvert(), "charges"_a.noconvert(), "grid"_a.noconvert(), "threads"_a,
+          "Spread charges (n, m) to the nodes of the mesh, (m, nodes).");
+    m.def("gather",
+          [](const eq::Mesh &mesh, In<R, nb::shape<-1, -1>> Y, In<R, nb::shape<-1, -1>> grid,
+             Out<double, nb::shape<-1, -1>> potential, Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
+              nb::gil_scoped_release release;
+              gather(mesh, Y.data(), std::int64_t(Y.shape(0)), grid.data(), int(grid.shape(0)), potential.data(),
+                     half_gradient.data(), threads);
+          },
+          "mesh"_a, "Y"_a.noconvert(), "grid"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(),
+          "threads"_a, "Read Φ (n, m) and ½∇Φ (n, m, d) off a potential on the mesh, (m, nodes).");
+    m.def("near",
+          [](const eq::Mesh &cells, Nodes value, Nodes slope, int first, In<R, nb::shape<-1, -1>> Y,
+             In<double, nb::shape<-1, -1>> charges, Out<double, nb::shape<-1, -1>> potential,
+             Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
+              nb::gil_scoped_release release;
+              near(cells, make_table(value, slope, first), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
+                   charges.data(), int(charges.shape(1)), potential.data(), half_gradient.data(), threads);
+          },
+          "cells"_a, "value"_a.noconvert(), "slope"_a.noconvert(), "first"_a, "Y"_a.noconvert(),
+          "charges"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(), "threads"_a,
+          "Add the pairs nearer than one cell to Φ and ½∇Φ, for a radial function given by its table.");
+}
+
 template <class R> void bind_conditional(nb::module_ &m) {
     using Perplexities = In<double, nb::shape<-1>>;
     using Saturated = Out<std::uint8_t, nb::shape<-1>>;
@@ -143,6 +205,9 @@ NB_MODULE(_core, m) {
     m.attr("instruction_set") = instruction_set();
 
     nb::class_<eq::Kernel>(m, "Kernel", "A built-in radial kernel k(d2).")
+        .def_prop_ro("rational",
+                     [](const eq::Kernel &kernel) { return kernel.family != eq::Kernel::Family::regularized_power; },
+                     "Whether k'/k is a rational function of d2, without exp or log.")
         .def_static("gaussian", [] { return eq::Kernel{eq::Kernel::Family::gaussian, 0, 0, 0}; }, "exp(-d2)")
         .def_static("shifted_power",
                     [](double a, double b, double c) { return eq::Kernel{eq::Kernel::Family::shifted_power, a, b, c}; },
@@ -152,7 +217,31 @@ NB_MODULE(_core, m) {
                     "c"_a, "max(d2, b)^-c")
         .def_static("regularized_power",
                     [](double a, double c) { return eq::Kernel{eq::Kernel::Family::regularized_power, a, 0, c}; },
-                    "a"_a, "c"_a, "1 / (a + d2^c)");
+                    "a"_a, "c"_a, "1 / (a + d2^c)")
+        .def_static("tabulated",
+                    [](Nodes value, Nodes slope, int first) {
+                        eq::Kernel kernel;
+                        kernel.family = eq::Kernel::Family::tabulated;
+                        kernel.table = make_table(value, slope, first);
+                        return kernel;
+                    },
+                    "value"_a.noconvert(), "slope"_a.noconvert(), "first"_a,
+                    "For edges with b = -1: tables of ψ_b and k^b k' for the true b. The arrays must outlive it.");
+
+    nb::class_<eq::Mesh>(m, "Mesh", "A regular grid in 1 to 3 dimensions.")
+        .def("__init__",
+             [](eq::Mesh *mesh, In<double, nb::shape<-1>> origin, double h, In<std::int64_t, nb::shape<-1>> size,
+                int order) {
+                 new (mesh) eq::Mesh();
+                 mesh->d = int(origin.shape(0));
+                 mesh->order = order;
+                 mesh->inverse_h = 1 / h;
+                 for (int c = 0; c < mesh->d; ++c) {
+                     mesh->origin[c] = origin.data()[c];
+                     mesh->size[c] = size.data()[c];
+                 }
+             },
+             "origin"_a, "h"_a, "size"_a, "order"_a);
 
     bind_edges<float, float>(m);
     bind_edges<float, double>(m);
@@ -160,6 +249,8 @@ NB_MODULE(_core, m) {
     bind_edges<double, double>(m);
     bind_field<float>(m);
     bind_field<double>(m);
+    bind_grid<float>(m);
+    bind_grid<double>(m);
     bind_conditional<float>(m);
     bind_conditional<double>(m);
 }

@@ -6,6 +6,21 @@
 
 namespace eq {
 
+// A radial function and its slope d/d(d2) at nodes d2 whose float bits are (first + i) << 15, i = 0 .. size - 1: 256 nodes
+// per octave. Between nodes it is linear; outside it is held.
+struct Table {
+    const float *value = nullptr, *slope = nullptr;
+    std::int32_t first = 0, size = 0;
+};
+
+// A regular grid of d axes: size[c] nodes from origin[c] on, 1 / inverse_h apart; splines of this order spread to it.
+struct Mesh {
+    int d = 0, order = 0;
+    double origin[3] = {0, 0, 0}, inverse_h = 1;
+    std::int64_t size[3] = {1, 1, 1};
+    std::int64_t nodes() const { return size[0] * size[1] * size[2]; }
+};
+
 // A radial kernel k(d2), by family; docs/math.md section 2.
 struct Kernel {
     enum class Family {
@@ -13,9 +28,11 @@ struct Kernel {
         shifted_power,      // (a + b d2)^-c: Student-t, spherical exit; c = 1 is t-SNE's kernel
         clamped_power,      // max(d2, b)^-c: power law, flat inside the cut-off b = r0²
         regularized_power,  // 1 / (a + d2^c): eq. (13) of Lin et al. 2024, c = β/2
+        tabulated,          // edges alone, with b = -1: the table holds ψ_b and k^b k' for the true b
     };
     Family family = Family::gaussian;
     double a = 0, b = 0, c = 0;
+    Table table;
 };
 
 // Read-only view of the weights A: dense (n, n), or CSR when indptr is given. Values are float or double.
@@ -47,6 +64,19 @@ struct Backend {
                       double *potential, double *half_gradient, int threads);
     void (*field_f64)(const Kernel &, const double *charges, int m, const double *Y, std::int64_t n, int d,
                       double *potential, double *half_gradient, int threads);
+    // Charges (n, m) to the mesh (m, nodes), and a potential on it (m, nodes) back to the points, with half its gradient.
+    void (*spread_f32)(const Mesh &, const float *Y, std::int64_t n, const double *charges, int m, float *grid, int threads);
+    void (*spread_f64)(const Mesh &, const double *Y, std::int64_t n, const double *charges, int m, double *grid,
+                       int threads);
+    void (*gather_f32)(const Mesh &, const float *Y, std::int64_t n, const float *grid, int m, double *potential,
+                       double *half_gradient, int threads);
+    void (*gather_f64)(const Mesh &, const double *Y, std::int64_t n, const double *grid, int m, double *potential,
+                       double *half_gradient, int threads);
+    // Adds the pairs nearer than one cell of `cells`, weighted by the table.
+    void (*near_f32)(const Mesh &cells, const Table &, const float *Y, std::int64_t n, int d, const double *charges, int m,
+                     double *potential, double *half_gradient, int threads);
+    void (*near_f64)(const Mesh &cells, const Table &, const double *Y, std::int64_t n, int d, const double *charges, int m,
+                     double *potential, double *half_gradient, int threads);
     // Rows p_{j|i} averaged over the given perplexities. `saturated` marks rows that have more exact ties at the smallest
     // distance than the perplexity asks for: their limit, even weights over the ties, is taken.
     void (*conditional_f32)(const Distances &, std::int64_t n, const double *perplexities, int scales, float *P,

@@ -7,7 +7,7 @@ namespace eq {
 namespace EQ_ISA {
 
 // Differences and squared distances between point i and one tile of points.
-template <class R> struct Pairs {
+template <int TILE, class R> struct Pairs {
     Buffer<R> diff;  // (d, TILE): y_i - y_j
     alignas(64) R d2[TILE];
     explicit Pairs(int d) : diff(std::int64_t(d) * TILE) {}
@@ -52,7 +52,7 @@ void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, 
     with_kernel<R>(kernel, [&](auto k) {
 #pragma omp parallel num_threads(threads)
         {
-            Pairs<R> pairs(d);
+            Pairs<TILE, R> pairs(d);
             Buffer<double> sum(std::int64_t(m) * (d + 1));
             alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];
 #pragma omp for schedule(dynamic, 64)
@@ -70,8 +70,8 @@ void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, 
                         const R *charge = C.data + q * C64.stride + start;
                         for (int t = 0; t < TILE; ++t) charge_slope[t] = charge[t] * slope[t];
                         double *out = sum.data + q * (d + 1);
-                        out[0] += dot(charge, value);
-                        for (int c = 0; c < d; ++c) out[c + 1] += dot(charge_slope, pairs.component(c));
+                        out[0] += dot<TILE>(charge, value);
+                        for (int c = 0; c < d; ++c) out[c + 1] += dot<TILE>(charge_slope, pairs.component(c));
                     }
                 }
                 for (int q = 0; q < m; ++q) {
@@ -84,15 +84,15 @@ void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, 
 }
 
 // Per-tile arrays of the edges.
-template <class R> struct EdgeTile {
+template <int TILE, class R> struct EdgeTile {
     alignas(64) R weight[TILE], log_k[TILE], slope[TILE], psi[TILE];
 };
 
 // One row of the edges, tile by tile: `load` fills the pairs and the weights of one tile. With e = b + 1,
 // k^b k' = k^e (k'/k) and ψ_b = (k^e - 1) / e, log k in the limit e = 0; near it expm1 keeps the digits of k^e - 1.
-template <class R, class K, class Load>
-EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<R> &pairs, EdgeTile<R> &tile, Load load,
-                        double *potential, double *force) {
+template <int TILE, class R, class K, class Load>
+EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE, R> &pairs, EdgeTile<TILE, R> &tile,
+                        Load load, double *potential, double *force) {
     const bool near_log = e < R(0.0625) && e > R(-0.0625);
     const R inverse_e = e == R(0) ? R(0) : R(1) / e;
     double psi = 0;
@@ -115,11 +115,35 @@ EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<R> &p
                 }
             if (e != R(0) && near_log)
                 for (int t = 0; t < TILE; ++t) tile.psi[t] = expm1(e * tile.log_k[t]) * inverse_e;
-            if (potential != nullptr) psi += dot(tile.weight, e == R(0) ? tile.log_k : tile.psi);
+            if (potential != nullptr) psi += dot<TILE>(tile.weight, e == R(0) ? tile.log_k : tile.psi);
         }
-        for (int c = 0; c < d; ++c) force[c] += dot(tile.slope, pairs.component(c));
+        for (int c = 0; c < d; ++c) force[c] += dot<TILE>(tile.slope, pairs.component(c));
     }
     if (potential != nullptr) *potential = psi;
+}
+
+// All rows of the edges, with tiles of one size; `load` fills the pairs and the weights of a tile of row i.
+template <int TILE, class R, class K, class Length, class Load>
+EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, int d, double *potential, double *force, int threads,
+                         Length length, Load load) {
+#pragma omp parallel num_threads(threads)
+    {
+        Pairs<TILE, R> pairs(d);
+        EdgeTile<TILE, R> tile;
+#pragma omp for schedule(dynamic, 64)
+        for (std::int64_t i = 0; i < n; ++i)
+            edge_row<TILE>(k, e, d, length(i), pairs, tile,
+                           [&](std::int64_t start) { load(i, start, pairs, tile.weight); },
+                           potential == nullptr ? nullptr : potential + i, force + i * d);
+    }
+}
+
+template <int TILE, class R> EQ_INLINE void load_weights(const Weights &A, std::int64_t from, int count, R *weight) {
+    if (A.f32 != nullptr)
+        for (int t = 0; t < count; ++t) weight[t] = R(A.f32[from + t]);
+    else
+        for (int t = 0; t < count; ++t) weight[t] = R(A.f64[from + t]);
+    for (int t = count; t < TILE; ++t) weight[t] = R(0);
 }
 
 template <class R>
@@ -129,35 +153,22 @@ void edges(const Kernel &kernel, double b, const Weights &A, const R *Y_rows, st
     const R e = R(b + 1);
     threads = worth(threads, A.indptr == nullptr ? n * n : A.indptr[n]);
     with_kernel<R>(kernel, [&](auto k) {
-#pragma omp parallel num_threads(threads)
-        {
-            Pairs<R> pairs(d);
-            EdgeTile<R> tile;
-            const auto take = [&](std::int64_t from, int count) {
-                if (A.f32 != nullptr)
-                    for (int t = 0; t < count; ++t) tile.weight[t] = R(A.f32[from + t]);
-                else
-                    for (int t = 0; t < count; ++t) tile.weight[t] = R(A.f64[from + t]);
-                for (int t = count; t < TILE; ++t) tile.weight[t] = R(0);
-            };
-#pragma omp for schedule(dynamic, 64)
-            for (std::int64_t i = 0; i < n; ++i) {
-                double *psi = potential == nullptr ? nullptr : potential + i;
-                if (A.indptr == nullptr)
-                    edge_row(k, e, d, n, pairs, tile, [&](std::int64_t start) {
-                        pairs.consecutive(Y, i, start);
-                        take(i * n + start, int(n - start < TILE ? n - start : TILE));
-                        if (i >= start && i < start + TILE) tile.weight[i - start] = R(0);
-                    }, psi, force + i * d);
-                else
-                    edge_row(k, e, d, A.indptr[i + 1] - A.indptr[i], pairs, tile, [&](std::int64_t start) {
-                        const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
-                        const int count = int(left < TILE ? left : TILE);
-                        pairs.listed(Y, i, A.indices + from, count);
-                        take(from, count);
-                    }, psi, force + i * d);
-            }
-        }
+        if (A.indptr == nullptr)
+            edge_rows<TILE>(k, e, n, d, potential, force, threads, [&](std::int64_t) { return n; },
+                            [&](std::int64_t i, std::int64_t start, Pairs<TILE, R> &pairs, R *weight) {
+                                pairs.consecutive(Y, i, start);
+                                load_weights<TILE>(A, i * n + start, int(n - start < TILE ? n - start : TILE), weight);
+                                if (i >= start && i < start + TILE) weight[i - start] = R(0);
+                            });
+        else
+            edge_rows<SHORT>(k, e, n, d, potential, force, threads,
+                             [&](std::int64_t i) { return A.indptr[i + 1] - A.indptr[i]; },
+                             [&](std::int64_t i, std::int64_t start, Pairs<SHORT, R> &pairs, R *weight) {
+                                 const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
+                                 const int count = int(left < SHORT ? left : SHORT);
+                                 pairs.listed(Y, i, A.indices + from, count);
+                                 load_weights<SHORT>(A, from, count, weight);
+                             });
     });
 }
 

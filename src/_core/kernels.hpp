@@ -51,6 +51,24 @@ template <class R> struct RegularizedPower {
     }
 };
 
+// Linear interpolation in a table, at the node given by the leading bits of d2.
+template <class R> EQ_INLINE R look_up(const Table &table, const float *nodes, R d2) {
+    const auto b = bits<std::int32_t>(float(d2));
+    std::int32_t i = (b >> 15) - table.first;
+    const R fraction = R(b & 0x7FFF) * R(1.0 / 32768);
+    const bool inside = i >= 0 && i < table.size - 1;
+    i = i < 0 ? 0 : i < table.size - 1 ? i : table.size - 2;
+    const R low = R(nodes[i]), high = R(nodes[i + 1]);
+    return low + (high - low) * (inside ? fraction : R(b < (table.first << 15) ? 0 : 1));
+}
+
+template <class R> struct Tabulated {
+    Table table;
+    EQ_INLINE Radial<R> operator()(R d2) const {
+        return {R(0), look_up(table, table.value, d2), look_up(table, table.slope, d2)};
+    }
+};
+
 // Calls `use` with the kernel as its own type, so that the loops inside are compiled for it.
 template <class R, class Use> EQ_INLINE void with_kernel(const Kernel &kernel, Use use) {
     const R a = R(kernel.a), b = R(kernel.b), c = R(kernel.c);
@@ -60,6 +78,7 @@ template <class R, class Use> EQ_INLINE void with_kernel(const Kernel &kernel, U
             return c == R(1) && b == R(1) ? use(Cauchy<R>{a}) : use(ShiftedPower<R>{a, b, c});
         case Kernel::Family::clamped_power: return use(ClampedPower<R>{b, c});
         case Kernel::Family::regularized_power: return use(RegularizedPower<R>{a, c});
+        case Kernel::Family::tabulated: return use(Tabulated<R>{kernel.table});
     }
 }
 

@@ -7,7 +7,8 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int TILE = 256;  // pairs per tile: a dozen arrays of this length stay in the first-level cache
+constexpr int TILE = 256;  // pairs per tile of a full row: a dozen arrays of this length stay in the first-level cache
+constexpr int SHORT = 32;  // pairs per tile of a sparse row, so that little of the last one is padding
 constexpr int LANES = 16;  // partial sums per tile, the same in every instruction set
 
 template <class T> struct Buffer {  // std::vector would emit symbols that the linker shares between instruction sets
@@ -41,7 +42,7 @@ template <class R> struct Columns {
 };
 
 // Σ_t w_t x_t over one tile, in LANES partial sums.
-template <class R> EQ_INLINE R dot(const R *w, const R *x) {
+template <int TILE, class R> EQ_INLINE R dot(const R *w, const R *x) {
     R lanes[LANES] = {};
     for (int t = 0; t < TILE; t += LANES)
         for (int l = 0; l < LANES; ++l) lanes[l] += w[t + l] * x[t + l];

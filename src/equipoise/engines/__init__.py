@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from .base import Engine, Field
 from .exact import Exact
+from .grid import Grid
 from .reference import Reference
 
-ENGINES = ("auto", "reference", "exact")
+ENGINES = ("auto", "reference", "exact", "grid")
 
 
-def make_engine(name: str, n_threads: int) -> Engine:
+def make_engine(name: str, n_threads: int, tol: float = 0.02) -> Engine:
     """Return the engine called `name`; "auto" picks the fastest that fits the problem."""
+    if name == "grid":
+        return Grid(n_threads, tol)
     if name == "reference":
         return Reference()
     if name in ("auto", "exact"):

@@ -29,6 +29,10 @@ class Exact:
         native = kernel.native()
         if native is None:
             return self._numpy.edges(Y, A, kernel, b, potential=potential)
+        return self.native_edges(native, Y, A, b, potential=potential)
+
+    def native_edges(self, native: _core.Kernel, Y: Array, A: Matrix, b: float, *, potential: bool) -> tuple[float, Array]:
+        """Return the edges of a compiled kernel."""
         Y = np.ascontiguousarray(Y)
         psi = np.empty(len(Y) if potential else 0)
         force = np.empty(Y.shape)

@@ -1,0 +1,257 @@
+"""Linear time: the field of any kernel by one FFT of one potential on a B-spline mesh (docs/math.md, section 4).
+
+The user asks for a tolerance on the force; the engine measures how coarse a mesh each kernel bears at it. Where a kernel is
+too sharp for an affordable mesh it is split: a smooth part on the mesh, and the rest, which is zero beyond a short
+radius a, summed over near pairs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import fft, sparse
+
+from .. import _core
+from .._types import Array, Matrix
+from ..divergences import deformed_log
+from ..kernels import Kernel
+from .base import Field
+from .exact import Exact
+from .tables import Table, tabulate
+
+ORDER = 6  # quintic splines: measured cheaper than cubic at every tolerance below 0.1, for the mesh can be coarser
+STEPS = 4  # mesh widths come in 4 steps per octave, so that a growing map rarely needs a new kernel transform
+CACHE = 8  # kernel transforms kept
+SPLINE = {4: (4 / 6, 1 / 6), 6: (66 / 120, 26 / 120, 1 / 120)}  # central B-splines at the integers
+
+
+class Grid:
+    """Edges over the stored pairs, field on a mesh; force error at most `tol`, relative. d = 1, 2, 3."""
+
+    name = "grid"
+    dtype = np.float32
+
+    def __init__(self, n_threads: int, tol: float):
+        self.n_threads = n_threads
+        self.tol = tol
+        self._exact = Exact(n_threads)
+        self._tables: dict[tuple[Kernel, float], Table] = {}
+        self._transforms: OrderedDict[tuple[object, ...], Transform] = OrderedDict()
+
+    def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
+        native = kernel.native()
+        direct = native is not None and b == -1 and native.rational
+        if direct or Y.dtype == np.float64 or not sparse.issparse(A):
+            return self._exact.edges(Y, A, kernel, b, potential=potential)
+        table = self._tables.get((kernel, b))
+        if table is None:
+            table = self._tables[kernel, b] = tabulate(
+                lambda d2: deformed_log(kernel.log_value(d2), b + 1),
+                lambda d2: np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2),
+                1e-6 * kernel.length,
+                1e6 * kernel.length,
+            )
+        return self._exact.native_edges(_core.Kernel.tabulated(*table), Y, A, -1.0, potential=potential)
+
+    def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
+        n, d = Y.shape
+        if d > 3:
+            raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="exact"')
+        Y = np.ascontiguousarray(Y)
+        c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
+        columns = np.ascontiguousarray(c.reshape(n, -1))
+        low, high = Y.min(axis=0).astype(np.float64), Y.max(axis=0).astype(np.float64)
+        transform = self._transform(kernel, n, high - low)
+        mesh = transform.place(low, high)
+        real = transform.dtype
+        Y = Y.astype(real, copy=False)
+        grid = np.empty((columns.shape[1], *transform.size), real)
+        _core.spread(mesh, Y, columns, grid.reshape(columns.shape[1], -1), self.n_threads)
+        grid = np.ascontiguousarray(transform.convolve(grid, self.n_threads))
+        phi, half_gradient = np.empty(columns.shape), np.empty((*columns.shape, d))
+        _core.gather(mesh, Y, grid.reshape(columns.shape[1], -1), phi, half_gradient, self.n_threads)
+        phi += transform.shift * columns.sum(axis=0) - transform.at_zero * columns
+        if transform.near is not None:
+            cells = _core.Mesh(low, transform.radius, np.floor((high - low) / transform.radius).astype(np.int64) + 1, ORDER)
+            _core.near(cells, *transform.near, Y, columns, phi, half_gradient, self.n_threads)
+        return Field(phi.reshape(c.shape), (2 * half_gradient).reshape(*c.shape, d))
+
+    def _transform(self, kernel: Kernel, n: int, span: Array) -> Transform:
+        """Return the kernel transform for a map of this extent, from the cache if one fits."""
+        d, widest = len(span), max(float(span.max()), 1e-12 * kernel.length)
+        smooth = mesh_width(kernel, self.tol, min(d, 2))
+        budget = max(2.0**17, 4.0 * n)  # nodes that cost about as much as the near pairs of as many points
+        if smooth > 0 and np.prod(span / smooth + ORDER + 1) <= budget:
+            h, radius = min(smooth, _step_up(widest / 8, kernel.length)), 0.0
+        else:
+            h, cells = _step_up(widest / 1024, kernel.length), 0.0
+            while np.prod(span / h + ORDER + 1) > max(2.0**14, n):
+                h *= 2 ** (1 / STEPS)
+            # A kink, as at the cut-off of a power law, must lie inside the near field: widen it until it does.
+            while (cells := near_radius(kernel, self.tol, min(d, 2), h)) == 0 and h < widest:
+                h *= 2 ** (1 / STEPS)
+            radius = (cells or 8.0) * h
+        padded = tuple(_quantise(2 * (int(np.ceil(s / h)) + ORDER + 1)) for s in span)
+        real = np.float64 if np.prod(padded) <= 2**14 else np.float32
+        key = (kernel, h, radius, padded, real)
+        if key not in self._transforms:
+            self._transforms[key] = Transform(kernel, h, padded, radius, real)
+            if len(self._transforms) > CACHE:
+                self._transforms.popitem(last=False)
+        self._transforms.move_to_end(key)
+        return self._transforms[key]
+
+
+class Transform:
+    """The Fourier transform of a kernel at the lags of a padded mesh, divided by the symbol of the spline, twice."""
+
+    def __init__(
+        self, kernel: Kernel, h: float, padded: tuple[int, ...], radius: float, dtype: type[np.floating]
+    ):
+        self.h, self.padded, self.radius, self.dtype = h, padded, radius, dtype
+        self.size = tuple(N // 2 for N in padded)
+        value = kernel.value if radius == 0 else split(kernel, radius).smooth
+        lags = [np.minimum(np.arange(N), N - np.arange(N)) * h for N in padded]
+        d2 = sum(np.ix_(*(lag**2 for lag in lags)), start=np.zeros(1))
+        # A constant shift moves no force. Taken at the largest lag, it keeps the digits of a map much smaller than the
+        # kernel, where k is nearly constant.
+        k = value(d2)
+        self.shift = float(value(np.array([sum((s * h) ** 2 for s in self.size)]))[0])
+        self.at_zero = float(value(np.zeros(1))[0])
+        K = fft.rfftn(k - self.shift).real
+        for axis, N in enumerate(padded):
+            omega = 2 * np.pi * np.arange(K.shape[axis]) / N
+            b = SPLINE[ORDER][0] + 2 * sum(w * np.cos(j * omega) for j, w in enumerate(SPLINE[ORDER]) if j > 0)
+            K /= (b**2).reshape([-1 if a == axis else 1 for a in range(len(padded))])
+        self.K = K.astype(dtype)
+        self.near: Table | None = None
+        if radius > 0:
+            part = split(kernel, radius)
+            self.near = tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius)
+
+    def place(self, low: Array, high: Array) -> _core.Mesh:
+        """Return the mesh, centred on the points."""
+        size = np.array(self.size)
+        origin = (low + high) / 2 - (size - 1) / 2 * self.h
+        return _core.Mesh(origin, self.h, size.astype(np.int64), ORDER)
+
+    def convolve(self, grid: Array, workers: int) -> Array:
+        """Return the potential (m, nodes…) of charges on the mesh; axes are padded one by one, so zeros are not transformed."""
+        d = len(self.padded)
+        workers = workers if self.K.size > 2**15 else 1
+        G = fft.rfft(grid, n=self.padded[-1], axis=d, workers=workers)
+        for axis in range(d - 1, 0, -1):
+            G = fft.fft(G, n=self.padded[axis - 1], axis=axis, workers=workers, overwrite_x=True)
+        G *= self.K
+        for axis in range(1, d):
+            G = fft.ifft(G, axis=axis, workers=workers, overwrite_x=True)
+            G = G[(slice(None),) * axis + (slice(self.size[axis - 1]),)]
+        return fft.irfft(G, n=self.padded[-1], axis=d, workers=workers, overwrite_x=True)[..., : self.size[-1]]
+
+
+@dataclass(frozen=True)
+class Split:
+    """k = smooth + near, where near is zero beyond the radius."""
+
+    smooth: Callable[[Array], Array]
+    near: Callable[[Array], Array]
+    near_slope: Callable[[Array], Array]
+
+
+def split(kernel: Kernel, radius: float) -> Split:
+    """Split a kernel at a radius a: near = χ(d2/a²) (k − line), where the line touches k at a, and χ falls from 1 to 0.
+
+    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ has three derivatives that vanish at both ends, so the smooth part bends no faster
+    than on the scale a, whatever k does near 0.
+    """
+    a2 = radius**2
+    at, slope = float(kernel.value(np.array([a2]))[0]), float(kernel.slope(np.array([a2]))[0])
+
+    def window(d2: Array) -> Array:
+        x = np.minimum(d2 / a2, 1.0)
+        return 1 - x**4 * (35 - 84 * x + 70 * x**2 - 20 * x**3)
+
+    def window_slope(d2: Array) -> Array:
+        x = np.minimum(d2 / a2, 1.0)
+        return -140 * x**3 * (1 - x) ** 3 / a2
+
+    def excess(d2: Array) -> Array:
+        return kernel.value(d2) - at - slope * (d2 - a2)
+
+    def near(d2: Array) -> Array:
+        return np.where(d2 < a2, window(d2) * excess(d2), 0.0)
+
+    def near_slope(d2: Array) -> Array:
+        return np.where(d2 < a2, window_slope(d2) * excess(d2) + window(d2) * (kernel.slope(d2) - slope), 0.0)
+
+    return Split(lambda d2: kernel.value(d2) - near(d2), near, near_slope)
+
+
+@lru_cache(maxsize=256)
+def mesh_width(kernel: Kernel, tol: float, d: int) -> float:
+    """Return the widest mesh, in steps of 2^(1/4) from the kernel's length, that carries the kernel's force to `tol`.
+
+    0 if an eighth of the length does not: the kernel has a kink or a cusp and must be split.
+    """
+    for step in range(STEPS, -3 * STEPS - 1, -1):
+        h = kernel.length * 2 ** (step / STEPS)
+        if _pair_error(kernel, h, d, 0.0) <= tol / 2:
+            return h
+    return 0.0
+
+
+@lru_cache(maxsize=4096)
+def near_radius(kernel: Kernel, tol: float, d: int, h: float) -> float:
+    """Return the smallest radius of the near field, in mesh widths, at which the smooth part is carried to `tol`; or 0."""
+    for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0):
+        if _pair_error(kernel, h, d, cells * h) <= tol / 2:
+            return cells
+    return 0.0
+
+
+def _pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
+    """Measure the relative error of the force between pairs on a mesh of width h.
+
+    A few sources at random offsets, targets uniform in a ball: the error in quadrature is that of a random cloud.
+    """
+    nodes = 40
+    transform = Transform(kernel, h, (2 * nodes,) * d, radius, np.float64)
+    rng = np.random.RandomState(0)
+    reach = (nodes - 2 * ORDER - 2) * h / 2
+    wrong = right = 0.0
+    for _ in range(4):
+        source = rng.uniform(-0.5, 0.5, (1, d)) * h
+        target = rng.uniform(-1, 1, (600, d)) * reach
+        mesh = transform.place(np.zeros(d), np.zeros(d))
+        grid = np.empty((1, *transform.size))
+        _core.spread(mesh, source, np.ones((1, 1)), grid.reshape(1, -1), 1)
+        grid = np.ascontiguousarray(transform.convolve(grid, 1))
+        phi, half = np.empty((len(target), 1)), np.empty((len(target), 1, d))
+        _core.gather(mesh, target, grid.reshape(1, -1), phi, half, 1)
+        diff = target - source
+        d2 = (diff**2).sum(axis=1)
+        slope = kernel.slope(d2)
+        near = split(kernel, radius).near_slope(d2) if radius > 0 else np.zeros_like(d2)
+        wrong += float(((half[:, 0] - (slope - near)[:, None] * diff) ** 2).sum())
+        right += float(((slope[:, None] * diff) ** 2).sum())
+    return float(np.sqrt(wrong / right)) if right > 0 else np.inf  # no force in sight tells nothing
+
+
+def _step_up(h: float, unit: float) -> float:
+    """Return the smallest unit · 2^(k/4) that is not below h."""
+    return float(unit * 2 ** (np.ceil(STEPS * np.log2(h / unit)) / STEPS))
+
+
+def _quantise(N: int) -> int:
+    """Return an even fast FFT length not below N, from a ladder of about 8 % steps."""
+    rung = int(2 ** (np.ceil(9 * np.log2(max(N, 16))) / 9)) + 1
+    rung = max(rung, N)
+    while True:
+        rung = fft.next_fast_len(rung, real=True)
+        if rung % 2 == 0:
+            return rung
+        rung += 1
