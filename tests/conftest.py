@@ -1,7 +1,11 @@
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
+
+settings.register_profile("equipoise", deadline=None)  # the first example of a run may wait for an import
+settings.load_profile("equipoise")
 
 KERNELS = (
     Gaussian(),

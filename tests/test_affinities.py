@@ -162,7 +162,7 @@ def test_one_perplexity_in_any_spelling(perplexity):
 @pytest.mark.parametrize(
     ("perplexity", "message"),
     [
-        ("large", 'perplexity must be a number, several numbers or "auto", got \'large\''),
+        ("large", "perplexity must be a number, several numbers or \"auto\", got 'large'"),
         ([[5, 10]], r"perplexity must be one number or a flat list of numbers, got \[\[5, 10\]\]"),
         ([], r"perplexity must be one number or a flat list of numbers, got \[\]"),
         (0.5, "perplexity must be at least 1, got 0.5"),

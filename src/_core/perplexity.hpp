@@ -7,7 +7,7 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr double PADDING = 1e300;  // a distance of weight 0, finite so that 0 · PADDING = 0
+constexpr double PADDING = 1e300;  // a distance of weight 0 at any β > 1e-297, finite so that 0 · PADDING = 0
 
 struct Entropy {
     double value, slope;  // H(β) and dH/d(log β) = -β² Var_p(d²)
@@ -19,7 +19,7 @@ EQ_INLINE Entropy entropy(const double *x, std::int64_t padded, double beta, dou
     double s0[LANES] = {}, s1[LANES] = {}, s2[LANES] = {};
     for (std::int64_t t = 0; t < padded; t += LANES)
         for (int l = 0; l < LANES; ++l) {
-            const double d = x[t + l], e = d < PADDING ? exp(-beta * d) : 0.0;
+            const double d = x[t + l], x_beta = beta * d, e = x_beta < 700.0 ? exp(-x_beta) : 0.0;
             p[t + l] = e;
             s0[l] += e;
             s1[l] += e * d;

@@ -19,9 +19,9 @@ template <class To, class From> EQ_INLINE To bits(From x) {
 template <class R> EQ_INLINE R clamp_below(R x, R low) { return x > low ? x : low; }
 
 // e^x = 2^q e^f with q = round(x / ln 2), |f| <= ln(2)/2. Adding 1.5·2^mantissa rounds x / ln 2 to an integer and leaves
-// it in the low bits. Arguments are clamped where 2^q is a normal number: below that the result is under 1e-37 (1e-307).
-EQ_INLINE float exp(float x) {
-    x = clamp_below(x, -87.0f);
+// it in the low bits. Arguments are clamped where 2^q is a normal number; below that the result is 0.
+EQ_INLINE float exp(float argument) {
+    float x = clamp_below(argument, -87.0f);
     x = x < 88.0f ? x : 88.0f;
     const float shifted = x * 1.44269504f + 12582912.0f;
     const float q = shifted - 12582912.0f;
@@ -35,11 +35,12 @@ EQ_INLINE float exp(float x) {
     p = p * f + 1.0f;
     p = p * f + 1.0f;
     const auto scale = (bits<std::uint32_t>(shifted) << 23) + 0x3F800000u;
-    return p * bits<float>(scale);
+    const float result = p * bits<float>(scale);
+    return argument < -87.0f ? 0.0f : result;
 }
 
-EQ_INLINE double exp(double x) {
-    x = clamp_below(x, -708.0);
+EQ_INLINE double exp(double argument) {
+    double x = clamp_below(argument, -708.0);
     x = x < 709.0 ? x : 709.0;
     const double shifted = x * 1.4426950408889634 + 6755399441055744.0;
     const double q = shifted - 6755399441055744.0;
@@ -59,7 +60,8 @@ EQ_INLINE double exp(double x) {
     p = p * f + 1.0;
     p = p * f + 1.0;
     const auto scale = (bits<std::uint64_t>(shifted) << 52) + 0x3FF0000000000000u;
-    return p * bits<double>(scale);
+    const double result = p * bits<double>(scale);
+    return argument < -708.0 ? 0.0 : result;
 }
 
 // log x = e ln 2 + log m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m-1)/(m+1), |s| <= 0.172.

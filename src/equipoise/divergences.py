@@ -12,6 +12,8 @@ import numpy as np
 
 from ._types import Array
 
+TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
+
 
 def deformed_log(log_t: Array, e: float) -> Array:
     """Return ln_e(t) = (t^e − 1)/e from log t; its limit log t at e = 0."""
@@ -55,13 +57,14 @@ class Alpha(Divergence):
 
     def value(self, t: Array) -> Array:
         s = (1 - self.alpha) / 2
+        t = np.maximum(t, TINY)
         log_t = np.log(t)
         if s > 0.5:  # f = (t − 1 − ln_{1−s} t)/s, exact at s = 1
             return (t - 1 - deformed_log(log_t, 1 - s)) / s
         return (1 - t + t * deformed_log(log_t, -s)) / (1 - s)  # exact at s = 0
 
     def slope(self, t: Array) -> Array:
-        return deformed_log(np.log(t), -(1 - self.alpha) / 2)
+        return deformed_log(np.log(np.maximum(t, TINY)), -(1 - self.alpha) / 2)
 
 
 def KL() -> Alpha:

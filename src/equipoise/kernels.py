@@ -200,6 +200,6 @@ class SphericalExit(_LogSlopeKernel):
         return _core.Kernel.shifted_power((1 - self.rho) ** 2, self.rho, self.dimension / 2)
 
 
-def _require(holds: bool, name: str, value: object, condition: str) -> None:
-    if not holds:  # also when value is NaN
+def _require(holds: bool, name: str, value: float, condition: str) -> None:
+    if not (holds and np.isfinite(value)):  # NaN holds nothing
         raise ValueError(f"{name} must be {condition}, got {value!r}")

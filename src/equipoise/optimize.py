@@ -12,6 +12,8 @@ from ._types import Array
 from .geometry import Geometry
 from .objectives import Balance
 
+COLLAPSE = 1e-4  # part of its initial spread below which a map counts as collapsing; a random start may fall to 1e-2
+
 Callback = Callable[[int, float, Array], Any]  # (iteration, loss, Y); returns True to stop
 
 
@@ -76,8 +78,8 @@ class Momentum:
         state.gain = np.where(turned, state.gain * real(self.gain_down), state.gain + real(self.gain_up))
         np.maximum(state.gain, real(self.min_gain), out=state.gain)
         v = real(self.momentum[late]) * state.velocity - (state.gain * (rate / 4 * gradient)).astype(real)
-        norm = np.sqrt((v**2).sum(axis=1, keepdims=True))
-        state.velocity = v * np.minimum(1, real(self.max_step * length) / np.maximum(norm, np.finfo(real).tiny))
+        cap = real(self.max_step * length)
+        state.velocity = v * (cap / np.maximum(np.sqrt((v**2).sum(axis=1, keepdims=True)), cap))
         return state.velocity
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
@@ -123,8 +125,14 @@ def descend(
     callbacks: Sequence[Callback],
 ) -> None:
     """Move state.U downhill through the phases, updating `state` in place after every iteration."""
+    end, start_spread = state.iteration, state.U.std()
     for phase in phases:
-        for _ in range(phase.n_iter):
+        end += phase.n_iter
+        while state.iteration < end:
+            # Exaggeration beyond what the data bears (no clusters, few points) contracts the map to a point. It ends
+            # early then, and the late phase, which gets the iterations left over, opens the map again.
+            if not phase.late and state.U.std() < COLLAPSE * start_spread:
+                break
             report = state.iteration % rule.every == 0
             attraction, repulsion, loss = balance(state.U, phase.exaggeration, report)
             gradient = -geometry.tangent(state.U, attraction + repulsion)

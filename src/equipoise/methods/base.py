@@ -163,7 +163,7 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.metric, str) and self.metric == "euclidean":
             return affinities.Points(X)
         if isinstance(self.metric, str) and self.metric == "precomputed":
-            return affinities.SquaredDistances(X.multiply(X).tocsr() if sparse.issparse(X) else X**2)
+            return affinities.SquaredDistances(_square(X))
         D = pairwise_distances(X, metric=self.metric)
         return affinities.SquaredDistances(np.ascontiguousarray(np.square(D, out=D)))
 
@@ -203,6 +203,13 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         if self.n_jobs < -1 or self.n_jobs == 0:
             raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs}")
         return int(self.n_jobs)
+
+
+def _square(D: Matrix) -> Matrix:
+    """Return D² entry by entry; zeros stored in a sparse D stay stored, they are neighbours."""
+    if not sparse.issparse(D):
+        return D**2
+    return sparse.csr_matrix((D.data**2, D.indices, D.indptr), shape=D.shape)
 
 
 def print_loss(iteration: int, loss: float, Y: Array) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
+from scipy.special import logsumexp
 
 from .._types import Array, Matrix
 from ..engines import Engine
 from ..kernels import Kernel
 from .base import Balance
+
+FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms
 
 
 class ConditionalKL:
@@ -30,11 +33,26 @@ class ConditionalKL:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self._A, self.kernel, -1.0, potential=loss)
-        phi, gradient = engine.field(Y, self.kernel)
-        # A point farther than the kernel reaches has Z_i = 0 in floating point: its row is held at the smallest number.
-        Z = np.maximum(phi, np.finfo(np.float32).tiny)
-        repulsion = -(gradient / Z[:, None] + engine.field(Y, self.kernel, 1 / Z).gradient)
-        return Balance(2 * exaggeration * edges, repulsion, self._plogp - psi / 2 + float(np.log(Z).sum()))
+        Z, gradient = engine.field(Y, self.kernel)
+        far = Z < FAR
+        charge = np.where(far, 0.0, 1 / np.where(far, 1.0, Z))
+        repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
+        log_Z = np.log(np.where(far, 1.0, Z))
+        for i in np.flatnonzero(far):
+            log_Z[i] = self._far_row(np.asarray(Y, dtype=np.float64), i, repulsion)
+        return Balance(2 * exaggeration * edges, repulsion, self._plogp - psi / 2 + float(log_Z.sum()))
+
+    def _far_row(self, Y: Array, i: int, repulsion: Array) -> float:
+        """Return log Z_i of a point that the kernel hardly reaches, and add its row of forces, from log k alone."""
+        diff = Y[i] - Y
+        d2 = (diff**2).sum(axis=1)
+        log_k = self.kernel.log_value(d2)
+        log_k[i] = -np.inf
+        log_Z = float(logsumexp(log_k))
+        force = -2 * (np.exp(log_k - log_Z) * self.kernel.log_slope(d2))[:, None] * diff
+        repulsion[i] += force.sum(axis=0)
+        repulsion -= force
+        return log_Z
 
     def stiffness(self, exaggeration: float) -> float:
         return exaggeration

@@ -30,8 +30,8 @@ class DenseDivergence:
         if zero.size:
             i, j = zero[0]
             raise ValueError(
-                f"{what}, but P[{i}, {j}] = 0, as for {len(zero)} of {P.size} pairs; raise the perplexity, or use an"
-                " Alpha divergence with α < 1"
+                f"{what}, but P[{i}, {j}] = 0, as for {len(zero)} of {P.size - len(P)} pairs; raise the perplexity,"
+                " or use an Alpha divergence with α < 1"
             )
         self.affinities = P
         self.kernel = kernel

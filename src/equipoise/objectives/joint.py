@@ -50,9 +50,11 @@ class JointDivergence:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
+        if s < 0.1:  # near α = 1 the two forces are of order 1/s and cancel: float64 keeps the difference
+            Y = Y.astype(np.float64)
         psi, edges = engine.edges(Y, self._A, self.kernel, -s, potential=loss or e != 0)
         phi, gradient = engine.field(Y, self.kernel)
-        log_Z = np.log(phi.sum())
+        log_Z = np.log(max(phi.sum(), np.finfo(np.float64).tiny))
         balance = float(deformed_log(log_Z, -e) - np.exp(-e * log_Z) * (self._H + psi))  # = (1 − T)/e
         T = 1 - e * balance if e != 0 else 1.0
         attraction = (4 / s * np.exp(-e * log_Z) * exaggeration**s) * edges

@@ -1,0 +1,82 @@
+"""Look inside a run: the problem object, its forces, and a callback that stops it.
+
+A problem has its affinities and its loss built and nothing optimised yet. The printed lines check what must hold of any
+map: the two forces sum to minus the gradient, and neither moves the centre of the map.
+
+In look_inside.png one sees t-SNE on 150 digits: the attraction (blue) and the repulsion (orange) on every third point.
+When early exaggeration ends, repulsion outweighs attraction and the map is about to open. Where the callback stopped the
+run, the two arrows of each point are equal and opposite.
+
+Writes look_inside.png into the folder given as argument, or into the current one.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import equipoise as eq
+from equipoise import data
+from equipoise.views.style import COLORS, bare, new_figure
+
+
+class StopWhenFlat:
+    """Stop when the loss falls by less than one percent between two reports; keep every map on the way."""
+
+    def __init__(self):
+        self.maps, self.last = {}, np.inf
+
+    def __call__(self, iteration, loss, Y):
+        self.maps[iteration] = Y.copy()
+        flat = iteration > 300 and self.last - loss < 0.01 * loss
+        self.last = loss
+        return flat
+
+
+def draw_forces(axes, problem, Y, title):
+    forces = [force[::3] for force in (problem.attraction(Y), problem.repulsion(Y))]
+    extent, longest = np.ptp(Y, axis=0).max(), max(np.linalg.norm(force, axis=1).max() for force in forces)
+    for force, color in zip(forces, COLORS, strict=False):
+        U, V = (0.15 * extent / longest * force).T
+        axes.quiver(*Y[::3].T, U, V, color=color, angles="xy", scale_units="xy", scale=1, width=0.004)
+    axes.scatter(*Y.T, s=10, color="black", linewidths=0)
+    axes.set_title(title)
+    axes.margins(0.25)
+    axes.set_aspect("equal", adjustable="datalim")
+    bare(axes)
+
+
+def main(folder):
+    X = data.load("digits").X[:150]
+    problem = eq.TSNE(perplexity=10, random_state=0).problem(X)
+    P, Y = problem.affinities, np.asarray(problem.Y, dtype=np.float64)
+    print(f"affinities       {P.shape}, sum {P.sum(dtype=np.float64):.6f}, largest asymmetry {np.abs(P - P.T).max():.1g}")
+    print(f"initial loss     {problem.loss(Y):.4f}")
+
+    watch = StopWhenFlat()
+    Y = problem.optimize(callbacks=[watch]).astype(np.float64)
+    print(f"stopped by       {problem.stopped} after {problem.n_iter} iterations")
+    print(f"final loss       {problem.loss(Y):.4f}")
+    attraction, repulsion, gradient = problem.attraction(Y), problem.repulsion(Y), problem.gradient(Y)
+    size = np.abs(attraction).max()
+    print(f"balance          {np.abs(attraction + repulsion + gradient).max() / size:.1g} of the largest attraction")
+    print(f"total attraction {np.abs(attraction.sum(axis=0)).max() / size:.1g} of the largest")
+    print(f"left over        {np.abs(gradient).max() / size:.1%} of the largest attraction")
+
+    figure = new_figure(figsize=(13, 4.5), dpi=150)
+    early, late, curve = figure.subplots(1, 3)
+    draw_forces(early, problem, watch.maps[250], "forces after 250 iterations")
+    draw_forces(late, problem, Y, f"forces after {problem.n_iter} iterations")
+    curve.plot(*problem.loss_curve.T, color="black", marker="o", markersize=3)
+    curve.axvspan(0, 250, color="#eeeeee", linewidth=0)
+    curve.text(125, 0.1, "early exaggeration", ha="center")
+    curve.set_xlim(0, None)
+    curve.set_ylim(0, None)
+    curve.set_xlabel("iteration")
+    curve.set_title("loss")
+    curve.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "look_inside.png")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("."))

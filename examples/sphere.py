@@ -1,0 +1,60 @@
+"""A map on a sphere: s-SNE places every digit on the unit sphere in three dimensions.
+
+One sees 500 digits, from both sides of the globe (sphere.png) and unrolled by Mollweide's projection
+(sphere_unrolled.png). A sphere has no rim: no class is pushed to an edge, and the two ends of the unrolled map are
+neighbours.
+
+ρ sets the unit of length, (1−ρ)/√ρ, and so how large the sphere is for the map. At ρ = 0.8 these points go all the way
+round, and their mean is near the centre; at the default 0.95 the same points settle on one side.
+
+Writes both into the folder given as argument, or into the current one.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import equipoise as eq
+from equipoise import data
+from equipoise.evaluate import neighbor_recall
+from equipoise.views.scatter import scatter
+from equipoise.views.style import COLORS, bare, new_figure
+
+
+def main(folder):
+    digits = data.load("digits")
+    X, labels = digits.X[:500], digits.labels[:500]
+    Y = eq.SphericalSNE(rho=0.8, random_state=0).fit_transform(X)
+    radius = np.linalg.norm(Y, axis=1)
+    print(f"distance from the centre {radius.min():.6f} to {radius.max():.6f}")
+    print(f"distance of their mean   {np.linalg.norm(Y.mean(axis=0)):.2f}")
+    print(f"neighbours kept          {neighbor_recall(X, Y):.1%}")
+    scatter(Y, labels, digits.classes, "digits, SphericalSNE, unrolled").savefig(folder / "sphere_unrolled.png")
+
+    figure = new_figure(figsize=(10, 5.4), dpi=150)
+    for axes, side, title in zip(figure.subplots(1, 2), (1, -1), ("from the front", "from behind"), strict=True):
+        axes.add_patch(_disk())
+        seen = side * Y[:, 0] > 0
+        axes.scatter(side * Y[seen, 1], Y[seen, 2], s=14, c=[COLORS[label] for label in labels[seen]], linewidths=0)
+        for digit in range(10):
+            y = Y[labels == digit].mean(axis=0)
+            y /= np.linalg.norm(y)
+            if side * y[0] > 0:
+                axes.text(side * y[1], y[2], str(digit), ha="center", va="center", fontweight="bold", fontsize=13)
+        axes.set_title(title)
+        axes.set_aspect("equal")
+        axes.set_xlim(-1.05, 1.05)
+        axes.set_ylim(-1.05, 1.05)
+        bare(axes)
+    figure.savefig(folder / "sphere.png")
+
+
+def _disk():
+    from matplotlib.patches import Circle
+
+    return Circle((0, 0), 1, facecolor="#f4f4f4", edgecolor="#c0c0c0")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("."))

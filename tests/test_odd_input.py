@@ -1,0 +1,209 @@
+"""Unusual but legal input: few points, duplicates, constants, odd scales, other containers. Maps stay good."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import kneighbors_graph
+
+import equipoise as eq
+from equipoise.methods import METHODS, SphericalSNE
+
+every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
+
+X, LABELS = make_blobs(60, 4, centers=3, random_state=1)
+WHOLE = np.round(X).astype(np.int64)
+
+
+def embed(Method, data, **parameters):
+    method = Method(random_state=0, **parameters).fit(data)
+    assert np.isfinite(method.embedding_).all() and np.isfinite(method.loss_curve_).all()
+    if Method is SphericalSNE:
+        np.testing.assert_allclose(np.linalg.norm(method.embedding_, axis=1), 1, atol=1e-5)
+    return method
+
+
+def collapsed_loss(method, data):
+    """Return the loss of the map that shows nothing: all points at one place."""
+    problem = method.problem(data)
+    return problem.loss(np.ones_like(problem.Y0))
+
+
+def separation(Y, labels):
+    """Return the smallest distance between two classes over the largest distance within one."""
+    D = pairwise_distances(Y)
+    same = labels[:, None] == labels
+    return D[~same].min() / D[same].max()
+
+
+# Very few points
+
+
+@every_method
+@pytest.mark.parametrize("n", range(2, 11))
+def test_few_points(Method, n):
+    data = np.random.RandomState(n).standard_normal((n, 4))
+    method = embed(Method, data)
+    collapsed = collapsed_loss(method, data)
+    # Without early exaggeration every method gets below 0.35; at n = 2 there is one pair, and Q = P in every map.
+    assert method.loss_ < 0.5 * collapsed + 1e-6
+
+
+@every_method
+def test_pairs_stay_together(Method):
+    data = np.array([[0.0, 0], [0.1, 0], [10, 0], [10.1, 0], [0, 10], [0.1, 10]])
+    Y = embed(Method, data, perplexity=1.5).embedding_
+    nearest = pairwise_distances(Y) + 1e9 * np.eye(6)
+    assert nearest.argmin(axis=1).tolist() == [1, 0, 3, 2, 5, 4]
+
+
+# Degenerate columns and rows
+
+
+@every_method
+def test_constant_columns_change_nothing(Method):
+    padded = np.hstack([np.full((60, 1), 7.0), X, np.zeros((60, 2))])
+    plain, constant = embed(Method, X, n_iter=20), embed(Method, padded, n_iter=20)
+    np.testing.assert_allclose(constant.affinities_, plain.affinities_, rtol=1e-4, atol=1e-9)
+    scale = np.abs(plain.embedding_).max()
+    np.testing.assert_allclose(constant.embedding_, plain.embedding_, atol=1e-3 * scale)
+
+
+@every_method
+def test_one_informative_column(Method):
+    data = np.zeros((60, 3))
+    data[:, 1] = X[:, 0]
+    method = embed(Method, data)
+    assert method.loss_ < 0.5 * collapsed_loss(method, data)
+
+
+@every_method
+def test_nothing_but_duplicates(Method):
+    data = np.full((20, 4), 3.0)
+    with pytest.warns(UserWarning, match=r"20 rows .*row 0\b.*duplicates"):
+        method = embed(Method, data)
+    off = ~np.eye(20, dtype=bool)
+    np.testing.assert_allclose(method.affinities_[off], method.affinities_[0, 1], rtol=1e-5)
+
+
+@every_method
+def test_heavy_duplicates(Method):
+    data, labels = np.repeat(10 * np.eye(5, 4), 12, axis=0), np.repeat(np.arange(5), 12)
+    with pytest.warns(UserWarning, match=r"60 rows .*duplicates.* perplexity 5\b"):
+        method = embed(Method, data, perplexity=5)
+    assert separation(method.embedding_, labels) > 1
+
+
+@every_method
+def test_one_far_outlier(Method):
+    data = np.vstack([X, np.full((1, 4), 1e6)])
+    method = embed(Method, data, perplexity=15)
+    assert method.loss_ < 0.5 * collapsed_loss(method, data)
+    assert separation(method.embedding_[:60], LABELS) > 0.2
+
+
+# Scale
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
+@every_method
+def test_unit_of_the_data_does_not_matter(Method, scale):
+    plain, scaled = embed(Method, X, n_iter=20), embed(Method, X * scale, n_iter=20)
+    np.testing.assert_allclose(scaled.affinities_, plain.affinities_, rtol=1e-4, atol=1e-9)
+    size = np.abs(plain.embedding_).max()
+    np.testing.assert_allclose(scaled.embedding_, plain.embedding_, atol=1e-3 * size)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_squared_distances_that_overflow(scale):
+    plain, scaled = (eq.TSNE(n_iter=0, init="random").fit(data).affinities_ for data in (X, X * scale))
+    np.testing.assert_allclose(scaled, plain, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_unit_of_distances_does_not_matter(scale):
+    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    plain, scaled = (embed(eq.TSNE, data, metric="precomputed", n_iter=20) for data in (D, D * scale))
+    np.testing.assert_allclose(scaled.affinities_, plain.affinities_, rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(scaled.embedding_, plain.embedding_, atol=1e-3 * np.abs(plain.embedding_).max())
+
+
+def test_far_from_the_origin():
+    plain, shifted = (embed(eq.TSNE, data, n_iter=0).affinities_ for data in (WHOLE, WHOLE + 10**9))
+    assert shifted.tobytes() == plain.tobytes()
+
+
+# Containers and types
+
+
+def read_only(A):
+    A = A.copy()
+    A.flags.writeable = False
+    return A
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda A: A.astype(np.int32),
+        lambda A: A.astype(np.int8),
+        lambda A: A.astype(np.float32),
+        lambda A: A.astype(np.float16),
+        lambda A: A.astype(np.longdouble),
+        lambda A: A.astype(">f8"),
+        lambda A: A.astype(object),
+        lambda A: A.tolist(),
+        np.asfortranarray,
+        lambda A: np.repeat(A, 2, axis=1)[:, ::2],
+        lambda A: A[::-1].copy()[::-1],
+        read_only,
+        pd.DataFrame,
+        lambda A: pd.DataFrame(A, columns=list("abcd"), index=list(range(100, 160))),
+    ],
+    ids=[
+        *("int32", "int8", "float32", "float16", "longdouble", "big-endian", "object", "list", "Fortran", "strided"),
+        *("reversed", "read-only", "frame", "named frame"),
+    ],
+)
+def test_container_does_not_matter(convert):
+    # Small whole numbers are exact in every one of these types.
+    plain = eq.TSNE(random_state=0, n_iter=30).fit(WHOLE.astype(np.float64))
+    other = eq.TSNE(random_state=0, n_iter=30).fit(convert(WHOLE.astype(np.float64)))
+    assert other.embedding_.tobytes() == plain.embedding_.tobytes()
+
+
+@every_method
+def test_booleans_are_numbers(Method):
+    bits = np.random.RandomState(0).standard_normal((40, 12)) > 0
+    plain, other = (embed(Method, data, n_iter=20) for data in (bits.astype(float), bits))
+    assert other.embedding_.tobytes() == plain.embedding_.tobytes()
+
+
+@pytest.mark.parametrize("convert", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.lil_matrix])
+def test_graph_container_does_not_matter(convert):
+    graph = kneighbors_graph(X, 20, mode="distance")
+    plain, other = (
+        embed(eq.TSNE, data, metric="precomputed", init="random", perplexity=6, n_iter=20)
+        for data in (graph, convert(graph))
+    )
+    assert other.embedding_.tobytes() == plain.embedding_.tobytes()
+
+
+def test_graph_in_any_order_with_zero_distances():
+    graph = kneighbors_graph(np.repeat(X[:20], 2, axis=0), 15, mode="distance")  # stores the zeros between duplicates
+    shuffled = graph.copy()
+    for start, stop in zip(graph.indptr[:-1], graph.indptr[1:], strict=True):
+        shuffled.indices[start:stop] = graph.indices[start:stop][::-1]
+        shuffled.data[start:stop] = graph.data[start:stop][::-1]
+    shuffled.has_sorted_indices = False
+    before = shuffled.indices.copy()
+    plain, other = (
+        embed(eq.TSNE, data, metric="precomputed", init="random", perplexity=5, n_iter=20) for data in (graph, shuffled)
+    )
+    assert other.embedding_.tobytes() == plain.embedding_.tobytes()
+    assert np.array_equal(shuffled.indices, before)
+    assert plain.affinities_[0, 1] > 0
