@@ -6,11 +6,12 @@
 
 namespace eq {
 
-// A radial function and its slope d/d(d2) at nodes d2 whose float bits are (first + i) << 15, i = 0 .. size - 1: 256 nodes
-// per octave. Between nodes it is linear; outside it is held.
+// A radial function and its slope d/d(d2) in segments: segment i holds the d2 whose bits, as float(d2 · scale) >> 15, are
+// first + i (256 per octave). Both ends of a segment are stored; inside it is linear, outside the table it is held.
 struct Table {
-    const float *value = nullptr, *slope = nullptr;
+    const float *value = nullptr, *slope = nullptr;  // (size, 2)
     std::int32_t first = 0, size = 0;
+    float scale = 1;
 };
 
 // A regular grid of d axes: size[c] nodes from origin[c] on, 1 / inverse_h apart; splines of this order spread to it.

@@ -51,15 +51,14 @@ template <class R> struct RegularizedPower {
     }
 };
 
-// Linear interpolation in a table, at the node given by the leading bits of d2.
-template <class R> EQ_INLINE R look_up(const Table &table, const float *nodes, R d2) {
-    const auto b = bits<std::int32_t>(float(d2));
-    std::int32_t i = (b >> 15) - table.first;
-    const R fraction = R(b & 0x7FFF) * R(1.0 / 32768);
-    const bool inside = i >= 0 && i < table.size - 1;
-    i = i < 0 ? 0 : i < table.size - 1 ? i : table.size - 2;
-    const R low = R(nodes[i]), high = R(nodes[i + 1]);
-    return low + (high - low) * (inside ? fraction : R(b < (table.first << 15) ? 0 : 1));
+// Linear interpolation in the segment given by the leading bits of d2 · scale.
+template <class R> EQ_INLINE R look_up(const Table &table, const float *ends, R d2) {
+    const auto b = bits<std::int32_t>(float(d2) * table.scale);
+    const std::int32_t i = (b >> 15) - table.first, last = table.size - 1;
+    const std::int32_t held = i < 0 ? 0 : i < last ? i : last;
+    const R fraction = i < 0 ? R(0) : i > last ? R(1) : R(b & 0x7FFF) * R(1.0 / 32768);
+    const R low = R(ends[2 * held]), high = R(ends[2 * held + 1]);
+    return low + (high - low) * fraction;
 }
 
 template <class R> struct Tabulated {

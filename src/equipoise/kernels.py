@@ -24,6 +24,7 @@ class Kernel:
     """A radial kernel k(d2), positive and decreasing. Subclass it with `value` and `slope` to make your own."""
 
     length: float = 1.0  # distance over which k falls from its plateau: the unit of the map (docs/math.md, "Scale")
+    kink: float = 0.0  # distance, if any, at which the slope jumps
     spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
 
     def value(self, d2: Array) -> Array:
@@ -109,6 +110,10 @@ class PowerLaw(_LogSlopeKernel):
     @property
     def length(self) -> float:  # type: ignore[override]
         # Outside r0 scaling Y leaves Q as it is: the cut-off is the only length there is.
+        return self.r0
+
+    @property
+    def kink(self) -> float:  # type: ignore[override]
         return self.r0
 
     def __post_init__(self) -> None:

@@ -54,6 +54,7 @@ class Grid:
                 lambda d2: np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2),
                 1e-6 * kernel.length,
                 1e6 * kernel.length,
+                kernel.kink,
             )
         return self._exact.native_edges(_core.Kernel.tabulated(*table), Y, A, -1.0, potential=potential)
 
@@ -88,13 +89,10 @@ class Grid:
         if smooth > 0 and np.prod(span / smooth + ORDER + 1) <= budget:
             h, radius = min(smooth, _step_up(widest / 8, kernel.length)), 0.0
         else:
-            h, cells = _step_up(widest / 1024, kernel.length), 0.0
+            h = _step_up(widest / 1024, kernel.length)
             while np.prod(span / h + ORDER + 1) > max(2.0**14, n):
                 h *= 2 ** (1 / STEPS)
-            # A kink, as at the cut-off of a power law, must lie inside the near field: widen it until it does.
-            while (cells := near_radius(kernel, self.tol, min(d, 2), h)) == 0 and h < widest:
-                h *= 2 ** (1 / STEPS)
-            radius = (cells or 8.0) * h
+            radius = near_radius(kernel, self.tol, min(d, 2), h)
         padded = tuple(_quantise(2 * (int(np.ceil(s / h)) + ORDER + 1)) for s in span)
         real = np.float64 if np.prod(padded) <= 2**14 else np.float32
         key = (kernel, h, radius, padded, real)
@@ -131,7 +129,7 @@ class Transform:
         self.near: Table | None = None
         if radius > 0:
             part = split(kernel, radius)
-            self.near = tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius)
+            self.near = tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
 
     def place(self, low: Array, high: Array) -> _core.Mesh:
         """Return the mesh, centred on the points."""
@@ -195,22 +193,28 @@ def split(kernel: Kernel, radius: float) -> Split:
 def mesh_width(kernel: Kernel, tol: float, d: int) -> float:
     """Return the widest mesh, in steps of 2^(1/4) from the kernel's length, that carries the kernel's force to `tol`.
 
-    0 if an eighth of the length does not: the kernel has a kink or a cusp and must be split.
+    0 if a thirtieth of the length does not: the kernel has a kink or a cusp and must be split.
     """
-    for step in range(STEPS, -3 * STEPS - 1, -1):
+    if kernel.kink > 0:
+        return 0.0
+    for step in range(STEPS, -5 * STEPS - 1, -1):
         h = kernel.length * 2 ** (step / STEPS)
-        if _pair_error(kernel, h, d, 0.0) <= tol / 2:
+        if _pair_error(kernel, h, d, 0.0) <= tol / 3:
             return h
     return 0.0
 
 
 @lru_cache(maxsize=4096)
 def near_radius(kernel: Kernel, tol: float, d: int, h: float) -> float:
-    """Return the smallest radius of the near field, in mesh widths, at which the smooth part is carried to `tol`; or 0."""
-    for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0):
-        if _pair_error(kernel, h, d, cells * h) <= tol / 2:
-            return cells
-    return 0.0
+    """Return a radius of the near field at which a mesh of width h carries the smooth part to `tol`.
+
+    It is as small as that allows, and large enough to hold a kink well inside.
+    """
+    for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0):
+        radius = max(cells * h, 2 * kernel.kink)
+        if _pair_error(kernel, h, d, radius) <= tol / 3:
+            return radius
+    return max(8.0 * h, 2 * kernel.kink)
 
 
 def _pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
@@ -238,7 +242,7 @@ def _pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
         near = split(kernel, radius).near_slope(d2) if radius > 0 else np.zeros_like(d2)
         wrong += float(((half[:, 0] - (slope - near)[:, None] * diff) ** 2).sum())
         right += float(((slope[:, None] * diff) ** 2).sum())
-    return float(np.sqrt(wrong / right)) if right > 0 else np.inf  # no force in sight tells nothing
+    return float(np.sqrt(wrong / right)) if right > 0 else 0.0 if radius > 0 else np.inf
 
 
 def _step_up(h: float, unit: float) -> float:

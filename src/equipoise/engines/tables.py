@@ -13,16 +13,24 @@ NODES = 256  # per octave of d2: linear interpolation is good to 2e-6 of a power
 
 
 class Table(NamedTuple):
-    """A function of d2 and its companion at float32 nodes, NODES per octave; the compiled core interpolates linearly."""
+    """Two functions of d2 in segments of float32, NODES per octave of d2 · scale: both ends of each, (segments, 2)."""
 
     value: Array
     slope: Array
     first: int
+    scale: float
 
 
-def tabulate(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: float, high: float) -> Table:
-    """Return the tables of two functions of d2 for distances from `low` to `high`; beyond, the ends are held."""
-    first, last = (int(np.float32(r**2).view(np.int32)) >> 15 for r in (max(low, 1e-18), min(high, 1e18)))
-    d2 = (np.arange(first, last + 2, dtype=np.int32) << 15).view(np.float32).astype(np.float64)
+def tabulate(
+    value: Callable[[Array], Array], slope: Callable[[Array], Array], low: float, high: float, kink: float
+) -> Table:
+    """Return the tables of two functions of d2 for distances from `low` to `high`; beyond, the ends are held.
+
+    The functions may jump at the distance `kink`: a segment starts there, and each end is taken from inside.
+    """
+    scale = 1 / kink**2 if kink > 0 else 1.0
+    first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> 15 for r in (low, high))
+    nodes = (np.arange(first, last + 2, dtype=np.int32) << 15).view(np.float32).astype(np.float64) / scale
+    ends = np.column_stack([nodes[:-1] * (1 + 1e-12), nodes[1:] * (1 - 1e-12)])
     with np.errstate(over="ignore", under="ignore"):
-        return Table(value(d2).astype(np.float32), slope(d2).astype(np.float32), first)
+        return Table(value(ends).astype(np.float32), slope(ends).astype(np.float32), first, scale)
