@@ -67,7 +67,10 @@ class Sphere:
     """
 
     def work(self, Y: Array) -> Array:
-        return Y / np.linalg.norm(Y, axis=1, keepdims=True)
+        norm = np.linalg.norm(Y, axis=1, keepdims=True)
+        if not norm.all():
+            raise ValueError(f"row {int(norm.argmin())} of the map is 0 and has no direction on the sphere")
+        return Y / norm
 
     def map(self, U: Array) -> Array:
         return U
@@ -89,8 +92,10 @@ def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
     if G.ndim != 2 or G.shape[0] != G.shape[1] or (dimension is not None and len(G) != dimension):
         size = "square" if dimension is None else f"of shape ({dimension}, {dimension})"
         raise ValueError(f"the metric tensor {name} must be {size}, got shape {G.shape}")
-    if not np.allclose(G, G.T):
-        i, j = np.argwhere(~np.isclose(G, G.T))[0]
+    if not np.isfinite(G).all():
+        raise ValueError(f"the metric tensor {name} contains NaN or inf")
+    if (uneven := np.argwhere(np.abs(G - G.T) > 1e-8 * np.abs(G).max())).size:
+        i, j = uneven[0]
         raise ValueError(f"the metric tensor {name} must be symmetric: {name}[{i}, {j}] differs from {name}[{j}, {i}]")
     try:
         return np.linalg.cholesky(G).T

@@ -59,6 +59,8 @@ class _LogSlopeKernel(Kernel):
 class Gaussian(_LogSlopeKernel):
     """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
 
+    length = float(np.sqrt(0.5))  # its standard deviation
+
     def value(self, d2: Array) -> Array:
         return np.exp(-d2)
 

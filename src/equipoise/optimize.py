@@ -55,6 +55,11 @@ class Rule(Protocol):
         ...
 
 
+def _check_every(every: int) -> None:
+    if every < 1:
+        raise ValueError(f"every must be at least 1 iteration, got {every!r}")
+
+
 @dataclass(frozen=True)
 class Momentum:
     """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
@@ -71,6 +76,9 @@ class Momentum:
     min_grad_norm: float = 1e-7  # stop when ‖∇E‖, per unit of Σ P, falls below
     min_loss_change: float = 1e-5  # stop when the loss changes by less than this part of it in `every` iterations
     every: int = 50  # iterations between evaluations of the loss, callbacks and stopping rules
+
+    def __post_init__(self) -> None:
+        _check_every(self.every)
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         real = state.U.dtype.type
@@ -96,6 +104,9 @@ class GradientDescent:
     min_grad_norm: float = 1e-7
     min_loss_change: float = 1e-5
     every: int = 50
+
+    def __post_init__(self) -> None:
+        _check_every(self.every)
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         return (-rate * gradient).astype(state.U.dtype)
@@ -125,13 +136,15 @@ def descend(
     callbacks: Sequence[Callback],
 ) -> None:
     """Move state.U downhill through the phases, updating `state` in place after every iteration."""
-    end, start_spread = state.iteration, state.U.std()
+    end, start, spread = state.iteration, state.U, _spread(state.U)
     for phase in phases:
         end += phase.n_iter
+        # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then the
+        # late phase begins where the early one did, with the iterations that are left.
+        if phase.late and _spread(state.U) < spread / 2:
+            state.U, state.velocity, state.gain = start, np.zeros_like(start), np.ones_like(start)
         while state.iteration < end:
-            # Exaggeration beyond what the data bears (no clusters, few points) contracts the map to a point. It ends
-            # early then, and the late phase, which gets the iterations left over, opens the map again.
-            if not phase.late and state.U.std() < COLLAPSE * start_spread:
+            if not phase.late and _spread(state.U) < COLLAPSE * spread:
                 break
             report = state.iteration % rule.every == 0
             attraction, repulsion, loss = balance(state.U, phase.exaggeration, report)
@@ -144,12 +157,15 @@ def descend(
     _record(state, balance(state.U, 1.0, True).loss, callbacks)
 
 
+def _spread(U: Array) -> float:
+    return float(U.std(axis=0).max())
+
+
 def _record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
     """Keep the loss and tell every callback; True when one of them wants to stop."""
     if not np.isfinite(loss):
-        raise FloatingPointError(
-            f"the loss is {loss} at iteration {state.iteration}: the learning rate is too large for this data"
-        )
+        cause = "the learning rate is too large for this data" if state.iteration else "the initial map is out of range"
+        raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
     state.loss = loss
     state.curve.append((state.iteration, loss))
     return any([callback(state.iteration, loss, state.U) for callback in callbacks])

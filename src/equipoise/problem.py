@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ._types import Array, Matrix
+from .data.check import check_finite
 from .engines import Engine
 from .geometry import Geometry
 from .objectives import Balance, Objective
@@ -109,7 +111,20 @@ class Problem:
         """
         start = self.Y0 if Y0 is None else self._check(Y0).astype(self.engine.dtype)
         self._state = State.start(self.geometry.retract(self.geometry.work(start)))
-        n_iter = self.schedule.n_iter if n_iter is None else n_iter
+        n_iter = self.schedule.n_iter if n_iter is None else check_n_iter(n_iter)
+        with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
+            self._descend(n_iter, callbacks)
+        return self.Y
+
+    def _descend(self, n_iter: int, callbacks: Sequence[Callback]) -> None:
+        def tell(callback: Callback) -> Callback:
+            def told(iteration: int, loss: float, U: Array) -> Any:
+                Y = self.geometry.map(U).view()
+                Y.flags.writeable = False
+                return callback(iteration, loss, Y)
+
+            return told
+
         descend(
             lambda U, exaggeration, loss: self.objective.balance(U, self.engine, loss=loss, exaggeration=exaggeration),
             self.geometry,
@@ -118,9 +133,8 @@ class Problem:
             self.rule,
             self.objective.kernel.length,
             self.objective.mass,
-            [lambda i, loss, U, tell=tell: tell(i, loss, self.geometry.map(U)) for tell in callbacks],  # type: ignore[misc]
+            [tell(callback) for callback in callbacks],
         )
-        return self.Y
 
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
         Y = self._check(Y)
@@ -134,4 +148,14 @@ class Problem:
             Y = Y.astype(np.float64)
         if Y.shape != self.Y0.shape:
             raise ValueError(f"Y has shape {Y.shape}, but this problem is about maps of shape {self.Y0.shape}")
+        check_finite(Y, "Y")
         return Y
+
+
+def check_n_iter(n_iter: Any) -> int:
+    """Return a number of iterations."""
+    if not isinstance(n_iter, int | np.integer):
+        raise ValueError(f"n_iter must be a whole number, got {n_iter!r}")
+    if n_iter < 0:
+        raise ValueError(f"n_iter must not be negative, got {n_iter}")
+    return int(n_iter)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .bundled import DATASETS, Dataset, load
-from .check import check_distances, check_table
+from .check import check_distances, check_finite, check_table
 
-__all__ = ["DATASETS", "Dataset", "check_distances", "check_table", "load"]
+__all__ = ["DATASETS", "Dataset", "check_distances", "check_finite", "check_table", "load"]

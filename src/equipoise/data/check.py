@@ -13,12 +13,16 @@ from .._types import Array, Matrix
 
 def check_table(X: Any, columns: Any = None) -> Array:
     """Return X (n, D) as C-ordered float64, or say which entry is not a finite number. Needs two rows or more."""
-    X = check_array(X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
-    _check_finite(X, "X", columns)
+    try:
+        X = check_array(X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
+    except ValueError as error:
+        _name_the_text(X, error, columns)
+        raise
+    check_finite(X, "X", columns)
     return np.asarray(X)
 
 
-def check_distances(D: Any) -> Matrix:
+def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
     """Return a distance matrix as float64: dense (n, n), or CSR with the stored pairs as neighbours.
 
     Distances must be finite and not negative; a dense matrix must be symmetric with a zero diagonal.
@@ -27,48 +31,67 @@ def check_distances(D: Any) -> Matrix:
         D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2
     )
     if D.shape[0] != D.shape[1]:
-        raise ValueError(f"a precomputed distance matrix must be square, got shape {D.shape}")
+        raise ValueError(f"{name} must be square, got shape {D.shape}")
     if sparse.issparse(D):
         D = D.copy()  # sorting would reorder the caller's arrays
         D.sort_indices()
         i, j, values = np.repeat(np.arange(D.shape[0]), np.diff(D.indptr)), D.indices, D.data
         wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
         if wrong.size:
-            _bad_distance(i[wrong[0]], j[wrong[0]], values[wrong[0]])
+            _bad_distance(name, i[wrong[0]], j[wrong[0]], values[wrong[0]])
         off = i != j
         indptr = np.concatenate([[0], np.cumsum(np.bincount(i[off], minlength=D.shape[0]))])
         return sparse.csr_matrix((values[off], j[off].astype(np.int32), indptr), shape=D.shape)
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:
-        _bad_distance(bad[0][0], bad[0][1], D[tuple(bad[0])])
+        _bad_distance(name, bad[0][0], bad[0][1], D[tuple(bad[0])])
     if D.diagonal().any():
         k = int(np.flatnonzero(D.diagonal())[0])
-        raise ValueError(f"a point is at distance 0 from itself, but D[{k}, {k}] = {D[k, k]:g}")
-    tolerance = 1e-8 * D.max()
-    asymmetric = np.argwhere(np.abs(D - D.T) > tolerance)
+        raise ValueError(f"{name} must have a zero diagonal, but D[{k}, {k}] = {D[k, k]:g}")
+    asymmetric = np.argwhere(np.abs(D - D.T) > 1e-8 * D.max())
     if asymmetric.size:
         i, j = asymmetric[0]
         raise ValueError(
-            f"the precomputed distance matrix is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] ="
-            f" {D[j, i]:g}; use (D + D.T) / 2 if that is what you mean"
+            f"{name} is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g};"
+            " use (D + D.T) / 2 if that is what you mean"
         )
     return D
 
 
-def _bad_distance(i: int, j: int, value: float) -> None:
-    kind = "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"
-    raise ValueError(f"distances must be finite and not negative: D[{i}, {j}] = {value:g} is {kind}")
-
-
-def _check_finite(X: Array, name: str, columns: Any = None) -> None:
-    if np.isfinite(X.sum()):  # one pass, no temporary; a sum that overflows is looked at closely below
-        return
+def check_finite(X: Array, name: str, columns: Any = None) -> None:
+    """Raise if X (n, m) holds NaN or inf, naming the first such entry."""
+    with np.errstate(all="ignore"):
+        if np.isfinite(X.sum()):  # one pass, no temporary; a sum that overflows is looked at closely below
+            return
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
         i, j = (int(k) for k in bad[0])
         kind = "NaN" if np.isnan(X[i, j]) else "inf"
-        column = f"column {j}" if columns is None else f"column {j} ({str(columns[j])!r})"
+        more = f", and {len(bad) - 1} more such entries" if len(bad) > 1 else ""
         raise ValueError(
-            f"{name} contains {kind} at row {i}, {column}, and {len(bad) - 1} more such entries;"
-            " drop these rows or fill them in"
+            f"{name} contains {kind} at row {i}, {_column(j, columns)}{more}; drop these rows or fill them in"
         )
+
+
+def _bad_distance(name: str, i: int, j: int, value: float) -> None:
+    kind = "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"
+    raise ValueError(f"{name} must be finite and not negative: D[{i}, {j}] = {value:g} is {kind}")
+
+
+def _name_the_text(X: Any, error: ValueError, columns: Any) -> None:
+    """Say where the text is that could not be read as a number, if that is what the error is about."""
+    if "could not convert string" not in str(error):
+        return
+    for i, row in enumerate(np.asarray(X, dtype=object)):
+        for j, entry in enumerate(row):
+            try:
+                float(entry)
+            except ValueError:
+                raise ValueError(
+                    f"X must hold numbers, but {entry!r} at row {i}, {_column(j, columns)} is text;"
+                    " drop that column or encode it"
+                ) from error
+
+
+def _column(j: int, columns: Any) -> str:
+    return f"column {j}" if columns is None else f"column {j} ({str(columns[j])!r})"

@@ -21,11 +21,17 @@ from ..divergences import Alpha, Divergence
 from ..engines import make_engine
 from ..geometry import Flat, Geometry, factor
 from ..kernels import Kernel
-from ..objectives import Objective, joint_objective
+from ..objectives import Objective, joint_objective, require_dense
 from ..optimize import Callback, Momentum, Rule
-from ..problem import Problem, Schedule
+from ..problem import Problem, Schedule, check_n_iter
 
-METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "correlation")
+# fmt: off
+METRICS = (  # those of sklearn.metrics.pairwise_distances
+    "braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice", "euclidean", "hamming",
+    "haversine", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski", "nan_euclidean", "precomputed",
+    "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
+)
+# fmt: on
 
 
 @dataclass(eq=False, repr=False)
@@ -96,11 +102,12 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
 
     def problem(self, X: Any) -> Problem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
+        schedule, rule = self._schedule(), self._rule()
         kernel, divergence, geometry = self._kernel(), self._divergence(), self._geometry()
-        rule: Rule = Momentum() if self.optimizer is None else self.optimizer
-        schedule = self._schedule()
         engine = make_engine(self.engine, self._n_threads())
         X = self._check_input(X)
+        if divergence.s is None:
+            require_dense(X, divergence)
         perplexities = affinities.resolve_perplexity(self.perplexity, X.shape[0])
         rng = check_random_state(self.random_state)
         Y0 = self._initial(X, kernel, geometry, rng)
@@ -142,13 +149,15 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _check_input(self, X: Any) -> Matrix:
+        if not callable(self.metric) and self.metric not in METRICS:
+            raise ValueError(f"metric must be a callable or one of {', '.join(METRICS)}; got {self.metric!r}")
         precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
         columns = getattr(X, "columns", None)
-        X = validate_data(
-            self, X, dtype=np.float64, order="C", accept_sparse="csr" if precomputed else False,
-            ensure_all_finite=False, ensure_min_samples=2,
-        )  # fmt: skip
-        X = check_distances(X) if precomputed else check_table(X, columns)
+        table = X if precomputed or sparse.issparse(X) else check_table(X, columns)
+        validate_data(self, X, skip_check_array=True)  # records n_features_in_ and feature_names_in_
+        if sparse.issparse(X) and not precomputed:
+            raise TypeError('sparse X is taken only with metric="precomputed"; make it dense with X.toarray()')
+        X = check_distances(table) if precomputed else table
         limit, what = X.shape if precomputed else (min(X.shape[0], X.shape[1]), None)
         if self._map_dimension() > limit:
             what = f"n_samples={X.shape[0]}" if precomputed or X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
@@ -161,17 +170,23 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
 
     def _distances(self, X: Matrix) -> affinities.Points | affinities.SquaredDistances:
         if isinstance(self.metric, str) and self.metric == "euclidean":
-            return affinities.Points(X)
+            return affinities.Points(_in_range(X))
         if isinstance(self.metric, str) and self.metric == "precomputed":
             return affinities.SquaredDistances(_square(X))
-        D = pairwise_distances(X, metric=self.metric)
-        return affinities.SquaredDistances(np.ascontiguousarray(np.square(D, out=D)))
+        name = getattr(self.metric, "__name__", self.metric)
+        D = check_distances(pairwise_distances(X, metric=self.metric), f"the distances by metric={name}")
+        return affinities.SquaredDistances(_square(D))
 
     def _initial(self, X: Matrix, kernel: Kernel, geometry: Geometry, rng: np.random.RandomState) -> Array:
         """Return the initial map: standard deviation `kernel.spread` lengths of the kernel, or the user's own."""
         n, d = X.shape[0], self.n_components
         if not isinstance(self.init, str):
-            return initialize.check_init(self.init, n, d)
+            Y = initialize.check_init(self.init, n, d)
+            try:
+                geometry.work(Y)
+            except ValueError as error:
+                raise ValueError(f"init: {error}") from None
+            return Y
         if self.init == "random":
             Y = initialize.random_ball(n, d, rng)
         elif self.init != "pca":
@@ -185,16 +200,24 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         return geometry.map(Y * (kernel.spread * kernel.length))
 
     def _schedule(self) -> Schedule:
-        if self.n_iter < 0:
-            raise ValueError(f"n_iter must not be negative, got {self.n_iter}")
-        if self.learning_rate != "auto" and not (
-            isinstance(self.learning_rate, int | float | np.number) and self.learning_rate > 0
-        ):
+        if not (isinstance(self.n_components, int | np.integer) and self.n_components >= 1):
+            raise ValueError(f"n_components must be a whole number of at least 1, got {self.n_components!r}")
+        if self.learning_rate != "auto" and not _positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
         for name in ("early_exaggeration", "exaggeration"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}")
-        return Schedule(self.n_iter, self.learning_rate, self.early_exaggeration, self.exaggeration)
+            if not _positive(getattr(self, name)):
+                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
+        n_iter = check_n_iter(self.n_iter)
+        return Schedule(n_iter, self.learning_rate, self.early_exaggeration, self.exaggeration)
+
+    def _rule(self) -> Rule:
+        if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
+            raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {self.callbacks!r}")
+        if self.optimizer is None:
+            return Momentum()
+        if not hasattr(self.optimizer, "step"):
+            raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {self.optimizer!r}")
+        return self.optimizer
 
     def _n_threads(self) -> int:
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -208,8 +231,20 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
 def _square(D: Matrix) -> Matrix:
     """Return D² entry by entry; zeros stored in a sparse D stay stored, they are neighbours."""
     if not sparse.issparse(D):
-        return D**2
-    return sparse.csr_matrix((D.data**2, D.indices, D.indptr), shape=D.shape)
+        return _in_range(D) ** 2
+    return sparse.csr_matrix((_in_range(D.data) ** 2, D.indices, D.indptr), shape=D.shape)
+
+
+def _in_range(X: Array) -> Array:
+    """Return X, scaled by a power of two if its squares would overflow or vanish; affinities do not see the scale."""
+    largest = np.abs(X).max(initial=0.0)
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return X
+    return np.ldexp(X, -int(np.frexp(largest)[1]))
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)
 
 
 def print_loss(iteration: int, loss: float, Y: Array) -> None:

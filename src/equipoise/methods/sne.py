@@ -37,15 +37,24 @@ class SymmetricSNE(NeighborEmbedding):
     divergence: Divergence | None = None
 
     def _kernel(self) -> Kernel:
+        if not isinstance(self.kernel, Kernel | None):
+            raise ValueError(f"kernel must be an equipoise.kernels.Kernel, got {self.kernel!r}")
         return kernels.Gaussian() if self.kernel is None else self.kernel
 
     def _divergence(self) -> Divergence:
+        if not isinstance(self.divergence, Divergence | None):
+            raise ValueError(f"divergence must be an equipoise.divergences.Divergence, got {self.divergence!r}")
         return Alpha(-1.0) if self.divergence is None else self.divergence
 
 
 @dataclass(eq=False, repr=False)
 class TSNE(NeighborEmbedding):
-    """t-SNE: KL(P ‖ Q) with the Student kernel k = (1 + d2/ν)^(−(ν+1)/2), ν = `dof` (van der Maaten & Hinton 2008)."""
+    """t-SNE: KL(P ‖ Q) with the Student kernel k = (1 + d2/ν)^(−(ν+1)/2) (van der Maaten & Hinton 2008).
+
+    Parameters
+    ----------
+    dof : degrees of freedom ν of the kernel
+    """
 
     dof: float = 1.0
 
@@ -55,7 +64,13 @@ class TSNE(NeighborEmbedding):
 
 @dataclass(eq=False, repr=False)
 class PowerSNE(NeighborEmbedding):
-    """p-SNE: KL(P ‖ Q) with the power law k = max(r, r0)^(−β) (Lin et al. 2024, eq. 4)."""
+    """p-SNE: KL(P ‖ Q) with the power law k = max(r, r0)^(−β) (Lin et al. 2024, eq. 4).
+
+    Parameters
+    ----------
+    beta : exponent β
+    r0 : cut-off: nearer points exert no force. It only sets the unit of the map
+    """
 
     beta: float = 2.0
     r0: float = 1.0
@@ -68,7 +83,13 @@ class PowerSNE(NeighborEmbedding):
 class GSNE(NeighborEmbedding):
     """g-SNE: the α-divergence D_α(P ‖ Q) with k = 1/(η + r^β) (Lin et al. 2024, eq. 13, 14, 21).
 
-    α = −1, β = 2, η = 1 is t-SNE. η only sets the unit of the map: Y scales with η^(1/β).
+    α = −1, β = 2, η = 1 is t-SNE.
+
+    Parameters
+    ----------
+    alpha : order α of the divergence; α ≥ 1 needs every pair and O(n²) memory
+    beta : exponent β of the kernel
+    eta : η, which only sets the unit of the map: Y scales with η^(1/β)
     """
 
     alpha: float = -0.5
@@ -86,7 +107,12 @@ class GSNE(NeighborEmbedding):
 class SphericalSNE(NeighborEmbedding):
     """s-SNE: KL(P ‖ Q) on the unit sphere in R^d with k = ‖y_j − ρ y_i‖^(−d) (Lin et al. 2024, eq. 5, 27, 28).
 
-    `n_components` is d, the dimension around the sphere. The map is a set of unit vectors; steps follow the sphere.
+    The map is a set of unit vectors; steps follow the sphere.
+
+    Parameters
+    ----------
+    n_components : d, the dimension of the space around the sphere
+    rho : ρ in [0, 1): the kernel sharpens as it grows
     """
 
     n_components: int = 3

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from .base import Balance, Objective
 from .conditional import ConditionalKL
-from .dense import DenseDivergence
+from .dense import DenseDivergence, require_dense
 from .joint import JointDivergence, joint_objective
 
-__all__ = ["Balance", "ConditionalKL", "DenseDivergence", "JointDivergence", "Objective", "joint_objective"]
+__all__ = [
+    "Balance",
+    "ConditionalKL",
+    "DenseDivergence",
+    "JointDivergence",
+    "Objective",
+    "joint_objective",
+    "require_dense",
+]

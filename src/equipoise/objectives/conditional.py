@@ -39,7 +39,7 @@ class ConditionalKL:
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = np.log(np.where(far, 1.0, Z))
         for i in np.flatnonzero(far):
-            log_Z[i] = self._far_row(np.asarray(Y, dtype=np.float64), i, repulsion)
+            log_Z[i] = self._far_row(np.asarray(Y, dtype=np.float64), int(i), repulsion)
         return Balance(2 * exaggeration * edges, repulsion, self._plogp - psi / 2 + float(log_Z.sum()))
 
     def _far_row(self, Y: Array, i: int, repulsion: Array) -> float:

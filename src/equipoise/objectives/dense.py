@@ -12,6 +12,14 @@ from ..kernels import Kernel
 from .base import Balance
 
 
+def require_dense(P: Matrix, divergence: Divergence) -> str:
+    """Raise if P, or the distances it will come from, is sparse; return what the divergence asks for."""
+    what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
+    if sparse.issparse(P):
+        raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with α < 1")
+    return what
+
+
 class DenseDivergence:
     """E = Σ P f(Q/P), with the gradient of Lin et al. 2024, eq. (20): for G = f'(Q/P) and ⟨G⟩ = Σ Q G,
 
@@ -23,9 +31,7 @@ class DenseDivergence:
     mass = 1.0
 
     def __init__(self, P: Matrix, kernel: Kernel, divergence: Divergence):
-        what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
-        if sparse.issparse(P):
-            raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with α < 1")
+        what = require_dense(P, divergence)
         zero = np.argwhere((P <= 0) & ~np.eye(len(P), dtype=bool))
         if zero.size:
             i, j = zero[0]

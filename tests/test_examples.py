@@ -1,0 +1,98 @@
+"""Every example runs as a user would run it, prints numbers that make sense and writes pictures worth looking at."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PICTURES = {
+    "alpha.py": ["alpha.png"],
+    "force_laws.py": ["force_laws.png", "net_force.png"],
+    "look_inside.py": ["look_inside.png"],
+    "own_kernel.py": ["own_kernel.png"],
+    "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
+    "sphere.py": ["sphere.png", "sphere_unrolled.png"],
+}
+
+
+def numbers(text, pattern):
+    """The numbers that follow a pattern in printed text, percentages as fractions."""
+    found = re.findall(pattern + r"\s*(-?\d[\d.e+-]*)(%?)", text)
+    return [float(value) / (100 if percent else 1) for value, percent in found]
+
+
+def run(name, folder, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [name, str(folder)])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert sorted(path.name for path in folder.iterdir()) == PICTURES[name]
+    for path in folder.iterdir():
+        image = imread(path)[..., :3]
+        assert image.shape[0] >= 400 and image.shape[1] >= 700, path.name
+        colors, counts = np.unique(image.reshape(-1, 3).round(1), axis=0, return_counts=True)
+        assert len(colors) > 10 and counts.max() < 0.998 * counts.sum(), f"{path.name} is nearly empty"
+    return capsys.readouterr().out
+
+
+def test_every_example_is_listed_and_says_what_one_sees():
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(PICTURES)
+    for name in PICTURES:
+        text = (EXAMPLES / name).read_text(encoding="utf-8")
+        assert text.startswith('"""') and "Writes" in text.split('"""')[1], name
+
+
+def test_own_kernel(tmp_path, monkeypatch, capsys):
+    text = run("own_kernel.py", tmp_path, monkeypatch, capsys)
+    gaussian, small_tail, student = numbers(text, "loss")
+    assert gaussian > 2 * small_tail  # as its docstring says
+    assert 0 < student < gaussian < 1
+
+
+def test_force_laws(tmp_path, monkeypatch, capsys):
+    text = run("force_laws.py", tmp_path, monkeypatch, capsys)
+    # Table 1 of Lin et al. 2024 at r = 1, p = Z = 1: SNE, t-SNE, p-SNE, g-SNE with η = 1/4
+    np.testing.assert_allclose(numbers(text, "attraction at r = 1:"), [4, 2, 4, 4 / 1.25], atol=2e-3)
+    np.testing.assert_allclose(numbers(text, "repulsion:"), [4 / np.e, 1, 4, 4 / 1.25**2], atol=2e-3)
+    np.testing.assert_allclose(numbers(text, "balance at r ="), 5 * [3.0], atol=0.02)
+
+
+def test_alpha(tmp_path, monkeypatch, capsys):
+    text = run("alpha.py", tmp_path, monkeypatch, capsys)
+    assert numbers(text, "alpha =") == [-2, -1.5, -1, -0.5, 0, 0.6]
+    assert all(0.1 < loss < 0.7 for loss in numbers(text, "loss"))
+    assert all(kept > 0.65 for kept in numbers(text, "neighbours kept"))
+
+
+def test_sphere(tmp_path, monkeypatch, capsys):
+    text = run("sphere.py", tmp_path, monkeypatch, capsys)
+    ((nearest, farthest),) = re.findall(r"centre ([\d.]+) to ([\d.]+)", text)
+    assert float(nearest) > 0.99999 and float(farthest) < 1.00001
+    assert numbers(text, "their mean")[0] < 0.3  # all the way round
+    assert numbers(text, "neighbours kept")[0] > 0.65
+
+
+def test_look_inside(tmp_path, monkeypatch, capsys):
+    text = run("look_inside.py", tmp_path, monkeypatch, capsys)
+    assert numbers(text, "sum") == [1.0]
+    assert "stopped by       callback" in text
+    assert numbers(text, "final loss")[0] < 0.2 * numbers(text, "initial loss")[0]
+    assert numbers(text, "balance")[0] < 1e-12 and numbers(text, "total attraction")[0] < 1e-12
+    assert numbers(text, "left over")[0] < 0.05
+
+
+def test_readme_pictures(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("EQUIPOISE_QUICK", "1")
+    text = run("readme_pictures.py", tmp_path, monkeypatch, capsys)
+    kept = numbers(text, "neighbours kept")
+    assert len(kept) == 6 and min(kept) > 0.6
+
+
+def test_the_pictures_of_the_readme_are_there():
+    text = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    for name in PICTURES["readme_pictures.py"]:
+        assert f"docs/images/{name}" in text
+        assert (EXAMPLES.parent / "docs" / "images" / name).stat().st_size > 10_000

@@ -1,0 +1,140 @@
+import doctest
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import equipoise as eq
+from equipoise import force_laws
+from equipoise.kernels import StudentT
+
+R = np.geomspace(0.02, 20, 50)
+p, Z = 0.03, 7.0
+
+TABLE_1 = {  # Lin et al. 2024: method, attraction, repulsion
+    "SNE": (eq.SNE(), 4 * p * R, 4 * R * np.exp(-(R**2)) / Z),
+    "symmetric SNE": (eq.SymmetricSNE(), 4 * p * R, 4 * R * np.exp(-(R**2)) / Z),
+    "t-SNE": (eq.TSNE(), 4 * p * R / (1 + R**2), 4 * R / (1 + R**2) ** 2 / Z),
+    "p-SNE": (eq.PowerSNE(beta=2, r0=0.01), 4 * p / R, 4 / R**3 / Z),
+    "p-SNE, β = 1.5": (eq.PowerSNE(beta=1.5, r0=0.01), 3 * p / R, 3 / R**2.5 / Z),
+    "g-SNE": (
+        eq.GSNE(alpha=-1, beta=3, eta=0.1),
+        6 * p * R**2 / (0.1 + R**3),
+        6 * R**2 / (0.1 + R**3) ** 2 / Z,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_table_1(name):
+    method, attraction, repulsion = TABLE_1[name]
+    curves = eq.forces(method, r=R, p=p, Z=Z)
+    ((label, pull),), ((same_label, push),) = curves.attraction.items(), curves.repulsion.items()
+    assert label == same_label == str(method)
+    assert_allclose(pull, attraction, rtol=1e-12)
+    assert_allclose(push, repulsion, rtol=1e-12)
+
+
+def test_s_sne_near_rho_1_is_p_sne():
+    # Lin et al. 2024, eq. (31): 2 d p / r
+    curves = eq.forces(eq.SphericalSNE(rho=1 - 1e-6), r=np.array([0.1, 0.5]), p=p)
+    assert_allclose(curves.attraction["SphericalSNE(rho=0.999999)"], 6 * p / np.array([0.1, 0.5]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [-3, -2, -0.5, 0, 0.7])
+def test_two_points_alone(alpha):
+    """Two points have P = Q = 1/2, so T = 1 and the formulas are the whole truth."""
+    method = eq.GSNE(alpha=alpha, beta=3, eta=0.1, perplexity=1)
+    problem = method.problem(np.array([[0.0, 0.0], [1.0, 2.0]]))
+    k = method._kernel()
+    for r in (0.1, 0.7, 3.0):
+        Y = np.array([[0.0, 0.0], [r, 0.0]])
+        pull, push = method.pair_forces(np.array([r]), p=0.5, Z=2 * k.value(np.array([r**2]))[0])
+        assert_allclose(problem.attraction(Y), [[pull[0], 0], [-pull[0], 0]], rtol=1e-6, atol=1e-12)
+        assert_allclose(problem.repulsion(Y), [[-push[0], 0], [push[0], 0]], rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(r0=0.1), *(eq.GSNE(alpha=alpha) for alpha in (-2, -1, 0.5))],
+    ids=str,
+)
+def test_the_pairs_add_up_to_the_forces_of_a_map(method, rng):
+    problem = method.set_params(engine="reference", perplexity=3).problem(rng.normal(size=(9, 4)))
+    Y = rng.normal(size=(9, 2))
+    P = np.asarray(problem.affinities, dtype=np.float64)
+    diff = Y[:, None] - Y
+    r = np.sqrt((diff**2).sum(axis=2)) + np.eye(9)
+    off = ~np.eye(9, dtype=bool)
+    k, s = method._kernel().value(r**2), method._divergence().s
+    Z = k[off].sum()
+    T = (P[off] ** s * (k[off] / Z) ** (1 - s)).sum()
+    pull, push = np.zeros((2, 9, 9))
+    for i, j in np.argwhere(off):
+        pull[i, j], push[i, j] = method.pair_forces(r[i, j], P[i, j], Z)
+    assert_allclose(problem.attraction(Y), -np.einsum("ij,ijc->ic", pull / r, diff), rtol=1e-7, atol=1e-12)
+    assert_allclose(problem.repulsion(Y), T * np.einsum("ij,ijc->ic", push / r, diff), rtol=1e-7, atol=1e-12)
+
+
+def test_a_pair_balances_where_q_is_p_whatever_alpha():
+    r = np.array([3.0])  # q = 1/(1 + 9) with Z = 1
+    for alpha in (-3, -1, 0, 0.9):
+        pull, push = eq.GSNE(alpha=alpha, beta=2, eta=1).pair_forces(r, p=0.1)
+        assert_allclose(pull, push, rtol=1e-12)
+
+
+@pytest.mark.parametrize("divergence", [eq.divergences.ChiSquare(), eq.divergences.Alpha(1.0), eq.divergences.Alpha(2.0)])
+def test_divergences_over_all_pairs_attract_where_q_is_less_than_p(divergence):
+    method = eq.SymmetricSNE(kernel=StudentT(), divergence=divergence)
+    pull, push = method.pair_forces(np.array([1.0, 3.0, 5.0]), p=0.1)  # q = 0.5, 0.1, 0.04
+    assert_allclose([pull[0], pull[1], push[1], push[2]], 0, atol=1e-15)
+    assert push[0] > 0 and pull[2] > 0
+
+
+def test_alpha_above_and_below_1_meet_there():
+    pull, push = eq.SymmetricSNE(kernel=StudentT(), divergence=eq.divergences.Alpha(1.0)).pair_forces(R, p, Z)
+    near = eq.SymmetricSNE(kernel=StudentT(), divergence=eq.divergences.Alpha(1 - 1e-7)).pair_forces(R, p, Z)
+    assert_allclose(push - pull, near[1] - near[0], rtol=1e-5, atol=1e-7)
+
+
+def test_curves_keep_their_order_and_names():
+    curves = eq.forces(eq.TSNE(), eq.GSNE(beta=2, eta=0.25), eq.SNE())
+    assert list(curves.attraction) == list(curves.repulsion) == ["TSNE()", "GSNE(beta=2, eta=0.25)", "SNE()"]
+    assert curves.r.shape == (400,) and curves.r[0] > 0 and curves.r[-1] == 5
+    assert all(force.shape == (400,) for force in [*curves.attraction.values(), *curves.repulsion.values()])
+
+
+def test_attraction_follows_p_and_repulsion_one_over_z():
+    one, other = eq.forces(eq.TSNE(), p=0.1, Z=1), eq.forces(eq.TSNE(), p=0.3, Z=4)
+    assert_allclose(other.attraction["TSNE()"], 3 * one.attraction["TSNE()"])
+    assert_allclose(other.repulsion["TSNE()"], one.repulsion["TSNE()"] / 4)
+
+
+def test_figure():
+    names = ["SymmetricSNE()", "TSNE()", "PowerSNE(r0=0.01)"]
+    curves = eq.forces(eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(r0=0.01))
+    figure = curves.figure()
+    left, right = figure.axes
+    assert (left.get_title(), right.get_title()) == ("attraction", "repulsion")
+    for axes, expected in ((left, curves.attraction), (right, curves.repulsion)):
+        assert [line.get_label() for line in axes.lines] == names
+        for line, name in zip(axes.lines, names, strict=True):
+            assert_allclose(line.get_ydata(), expected[name])
+        assert axes.get_xlabel() == "distance r in the map"
+        assert axes.get_ylim()[1] < 100  # the power law does not hide the others
+    assert [text.get_text() for text in right.get_legend().get_texts()] == names
+
+
+def test_one_method_fills_its_axes():
+    left, right = eq.forces(eq.TSNE()).figure().axes
+    assert_allclose([left.get_ylim()[1], right.get_ylim()[1]], [1.15 * 2, 1.15 * 0.75 * np.sqrt(3)], rtol=1e-3)
+
+
+def test_no_methods():
+    with pytest.raises(ValueError, match="needs at least one method"):
+        eq.forces()
+
+
+def test_the_example_in_the_docstring():
+    result = doctest.testmod(force_laws, extraglobs={"TSNE": eq.TSNE})
+    assert result.attempted >= 2 and result.failed == 0

@@ -1,0 +1,112 @@
+"""The package as it is installed and the project as it is handed over."""
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import equipoise
+from equipoise import _core
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+MATH = ROOT / "docs" / "math.md"
+COMMANDS = ("pip install . && equipoise embed digits", 'pip install ".[test]" && pytest')
+GENERATED = {"build", "dist", "__pycache__"}
+
+
+def project_files():
+    """Every text file of the project, what it builds or caches left out."""
+    for path in ROOT.rglob("*"):
+        parts = path.relative_to(ROOT).parts
+        hidden = any(part.startswith(".") and part not in (".ci", ".gitignore") for part in parts)
+        built = any(part in GENERATED or part.endswith(".egg-info") for part in parts)
+        if path.is_file() and not hidden and not built and path.suffix not in (".png", ".so", ".pyd"):
+            yield path
+
+
+def test_the_version_stands_in_one_place():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", equipoise.__version__)
+    assert importlib.metadata.version("equipoise") == equipoise.__version__
+    for name in ("pyproject.toml", "CMakeLists.txt", "CITATION.cff"):
+        assert equipoise.__version__ not in (ROOT / name).read_text(encoding="utf-8"), name
+    assert f"## [{equipoise.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_public_names_exist_and_are_documented():
+    assert equipoise.__all__ == sorted(equipoise.__all__, key=lambda name: (name[1:2].islower(), name.islower(), name))
+    for name in equipoise.__all__:
+        assert getattr(equipoise, name).__doc__, name
+
+
+def test_types_are_shipped():
+    assert (Path(equipoise.__file__).parent / "py.typed").is_file()
+
+
+def test_the_stub_names_everything_in_the_core():
+    tree = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text(encoding="utf-8"))
+    named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    named |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+    public = {name for name in dir(_core) if not name.startswith("_")}
+    assert public and public == named
+    (kernel,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    makers = {node.name for node in kernel.body if isinstance(node, ast.FunctionDef)}
+    assert makers == {name for name in dir(_core.Kernel) if not name.startswith("_")}
+
+
+def test_import_brings_no_plotting_with_it():
+    code = "import sys, equipoise; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_two_commands_of_the_readme():
+    blocks = re.findall(r"```sh\n(.*?)\n```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert tuple(block for block in blocks if block.startswith("pip install")) == COMMANDS
+
+
+@pytest.mark.skipif(not (ROOT / ".ci" / "run").exists(), reason="a source distribution has no .ci")
+def test_ci_runs_these_very_commands():
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert set(COMMANDS) <= set(lines)
+
+
+def test_the_python_example_of_the_readme_runs():
+    first, *others = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    namespace = {}
+    for block in (first, *others):  # later ones go on from the first
+        exec(compile(block.replace("[:500]", "[:60]"), "README.md", "exec"), namespace)
+    assert namespace["Y"].shape == (60, 2)
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md", MATH], ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+    for target in targets:
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_the_mathematics_has_every_equation_that_the_code_cites():
+    text = MATH.read_text(encoding="utf-8")
+    equations, sections = set(re.findall(r"\\tag\{(.+?)\}", text)), set(re.findall(r"^## (\d+)\.", text, re.MULTILINE))
+    cited = 0
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix not in (".py", ".hpp", ".cpp"):
+            continue
+        for kind, number in re.findall(r"docs/math\.md,? (eq\.|section) \(?([\d']+)", path.read_text(encoding="utf-8")):
+            assert number in (equations if kind == "eq." else sections), f"{path.name} cites {kind} {number}"
+            cited += 1
+        for title in re.findall(r'docs/math\.md, "(.+?)"', path.read_text(encoding="utf-8")):
+            assert f"**{title}.**" in text, f"{path.name} cites {title!r}"
+            cited += 1
+    assert cited >= 10
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    absolute = re.compile(r"(?<![\w.:/])(?:/(?:home|Users|root|work|mnt|private)/\w|[A-Z]:\\Users)")
+    for path in project_files():
+        found = absolute.search(path.read_text(encoding="utf-8"))
+        assert found is None, f"{path.relative_to(ROOT)}: {found and found.group()}"
