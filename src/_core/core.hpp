@@ -6,8 +6,8 @@
 
 namespace eq {
 
-// A radial function and its slope d/d(d2) in segments: segment i holds the d2 whose bits, as float(d2 · scale) >> 15, are
-// first + i (256 per octave). Both ends of a segment are stored; inside it is linear, outside the table it is held.
+// A radial function and its slope d/d(d2) in segments: segment i holds the d2 whose bits, as float(d2 · scale) >> 14, are
+// first + i (512 per octave). Both ends of a segment are stored; inside it is linear, outside the table it is held.
 struct Table {
     const float *value = nullptr, *slope = nullptr;  // (size, 2)
     std::int32_t first = 0, size = 0;

@@ -54,9 +54,9 @@ template <class R> struct RegularizedPower {
 // Linear interpolation in the segment given by the leading bits of d2 · scale.
 template <class R> EQ_INLINE R look_up(const Table &table, const float *ends, R d2) {
     const auto b = bits<std::int32_t>(float(d2) * table.scale);
-    const std::int32_t i = (b >> 15) - table.first, last = table.size - 1;
+    const std::int32_t i = (b >> 14) - table.first, last = table.size - 1;
     const std::int32_t held = i < 0 ? 0 : i < last ? i : last;
-    const R fraction = i < 0 ? R(0) : i > last ? R(1) : R(b & 0x7FFF) * R(1.0 / 32768);
+    const R fraction = i < 0 ? R(0) : i > last ? R(1) : R(b & 0x3FFF) * R(1.0 / 16384);
     const R low = R(ends[2 * held]), high = R(ends[2 * held + 1]);
     return low + (high - low) * fraction;
 }

@@ -210,11 +210,13 @@ def near_radius(kernel: Kernel, tol: float, d: int, h: float) -> float:
 
     It is as small as that allows, and large enough to hold a kink well inside.
     """
+    # What is left of a kink in the smooth part is 1 − χ ≈ 35 (kink/a)^8 of it.
+    least = kernel.kink * (3 * 35 / tol) ** (1 / 8)
     for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0):
-        radius = max(cells * h, 2 * kernel.kink)
+        radius = max(cells * h, least)
         if _pair_error(kernel, h, d, radius) <= tol / 3:
             return radius
-    return max(8.0 * h, 2 * kernel.kink)
+    return max(8.0 * h, least)
 
 
 def _pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:

@@ -9,11 +9,10 @@ import numpy as np
 
 from .._types import Array
 
-NODES = 256  # per octave of d2: linear interpolation is good to 2e-6 of a power law, 1e-3 of exp(−d2) at d2 = 20
 
 
 class Table(NamedTuple):
-    """Two functions of d2 in segments of float32, NODES per octave of d2 · scale: both ends of each, (segments, 2)."""
+    """Two functions of d2 in segments of float32, 512 per octave of d2 · scale: both ends of each, (segments, 2)."""
 
     value: Array
     slope: Array
@@ -29,8 +28,8 @@ def tabulate(
     The functions may jump at the distance `kink`: a segment starts there, and each end is taken from inside.
     """
     scale = 1 / kink**2 if kink > 0 else 1.0
-    first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> 15 for r in (low, high))
-    nodes = (np.arange(first, last + 2, dtype=np.int32) << 15).view(np.float32).astype(np.float64) / scale
+    first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> 14 for r in (low, high))
+    nodes = (np.arange(first, last + 2, dtype=np.int32) << 14).view(np.float32).astype(np.float64) / scale
     ends = np.column_stack([nodes[:-1] * (1 + 1e-12), nodes[1:] * (1 - 1e-12)])
     with np.errstate(over="ignore", under="ignore"):
         return Table(value(ends).astype(np.float32), slope(ends).astype(np.float32), first, scale)
