@@ -120,10 +120,10 @@ void near(const eq::Mesh &cells, const eq::Table &table, const double *Y, std::i
     backend().near_f64(cells, table, Y, n, d, charges, m, phi, half_gradient, threads);
 }
 
-using Segments = In<float, nb::shape<-1, 2>>;
+using Segments = In<float, nb::shape<-1, 4>>;
 
-eq::Table make_table(const Segments &value, const Segments &slope, int first, float scale) {
-    return {value.data(), slope.data(), first, std::int32_t(value.shape(0)), scale};
+eq::Table make_table(const Segments &segments, int first, float scale) {
+    return {segments.data(), first, std::int32_t(segments.shape(0)), scale};
 }
 
 template <class R> void bind_grid(nb::module_ &m) {
@@ -146,14 +146,14 @@ template <class R> void bind_grid(nb::module_ &m) {
           "mesh"_a, "Y"_a.noconvert(), "grid"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(),
           "threads"_a, "Read Φ (n, m) and ½∇Φ (n, m, d) off a potential on the mesh, (m, nodes).");
     m.def("near",
-          [](const eq::Mesh &cells, Segments value, Segments slope, int first, float scale, In<R, nb::shape<-1, -1>> Y,
+          [](const eq::Mesh &cells, Segments segments, int first, float scale, In<R, nb::shape<-1, -1>> Y,
              In<double, nb::shape<-1, -1>> charges, Out<double, nb::shape<-1, -1>> potential,
              Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
               nb::gil_scoped_release release;
-              near(cells, make_table(value, slope, first, scale), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
+              near(cells, make_table(segments, first, scale), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
                    charges.data(), int(charges.shape(1)), potential.data(), half_gradient.data(), threads);
           },
-          "cells"_a, "value"_a.noconvert(), "slope"_a.noconvert(), "first"_a, "scale"_a, "Y"_a.noconvert(),
+          "cells"_a, "segments"_a.noconvert(), "first"_a, "scale"_a, "Y"_a.noconvert(),
           "charges"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(), "threads"_a,
           "Add the pairs nearer than one cell to Φ and ½∇Φ, for a radial function given by its table.");
 }
@@ -219,13 +219,13 @@ NB_MODULE(_core, m) {
                     [](double a, double c) { return eq::Kernel{eq::Kernel::Family::regularized_power, a, 0, c}; },
                     "a"_a, "c"_a, "1 / (a + d2^c)")
         .def_static("tabulated",
-                    [](Segments value, Segments slope, int first, float scale) {
+                    [](Segments segments, int first, float scale) {
                         eq::Kernel kernel;
                         kernel.family = eq::Kernel::Family::tabulated;
-                        kernel.table = make_table(value, slope, first, scale);
+                        kernel.table = make_table(segments, first, scale);
                         return kernel;
                     },
-                    "value"_a.noconvert(), "slope"_a.noconvert(), "first"_a, "scale"_a,
+                    "segments"_a.noconvert(), "first"_a, "scale"_a,
                     "For edges with b = -1: tables of ψ_b and k^b k' for the true b. The arrays must outlive it.");
 
     nb::class_<eq::Mesh>(m, "Mesh", "A regular grid in 1 to 3 dimensions.")
@@ -242,6 +242,16 @@ NB_MODULE(_core, m) {
                  }
              },
              "origin"_a, "h"_a, "size"_a, "order"_a);
+
+    m.def("pair_distances",
+          [](In<double, nb::shape<-1, -1>> X, In<std::int32_t, nb::shape<-1, -1>> neighbors,
+             Out<double, nb::shape<-1, -1>> d2, int threads) {
+              nb::gil_scoped_release release;
+              backend().pair_distances(X.data(), std::int64_t(X.shape(0)), std::int64_t(X.shape(1)), neighbors.data(),
+                                       int(neighbors.shape(1)), d2.data(), threads);
+          },
+          "X"_a.noconvert(), "neighbors"_a.noconvert(), "d2"_a.noconvert(), "threads"_a,
+          "Squared Euclidean distances between each row of X and its listed neighbours.");
 
     bind_edges<float, float>(m);
     bind_edges<float, double>(m);

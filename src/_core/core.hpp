@@ -7,9 +7,10 @@
 namespace eq {
 
 // A radial function and its slope d/d(d2) in segments: segment i holds the d2 whose bits, as float(d2 · scale) >> 14, are
-// first + i (512 per octave). Both ends of a segment are stored; inside it is linear, outside the table it is held.
+// first + i (512 per octave). It stores the function at both ends, then the slope; inside both are linear, outside the
+// table they are held.
 struct Table {
-    const float *value = nullptr, *slope = nullptr;  // (size, 2)
+    const float *segments = nullptr;  // (size, 4)
     std::int32_t first = 0, size = 0;
     float scale = 1;
 };
@@ -78,6 +79,9 @@ struct Backend {
                      double *potential, double *half_gradient, int threads);
     void (*near_f64)(const Mesh &cells, const Table &, const double *Y, std::int64_t n, int d, const double *charges, int m,
                      double *potential, double *half_gradient, int threads);
+    // Squared Euclidean distances of listed pairs: d2[i, t] between points i and neighbours[i, t].
+    void (*pair_distances)(const double *X, std::int64_t n, std::int64_t dimension, const std::int32_t *neighbors, int k,
+                           double *d2, int threads);
     // Rows p_{j|i} averaged over the given perplexities. `saturated` marks rows that have more exact ties at the smallest
     // distance than the perplexity asks for: their limit, even weights over the ties, is taken.
     void (*conditional_f32)(const Distances &, std::int64_t n, const double *perplexities, int scales, float *P,

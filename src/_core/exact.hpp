@@ -1,6 +1,7 @@
 // The two primitives by direct summation: O(n²) time for the field, one term per stored pair for the edges.
 #pragma once
 #include "kernels.hpp"
+#include "sparse.hpp"
 #include "tiles.hpp"
 
 namespace eq {
@@ -149,6 +150,8 @@ template <int TILE, class R> EQ_INLINE void load_weights(const Weights &A, std::
 template <class R>
 void edges(const Kernel &kernel, double b, const Weights &A, const R *Y_rows, std::int64_t n, int d, double *potential,
            double *force, int threads) {
+    if constexpr (sizeof(R) == sizeof(float))
+        if (sparse_edges(kernel, b, A, Y_rows, n, d, potential, force, threads)) return;
     const Columns<R> Y(Y_rows, n, d);
     const R e = R(b + 1);
     threads = worth(threads, A.indptr == nullptr ? n * n : A.indptr[n]);

@@ -9,36 +9,46 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int STRIP = 8;  // rows of cells per strip; at least the width of a spline, so that strips touch only the next one
+constexpr int STRIP = 8;  // rows of cells per strip: more than a spline is wide, so that strips touch only the next one
+
+// Along the last axis splines are padded with zero weights to a whole vector.
+template <int P> constexpr int WIDTH = P <= 4 ? 4 : 8;
 
 // Weights of the P nodes around a point at offset f in [0, 1) of its cell, and their derivatives (Cox-de Boor recursion).
 template <int P, class R> EQ_INLINE void spline(R f, R *w, R *dw) {
     w[0] = R(1) - f;
     w[1] = f;
+#pragma GCC unroll 8
     for (int k = 3; k <= P; ++k) {
         const R inverse = R(1) / R(k - 1);
         if (k == P) {
             dw[0] = -w[0];
+#pragma GCC unroll 8
             for (int j = 1; j < P - 1; ++j) dw[j] = w[j - 1] - w[j];
             dw[P - 1] = w[P - 2];
         }
         w[k - 1] = inverse * f * w[k - 2];
+#pragma GCC unroll 8
         for (int j = 1; j < k - 1; ++j)
             w[k - j - 1] = inverse * ((f + R(j)) * w[k - j - 2] + (R(k - j) - f) * w[k - j - 1]);
         w[0] = inverse * (R(1) - f) * w[0];
     }
+#pragma GCC unroll 8
+    for (int j = P; j < WIDTH<P>; ++j) w[j] = dw[j] = R(0);
 }
 
-// Where a point sits: the first node it touches along each axis, and the weights there.
+// Where a point sits: the first node it touches, and the weights along each axis.
 template <int D, int P, class R> struct Stencil {
     std::int64_t corner = 0;
-    R w[D][P], dw[D][P];
+    alignas(32) R w[D][WIDTH<P>];
+    alignas(32) R dw[D][WIDTH<P>];
 
-    EQ_INLINE Stencil(const Mesh &mesh, const double *origin, const R *y) {
+    EQ_INLINE Stencil(const Mesh &mesh, const R *y) {
+#pragma GCC unroll 3
         for (int c = 0; c < D; ++c) {
-            const R u = (y[c] - R(origin[c])) * R(mesh.inverse_h);
-            std::int64_t cell = static_cast<std::int64_t>(u);  // u > 0 inside the mesh
-            const std::int64_t last = mesh.size[c] - P / 2 - 1;
+            const R u = (y[c] - R(mesh.origin[c])) * R(mesh.inverse_h);
+            const int last = int(mesh.size[c]) - P / 2 - 1;
+            int cell = int(u);  // u > 0 inside the mesh
             cell = cell < P / 2 - 1 ? P / 2 - 1 : cell > last ? last : cell;
             R f = u - R(cell);
             f = f < R(0) ? R(0) : f > R(1) ? R(1) : f;  // points outside are held at the border
@@ -48,14 +58,16 @@ template <int D, int P, class R> struct Stencil {
     }
 };
 
-// Calls use(index of the first node of a run of P, its weight, ∂weight along each axis but the last) for each run.
+// Calls use(first node of a run along the last axis, its weight, and ∂weight along the axes before the last).
 template <int D, int P, class R, class Use> EQ_INLINE void for_runs(const Mesh &mesh, const Stencil<D, P, R> &s, Use use) {
     if constexpr (D == 1) {
         use(s.corner, R(1), R(0), R(0));
     } else if constexpr (D == 2) {
+#pragma GCC unroll 8
         for (int a = 0; a < P; ++a) use(s.corner + a * mesh.size[1], s.w[0][a], s.dw[0][a], R(0));
     } else {
         for (int a = 0; a < P; ++a)
+#pragma GCC unroll 8
             for (int b = 0; b < P; ++b)
                 use(s.corner + (a * mesh.size[1] + b) * mesh.size[2], s.w[0][a] * s.w[1][b], s.dw[0][a] * s.w[1][b],
                     s.w[0][a] * s.dw[1][b]);
@@ -72,8 +84,8 @@ template <class R> struct Strips {
         Buffer<std::int32_t> key(n);
         for (std::int64_t i = 0; i < n; ++i) {
             const R u = (Y[i * d] - R(mesh.origin[0])) * R(mesh.inverse_h);
-            std::int64_t s = static_cast<std::int64_t>(u) / STRIP;
-            s = s < 0 ? 0 : s >= count ? count - 1 : s;
+            int s = u > R(0) ? int(u) / STRIP : 0;
+            s = s >= int(count) ? int(count) - 1 : s;
             key[i] = std::int32_t(s);
             ++start[s + 1];
         }
@@ -95,13 +107,13 @@ void spread_in(const Mesh &mesh, const R *Y, std::int64_t n, const double *charg
         for (std::int64_t s = colour; s < strips.count; s += 2)
             for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t) {
                 const std::int64_t i = strips.order[t];
-                const Stencil<D, P, R> stencil(mesh, mesh.origin, Y + i * D);
+                const Stencil<D, P, R> stencil(mesh, Y + i * D);
                 for (int q = 0; q < m; ++q) {
                     const R charge = R(charges[i * m + q]);
                     R *out = grid + q * nodes;
                     for_runs(mesh, stencil, [&](std::int64_t first, R weight, R, R) {
                         const R scale = charge * weight;
-                        for (int j = 0; j < P; ++j) out[first + j] += scale * stencil.w[D - 1][j];
+                        for (int j = 0; j < WIDTH<P>; ++j) out[first + j] += scale * stencil.w[D - 1][j];
                     });
                 }
             }
@@ -111,27 +123,29 @@ void spread_in(const Mesh &mesh, const R *Y, std::int64_t n, const double *charg
 template <int D, int P, class R>
 void gather_in(const Mesh &mesh, const R *Y, std::int64_t n, const R *grid, int m, double *potential, double *half_gradient,
                int threads) {
-    const Strips<R> strips(mesh, Y, n, D);
     const std::int64_t nodes = mesh.nodes();
     const R half = R(0.5 * mesh.inverse_h);
-#pragma omp parallel for schedule(dynamic, 1024) num_threads(threads)
-    for (std::int64_t t = 0; t < n; ++t) {
-        const std::int64_t i = strips.order[t];
-        const Stencil<D, P, R> stencil(mesh, mesh.origin, Y + i * D);
+    constexpr int W = WIDTH<P>;
+#pragma omp parallel for schedule(static, 2048) num_threads(threads)
+    for (std::int64_t i = 0; i < n; ++i) {
+        const Stencil<D, P, R> stencil(mesh, Y + i * D);
         for (int q = 0; q < m; ++q) {
             const R *in = grid + q * nodes;
-            R phi = 0, g[3] = {0, 0, 0};
+            R v[W] = {}, v0[W] = {}, v1[W] = {};  // Σ weight · run, and with ∂weight along the axes before the last
             for_runs(mesh, stencil, [&](std::int64_t first, R weight, R d0, R d1) {
-                R value = 0, slope = 0;
-                for (int j = 0; j < P; ++j) {
-                    value += in[first + j] * stencil.w[D - 1][j];
-                    slope += in[first + j] * stencil.dw[D - 1][j];
+                for (int j = 0; j < W; ++j) {
+                    v[j] += weight * in[first + j];
+                    if constexpr (D >= 2) v0[j] += d0 * in[first + j];
+                    if constexpr (D == 3) v1[j] += d1 * in[first + j];
                 }
-                phi += weight * value;
-                g[D - 1] += weight * slope;
-                if constexpr (D >= 2) g[0] += d0 * value;
-                if constexpr (D == 3) g[1] += d1 * value;
             });
+            R phi = 0, g[3] = {0, 0, 0};
+            for (int j = 0; j < P; ++j) {
+                phi += v[j] * stencil.w[D - 1][j];
+                g[D - 1] += v[j] * stencil.dw[D - 1][j];
+                if constexpr (D >= 2) g[0] += v0[j] * stencil.w[D - 1][j];
+                if constexpr (D == 3) g[1] += v1[j] * stencil.w[D - 1][j];
+            }
             potential[i * m + q] = phi;
             for (int c = 0; c < D; ++c) half_gradient[(i * m + q) * D + c] = half * g[c];
         }
@@ -212,7 +226,8 @@ void near(const Mesh &cells, const Table &table, const R *Y, std::int64_t n, int
                         d2 += diff * diff;
                     }
                     if (d2 >= limit || s == t) continue;
-                    const R value = look_up(table, table.value, d2), slope = look_up(table, table.slope, d2);
+                    R value, slope;
+                    look_up(table, d2, &value, &slope);
                     for (int q = 0; q < m; ++q) {
                         const R charge = sorted_charge[s * m + q];
                         potential[i * m + q] += charge * value;

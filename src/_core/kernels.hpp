@@ -52,19 +52,21 @@ template <class R> struct RegularizedPower {
 };
 
 // Linear interpolation in the segment given by the leading bits of d2 · scale.
-template <class R> EQ_INLINE R look_up(const Table &table, const float *ends, R d2) {
+template <class R> EQ_INLINE void look_up(const Table &table, R d2, R *value, R *slope) {
     const auto b = bits<std::int32_t>(float(d2) * table.scale);
     const std::int32_t i = (b >> 14) - table.first, last = table.size - 1;
-    const std::int32_t held = i < 0 ? 0 : i < last ? i : last;
+    const float *s = table.segments + 4 * std::int64_t(i < 0 ? 0 : i < last ? i : last);
     const R fraction = i < 0 ? R(0) : i > last ? R(1) : R(b & 0x3FFF) * R(1.0 / 16384);
-    const R low = R(ends[2 * held]), high = R(ends[2 * held + 1]);
-    return low + (high - low) * fraction;
+    *value = R(s[0]) + R(s[1] - s[0]) * fraction;
+    *slope = R(s[2]) + R(s[3] - s[2]) * fraction;
 }
 
 template <class R> struct Tabulated {
     Table table;
     EQ_INLINE Radial<R> operator()(R d2) const {
-        return {R(0), look_up(table, table.value, d2), look_up(table, table.slope, d2)};
+        Radial<R> r = {};
+        look_up(table, d2, &r.log_k, &r.log_slope);
+        return r;
     }
 };
 

@@ -113,6 +113,14 @@ EQ_INLINE double squared_distance(const double *x, const double *y, std::int64_t
     return lanes[0] + tail;
 }
 
+inline void pair_distances(const double *X, std::int64_t n, std::int64_t dimension, const std::int32_t *neighbors, int k,
+                           double *d2, int threads) {
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (std::int64_t i = 0; i < n; ++i)
+        for (int t = 0; t < k; ++t)
+            d2[i * k + t] = squared_distance(X + i * dimension, X + neighbors[i * k + t] * dimension, dimension);
+}
+
 template <class R>
 void conditional(const Distances &D, std::int64_t n, const double *perplexities, int scales, R *P,
                  std::uint8_t *saturated, int threads) {

@@ -47,6 +47,7 @@ class Problem:
     Attributes
     ----------
     affinities : P as built, (n, n) ndarray or scipy CSR
+    knn_recall : measured recall of the neighbour search behind P
     Y : the map where the last `optimize` stopped, also after Ctrl-C; the initial map before
     loss_curve : (m, 2) array of iteration and loss
     n_iter : iterations done by the last `optimize`
@@ -54,8 +55,16 @@ class Problem:
     """
 
     def __init__(
-        self, objective: Objective, geometry: Geometry, engine: Engine, Y0: Array, schedule: Schedule, rule: Rule
+        self,
+        objective: Objective,
+        geometry: Geometry,
+        engine: Engine,
+        Y0: Array,
+        schedule: Schedule,
+        rule: Rule,
+        knn_recall: float = 1.0,
     ):
+        self.knn_recall = knn_recall
         self.objective = objective
         self.geometry = geometry
         self.engine = engine

@@ -10,15 +10,25 @@ from .reference import Reference
 ENGINES = ("auto", "reference", "exact", "grid")
 
 
-def make_engine(name: str, n_threads: int, tol: float = 0.02) -> Engine:
-    """Return the engine called `name`; "auto" picks the fastest that fits the problem."""
-    if name == "grid":
-        return Grid(n_threads, tol)
+def choose_engine(name: str, n: int, d: int, *, all_pairs: bool) -> str:
+    """Return the engine for n points in d dimensions: the one named, or for "auto" the fastest that can do it."""
+    if name not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {name!r}")
+    if name == "grid" and d > 3:
+        raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="exact"')
+    if name != "auto":
+        return name
+    return "exact" if all_pairs or d > 3 or n < CROSSOVER[d] else "grid"
+
+
+CROSSOVER = {1: 300, 2: 500, 3: 3000}
+
+
+def make_engine(name: str, n_threads: int, tol: float) -> Engine:
+    """Return the engine called `name`."""
     if name == "reference":
         return Reference()
-    if name in ("auto", "exact"):
-        return Exact(n_threads)
-    raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {name!r}")
+    return Grid(n_threads, tol) if name == "grid" else Exact(n_threads)
 
 
-__all__ = ["ENGINES", "Engine", "Exact", "Field", "Reference", "make_engine"]
+__all__ = ["ENGINES", "Engine", "Exact", "Field", "Reference", "choose_engine", "make_engine"]

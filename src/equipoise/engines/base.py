@@ -21,6 +21,7 @@ class Engine(Protocol):
     """The two primitives. Y is (n, d), float32 or float64: its type is the precision of the arithmetic."""
 
     name: str
+    sparse: bool  # whether it wants P on the nearest neighbours alone
     dtype: type[np.floating]  # the precision it optimises in
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:

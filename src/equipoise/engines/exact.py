@@ -19,6 +19,7 @@ class Exact:
     """
 
     name = "exact"
+    sparse = False
     dtype = np.float32
 
     def __init__(self, n_threads: int):

@@ -17,6 +17,7 @@ class Reference:
     """Direct sums in float64. Slow and plain."""
 
     name = "reference"
+    sparse = False
     dtype = np.float64
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:

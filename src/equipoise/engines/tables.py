@@ -12,10 +12,9 @@ from .._types import Array
 
 
 class Table(NamedTuple):
-    """Two functions of d2 in segments of float32, 512 per octave of d2 · scale: both ends of each, (segments, 2)."""
+    """Two functions of d2 in segments, 512 per octave of d2 · scale: both ends of one, then of the other, float32."""
 
-    value: Array
-    slope: Array
+    segments: Array  # (size, 4)
     first: int
     scale: float
 
@@ -32,4 +31,4 @@ def tabulate(
     nodes = (np.arange(first, last + 2, dtype=np.int32) << 14).view(np.float32).astype(np.float64) / scale
     ends = np.column_stack([nodes[:-1] * (1 + 1e-12), nodes[1:] * (1 - 1e-12)])
     with np.errstate(over="ignore", under="ignore"):
-        return Table(value(ends).astype(np.float32), slope(ends).astype(np.float32), first, scale)
+        return Table(np.hstack([value(ends), slope(ends)]).astype(np.float32), first, scale)

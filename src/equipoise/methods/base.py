@@ -18,9 +18,10 @@ from .. import affinities, initialize
 from .._types import Array, Matrix
 from ..data import check_distances, check_table
 from ..divergences import Alpha, Divergence
-from ..engines import make_engine
+from ..engines import choose_engine, make_engine
 from ..geometry import Flat, Geometry, factor
 from ..kernels import Kernel
+from ..neighbors import nearest_in_matrix, nearest_neighbors
 from ..objectives import Objective, joint_objective, require_dense
 from ..optimize import Callback, Momentum, Rule
 from ..problem import Problem, Schedule, check_n_iter
@@ -51,7 +52,9 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
     learning_rate : a number, or "auto" = n / exaggeration
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
-    engine : "auto", "reference" or "exact"
+    engine : "reference" and "exact" sum over all pairs; "grid" is linear in n, over 3 · perplexity neighbours, for up to 3
+        dimensions; "auto" chooses
+    tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
     callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops
@@ -63,6 +66,8 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
     loss_, loss_curve_ : final loss; (m, 2) array of iteration and loss
     n_iter_ : iterations done
     affinities_ : P, an ndarray or CSR
+    knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
+    engine_ : the engine that ran
     """
 
     n_components: int = 2
@@ -78,6 +83,7 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
     exaggeration: float = 1.0
     optimizer: Rule | None = None
     engine: str = "auto"
+    tol: float = 0.02
     random_state: Any = None
     n_jobs: int | None = None
     callbacks: Sequence[Callback] = ()
@@ -104,8 +110,10 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
         schedule, rule = self._schedule(), self._rule()
         kernel, divergence, geometry = self._kernel(), self._divergence(), self._geometry()
-        engine = make_engine(self.engine, self._n_threads())
         X = self._check_input(X)
+        n_threads = self._n_threads()
+        name = choose_engine(self.engine, X.shape[0], self.n_components, all_pairs=divergence.s is None)
+        engine = make_engine(name, n_threads, self.tol)
         if divergence.s is None:
             require_dense(X, divergence)
         perplexities = affinities.resolve_perplexity(self.perplexity, X.shape[0])
@@ -113,8 +121,11 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         Y0 = self._initial(X, kernel, geometry, rng)
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = engine.dtype if divergence.s is not None else np.float64
-        P = affinities.conditional(self._distances(X), perplexities, dtype, self._n_threads())
-        return Problem(self._objective(P, kernel, divergence), geometry, engine, Y0, schedule, rule)
+        distances, recall = self._distances(X), 1.0
+        if engine.sparse and divergence.s is not None:
+            distances, recall = self._neighbors(X, perplexities, n_threads)
+        P = affinities.conditional(distances, perplexities, dtype, n_threads)
+        return Problem(self._objective(P, kernel, divergence), geometry, engine, Y0, schedule, rule, recall)
 
     def fit(self, X: Any, y: Any = None) -> NeighborEmbedding:
         """Embed X (n, D), or (n, n) distances if metric="precomputed"; y is ignored.
@@ -122,7 +133,7 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         Ctrl-C raises KeyboardInterrupt, with the last map in `embedding_`.
         """
         problem = self.problem(X)
-        self.affinities_ = problem.affinities
+        self.affinities_, self.knn_recall_, self.engine_ = problem.affinities, problem.knn_recall, problem.engine.name
         callbacks = [*self.callbacks, *([print_loss] if self.verbose else [])]
         try:
             problem.optimize(callbacks=callbacks)
@@ -176,6 +187,20 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         name = getattr(self.metric, "__name__", self.metric)
         D = check_distances(pairwise_distances(X, metric=self.metric), f"the distances by metric={name}")
         return affinities.SquaredDistances(_square(D))
+
+    def _neighbors(
+        self, X: Matrix, perplexities: Array, n_threads: int
+    ) -> tuple[affinities.SquaredDistances, float]:
+        """Return d² to the 3 · perplexity nearest neighbours, beyond which p_{j|i} is negligible, and their recall."""
+        if sparse.issparse(X):
+            return affinities.SquaredDistances(_square(X)), 1.0
+        k = min(X.shape[0] - 1, int(np.ceil(3 * perplexities.max())))
+        if isinstance(self.metric, str) and self.metric == "precomputed":
+            graph = nearest_in_matrix(X, k)
+        else:
+            X = _in_range(X) if self.metric == "euclidean" else X
+            graph = nearest_neighbors(X, k, self.metric, n_threads=n_threads)
+        return affinities.SquaredDistances(graph.squared()), graph.recall
 
     def _initial(self, X: Matrix, kernel: Kernel, geometry: Geometry, rng: np.random.RandomState) -> Array:
         """Return the initial map: standard deviation `kernel.spread` lengths of the kernel, or the user's own."""
