@@ -104,9 +104,11 @@ def test_steps_are_capped(dtype):
 
 @pytest.mark.parametrize(("rule", "rate"), [(eq.Momentum(), N), (eq.GradientDescent(), N / 4)])
 def test_automatic_learning_rate(rule, rate):
-    problem = eq.TSNE(optimizer=rule, early_exaggeration=12, exaggeration=2).problem(X)
-    early, late = problem.schedule.phases(100, rule, problem.objective)
-    assert (early.rate, late.rate) == pytest.approx((rate / 12, rate / 2))
+    problem = eq.TSNE(optimizer=rule).problem(X)
+    assert [phase.rate for phase in problem.schedule.phases(100)] == [None, None]
+    for exaggeration in (12, 2):
+        stiffness = problem.objective.balance(problem.Y, problem.engine, loss=False, exaggeration=exaggeration).stiffness
+        assert rule.auto_rate(N, stiffness, 1.0) == pytest.approx(rate / exaggeration)
     automatic, given = (
         eq.TSNE(optimizer=rule, random_state=0, early_exaggeration=1, n_iter=20, learning_rate=value).fit_transform(X)
         for value in ("auto", rate)
@@ -117,7 +119,7 @@ def test_automatic_learning_rate(rule, rate):
 @pytest.mark.parametrize(("n_iter", "early"), [(0, 0), (1, 0), (7, 3), (100, 50), (500, 250), (1000, 250)])
 def test_early_phase_is_at_most_half(n_iter, early):
     problem = eq.TSNE(early_exaggeration=5, exaggeration=2, learning_rate=30.0).problem(X)
-    phases = problem.schedule.phases(n_iter, problem.rule, problem.objective)
+    phases = problem.schedule.phases(n_iter)
     expected = [(early, 5, 30.0, False), (n_iter - early, 2, 30.0, True)]
     assert [(p.n_iter, p.exaggeration, p.rate, p.late) for p in phases] == expected
 
