@@ -80,6 +80,8 @@ def test_momentum_is_the_formula():
     Y0 = start()
     Y, v, gain = Y0.copy(), np.zeros_like(Y0), np.ones_like(Y0)
     for step in range(6):
+        if step == 3:  # the late phase starts at rest
+            v, gain = np.zeros_like(Y0), np.ones_like(Y0)
         gradient = problem.gradient(Y)
         gain = np.where(gradient * v > 0, gain * 0.8, gain + 0.2).clip(min=0.01)
         v = (0.5 if step < 3 else 0.8) * v - 8.0 / 4 * gain * gradient
@@ -107,8 +109,8 @@ def test_automatic_learning_rate(rule, rate):
     problem = eq.TSNE(optimizer=rule).problem(X)
     assert [phase.rate for phase in problem.schedule.phases(100)] == [None, None]
     for exaggeration in (12, 2):
-        stiffness = problem.objective.balance(problem.Y, problem.engine, loss=False, exaggeration=exaggeration).stiffness
-        assert rule.auto_rate(N, stiffness, 1.0) == pytest.approx(rate / exaggeration)
+        balance = problem.objective.balance(problem.Y, problem.engine, loss=False, exaggeration=exaggeration)
+        assert rule.auto_rate(N, balance.stiffness, 1.0) == pytest.approx(rate / exaggeration)
     automatic, given = (
         eq.TSNE(optimizer=rule, random_state=0, early_exaggeration=1, n_iter=20, learning_rate=value).fit_transform(X)
         for value in ("auto", rate)
