@@ -1,11 +1,11 @@
 """The same data, six divergences: g-SNE with t-SNE's kernel (β = 2, η = 1) and α from −2 to 0.6.
 
-One sees 500 digits. Small α spreads each class out; large α draws it together and leaves wide gaps, as in Lin, Tseng &
+One sees 400 digits. Small α spreads each class out; large α draws it together and leaves wide gaps, as in Lin, Tseng &
 Chien 2024, Fig. 12. α = −1 is t-SNE. The losses are values of different divergences: compare the maps, and the printed
 share of the ten nearest neighbours that each keeps, not these numbers.
 
-All run without early exaggeration: it multiplies the attraction by exaggeration^((1−α)/2), so the same number would mean
-something else at each α. With 12 and α = 0.6 it draws these 500 points together into one.
+All run without early exaggeration: it multiplies the attraction by exaggeration^((1−α)/2), so the same number would
+mean something else at each α.
 
 Writes alpha.png into the folder given as argument, or into the current one.
 """
@@ -23,7 +23,7 @@ ALPHAS = (-2, -1.5, -1, -0.5, 0, 0.6)
 
 def main(folder):
     digits = data.load("digits")
-    X, labels = digits.X[:500], digits.labels[:500]
+    X, labels = digits.X[:400], digits.labels[:400]
     figure = new_figure(figsize=(10, 7), dpi=150)
     for axes, alpha in zip(figure.subplots(2, 3).flat, ALPHAS, strict=True):
         method = eq.GSNE(alpha=alpha, beta=2, eta=1, early_exaggeration=1, random_state=0).fit(X)

@@ -4,8 +4,9 @@ force_laws.png shows the attraction and the repulsion of four methods for one pa
 symmetric SNE pulls harder the farther the points are apart; the others let go. The power law grows without bound at 0.
 
 net_force.png shows repulsion minus attraction with t-SNE's kernel for a pair of affinity p = 0.1 and several α. Every
-curve crosses zero where Q = P, here at r = 3, and with the same slope: the divergence does not move the balance of a lone
-pair. It sets how hard the pair is driven back from afar, where a small α pulls, and from near, where a large one pushes.
+curve crosses zero where Q = P, here at r = 3, and with the same slope: the divergence does not move the balance of a
+lone pair. It sets how hard the pair is driven back from afar, where a small α pulls, and from near, where a large one
+pushes.
 
 Writes both into the folder given as argument, or into the current one.
 """

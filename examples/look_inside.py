@@ -4,8 +4,8 @@ A problem has its affinities and its loss built and nothing optimised yet. The p
 map: the two forces sum to minus the gradient, and neither moves the centre of the map.
 
 In look_inside.png one sees t-SNE on 150 digits: the attraction (blue) and the repulsion (orange) on every third point.
-When early exaggeration ends, repulsion outweighs attraction and the map is about to open. Where the callback stopped the
-run, the two arrows of each point are equal and opposite.
+When early exaggeration ends, repulsion outweighs attraction and the map is about to open. Where the callback stopped
+the run, the two arrows of each point are equal and opposite.
 
 Writes look_inside.png into the folder given as argument, or into the current one.
 """
@@ -50,7 +50,7 @@ def main(folder):
     X = data.load("digits").X[:150]
     problem = eq.TSNE(perplexity=10, random_state=0).problem(X)
     P, Y = problem.affinities, np.asarray(problem.Y, dtype=np.float64)
-    print(f"affinities       {P.shape}, sum {P.sum(dtype=np.float64):.6f}, largest asymmetry {np.abs(P - P.T).max():.1g}")
+    print(f"affinities       {P.shape}, sum {P.sum(dtype=np.float64):.6f}, asymmetry {np.abs(P - P.T).max():.1g}")
     print(f"initial loss     {problem.loss(Y):.4f}")
 
     watch = StopWhenFlat()

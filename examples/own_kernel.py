@@ -1,7 +1,8 @@
 """A kernel of your own: a Gaussian core with a heavy tail, k = (1−w) exp(−d2) + w/(1 + d2).
 
-One sees three maps of the same 160 digits. With w = 0 the kernel is the Gaussian of symmetric SNE and the classes touch;
-with w = 1 it is the kernel of t-SNE and they are islands. A tail of weight one hundredth already more than halves the loss.
+One sees three maps of the same 160 digits. With w = 0 the kernel is the Gaussian of symmetric SNE and the classes lie
+close together; with w = 1 it is the kernel of t-SNE and they are islands. A tail of weight one hundredth already more
+than halves the loss.
 
 Writes own_kernel.png into the folder given as argument, or into the current one.
 """

@@ -1,10 +1,10 @@
 """The pictures of the README: digits.png, family.png and forces.png.
 
-digits.png is t-SNE of the 1,797 digits, the map that `equipoise embed digits` makes. family.png shows 400 of the digits by
-all six methods, with the share of the ten nearest neighbours that each map keeps. forces.png shows their force laws.
+digits.png is t-SNE of the 1,797 digits, the map that `equipoise embed digits` makes. family.png shows 400 of the digits
+by all six methods, with the share of the ten nearest neighbours that each map keeps. forces.png shows force laws.
 
 Writes all three into the folder given as argument, or into the current one: `readme_pictures.py docs/images`.
-EQUIPOISE_QUICK=1 takes 200 digits for every map, for the test.
+EQUIPOISE_QUICK=1 takes 120 digits for every map, for the test.
 """
 
 import os
@@ -24,13 +24,13 @@ FAMILY = (eq.SNE(), eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(), eq.GSNE(), eq.S
 
 
 def digits_picture(digits, folder):
-    n = 200 if QUICK else len(digits.X)
+    n = 120 if QUICK else len(digits.X)
     Y = eq.TSNE(random_state=0).fit_transform(digits.X[:n])
     scatter(Y, digits.labels[:n], digits.classes, f"t-SNE of {n:,} handwritten digits").savefig(folder / "digits.png")
 
 
 def family_picture(digits, folder):
-    n = 200 if QUICK else 400
+    n = 120 if QUICK else 400
     X, labels = digits.X[:n], digits.labels[:n]
     figure = new_figure(figsize=(10, 7), dpi=150)
     for place, method in enumerate(FAMILY, start=1):

@@ -110,7 +110,7 @@ def test_an_existing_map_is_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no_such_data"], "'no_such_data' is neither a bundled data set (digits, iris, wine, breast_cancer) nor a .npy"),
+        (["nothing"], "'nothing' is neither a bundled data set (digits, iris, wine, breast_cancer) nor a .npy file"),
         (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', got 'warp'"),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
         (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from matplotlib.image import imread
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -83,7 +83,9 @@ def test_a_pair_balances_where_q_is_p_whatever_alpha():
         assert_allclose(pull, push, rtol=1e-12)
 
 
-@pytest.mark.parametrize("divergence", [eq.divergences.ChiSquare(), eq.divergences.Alpha(1.0), eq.divergences.Alpha(2.0)])
+@pytest.mark.parametrize(
+    "divergence", [eq.divergences.ChiSquare(), eq.divergences.Alpha(1.0), eq.divergences.Alpha(2.0)]
+)
 def test_divergences_over_all_pairs_attract_where_q_is_less_than_p(divergence):
     method = eq.SymmetricSNE(kernel=StudentT(), divergence=divergence)
     pull, push = method.pair_forces(np.array([1.0, 3.0, 5.0]), p=0.1)  # q = 0.5, 0.1, 0.04

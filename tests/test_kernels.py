@@ -118,14 +118,14 @@ def test_eta_is_a_unit_of_length(beta, eta, d2):
 @given(positive, st.floats(0.01, 100.0), st.floats(1e-3, 1e3))
 def test_the_cut_off_is_a_unit_of_length(beta, r0, d2):
     kernel = PowerLaw(beta, r0)
-    scaled = kernel.value(np.array([d2 * kernel.length**2]))
+    scaled = kernel.value(np.array([d2 * r0**2]))
     assert_allclose(scaled, PowerLaw(beta, 1.0).value(np.array([d2])) * r0**-beta, rtol=1e-11)
+    assert_allclose(kernel.length, r0 * PowerLaw(beta, 1.0).length, rtol=1e-12)
 
 
-def test_spherical_length_is_where_the_exit_kernel_leaves_its_plateau():
-    kernel = SphericalExit(0.95, 4)
-    inside, on = kernel.value(np.array([0.0, kernel.length**2]))
-    assert_allclose(on / inside, 2.0 ** (-4 / 2), rtol=1e-12)
+@pytest.mark.parametrize("kernel", [StudentT(0.5), StudentT(4.0), SphericalExit(0.95, 3), SphericalExit(0.9, 4)])
+def test_length_is_where_a_smooth_kernel_leaves_its_plateau(kernel):
+    assert_allclose(kernel.length, 1 / np.sqrt(-kernel.log_slope(np.zeros(1)))[0], rtol=1e-12)
     assert SphericalExit(0.0, 3).length == 1.0
 
 

@@ -37,7 +37,8 @@ def separation(Y, labels):
     """Return the smallest distance between two classes over the largest distance within one."""
     D = pairwise_distances(Y)
     same = labels[:, None] == labels
-    return D[~same].min() / D[same].max()
+    with np.errstate(divide="ignore"):  # duplicates may end on one spot
+        return D[~same].min() / D[same].max()
 
 
 # Very few points

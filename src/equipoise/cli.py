@@ -24,9 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return int(args.run(args))
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError, EOFError, FloatingPointError) as error:
         print(f"equipoise: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("equipoise: interrupted before there was a map", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,13 +67,14 @@ def _embed(args: argparse.Namespace) -> int:
     n, D = dataset.X.shape
     if not args.out.is_dir():
         raise ValueError(f"the output folder {str(args.out)!r} does not exist")
+    progress = _Progress(args.iterations)
     options = {} if args.components is None else {"n_components": args.components}
     method = METHODS[args.method](
         perplexity="auto" if args.perplexity is None else args.perplexity,
         n_iter=args.iterations,
         engine=args.engine,
         random_state=args.seed,
-        callbacks=[_Progress(args.iterations)],
+        callbacks=[progress],
         **options,
     )
     print(f"{dataset.name}: {n} rows, {D} columns; {type(method).__name__}, seed {args.seed}")
@@ -81,6 +85,7 @@ def _embed(args: argparse.Namespace) -> int:
         if not hasattr(method, "embedding_"):
             raise
         interrupted = True
+    progress.finish()
     seconds = time.perf_counter() - start
     Y = method.embedding_
     csv, png = args.out / f"{dataset.name}.csv", args.out / f"{dataset.name}.png"
@@ -103,9 +108,12 @@ class _Progress:
         self.live = sys.stdout.isatty()
 
     def __call__(self, iteration: int, loss: float, Y: Array) -> None:
-        last = iteration == self.total
         line = f"iteration {iteration:5d} of {self.total}   loss {loss:.4f}"
-        print(f"\r{line}" if self.live else line, end="" if self.live and not last else "\n", flush=True)
+        print(f"\r{line}" if self.live else line, end="" if self.live else "\n", flush=True)
+
+    def finish(self) -> None:
+        if self.live:
+            print()
 
 
 def _load(name: str) -> Dataset:

@@ -35,17 +35,19 @@ def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, 
     Parameters
     ----------
     methods : estimators, such as TSNE(), GSNE(beta=2, eta=0.25)
-    r : distances in the map; 400 from 0.01 to 5 by default
+    r : distances in the map; 400 from 0.02 to 5 by default
     p : affinity of the two points: the attraction of KL methods is proportional to it
     Z : normaliser of Q: the repulsion is proportional to 1/Z
 
+    >>> import numpy as np
+    >>> from equipoise import TSNE, forces
     >>> curves = forces(TSNE(), r=np.array([1.0]))
     >>> float(curves.attraction["TSNE()"][0]), float(curves.repulsion["TSNE()"][0])  # 4 p r/(1+r²), 4 r/(1+r²)²/Z
     (2.0, 1.0)
     """
     if not methods:
         raise ValueError("forces() needs at least one method, such as TSNE()")
-    r = np.linspace(0.01, 5, 400) if r is None else np.asarray(r, dtype=np.float64)
+    r = np.linspace(0.02, 5, 400) if r is None else np.asarray(r, dtype=np.float64)
     curves = {_name(method): method.pair_forces(r, p, Z) for method in methods}
     return ForceCurves(r, {k: a for k, (a, _) in curves.items()}, {k: b for k, (_, b) in curves.items()})
 

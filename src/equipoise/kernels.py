@@ -23,8 +23,11 @@ TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coi
 class Kernel:
     """A radial kernel k(d2), positive and decreasing. Subclass it with `value` and `slope` to make your own."""
 
-    length: float = 1.0  # distance over which k falls from its plateau: the unit of the map (docs/math.md, "Scale")
-    kink: float = 0.0  # distance, if any, at which the slope jumps
+    length: float = 1.0  # where k leaves its plateau, 1/√|k'/k| at 0: the unit of the map (docs/math.md, "Scale")
+
+    @property
+    def kink(self) -> float:  # type: ignore[override]
+        return self.r0
     spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
 
     def value(self, d2: Array) -> Array:
@@ -59,7 +62,7 @@ class _LogSlopeKernel(Kernel):
 class Gaussian(_LogSlopeKernel):
     """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
 
-    length = float(np.sqrt(0.5))  # its standard deviation
+    length = float(np.sqrt(0.5))  # its standard deviation: half the usual step, as the pull grows without bound
 
     def value(self, d2: Array) -> Array:
         return np.exp(-d2)
@@ -79,6 +82,10 @@ class StudentT(_LogSlopeKernel):
     """k = (1 + d2/ν)^(−(ν+1)/2) with ν = `dof` degrees of freedom; ν = 1 is t-SNE's (van der Maaten & Hinton 2008)."""
 
     dof: float = 1.0
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        return float(np.sqrt(2 * self.dof / (self.dof + 1)))
 
     def __post_init__(self) -> None:
         _require(self.dof > 0, "dof", self.dof, "> 0")
@@ -111,8 +118,8 @@ class PowerLaw(_LogSlopeKernel):
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        # Outside r0 scaling Y leaves Q as it is: the cut-off is the only length there is.
-        return self.r0
+        # Outside r0 scaling Y leaves Q as it is: the cut-off, where the pull is strongest, is the only length there is.
+        return float(self.r0 * np.sqrt(2 / self.beta))
 
     @property
     def kink(self) -> float:  # type: ignore[override]
@@ -191,8 +198,8 @@ class SphericalExit(_LogSlopeKernel):
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        # k = const · (1 + d2/l²)^(−d/2) with l = (1−ρ)/√ρ; never more than the radius of the sphere.
-        return float(min(1.0, (1 - self.rho) / np.sqrt(self.rho))) if self.rho > 0 else 1.0
+        # Never more than the radius of the sphere.
+        return float(min(1.0, (1 - self.rho) / np.sqrt(self.rho * self.dimension / 2))) if self.rho > 0 else 1.0
 
     def value(self, d2: Array) -> Array:
         return 1 / ((1 - self.rho) ** 2 + self.rho * d2) ** (self.dimension / 2)

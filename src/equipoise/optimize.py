@@ -121,7 +121,7 @@ class Phase:
 
     n_iter: int
     exaggeration: float
-    rate: float
+    rate: float | None  # None: the rule's own, from the stiffness at each map
     late: bool
 
 
@@ -139,19 +139,21 @@ def descend(
     end, start, spread = state.iteration, state.U, _spread(state.U)
     for phase in phases:
         end += phase.n_iter
-        # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then the
-        # late phase begins where the early one did, with the iterations that are left.
-        if phase.late and _spread(state.U) < spread / 2:
-            state.U, state.velocity, state.gain = start, np.zeros_like(start), np.ones_like(start)
+        if phase.late:  # the forces have changed: what the gains and the velocity have learnt no longer holds
+            # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then
+            # the late phase begins where the early one did, with the iterations that are left.
+            state.U = start if _spread(state.U) < spread / 2 else state.U
+            state.velocity, state.gain = np.zeros_like(start), np.ones_like(start)
         while state.iteration < end:
             if not phase.late and _spread(state.U) < COLLAPSE * spread:
                 break
             report = state.iteration % rule.every == 0
-            attraction, repulsion, loss = balance(state.U, phase.exaggeration, report)
+            attraction, repulsion, loss, stiffness = balance(state.U, phase.exaggeration, report)
             gradient = -geometry.tangent(state.U, attraction + repulsion)
             if report and _finished(state, loss, gradient, mass, length, rule, phase.late, callbacks):
                 return
-            U = geometry.retract(state.U + rule.step(state, gradient, phase.rate, phase.late, length))
+            rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
+            U = geometry.retract(state.U + rule.step(state, gradient, rate, phase.late, length))
             state.velocity = geometry.tangent(U, state.velocity)
             state.U, state.iteration = U, state.iteration + 1
     _record(state, balance(state.U, 1.0, True).loss, callbacks)

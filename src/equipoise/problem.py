@@ -27,18 +27,14 @@ class Schedule:
 
     EARLY = 250  # iterations of early exaggeration, at most half of all (van der Maaten 2014)
 
-    def phases(self, n_iter: int, rule: Rule, objective: Objective) -> list[Phase]:
+    def phases(self, n_iter: int) -> list[Phase]:
         """Return the early and the late phase."""
         early = min(self.EARLY, n_iter // 2)
-        n, length = objective.affinities.shape[0], objective.kernel.length
-
-        def phase(count: int, exaggeration: float, late: bool) -> Phase:
-            if not isinstance(self.learning_rate, str):
-                return Phase(count, exaggeration, self.learning_rate, late)
-            stiffness = objective.mass * objective.stiffness(exaggeration)
-            return Phase(count, exaggeration, rule.auto_rate(n, stiffness, length), late)
-
-        return [phase(early, self.early_exaggeration, False), phase(n_iter - early, self.exaggeration, True)]
+        rate = None if isinstance(self.learning_rate, str) else self.learning_rate
+        return [
+            Phase(early, self.early_exaggeration, rate, late=False),
+            Phase(n_iter - early, self.exaggeration, rate, late=True),
+        ]
 
 
 class Problem:
@@ -99,8 +95,8 @@ class Problem:
 
     def gradient(self, Y: Array) -> Array:
         """Return the gradient of the stated loss at Y, (n, d). Its precision is that of Y: float32 or float64."""
-        attraction, repulsion, _ = self._balance(Y, loss=False)
-        return -(attraction + repulsion)
+        balance = self._balance(Y, loss=False)
+        return -(balance.attraction + balance.repulsion)
 
     def attraction(self, Y: Array) -> Array:
         """Return the attractive force on each point, (n, d)."""
@@ -138,7 +134,7 @@ class Problem:
             lambda U, exaggeration, loss: self.objective.balance(U, self.engine, loss=loss, exaggeration=exaggeration),
             self.geometry,
             self._state,
-            self.schedule.phases(n_iter, self.rule, self.objective),
+            self.schedule.phases(n_iter),
             self.rule,
             self.objective.kernel.length,
             self.objective.mass,
@@ -149,7 +145,7 @@ class Problem:
         Y = self._check(Y)
         result = self.objective.balance(self.geometry.work(Y), self.engine, loss=loss)
         attraction, repulsion = (self.geometry.pull_back(Y, F).astype(Y.dtype) for F in result[:2])
-        return Balance(attraction, repulsion, result.loss)
+        return result._replace(attraction=attraction, repulsion=repulsion)
 
     def _check(self, Y: Array) -> Array:
         Y = np.asarray(Y)

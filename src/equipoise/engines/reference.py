@@ -46,12 +46,15 @@ class Reference:
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         Y = np.asarray(Y, dtype=np.float64)
         c = np.ones(len(Y)) if charges is None else np.asarray(charges, dtype=np.float64)
-        potential = np.empty(c.shape)
-        gradient = np.empty((*c.shape, Y.shape[1]))
+        columns = c.reshape(len(Y), -1)
+        potential = np.empty(columns.shape)
+        gradient = np.empty((*columns.shape, Y.shape[1]))
         for rows, diff, d2, off in _row_blocks(Y):
-            potential[rows] = np.einsum("ij,j...->i...", np.where(off, kernel.value(d2), 0.0), c)
-            gradient[rows] = 2 * np.einsum("ij,j...,ijd->i...d", np.where(off, kernel.slope(d2), 0.0), c, diff)
-        return Field(potential, gradient)
+            value, slope = np.where(off, kernel.value(d2), 0.0), np.where(off, kernel.slope(d2), 0.0)
+            for q, charge in enumerate(columns.T):
+                potential[rows, q] = (value * charge).sum(axis=1)
+                gradient[rows, q] = 2 * np.einsum("ij,ijd->id", slope * charge, diff)
+        return Field(potential.reshape(c.shape), gradient.reshape(*c.shape, Y.shape[1]))
 
 
 def _row_blocks(Y: Array):  # type: ignore[no-untyped-def]

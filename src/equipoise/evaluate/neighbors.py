@@ -13,6 +13,8 @@ from .._types import Array
 
 def neighbor_recall(X: Array, Y: Array, k: int = 10) -> float:
     """Return the fraction of each point's k nearest neighbours in X that are among its k nearest in Y, on average."""
+    if len(X) != len(Y):
+        raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; they must be the same points")
     if not 0 < k < len(X):
         raise ValueError(f"k must be between 1 and n_samples - 1 = {len(X) - 1}, got {k}")
     near_x, near_y = (NearestNeighbors(n_neighbors=k).fit(V).kneighbors(return_distance=False) for V in (X, Y))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
 
 from .._types import Array, Matrix
 from ..engines import Engine
@@ -15,6 +19,16 @@ class Balance(NamedTuple):
     attraction: Array  # (n, d)
     repulsion: Array  # (n, d)
     loss: float  # NaN when it was not asked for
+    stiffness: float  # total weight of the attraction; 1 for KL on joint affinities. The learning rate falls with it
+
+
+def sum_positive(P: Matrix, f: Callable[[Array], Array]) -> float:
+    """Return Σ f(p) over the entries p > 0 of P in float64, a block of rows at a time."""
+    total, values = 0.0, P.data if sparse.issparse(P) else P
+    for start in range(0, len(values), step := max(1, 2**20 // max(1, values[:1].size))):
+        block = values[start : start + step]
+        total += float(f(block[block > 0].astype(np.float64)).sum())
+    return total
 
 
 class Objective(Protocol):
@@ -22,17 +36,13 @@ class Objective(Protocol):
 
     affinities: Matrix
     kernel: Kernel
-    mass: float  # Σ P: 1 for joint affinities, n for conditional ones; the gradient grows with it
+    mass: float  # Σ P: 1 for joint affinities, n for conditional ones; loss and gradient grow with it
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         """Return both forces on every point, and the loss if asked for.
 
         Exaggeration multiplies P in the attraction alone; the loss is always the stated one.
         """
-        ...
-
-    def stiffness(self, exaggeration: float) -> float:
-        """Return the attraction at this exaggeration relative to KL's at 1: the learning rate falls with it."""
         ...
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

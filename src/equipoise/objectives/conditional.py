@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from .._types import Array, Matrix
 from ..engines import Engine
 from ..kernels import Kernel
-from .base import Balance
+from .base import Balance, sum_positive
 
 FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms
 
@@ -26,9 +26,7 @@ class ConditionalKL:
         self.affinities = P
         self.kernel = kernel
         self.mass = float(P.shape[0])
-        values = P.data if sparse.issparse(P) else P
-        positive = values[values > 0].astype(np.float64)
-        self._plogp = float((positive * np.log(positive)).sum())
+        self._plogp = sum_positive(P, lambda p: p * np.log(p))
         self._A = (P + P.T).tocsr() if sparse.issparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -40,7 +38,8 @@ class ConditionalKL:
         log_Z = np.log(np.where(far, 1.0, Z))
         for i in np.flatnonzero(far):
             log_Z[i] = self._far_row(np.asarray(Y, dtype=np.float64), int(i), repulsion)
-        return Balance(2 * exaggeration * edges, repulsion, self._plogp - psi / 2 + float(log_Z.sum()))
+        total = self._plogp - psi / 2 + float(log_Z.sum())
+        return Balance(2 * exaggeration * edges, repulsion, total, self.mass * exaggeration)
 
     def _far_row(self, Y: Array, i: int, repulsion: Array) -> float:
         """Return log Z_i of a point that the kernel hardly reaches, and add its row of forces, from log k alone."""
@@ -53,9 +52,6 @@ class ConditionalKL:
         repulsion[i] += force.sum(axis=0)
         repulsion -= force
         return log_Z
-
-    def stiffness(self, exaggeration: float) -> float:
-        return exaggeration
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Lin et al. 2024, Table 1: p stands for p_{j|i} = p_{i|j} and Z for Z_i = Z_j."""

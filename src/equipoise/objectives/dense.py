@@ -60,10 +60,7 @@ class DenseDivergence:
         G -= mean
         _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
-        return Balance(-4 / Z * pull, -4 / Z * push, total)
-
-    def stiffness(self, exaggeration: float) -> float:
-        return 1.0  # f''(1) sets it near Q = P, whatever the exaggeration
+        return Balance(-4 / Z * pull, -4 / Z * push, total, 1.0)  # f''(1) sets the stiffness near Q = P
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """With ⟨G⟩ = f'(1), its value at Q = P."""

@@ -9,7 +9,7 @@ from .._types import Array, Matrix
 from ..divergences import Alpha, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
-from .base import Balance, Objective
+from .base import Balance, Objective, sum_positive
 from .dense import DenseDivergence
 
 
@@ -43,9 +43,7 @@ class JointDivergence:
         self.kernel = kernel
         self.s = divergence.s
         self.e = 1 - self.s
-        values = P.data if sparse.issparse(P) else P
-        positive = values[values > 0].astype(np.float64)
-        self._H = -float((positive * deformed_log(np.log(positive), -self.e)).sum())
+        self._H = -sum_positive(P, lambda p: p * deformed_log(np.log(p), -self.e))
         self._A = P if self.e == 0 else P.power(self.s) if sparse.issparse(P) else P**self.s
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -59,10 +57,7 @@ class JointDivergence:
         T = 1 - e * balance if e != 0 else 1.0
         attraction = (4 / s * np.exp(-e * log_Z) * exaggeration**s) * edges
         repulsion = (-4 / s * T / np.exp(log_Z) / 2) * gradient
-        return Balance(attraction, repulsion, balance / s)
-
-    def stiffness(self, exaggeration: float) -> float:
-        return float(exaggeration**self.s / self.s)
+        return Balance(attraction, repulsion, balance / s, exaggeration**s * T / s)
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Lin et al. 2024, Table 1, for any kernel and α; with T = 1, its value at Q = P."""

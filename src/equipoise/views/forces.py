@@ -24,6 +24,7 @@ def force_figure(r: Array, attraction: dict[str, Array], repulsion: dict[str, Ar
         axes.set_ylim(0, 1.15 * peaks[max(len(peaks) - 2, 0)])
         axes.set_xlim(0, r.max())
         axes.set_xlabel("distance r in the map")
+        axes.set_ylabel("force between two points")
         axes.set_title(title)
         axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)

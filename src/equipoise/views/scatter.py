@@ -24,6 +24,7 @@ def scatter(Y: Array, labels: Any = None, classes: Sequence[str] | None = None, 
     if on_sphere:
         axes = figure.add_subplot(projection="mollweide")
         axes.grid(True, color="#e0e0e0")
+        axes.set_axisbelow(True)
         axes.set_xticklabels([])
         axes.set_yticklabels([])
         points = np.column_stack([np.arctan2(Y[:, 1], Y[:, 0]), np.arcsin(np.clip(Y[:, 2], -1, 1))])

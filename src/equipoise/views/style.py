@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-# M. Petroff, "Accessible Color Sequences for Data Visualization", 2021: ten colours told apart with colour-blindness.
-COLORS = ("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6", "#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd")
+# P. Tol, "Colour Schemes", 2021, the muted scheme and one orange: told apart with every common colour-blindness.
+COLORS = ("#332288", "#88ccee", "#ee7733", "#117733", "#cc6677", "#ddcc77", "#aa4499", "#44aa99", "#999933", "#882255")
 
 
 def new_figure(**kwargs: Any) -> Any:
