@@ -24,10 +24,7 @@ class Kernel:
     """A radial kernel k(d2), positive and decreasing. Subclass it with `value` and `slope` to make your own."""
 
     length: float = 1.0  # where k leaves its plateau, 1/√|k'/k| at 0: the unit of the map (docs/math.md, "Scale")
-
-    @property
-    def kink(self) -> float:  # type: ignore[override]
-        return self.r0
+    kink: float = 0.0  # distance, if any, at which the slope jumps
     spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
 
     def value(self, d2: Array) -> Array:
