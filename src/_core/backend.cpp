@@ -8,7 +8,7 @@ namespace EQ_ISA {
 
 extern const Backend backend;
 const Backend backend = {edges<float>, edges<double>, field<float>, field<double>,
-                         spread<float>, spread<double>, gather<float>, gather<double>, near<float>, near<double>,
+                         spread<float>, spread<double>, gather<float>, gather<double>, near<float>, near<double>, edges_to,
                          pair_distances, conditional<float>, conditional<double>};
 
 }  // namespace EQ_ISA

@@ -111,13 +111,13 @@ void gather(const eq::Mesh &mesh, const double *Y, std::int64_t n, const double 
             double *half_gradient, int threads) {
     backend().gather_f64(mesh, Y, n, grid, m, phi, half_gradient, threads);
 }
-void near(const eq::Mesh &cells, const eq::Table &table, const float *Y, std::int64_t n, int d, const double *charges,
-          int m, double *phi, double *half_gradient, int threads) {
-    backend().near_f32(cells, table, Y, n, d, charges, m, phi, half_gradient, threads);
+void near(const eq::Mesh &cells, const eq::Table &table, const float *targets, std::int64_t n_targets, const float *Y,
+          std::int64_t n, int d, const double *charges, int m, double *phi, double *half_gradient, int threads) {
+    backend().near_f32(cells, table, targets, n_targets, Y, n, d, charges, m, phi, half_gradient, threads);
 }
-void near(const eq::Mesh &cells, const eq::Table &table, const double *Y, std::int64_t n, int d, const double *charges,
-          int m, double *phi, double *half_gradient, int threads) {
-    backend().near_f64(cells, table, Y, n, d, charges, m, phi, half_gradient, threads);
+void near(const eq::Mesh &cells, const eq::Table &table, const double *targets, std::int64_t n_targets, const double *Y,
+          std::int64_t n, int d, const double *charges, int m, double *phi, double *half_gradient, int threads) {
+    backend().near_f64(cells, table, targets, n_targets, Y, n, d, charges, m, phi, half_gradient, threads);
 }
 
 using Segments = In<float, nb::shape<-1, 4>>;
@@ -146,16 +146,17 @@ template <class R> void bind_grid(nb::module_ &m) {
           "mesh"_a, "Y"_a.noconvert(), "grid"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(),
           "threads"_a, "Read Φ (n, m) and ½∇Φ (n, m, d) off a potential on the mesh, (m, nodes).");
     m.def("near",
-          [](const eq::Mesh &cells, Segments segments, int first, float scale, In<R, nb::shape<-1, -1>> Y,
-             In<double, nb::shape<-1, -1>> charges, Out<double, nb::shape<-1, -1>> potential,
+          [](const eq::Mesh &cells, Segments segments, int first, float scale, In<R, nb::shape<-1, -1>> targets,
+             In<R, nb::shape<-1, -1>> Y, In<double, nb::shape<-1, -1>> charges, Out<double, nb::shape<-1, -1>> potential,
              Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
               nb::gil_scoped_release release;
-              near(cells, make_table(segments, first, scale), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
-                   charges.data(), int(charges.shape(1)), potential.data(), half_gradient.data(), threads);
+              near(cells, make_table(segments, first, scale), targets.data() == Y.data() ? nullptr : targets.data(),
+                   std::int64_t(targets.shape(0)), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)), charges.data(),
+                   int(charges.shape(1)), potential.data(), half_gradient.data(), threads);
           },
-          "cells"_a, "segments"_a.noconvert(), "first"_a, "scale"_a, "Y"_a.noconvert(),
+          "cells"_a, "segments"_a.noconvert(), "first"_a, "scale"_a, "targets"_a.noconvert(), "Y"_a.noconvert(),
           "charges"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(), "threads"_a,
-          "Add the pairs nearer than one cell to Φ and ½∇Φ, for a radial function given by its table.");
+          "Add the pairs nearer than one cell to Φ and ½∇Φ at the targets; targets that are Y itself leave themselves out.");
 }
 
 template <class R> void bind_conditional(nb::module_ &m) {
@@ -252,6 +253,21 @@ NB_MODULE(_core, m) {
           },
           "X"_a.noconvert(), "neighbors"_a.noconvert(), "d2"_a.noconvert(), "threads"_a,
           "Squared Euclidean distances between each row of X and its listed neighbours.");
+
+    m.def("edges_to",
+          [](const eq::Kernel &kernel, In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices,
+             In<float, nb::shape<-1>> values, In<float, nb::shape<-1, -1>> targets, In<float, nb::shape<-1, -1>> Y,
+             Out<double, nb::shape<-1, -1>> force, int threads) {
+              nb::gil_scoped_release release;
+              eq::Weights A = weights(values.data());
+              A.indptr = indptr.data();
+              A.indices = indices.data();
+              return backend().edges_to(kernel, A, targets.data(), std::int64_t(targets.shape(0)), Y.data(),
+                                        std::int64_t(Y.shape(0)), int(Y.shape(1)), force.data(), threads);
+          },
+          "kernel"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
+          "Y"_a.noconvert(), "force"_a.noconvert(), "threads"_a,
+          "E (n_targets, d) from targets to the points they list; False for a kernel that is not rational or tabulated.");
 
     bind_edges<float, float>(m);
     bind_edges<float, double>(m);

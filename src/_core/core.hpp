@@ -74,11 +74,16 @@ struct Backend {
                        double *half_gradient, int threads);
     void (*gather_f64)(const Mesh &, const double *Y, std::int64_t n, const double *grid, int m, double *potential,
                        double *half_gradient, int threads);
-    // Adds the pairs nearer than one cell of `cells`, weighted by the table.
-    void (*near_f32)(const Mesh &cells, const Table &, const float *Y, std::int64_t n, int d, const double *charges, int m,
-                     double *potential, double *half_gradient, int threads);
-    void (*near_f64)(const Mesh &cells, const Table &, const double *Y, std::int64_t n, int d, const double *charges, int m,
-                     double *potential, double *half_gradient, int threads);
+    // Adds the sources Y nearer to each target than one cell of `cells`; null targets are the sources, each without itself.
+    void (*near_f32)(const Mesh &cells, const Table &, const float *targets, std::int64_t n_targets, const float *Y,
+                     std::int64_t n, int d, const double *charges, int m, double *potential, double *half_gradient,
+                     int threads);
+    void (*near_f64)(const Mesh &cells, const Table &, const double *targets, std::int64_t n_targets, const double *Y,
+                     std::int64_t n, int d, const double *charges, int m, double *potential, double *half_gradient,
+                     int threads);
+    // Edges with b = -1 from targets (n_targets, d) to the points Y they list: E_i = Σ_j A_ij k'/k (t_i - y_j), float32.
+    bool (*edges_to)(const Kernel &, const Weights &, const float *targets, std::int64_t n_targets, const float *Y,
+                     std::int64_t n, int d, double *force, int threads);
     // Squared Euclidean distances of listed pairs: d2[i, t] between points i and neighbours[i, t].
     void (*pair_distances)(const double *X, std::int64_t n, std::int64_t dimension, const std::int32_t *neighbors, int k,
                            double *d2, int threads);

@@ -151,7 +151,9 @@ template <class R>
 void edges(const Kernel &kernel, double b, const Weights &A, const R *Y_rows, std::int64_t n, int d, double *potential,
            double *force, int threads) {
     if constexpr (sizeof(R) == sizeof(float))
-        if (sparse_edges(kernel, b, A, Y_rows, n, d, potential, force, threads)) return;
+        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 &&
+            sparse_edges(kernel, A, Y_rows, n, Y_rows, n, d, potential, force, threads))
+            return;
     const Columns<R> Y(Y_rows, n, d);
     const R e = R(b + 1);
     threads = worth(threads, A.indptr == nullptr ? n * n : A.indptr[n]);

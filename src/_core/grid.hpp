@@ -11,39 +11,66 @@ namespace EQ_ISA {
 
 constexpr int STRIP = 8;  // rows of cells per strip: more than a spline is wide, so that strips touch only the next one
 
-// Along the last axis splines are padded with zero weights to a whole vector.
+// The nodes of a spline along one axis are one vector, padded with zero weights to a power of two.
 template <int P> constexpr int WIDTH = P <= 4 ? 4 : 8;
+template <int P, class R> struct Lanes {
+    typedef R type __attribute__((vector_size(WIDTH<P> * sizeof(R)), aligned(sizeof(R)), may_alias));
+};
+template <int P, class R> using Run = typename Lanes<P, R>::type;
 
-// Weights of the P nodes around a point at offset f in [0, 1) of its cell, and their derivatives (Cox-de Boor recursion).
-template <int P, class R> EQ_INLINE void spline(R f, R *w, R *dw) {
-    w[0] = R(1) - f;
-    w[1] = f;
-#pragma GCC unroll 8
-    for (int k = 3; k <= P; ++k) {
-        const R inverse = R(1) / R(k - 1);
-        if (k == P) {
-            dw[0] = -w[0];
-#pragma GCC unroll 8
-            for (int j = 1; j < P - 1; ++j) dw[j] = w[j - 1] - w[j];
-            dw[P - 1] = w[P - 2];
-        }
-        w[k - 1] = inverse * f * w[k - 2];
-#pragma GCC unroll 8
-        for (int j = 1; j < k - 1; ++j)
-            w[k - j - 1] = inverse * ((f + R(j)) * w[k - j - 2] + (R(k - j) - f) * w[k - j - 1]);
-        w[0] = inverse * (R(1) - f) * w[0];
-    }
-#pragma GCC unroll 8
-    for (int j = P; j < WIDTH<P>; ++j) w[j] = dw[j] = R(0);
+template <int P, class R> EQ_INLINE Run<P, R> load(const R *from) { return *reinterpret_cast<const Run<P, R> *>(from); }
+template <int P, class R> EQ_INLINE R sum(Run<P, R> x) {
+    R total = 0;
+    for (int j = 0; j < P; ++j) total += x[j];
+    return total;
 }
+
+// The weights of the P nodes around a point at offset f in [0, 1) of its cell, as polynomials of f: `weight[k][j]` is the
+// coefficient of f^k at node j, from the Cox-de Boor recursion.
+template <int P, class R> struct Spline {
+    R weight[P][WIDTH<P>] = {}, slope[P - 1][WIDTH<P>] = {};
+
+    constexpr Spline() {
+        double w[P][P] = {};  // w[j][k]
+        w[0][0] = 1;
+        w[0][1] = -1;
+        w[1][1] = 1;
+        for (int order = 3; order <= P; ++order) {
+            double next[P][P] = {};
+            for (int j = 0; j < order; ++j)
+                for (int k = 0; k < P; ++k) {
+                    // (f + order - 1 - j) w_{j-1} + (j + 1 - f) w_j, over order - 1
+                    const double left = j > 0 ? w[j - 1][k] : 0, right = j < order - 1 ? w[j][k] : 0;
+                    next[j][k] += ((order - 1 - j) * left + (j + 1) * right) / (order - 1);
+                    if (k + 1 < P) next[j][k + 1] += (left - right) / (order - 1);
+                }
+            for (int j = 0; j < P; ++j)
+                for (int k = 0; k < P; ++k) w[j][k] = next[j][k];
+        }
+        for (int j = 0; j < P; ++j)
+            for (int k = 0; k < P; ++k) {
+                weight[k][j] = R(w[j][k]);
+                if (k > 0) slope[k - 1][j] = R(k * w[j][k]);
+            }
+    }
+
+    EQ_INLINE void operator()(R f, Run<P, R> *w, Run<P, R> *dw) const {
+        *w = load<P>(weight[P - 1]);
+        *dw = load<P>(slope[P - 2]);
+#pragma GCC unroll 8
+        for (int k = P - 2; k >= 0; --k) *w = *w * f + load<P>(weight[k]);
+#pragma GCC unroll 8
+        for (int k = P - 3; k >= 0; --k) *dw = *dw * f + load<P>(slope[k]);
+    }
+};
 
 // Where a point sits: the first node it touches, and the weights along each axis.
 template <int D, int P, class R> struct Stencil {
     std::int64_t corner = 0;
-    alignas(32) R w[D][WIDTH<P>];
-    alignas(32) R dw[D][WIDTH<P>];
+    Run<P, R> w[D], dw[D];
 
     EQ_INLINE Stencil(const Mesh &mesh, const R *y) {
+        static constexpr Spline<P, R> spline;
 #pragma GCC unroll 3
         for (int c = 0; c < D; ++c) {
             const R u = (y[c] - R(mesh.origin[c])) * R(mesh.inverse_h);
@@ -52,7 +79,7 @@ template <int D, int P, class R> struct Stencil {
             cell = cell < P / 2 - 1 ? P / 2 - 1 : cell > last ? last : cell;
             R f = u - R(cell);
             f = f < R(0) ? R(0) : f > R(1) ? R(1) : f;  // points outside are held at the border
-            spline<P>(f, w[c], dw[c]);
+            spline(f, &w[c], &dw[c]);
             corner = corner * mesh.size[c] + (cell - (P / 2 - 1));
         }
     }
@@ -112,8 +139,8 @@ void spread_in(const Mesh &mesh, const R *Y, std::int64_t n, const double *charg
                     const R charge = R(charges[i * m + q]);
                     R *out = grid + q * nodes;
                     for_runs(mesh, stencil, [&](std::int64_t first, R weight, R, R) {
-                        const R scale = charge * weight;
-                        for (int j = 0; j < WIDTH<P>; ++j) out[first + j] += scale * stencil.w[D - 1][j];
+                        auto *run = reinterpret_cast<Run<P, R> *>(out + first);
+                        *run = *run + (charge * weight) * stencil.w[D - 1];
                     });
                 }
             }
@@ -125,27 +152,23 @@ void gather_in(const Mesh &mesh, const R *Y, std::int64_t n, const R *grid, int 
                int threads) {
     const std::int64_t nodes = mesh.nodes();
     const R half = R(0.5 * mesh.inverse_h);
-    constexpr int W = WIDTH<P>;
 #pragma omp parallel for schedule(static, 2048) num_threads(threads)
     for (std::int64_t i = 0; i < n; ++i) {
         const Stencil<D, P, R> stencil(mesh, Y + i * D);
         for (int q = 0; q < m; ++q) {
             const R *in = grid + q * nodes;
-            R v[W] = {}, v0[W] = {}, v1[W] = {};  // Σ weight · run, and with ∂weight along the axes before the last
+            Run<P, R> v = {}, v0 = {}, v1 = {};  // Σ weight · run, and with ∂weight along the axes before the last
             for_runs(mesh, stencil, [&](std::int64_t first, R weight, R d0, R d1) {
-                for (int j = 0; j < W; ++j) {
-                    v[j] += weight * in[first + j];
-                    if constexpr (D >= 2) v0[j] += d0 * in[first + j];
-                    if constexpr (D == 3) v1[j] += d1 * in[first + j];
-                }
+                const Run<P, R> run = load<P>(in + first);
+                v += weight * run;
+                if constexpr (D >= 2) v0 += d0 * run;
+                if constexpr (D == 3) v1 += d1 * run;
             });
-            R phi = 0, g[3] = {0, 0, 0};
-            for (int j = 0; j < P; ++j) {
-                phi += v[j] * stencil.w[D - 1][j];
-                g[D - 1] += v[j] * stencil.dw[D - 1][j];
-                if constexpr (D >= 2) g[0] += v0[j] * stencil.w[D - 1][j];
-                if constexpr (D == 3) g[1] += v1[j] * stencil.w[D - 1][j];
-            }
+            const R phi = sum<P, R>(v * stencil.w[D - 1]);
+            R g[3] = {0, 0, 0};
+            g[D - 1] = sum<P, R>(v * stencil.dw[D - 1]);
+            if constexpr (D >= 2) g[0] = sum<P, R>(v0 * stencil.w[D - 1]);
+            if constexpr (D == 3) g[1] = sum<P, R>(v1 * stencil.w[D - 1]);
             potential[i * m + q] = phi;
             for (int c = 0; c < D; ++c) half_gradient[(i * m + q) * D + c] = half * g[c];
         }
@@ -175,65 +198,60 @@ void gather(const Mesh &mesh, const R *Y, std::int64_t n, const R *grid, int m, 
     });
 }
 
-// Near field: adds Σ_{j≠i, r<a} c_j u(d2) and Σ c_j u'(d2)(y_i - y_j) for a radial function u known by its table, with
-// the points binned in cells of side a. Each point sums its 3^d cells in a fixed order.
+// Near field: adds Σ_{j≠i, r<a} c_j u(d2) and Σ c_j u'(d2)(t_i - y_j) at targets t for a radial function u known by its
+// table, with the sources binned in cells of side a. Each target sums its 3^d cells in a fixed order. Without `targets`
+// they are the sources themselves.
 template <class R>
-void near(const Mesh &cells, const Table &table, const R *Y, std::int64_t n, int d, const double *charges, int m,
-          double *potential, double *half_gradient, int threads) {
+void near(const Mesh &cells, const Table &table, const R *targets, std::int64_t n_targets, const R *Y, std::int64_t n, int d,
+          const double *charges, int m, double *potential, double *half_gradient, int threads) {
+    const bool same = targets == nullptr;
     const std::int64_t count = cells.nodes();
     const R limit = R(1 / (cells.inverse_h * cells.inverse_h));
-    Buffer<std::int64_t> start(count + 1), key(n);
-    Buffer<std::int32_t> order(n);
-    const auto cell_of = [&](std::int64_t i, int c) {
-        std::int64_t k = static_cast<std::int64_t>((Y[i * d + c] - R(cells.origin[c])) * R(cells.inverse_h));
-        return k < 0 ? std::int64_t(0) : k >= cells.size[c] ? cells.size[c] - 1 : k;
+    const auto cell_of = [&](const R *y, int c) {
+        const R u = (y[c] - R(cells.origin[c])) * R(cells.inverse_h);
+        const std::int64_t k = u > R(0) ? static_cast<std::int64_t>(u) : 0;
+        return k >= cells.size[c] ? cells.size[c] - 1 : k;
     };
+    Buffer<std::int64_t> start(count + 1), key(n), next(count);
     for (std::int64_t i = 0; i < n; ++i) {
-        key[i] = 0;
-        for (int c = 0; c < d; ++c) key[i] = key[i] * cells.size[c] + cell_of(i, c);
+        for (int c = 0; c < d; ++c) key[i] = key[i] * cells.size[c] + cell_of(Y + i * d, c);
         ++start[key[i] + 1];
     }
     for (std::int64_t k = 0; k < count; ++k) start[k + 1] += start[k];
-    Buffer<std::int64_t> next(count);
     for (std::int64_t k = 0; k < count; ++k) next[k] = start[k];
+    Buffer<std::int32_t> order(n);
     for (std::int64_t i = 0; i < n; ++i) order[next[key[i]]++] = std::int32_t(i);
-
-    Buffer<R> sorted(n * d), sorted_charge(n * m);
-    for (std::int64_t t = 0; t < n; ++t) {
-        for (int c = 0; c < d; ++c) sorted[t * d + c] = Y[std::int64_t(order[t]) * d + c];
-        for (int q = 0; q < m; ++q) sorted_charge[t * m + q] = R(charges[std::int64_t(order[t]) * m + q]);
+    Buffer<R> source(n * d), charge(n * m);
+    for (std::int64_t s = 0; s < n; ++s) {
+        for (int c = 0; c < d; ++c) source[s * d + c] = Y[std::int64_t(order[s]) * d + c];
+        for (int q = 0; q < m; ++q) charge[s * m + q] = R(charges[std::int64_t(order[s]) * m + q]);
     }
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-    for (std::int64_t t = 0; t < n; ++t) {
-        const std::int64_t i = order[t];
-        std::int64_t home[3] = {0, 0, 0}, rest = key[i];
-        for (int c = d - 1; c >= 0; --c) {
-            home[c] = rest % cells.size[c];
-            rest /= cells.size[c];
+    for (std::int64_t t = 0; t < (same ? n : n_targets); ++t) {
+        const std::int64_t i = same ? order[t] : t;
+        const R *home = same ? source.data + t * d : targets + t * d;
+        std::int64_t low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
+        for (int c = 0; c < d; ++c) {
+            const std::int64_t k = cell_of(home, c);
+            low[c] = k > 0 ? k - 1 : 0;
+            high[c] = k + 1 < cells.size[c] ? k + 1 : k;
         }
-        for (std::int64_t a = home[0] - (d > 0); a <= home[0] + (d > 0); ++a)
-            for (std::int64_t b = home[1] - (d > 1); b <= home[1] + (d > 1); ++b) {
-                if (a < 0 || a >= cells.size[0] || b < 0 || (d > 1 && b >= cells.size[1])) continue;
-                std::int64_t row = d > 1 ? a * cells.size[1] + b : a, first = row, last = row;
-                if (d > 2) {  // the cells along the last axis are neighbours in memory
-                    first = row * cells.size[2] + (home[2] > 0 ? home[2] - 1 : 0);
-                    last = row * cells.size[2] + (home[2] + 1 < cells.size[2] ? home[2] + 1 : home[2]);
-                }
-                for (std::int64_t s = start[first]; s < start[last + 1]; ++s) {
-                    R d2 = 0;
+        for (std::int64_t a = low[0]; a <= high[0]; ++a)
+            for (std::int64_t b = low[1]; b <= high[1]; ++b) {
+                const std::int64_t row = (a * cells.size[1] + b) * cells.size[2];
+                for (std::int64_t s = start[row + low[2]]; s < start[row + high[2] + 1]; ++s) {
+                    R diff[3], d2 = 0;
                     for (int c = 0; c < d; ++c) {
-                        const R diff = sorted[t * d + c] - sorted[s * d + c];
-                        d2 += diff * diff;
+                        diff[c] = home[c] - source[s * d + c];
+                        d2 += diff[c] * diff[c];
                     }
-                    if (d2 >= limit || s == t) continue;
+                    if (d2 >= limit || (same && s == t)) continue;
                     R value, slope;
                     look_up(table, d2, &value, &slope);
                     for (int q = 0; q < m; ++q) {
-                        const R charge = sorted_charge[s * m + q];
-                        potential[i * m + q] += charge * value;
+                        potential[i * m + q] += charge[s * m + q] * value;
                         for (int c = 0; c < d; ++c)
-                            half_gradient[(i * m + q) * d + c] +=
-                                charge * slope * (sorted[t * d + c] - sorted[s * d + c]);
+                            half_gradient[(i * m + q) * d + c] += charge[s * m + q] * slope * diff[c];
                     }
                 }
             }

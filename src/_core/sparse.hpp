@@ -94,13 +94,13 @@ struct LookUp {
 };
 
 template <int W, bool POTENTIAL, class K>
-void sparse_rows(const K &k, const Weights &A, const float *Y, std::int64_t n, int d, double *potential, double *force,
-                 int threads) {
+void sparse_rows(const K &k, const Weights &A, const float *targets, std::int64_t n, const float *Y, int d,
+                 double *potential, double *force, int threads) {
     constexpr int E = 8 / W;  // edges per vector
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (std::int64_t i = 0; i < n; ++i) {
         Vector home;
-        for (int t = 0; t < 8; ++t) home[t] = Y[i * W + t % W];
+        for (int t = 0; t < 8; ++t) home[t] = targets[i * W + t % W];
         Vector sum = {}, psi = {};
         const auto add = [&](const std::int32_t *j, const float *a) {
             const Vector diff = home - Packed<W>::points(Y, j), d2 = Packed<W>::total(diff * diff);
@@ -117,7 +117,7 @@ void sparse_rows(const K &k, const Weights &A, const float *Y, std::int64_t n, i
             std::int32_t j[E];
             float a[E];
             for (int t = 0; t < E; ++t) {
-                j[t] = e + t < end ? A.indices[e + t] : std::int32_t(i);
+                j[t] = e + t < end ? A.indices[e + t] : A.indices[e];
                 a[t] = e + t < end ? A.f32[e + t] : 0.0f;
             }
             add(j, a);
@@ -135,34 +135,48 @@ void sparse_rows(const K &k, const Weights &A, const float *Y, std::int64_t n, i
     }
 }
 
-// The edges with b = -1 of a rational kernel (no potential) or a tabulated one; false if it is neither.
-inline bool sparse_edges(const Kernel &kernel, double b, const Weights &A, const float *Y_rows, std::int64_t n, int d,
-                         double *potential, double *force, int threads) {
-    const bool tabulated = kernel.family == Kernel::Family::tabulated;
-    const bool rational = (kernel.family == Kernel::Family::shifted_power || kernel.family == Kernel::Family::gaussian) &&
-                          potential == nullptr;
-    if (A.indptr == nullptr || A.f32 == nullptr || d > 3 || b != -1 || !(tabulated || rational)) return false;
-    const int W = d < 3 ? d : 4;
-    Buffer<float> padded(W == d ? 1 : n * W);
-    if (W != d)
+// Points of d coordinates as rows of W.
+struct PaddedPoints {
+    int W;
+    Buffer<float> copy;
+    const float *data;
+    PaddedPoints(const float *Y, std::int64_t n, int d) : W(d < 3 ? d : 4), copy(W == d ? 1 : n * W), data(Y) {
+        if (W == d) return;
         for (std::int64_t i = 0; i < n; ++i)
-            for (int c = 0; c < d; ++c) padded[i * W + c] = Y_rows[i * d + c];
-    const float *Y = W == d ? Y_rows : padded.data;
+            for (int c = 0; c < d; ++c) copy[i * W + c] = Y[i * d + c];
+        data = copy.data;
+    }
+};
+
+// The edges with b = -1 from targets to points, for a rational kernel (without potential) or a tabulated one; false if it
+// is neither.
+inline bool sparse_edges(const Kernel &kernel, const Weights &A, const float *target_rows, std::int64_t n_targets,
+                         const float *Y_rows, std::int64_t n, int d, double *potential, double *force, int threads) {
+    const bool gaussian = kernel.family == Kernel::Family::gaussian;
+    const bool tabulated = kernel.family == Kernel::Family::tabulated;
+    const bool rational = (gaussian || kernel.family == Kernel::Family::shifted_power) && potential == nullptr;
+    if (d > 3 || !(tabulated || rational)) return false;
+    const PaddedPoints Y(Y_rows, n, d), targets(target_rows, target_rows == Y_rows ? 0 : n_targets, d);
+    const float *T = target_rows == Y_rows ? Y.data : targets.data;
     const auto run = [&](auto k, auto with_potential) {
-        if (W == 1) sparse_rows<1, with_potential.value>(k, A, Y, n, d, potential, force, threads);
-        else if (W == 2) sparse_rows<2, with_potential.value>(k, A, Y, n, d, potential, force, threads);
-        else sparse_rows<4, with_potential.value>(k, A, Y, n, d, potential, force, threads);
+        constexpr bool P = decltype(with_potential)::value;
+        if (Y.W == 1) sparse_rows<1, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
+        else if (Y.W == 2) sparse_rows<2, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
+        else sparse_rows<4, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
     };
-    if (rational) {
-        const bool gaussian = kernel.family == Kernel::Family::gaussian;
+    if (rational)
         run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},
             std::false_type{});
-    } else if (potential == nullptr) {
+    else if (potential == nullptr)
         run(LookUp{kernel.table}, std::false_type{});
-    } else {
+    else
         run(LookUp{kernel.table}, std::true_type{});
-    }
     return true;
+}
+
+inline bool edges_to(const Kernel &kernel, const Weights &A, const float *targets, std::int64_t n_targets, const float *Y,
+                     std::int64_t n, int d, double *force, int threads) {
+    return sparse_edges(kernel, A, targets, n_targets, Y, n, d, nullptr, force, threads);
 }
 
 }  // namespace EQ_ISA

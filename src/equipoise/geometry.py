@@ -32,8 +32,12 @@ class Geometry(Protocol):
         """Return the part of F along the surface at U."""
         ...
 
+    def project(self, U: Array) -> Array:
+        """Return U after a step, back on the surface, each point by itself."""
+        ...
+
     def retract(self, U: Array) -> Array:
-        """Return U after a step, back on the surface."""
+        """Return U after a step, back on the surface and centred where the loss does not see the centre."""
         ...
 
 
@@ -54,6 +58,9 @@ class Flat:
 
     def tangent(self, U: Array, F: Array) -> Array:
         return F
+
+    def project(self, U: Array) -> Array:
+        return U
 
     def retract(self, U: Array) -> Array:
         return U - U.mean(axis=0, dtype=np.float64).astype(U.dtype)  # the loss does not see where the centre is
@@ -81,6 +88,9 @@ class Sphere:
 
     def tangent(self, U: Array, F: Array) -> Array:
         return F - (F * U).sum(axis=1, keepdims=True) * U
+
+    def project(self, U: Array) -> Array:
+        return self.work(U)
 
     def retract(self, U: Array) -> Array:
         return self.work(U)

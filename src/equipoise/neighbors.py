@@ -1,8 +1,8 @@
 """X → Graph: the k nearest neighbours of every point, with the recall of the search measured, not hoped for.
 
 Squared Euclidean distance, cosine and correlation go through faiss: an exact scan for small data, an inverted file
-(IVF: cells around k-means centres, the nearest few scanned) for large. Both give the same bytes for any number of threads;
-faiss's HNSW graphs do not, so they are not used. Other metrics are searched exactly, block by block.
+(IVF: cells around k-means centres, the nearest few scanned) for large. Both give the same bytes for any number of
+threads; faiss's HNSW graphs do not, so they are not used. Other metrics are searched exactly, block by block.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import pairwise_distances_chunked
+from sklearn.metrics import pairwise_distances, pairwise_distances_chunked
 
 from . import _core
 from ._types import Array, Matrix
 
 EXACT_WORK = 5e10  # n² · D up to which a full scan is used: about a second on two cores
 SAMPLE = 500  # rows whose recall is measured
+EUCLIDEAN = ("euclidean", "l2", "sqeuclidean", "cosine", "correlation")  # searched as Euclidean distances by faiss
 TRAINING = 64  # points per cell that k-means sees
 
 
@@ -30,11 +31,12 @@ class Graph:
     distances: Array  # float64
     recall: float  # measured on a sample against an exact scan; 1.0 for exact searches
 
-    def squared(self) -> Matrix:
-        """Return d² as CSR."""
-        n, k = self.indices.shape
-        indptr = np.arange(0, n * k + 1, k, dtype=np.int64)
-        return sparse.csr_matrix((np.square(self.distances).ravel(), self.indices.ravel(), indptr), shape=(n, n))
+    def squared(self, n: int | None = None) -> Matrix:
+        """Return d² as CSR, to n points: those that have the neighbours, unless said otherwise."""
+        m, k = self.indices.shape
+        indptr = np.arange(0, m * k + 1, k, dtype=np.int64)
+        shape = (m, m if n is None else n)
+        return sparse.csr_matrix((np.square(self.distances).ravel(), self.indices.ravel(), indptr), shape=shape)
 
 
 def nearest_neighbors(
@@ -44,15 +46,58 @@ def nearest_neighbors(
     n = len(X)
     if not 0 < k < n:
         raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k}")
-    if metric in ("euclidean", "l2", "sqeuclidean", "cosine", "correlation"):
+    if metric in EUCLIDEAN:
         V = _as_euclidean(X, metric)
         indices, recall = _search(V, k, n_threads, min_recall)
         # faiss works in float32; the distances that set the affinities are computed again in float64.
         d2 = np.empty(indices.shape)
         _core.pair_distances(V, indices, d2, n_threads)
-        distances = np.sqrt(d2) if metric in ("euclidean", "l2") else d2 if metric == "sqeuclidean" else d2 / 2
-        return Graph(indices, distances, recall)
+        return Graph(indices, _distance(d2, metric), recall)
     return _scan(X, k, metric)
+
+
+class Searcher:
+    """Nearest rows of a table X to new rows, exactly; each new row is searched by itself."""
+
+    SPARE = 16  # found in float32 beyond the k asked for, and sorted out in float64
+
+    def __init__(self, X: Array, metric: Any, n_threads: int):
+        self.X, self.metric, self.n_threads = X, metric, n_threads
+        self._index: Any = None
+
+    def nearest(self, X_new: Array, k: int) -> Graph:
+        """Return the k nearest rows of X to each row of X_new (m, D)."""
+        if self.metric not in EUCLIDEAN:
+            return smallest(pairwise_distances(X_new, self.X, metric=self.metric), k)
+        import faiss
+
+        if self._index is None:
+            self._V = _as_euclidean(self.X, self.metric)
+            self._center = self._V.mean(axis=0)
+            self._index = faiss.IndexFlatL2(self._V.shape[1])
+            self._index.add((self._V - self._center).astype(np.float32))
+        V = _as_euclidean(X_new, self.metric)
+        width = min(k + self.SPARE, len(self.X))
+        before = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(self.n_threads)
+        try:
+            found = self._index.search((V - self._center).astype(np.float32), width)[1]
+        finally:
+            faiss.omp_set_num_threads(before)
+        found = np.sort(found, axis=1)
+        d2 = np.empty(found.shape)
+        for start in range(0, len(V), 1024):
+            rows = slice(start, start + 1024)
+            d2[rows] = ((V[rows, None, :] - self._V[found[rows]]) ** 2).sum(axis=2)
+        keep = np.sort(np.argsort(d2, axis=1, kind="stable")[:, :k], axis=1)
+        near = np.take_along_axis(d2, keep, axis=1)
+        return Graph(np.take_along_axis(found, keep, axis=1).astype(np.int32), _distance(near, self.metric), 1.0)
+
+
+def smallest(D: Array, k: int) -> Graph:
+    """Return the k smallest entries of each row of D (m, n), in order of their columns."""
+    keep = np.sort(np.argsort(D, axis=1, kind="stable")[:, :k], axis=1)
+    return Graph(keep.astype(np.int32), np.take_along_axis(D, keep, axis=1), 1.0)
 
 
 def nearest_in_matrix(D: Array, k: int) -> Graph:
@@ -61,6 +106,10 @@ def nearest_in_matrix(D: Array, k: int) -> Graph:
     np.fill_diagonal(D, np.inf)
     near = np.argpartition(D, k - 1, axis=1)[:, :k]
     return Graph(near.astype(np.int32), np.take_along_axis(D, near, axis=1), 1.0)
+
+
+def _distance(d2: Array, metric: str) -> Array:
+    return np.sqrt(d2) if metric in ("euclidean", "l2") else d2 if metric == "sqeuclidean" else d2 / 2
 
 
 def _as_euclidean(X: Array, metric: str) -> Array:

@@ -10,7 +10,7 @@ from .reference import Reference
 ENGINES = ("auto", "reference", "exact", "grid")
 
 
-def choose_engine(name: str, n: int, d: int, *, all_pairs: bool) -> str:
+def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     """Return the engine for n points in d dimensions: the one named, or for "auto" the fastest that can do it."""
     if name not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -34,4 +35,12 @@ class Engine(Protocol):
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         """Return the field of charges c, (n,) or (n, m); one at every point by default."""
+        ...
+
+    def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
+        """Return the field of the points Y as a function of targets (m, d), which feel every point of Y."""
+        ...
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        """Return E_i = Σ_j A_ij k^b k' (t_i − y_j), (m, d), from targets (m, d) along A, CSR (m, n)."""
         ...

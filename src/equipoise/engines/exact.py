@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
@@ -32,7 +34,9 @@ class Exact:
             return self._numpy.edges(Y, A, kernel, b, potential=potential)
         return self.native_edges(native, Y, A, b, potential=potential)
 
-    def native_edges(self, native: _core.Kernel, Y: Array, A: Matrix, b: float, *, potential: bool) -> tuple[float, Array]:
+    def native_edges(
+        self, native: _core.Kernel, Y: Array, A: Matrix, b: float, *, potential: bool
+    ) -> tuple[float, Array]:
         """Return the edges of a compiled kernel."""
         Y = np.ascontiguousarray(Y)
         psi = np.empty(len(Y) if potential else 0)
@@ -55,3 +59,9 @@ class Exact:
         half_gradient = np.empty((*columns.shape, Y.shape[1]))
         _core.field(native, columns, Y, potential, half_gradient, self.n_threads)
         return Field(potential.reshape(c.shape), (2 * half_gradient).reshape(*c.shape, Y.shape[1]))
+
+    def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
+        return self._numpy.freeze(Y, kernel, charges)
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        return self._numpy.edges_to(targets, Y, A, kernel, b)

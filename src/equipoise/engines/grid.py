@@ -1,7 +1,7 @@
 """Linear time: the field of any kernel by one FFT of one potential on a B-spline mesh (docs/math.md, section 4).
 
-The user asks for a tolerance on the force; the engine measures how coarse a mesh each kernel bears at it. Where a kernel is
-too sharp for an affordable mesh it is split: a smooth part on the mesh, and the rest, which is zero beyond a short
+The user asks for a tolerance on the force; the engine measures how coarse a mesh each kernel bears at it. Where a kernel
+is too sharp for an affordable mesh it is split: a smooth part on the mesh, and the rest, which is zero beyond a short
 radius a, summed over near pairs.
 """
 
@@ -44,10 +44,47 @@ class Grid:
         self._transforms: OrderedDict[tuple[object, ...], Transform] = OrderedDict()
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
-        native = kernel.native()
-        direct = native is not None and b == -1 and native.rational
-        if direct or Y.dtype == np.float64 or not sparse.issparse(A):
+        if Y.dtype == np.float64 or not sparse.issparse(A):
             return self._exact.edges(Y, A, kernel, b, potential=potential)
+        native, b = self._native(kernel, b)
+        return self._exact.native_edges(native, Y, A, b, potential=potential)
+
+    def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
+        n, d = Y.shape
+        source = Source(Y, charges)
+        transform = self._transform(kernel, n, source.high - source.low)
+        potential, gradient = source.solve(transform, self.n_threads)(source.Y)
+        potential -= transform.at_zero * source.charges  # the mesh holds the point itself
+        return Field(potential.reshape(source.shape), gradient.reshape(*source.shape, d))
+
+    def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
+        source = Source(Y, charges)
+        margin = 0.05 * (source.high - source.low) + kernel.length  # new points may fall a little outside
+        source.low, source.high = source.low - margin, source.high + margin
+        at = source.solve(self._transform(kernel, len(Y), source.high - source.low), self.n_threads)
+
+        def frozen(targets: Array) -> Field:
+            potential, gradient = at(targets)
+            shape = (len(targets), *source.shape[1:])
+            return Field(potential.reshape(shape), gradient.reshape(*shape, targets.shape[1]))
+
+        return frozen
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        native, _ = self._native(kernel, b)
+        force = np.empty(targets.shape)
+        indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
+        targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
+        values = np.ascontiguousarray(A.data, dtype=np.float32)
+        if not _core.edges_to(native, indptr, indices, values, targets, Y, force, self.n_threads):
+            return self._exact.edges_to(targets, Y, A, kernel, b)
+        return force
+
+    def _native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
+        """Return the compiled kernel and exponent for edges: itself where k'/k is rational, else a table for b = −1."""
+        native = kernel.native()
+        if native is not None and b == -1 and native.rational:
+            return native, b
         table = self._tables.get((kernel, b))
         if table is None:
             table = self._tables[kernel, b] = tabulate(
@@ -57,31 +94,7 @@ class Grid:
                 1e6 * kernel.length,
                 kernel.kink,
             )
-        return self._exact.native_edges(_core.Kernel.tabulated(*table), Y, A, -1.0, potential=potential)
-
-    def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
-        n, d = Y.shape
-        if d > 3:
-            raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="exact"')
-        Y = np.ascontiguousarray(Y)
-        c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-        columns = np.ascontiguousarray(c.reshape(n, -1))
-        columns_of_Y = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
-        low, high = (f(columns_of_Y, axis=1).astype(np.float64) for f in (np.min, np.max))
-        transform = self._transform(kernel, n, high - low)
-        mesh = transform.place(low, high)
-        real = transform.dtype
-        Y = Y.astype(real, copy=False)
-        grid = transform.empty(columns.shape[1])
-        _core.spread(mesh, Y, columns, grid.reshape(columns.shape[1], -1), self.n_threads)
-        grid = transform.convolve(grid, self.n_threads)
-        phi, half_gradient = np.empty(columns.shape), np.empty((*columns.shape, d))
-        _core.gather(mesh, Y, grid.reshape(columns.shape[1], -1), phi, half_gradient, self.n_threads)
-        phi += transform.shift * columns.sum(axis=0) - transform.at_zero * columns
-        if transform.near is not None:
-            cells = _core.Mesh(low, transform.radius, np.floor((high - low) / transform.radius).astype(np.int64) + 1, ORDER)
-            _core.near(cells, *transform.near, Y, columns, phi, half_gradient, self.n_threads)
-        return Field(phi.reshape(c.shape), (2 * half_gradient).reshape(*c.shape, d))
+        return _core.Kernel.tabulated(*table), -1.0
 
     def _transform(self, kernel: Kernel, n: int, span: Array) -> Transform:
         """Return the kernel transform for a map of this extent, from the cache if one fits."""
@@ -96,7 +109,8 @@ class Grid:
                 h *= 2 ** (1 / STEPS)
             radius = near_radius(kernel, self.tol, min(d, 2), h)
         padded = tuple(_quantise(2 * (int(np.ceil(s / h)) + ORDER + 1)) for s in span)
-        real = np.float64 if np.prod(padded) <= 2**14 else np.float32
+        # float32 places a point to 1/2000 of a cell on up to 8192 nodes
+        real = np.float64 if np.prod(padded) <= 2**14 or max(padded) > 2**14 else np.float32
         key = (kernel, h, radius, padded, real)
         if key not in self._transforms:
             self._transforms[key] = Transform(kernel, h, padded, radius, real)
@@ -104,6 +118,46 @@ class Grid:
                 self._transforms.popitem(last=False)
         self._transforms.move_to_end(key)
         return self._transforms[key]
+
+
+class Source:
+    """Points and their charges, and the box they lie in."""
+
+    def __init__(self, Y: Array, charges: Array | None):
+        n, d = Y.shape
+        if d > 3:
+            raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="exact"')
+        self.Y = np.ascontiguousarray(Y)
+        c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
+        self.shape = c.shape
+        self.charges = np.ascontiguousarray(c.reshape(n, -1))
+        axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
+        self.low, self.high = (f(axes, axis=1).astype(np.float64) for f in (np.min, np.max))
+
+    def solve(self, transform: Transform, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
+        """Return Φ and ∇Φ, self term included, as a function of targets (m, d)."""
+        m = self.charges.shape[1]
+        mesh = transform.place(self.low, self.high)
+        Y = self.Y.astype(transform.dtype, copy=False)
+        grid = transform.empty(m)
+        _core.spread(mesh, Y, self.charges, grid.reshape(m, -1), n_threads)
+        grid = transform.convolve(grid, n_threads).reshape(m, -1)
+        shift = transform.shift * self.charges.sum(axis=0)
+        cells = None
+        if transform.near is not None:
+            counts = np.floor((self.high - self.low) / transform.radius).astype(np.int64) + 1
+            cells = _core.Mesh(self.low, transform.radius, counts, ORDER)
+
+        def at(targets: Array) -> tuple[Array, Array]:
+            T = Y if targets is self.Y else np.ascontiguousarray(targets, dtype=transform.dtype)
+            potential, half = np.empty((len(T), m)), np.empty((len(T), m, T.shape[1]))
+            _core.gather(mesh, T, grid, potential, half, n_threads)
+            potential += shift
+            if cells is not None and transform.near is not None:
+                _core.near(cells, *transform.near, T, Y, self.charges, potential, half, n_threads)
+            return potential, 2 * half
+
+        return at
 
 
 class Transform:
@@ -145,7 +199,7 @@ class Transform:
         return np.zeros(count + 8, self.dtype)[:count].reshape(m, *self.size)
 
     def convolve(self, grid: Array, workers: int) -> Array:
-        """Return the potential (m, nodes…) of charges on the mesh; axes are padded one by one, so zeros are not transformed."""
+        """Return the potential (m, nodes…) of charges on the mesh; axes are padded one by one, to skip rows of zeros."""
         d = len(self.padded)
         workers = workers if self.K.size > 2**15 else 1
         G = fft.rfft(grid, n=self.padded[-1], axis=d, workers=workers)
@@ -172,8 +226,8 @@ class Split:
 def split(kernel: Kernel, radius: float) -> Split:
     """Split a kernel at a radius a: near = χ(d2/a²) (k − line), where the line touches k at a, and χ falls from 1 to 0.
 
-    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ has three derivatives that vanish at both ends, so the smooth part bends no faster
-    than on the scale a, whatever k does near 0.
+    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ has three derivatives that vanish at both ends, so the smooth part bends no
+    faster than on the scale a, whatever k does near 0.
     """
     a2 = radius**2
     at, slope = float(kernel.value(np.array([a2]))[0]), float(kernel.slope(np.array([a2]))[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
@@ -55,6 +57,29 @@ class Reference:
                 potential[rows, q] = (value * charge).sum(axis=1)
                 gradient[rows, q] = 2 * np.einsum("ij,ijd->id", slope * charge, diff)
         return Field(potential.reshape(c.shape), gradient.reshape(*c.shape, Y.shape[1]))
+
+    def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
+        Y = np.asarray(Y, dtype=np.float64)
+        c = np.ones(len(Y)) if charges is None else np.asarray(charges, dtype=np.float64)
+
+        def at(targets: Array) -> Field:
+            potential, gradient = np.empty((len(targets), *c.shape[1:])), np.empty((*targets.shape[:1], Y.shape[1]))
+            for start in range(0, len(targets), BLOCK):
+                rows = slice(start, start + BLOCK)
+                diff = targets[rows, None, :].astype(np.float64) - Y
+                d2 = (diff**2).sum(axis=2)
+                potential[rows] = (kernel.value(d2) * c).sum(axis=1)
+                gradient[rows] = 2 * np.einsum("ij,ijd->id", kernel.slope(d2) * c, diff)
+            return Field(potential, gradient)
+
+        return at
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        i = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+        diff = targets[i].astype(np.float64) - Y[A.indices]
+        d2 = (diff**2).sum(axis=1)
+        weight = A.data * np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2)
+        return np.column_stack([np.bincount(i, weight * x, minlength=len(targets)) for x in diff.T])
 
 
 def _row_blocks(Y: Array):  # type: ignore[no-untyped-def]

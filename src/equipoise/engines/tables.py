@@ -10,7 +10,6 @@ import numpy as np
 from .._types import Array
 
 
-
 class Table(NamedTuple):
     """Two functions of d2 in segments, 512 per octave of d2 · scale: both ends of one, then of the other, float32."""
 

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import affinities, initialize
 from .._types import Array, Matrix
-from ..data import check_distances, check_table
 from ..divergences import Alpha, Divergence
 from ..engines import choose_engine, make_engine
-from ..geometry import Flat, Geometry, factor
+from ..geometry import Flat, Geometry
 from ..kernels import Kernel
-from ..neighbors import nearest_in_matrix, nearest_neighbors
 from ..objectives import Objective, joint_objective, require_dense
 from ..optimize import Callback, Momentum, Rule
+from ..placement import Placement
 from ..problem import Problem, Schedule, check_n_iter
-
-# fmt: off
-METRICS = (  # those of sklearn.metrics.pairwise_distances
-    "braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice", "euclidean", "hamming",
-    "haversine", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski", "nan_euclidean", "precomputed",
-    "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
-)
-# fmt: on
+from .input import Input, check_new, make_input
 
 
 @dataclass(eq=False, repr=False)
@@ -52,8 +43,8 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
     learning_rate : a number, or "auto" = n / exaggeration
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
-    engine : "reference" and "exact" sum over all pairs; "grid" is linear in n, over 3 · perplexity neighbours, for up to 3
-        dimensions; "auto" chooses
+    engine : "reference" and "exact" sum over all pairs; "grid" is linear in n, over 3 · perplexity neighbours, for
+        maps of up to 3 dimensions; "auto" chooses
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
@@ -108,31 +99,40 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
 
     def problem(self, X: Any) -> Problem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
+        return self._build(X)[0]
+
+    def _build(self, X: Any) -> tuple[Problem, Input, Array]:
+        """Return the problem, the checked input, and the perplexities."""
         schedule, rule = self._schedule(), self._rule()
         kernel, divergence, geometry = self._kernel(), self._divergence(), self._geometry()
-        X = self._check_input(X)
-        n_threads = self._n_threads()
-        name = choose_engine(self.engine, X.shape[0], self.n_components, all_pairs=divergence.s is None)
-        engine = make_engine(name, n_threads, self.tol)
-        if divergence.s is None:
-            require_dense(X, divergence)
-        perplexities = affinities.resolve_perplexity(self.perplexity, X.shape[0])
-        rng = check_random_state(self.random_state)
-        Y0 = self._initial(X, kernel, geometry, rng)
+        data = make_input(X, self.metric, self.h)
+        validate_data(self, X, skip_check_array=True)  # records n_features_in_ and feature_names_in_
+        if self._map_dimension() > data.limit:
+            raise ValueError(f"n_components={self.n_components} is too large for {data.limited_by}")
+        all_pairs, n_threads = divergence.s is None, self._n_threads()
+        if all_pairs:
+            require_dense(data.sparse, divergence)
+        engine = make_engine(choose_engine(self.engine, data.n, self.n_components, all_pairs), n_threads, self.tol)
+        perplexities = affinities.resolve_perplexity(self.perplexity, data.n)
+        Y0 = self._initial(data, kernel, geometry, check_random_state(self.random_state))
+        if engine.sparse and not all_pairs:
+            # Beyond 3 · perplexity neighbours p_{j|i} is negligible (van der Maaten 2014).
+            k = min(data.n - 1, int(np.ceil(3 * perplexities.max())))
+            distances, recall = data.neighbors(k, n_threads)
+        else:
+            distances, recall = data.distances(), 1.0
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
-        dtype = engine.dtype if divergence.s is not None else np.float64
-        distances, recall = self._distances(X), 1.0
-        if engine.sparse and divergence.s is not None:
-            distances, recall = self._neighbors(X, perplexities, n_threads)
-        P = affinities.conditional(distances, perplexities, dtype, n_threads)
-        return Problem(self._objective(P, kernel, divergence), geometry, engine, Y0, schedule, rule, recall)
+        P = affinities.conditional(distances, perplexities, np.float64 if all_pairs else engine.dtype, n_threads)
+        objective = self._objective(P, kernel, divergence)
+        return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, perplexities
 
     def fit(self, X: Any, y: Any = None) -> NeighborEmbedding:
         """Embed X (n, D), or (n, n) distances if metric="precomputed"; y is ignored.
 
         Ctrl-C raises KeyboardInterrupt, with the last map in `embedding_`.
         """
-        problem = self.problem(X)
+        problem, self._data, self._perplexities = self._build(X)
+        self._problem, self._placement = problem, None
         self.affinities_, self.knn_recall_, self.engine_ = problem.affinities, problem.knn_recall, problem.engine.name
         callbacks = [*self.callbacks, *([print_loss] if self.verbose else [])]
         try:
@@ -148,6 +148,31 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         """Embed X and return the map, (n, d)."""
         return self.fit(X).embedding_
 
+    def transform(self, X: Any) -> Array:
+        """Place new rows in the fitted map, (m, d): each by itself, so that its place does not depend on the others.
+
+        X is (m, D), or (m, n) distances to the n fitted points if metric="precomputed". A row equal to a fitted one
+        gets its place; any other starts at the mean of its neighbours' places and moves under the forces of the map.
+        """
+        check_is_fitted(self, "embedding_")
+        X = check_new(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
+        k = min(self._data.n, int(np.ceil(3 * self._perplexities.max())))
+        graph = self._data.nearest(X, k, self._n_threads())
+        distances = affinities.SquaredDistances(graph.squared(self._data.n))
+        with warnings.catch_warnings():  # a row among many duplicates is no news here
+            warnings.simplefilter("ignore", UserWarning)
+            P = affinities.conditional(distances, self._perplexities, np.float64, self._n_threads())
+        if self._placement is None:
+            built = self._problem
+            self._placement = Placement(built.objective, built.geometry, built.engine, self.embedding_)
+        Y = self._placement.place(P)
+        known = graph.distances.min(axis=1) == 0
+        Y[known] = self.embedding_[graph.indices[known, graph.distances[known].argmin(axis=1)]]
+        return Y
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_placement": None}  # computed again when needed
+
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""
         pair = np.array([[0.0, 1.0], [1.0, 0.0]])
@@ -159,52 +184,9 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = self.metric == "precomputed"
         return tags
 
-    def _check_input(self, X: Any) -> Matrix:
-        if not callable(self.metric) and self.metric not in METRICS:
-            raise ValueError(f"metric must be a callable or one of {', '.join(METRICS)}; got {self.metric!r}")
-        precomputed = isinstance(self.metric, str) and self.metric == "precomputed"
-        columns = getattr(X, "columns", None)
-        table = X if precomputed or sparse.issparse(X) else check_table(X, columns)
-        validate_data(self, X, skip_check_array=True)  # records n_features_in_ and feature_names_in_
-        if sparse.issparse(X) and not precomputed:
-            raise TypeError('sparse X is taken only with metric="precomputed"; make it dense with X.toarray()')
-        X = check_distances(table) if precomputed else table
-        limit, what = X.shape if precomputed else (min(X.shape[0], X.shape[1]), None)
-        if self._map_dimension() > limit:
-            what = f"n_samples={X.shape[0]}" if precomputed or X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
-            raise ValueError(f"n_components={self.n_components} is too large for {what}")
-        if self.h is not None:
-            if precomputed:
-                raise ValueError("h is a metric tensor on the columns of X; it means nothing with metric='precomputed'")
-            X = np.ascontiguousarray(X @ factor(self.h, "h", X.shape[1]).T)
-        return X
-
-    def _distances(self, X: Matrix) -> affinities.Points | affinities.SquaredDistances:
-        if isinstance(self.metric, str) and self.metric == "euclidean":
-            return affinities.Points(_in_range(X))
-        if isinstance(self.metric, str) and self.metric == "precomputed":
-            return affinities.SquaredDistances(_square(X))
-        name = getattr(self.metric, "__name__", self.metric)
-        D = check_distances(pairwise_distances(X, metric=self.metric), f"the distances by metric={name}")
-        return affinities.SquaredDistances(_square(D))
-
-    def _neighbors(
-        self, X: Matrix, perplexities: Array, n_threads: int
-    ) -> tuple[affinities.SquaredDistances, float]:
-        """Return d² to the 3 · perplexity nearest neighbours, beyond which p_{j|i} is negligible, and their recall."""
-        if sparse.issparse(X):
-            return affinities.SquaredDistances(_square(X)), 1.0
-        k = min(X.shape[0] - 1, int(np.ceil(3 * perplexities.max())))
-        if isinstance(self.metric, str) and self.metric == "precomputed":
-            graph = nearest_in_matrix(X, k)
-        else:
-            X = _in_range(X) if self.metric == "euclidean" else X
-            graph = nearest_neighbors(X, k, self.metric, n_threads=n_threads)
-        return affinities.SquaredDistances(graph.squared()), graph.recall
-
-    def _initial(self, X: Matrix, kernel: Kernel, geometry: Geometry, rng: np.random.RandomState) -> Array:
+    def _initial(self, data: Input, kernel: Kernel, geometry: Geometry, rng: np.random.RandomState) -> Array:
         """Return the initial map: standard deviation `kernel.spread` lengths of the kernel, or the user's own."""
-        n, d = X.shape[0], self.n_components
+        n, d = data.n, self.n_components
         if not isinstance(self.init, str):
             Y = initialize.check_init(self.init, n, d)
             try:
@@ -212,16 +194,9 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
             except ValueError as error:
                 raise ValueError(f"init: {error}") from None
             return Y
-        if self.init == "random":
-            Y = initialize.random_ball(n, d, rng)
-        elif self.init != "pca":
+        if self.init not in ("pca", "random"):
             raise ValueError(f'init must be "pca", "random" or an array (n, d), got {self.init!r}')
-        elif sparse.issparse(X):
-            raise ValueError('init="pca" needs coordinates or all distances; with a sparse graph use init="random"')
-        elif isinstance(self.metric, str) and self.metric == "precomputed":
-            Y = initialize.principal_coordinates(X**2, d, rng)
-        else:
-            Y = initialize.principal_components(X, d, rng)
+        Y = initialize.random_ball(n, d, rng) if self.init == "random" else data.principal(d, rng)
         return geometry.map(Y * (kernel.spread * kernel.length))
 
     def _schedule(self) -> Schedule:
@@ -251,21 +226,6 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         if self.n_jobs < -1 or self.n_jobs == 0:
             raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs}")
         return int(self.n_jobs)
-
-
-def _square(D: Matrix) -> Matrix:
-    """Return D² entry by entry; zeros stored in a sparse D stay stored, they are neighbours."""
-    if not sparse.issparse(D):
-        return _in_range(D) ** 2
-    return sparse.csr_matrix((_in_range(D.data) ** 2, D.indices, D.indptr), shape=D.shape)
-
-
-def _in_range(X: Array) -> Array:
-    """Return X, scaled by a power of two if its squares would overflow or vanish; affinities do not see the scale."""
-    largest = np.abs(X).max(initial=0.0)
-    if largest == 0 or 1e-100 < largest < 1e100:
-        return X
-    return np.ldexp(X, -int(np.frexp(largest)[1]))
 
 
 def _positive(value: Any) -> bool:

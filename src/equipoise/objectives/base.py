@@ -45,6 +45,10 @@ class Objective(Protocol):
         """
         ...
 
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        """Return the force (m, d) of the finished map Y on new points, from their places and affinities p_{j|i}."""
+        ...
+
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points at distance r."""
         ...

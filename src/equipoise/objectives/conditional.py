@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
@@ -52,6 +54,18 @@ class ConditionalKL:
         repulsion[i] += force.sum(axis=0)
         repulsion -= force
         return log_Z
+
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j stay those of the map."""
+        Z = np.maximum(engine.field(Y, self.kernel).potential, FAR)
+        ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, 1 / Z)
+
+        def force(targets: Array, P: Matrix) -> Array:
+            own = ones(targets)
+            push = own.gradient / np.maximum(own.potential, FAR)[:, None] + inverse(targets).gradient
+            return 4 * engine.edges_to(targets, Y, P, self.kernel, -1.0) - push
+
+        return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Lin et al. 2024, Table 1: p stands for p_{j|i} = p_{i|j} and Z for Z_i = Z_j."""

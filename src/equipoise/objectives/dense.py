@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
@@ -12,10 +14,10 @@ from ..kernels import Kernel
 from .base import Balance
 
 
-def require_dense(P: Matrix, divergence: Divergence) -> str:
-    """Raise if P, or the distances it will come from, is sparse; return what the divergence asks for."""
+def require_dense(is_sparse: bool, divergence: Divergence) -> str:
+    """Raise if P, or what it will come from, is sparse; return what the divergence asks for."""
     what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
-    if sparse.issparse(P):
+    if is_sparse:
         raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with α < 1")
     return what
 
@@ -31,7 +33,7 @@ class DenseDivergence:
     mass = 1.0
 
     def __init__(self, P: Matrix, kernel: Kernel, divergence: Divergence):
-        what = require_dense(P, divergence)
+        what = require_dense(sparse.issparse(P), divergence)
         zero = np.argwhere((P <= 0) & ~np.eye(len(P), dtype=bool))
         if zero.size:
             i, j = zero[0]
@@ -61,6 +63,9 @@ class DenseDivergence:
         _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
         return Balance(-4 / Z * pull, -4 / Z * push, total, 1.0)  # f''(1) sets the stiffness near Q = P
+
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        raise ValueError(f"transform needs an Alpha divergence with α < 1; {self.divergence!r} compares every pair")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """With ⟨G⟩ = f'(1), its value at Q = P."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
@@ -58,6 +60,21 @@ class JointDivergence:
         attraction = (4 / s * np.exp(-e * log_Z) * exaggeration**s) * edges
         repulsion = (-4 / s * T / np.exp(log_Z) / 2) * gradient
         return Balance(attraction, repulsion, balance / s, exaggeration**s * T / s)
+
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        """A new point enters as one of the n: P_ij = p_{j|i}/n; Z and T stay those of the map."""
+        s, e, n = self.s, self.e, len(Y)
+        psi, _ = engine.edges(Y, self._A, self.kernel, -s, potential=True)
+        log_Z = np.log(max(engine.field(Y, self.kernel).potential.sum(), np.finfo(np.float64).tiny))
+        T = 1 - e * float(deformed_log(log_Z, -e) - np.exp(-e * log_Z) * (self._H + psi)) if e != 0 else 1.0
+        field = engine.freeze(Y, self.kernel)
+
+        def force(targets: Array, P: Matrix) -> Array:
+            A = sparse.csr_matrix(((P.data / n) ** s, P.indices, P.indptr), shape=P.shape)
+            pull = engine.edges_to(targets, Y, A, self.kernel, -s)
+            return 4 / s * (np.exp(-e * log_Z) * pull - T / np.exp(log_Z) / 2 * field(targets).gradient)
+
+        return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Lin et al. 2024, Table 1, for any kernel and α; with T = 1, its value at Q = P."""

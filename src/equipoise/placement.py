@@ -1,0 +1,36 @@
+"""Placing new points in a finished map: each by itself, against the frozen map (docs/math.md, section 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._types import Array, Matrix
+from .engines import Engine
+from .geometry import Geometry
+from .objectives import Objective
+from .optimize import Momentum, State
+
+STEPS = 25  # measured: from the mean of the neighbours' places, the held-out 1-NN error no longer changes after 20
+RULE = Momentum(momentum=(0.5, 0.8), max_step=1.0)  # no farther than one length of the kernel at a time
+
+
+class Placement:
+    """Forces of a finished map on new points; a point never feels the others that are placed with it."""
+
+    def __init__(self, objective: Objective, geometry: Geometry, engine: Engine, Y: Array):
+        self.geometry = geometry
+        self.length = objective.kernel.length
+        self.U = geometry.work(Y)
+        self._force = objective.freeze(self.U, engine)
+        self._rate = RULE.auto_rate(len(Y), objective.mass, self.length)
+
+    def place(self, P: Matrix) -> Array:
+        """Return the places (m, d) of new points with affinities p_{j|i} to the points of the map, CSR (m, n)."""
+        U = self.geometry.project(np.asarray(P @ self.U.astype(np.float64), dtype=self.U.dtype))
+        state = State.start(U)
+        for step in range(STEPS):
+            gradient = -self.geometry.tangent(state.U, self._force(state.U, P))
+            late = step >= STEPS // 2
+            state.U = self.geometry.project(state.U + RULE.step(state, gradient, self._rate, late, self.length))
+            state.velocity = self.geometry.tangent(state.U, state.velocity)
+        return self.geometry.map(state.U)
