@@ -1,6 +1,6 @@
 """Linear time: the field of any kernel by one FFT of one potential on a B-spline mesh (docs/math.md, section 4).
 
-The user asks for a tolerance on the force; the engine measures how coarse a mesh each kernel bears at it. Where a kernel
+The user asks for a tolerance on the force; the engine measures how coarse a mesh each kernel bears. Where a kernel
 is too sharp for an affordable mesh it is split: a smooth part on the mesh, and the rest, which is zero beyond a short
 radius a, summed over near pairs.
 """
@@ -199,7 +199,7 @@ class Transform:
         return np.zeros(count + 8, self.dtype)[:count].reshape(m, *self.size)
 
     def convolve(self, grid: Array, workers: int) -> Array:
-        """Return the potential (m, nodes…) of charges on the mesh; axes are padded one by one, to skip rows of zeros."""
+        """Return the potential (m, nodes…) of charges on the mesh; axes are padded one by one, skipping zeros."""
         d = len(self.padded)
         workers = workers if self.K.size > 2**15 else 1
         G = fft.rfft(grid, n=self.padded[-1], axis=d, workers=workers)

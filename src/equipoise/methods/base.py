@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,7 +27,7 @@ from .input import Input, check_new, make_input
 
 
 @dataclass(eq=False, repr=False)
-class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
+class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Embed data so that neighbours stay neighbours.
 
     Parameters
@@ -92,6 +92,10 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
 
     def _objective(self, conditional: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
         return joint_objective(affinities.joint(conditional), kernel, divergence)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
 
     def _map_dimension(self) -> int:
         """Return the dimension of the surface that the map covers."""
