@@ -30,6 +30,8 @@ class Exact:
         if native is None:
             return self._numpy.edges(Y, A, kernel, b, potential=potential)
         Y = np.ascontiguousarray(Y)
+        if A.shape != (len(Y), len(Y)):
+            raise ValueError(f"A has shape {A.shape}, but there are {len(Y)} points")
         psi = np.empty(len(Y) if potential else 0)
         force = np.empty(Y.shape)
         if sparse.issparse(A):

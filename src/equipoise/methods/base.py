@@ -44,11 +44,11 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
     perplexity : effective number of neighbours; several numbers average over scales; "auto" is 30, less on small data
     metric : a metric of scikit-learn, a callable, or "precomputed": X is then a distance matrix (n, n), or a sparse one
         whose stored entries are the neighbours
-    h : constant metric tensor (D, D) on the data: d² = (x_i − x_j)ᵀ h (x_i − x_j)
+    h : constant metric tensor (D, D) on the data in place of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j)
     g : constant metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j)
     init : "pca", "random" (a disk) or an array (n, d)
     n_iter : iterations, at most; the first 250 (at most half) under early exaggeration
-    learning_rate : a number, or "auto" = n / exaggeration
+    learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
     engine : "auto", "reference" or "exact"
@@ -163,8 +163,8 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
             what = f"n_samples={X.shape[0]}" if precomputed or X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
             raise ValueError(f"n_components={self.n_components} is too large for {what}")
         if self.h is not None:
-            if precomputed:
-                raise ValueError("h is a metric tensor on the columns of X; it means nothing with metric='precomputed'")
+            if self.metric != "euclidean":
+                raise ValueError(f"h replaces the Euclidean metric on columns of X; it excludes metric={self.metric!r}")
             X = np.ascontiguousarray(X @ factor(self.h, "h", X.shape[1]).T)
         return X
 
@@ -223,8 +223,8 @@ class NeighborEmbedding(BaseEstimator):  # type: ignore[misc]
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self.n_jobs is None or self.n_jobs == -1:
             return available
-        if self.n_jobs < -1 or self.n_jobs == 0:
-            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs}")
+        if not isinstance(self.n_jobs, int | np.integer) or self.n_jobs < 1:
+            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs!r}")
         return int(self.n_jobs)
 
 

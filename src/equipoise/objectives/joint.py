@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..divergences import Alpha, Divergence, deformed_log
+from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
 from .base import Balance, Objective, sum_positive
@@ -15,8 +15,8 @@ from .dense import DenseDivergence
 
 def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
     """Return the objective for joint affinities P (symmetric, Σ P = 1): sparse edges where the divergence allows it."""
-    if isinstance(divergence, Alpha) and divergence.s is not None:
-        return JointDivergence(P, kernel, divergence)
+    if divergence.s is not None:
+        return JointDivergence(P, kernel, divergence.s)
     return DenseDivergence(P, kernel, divergence)
 
 
@@ -37,14 +37,16 @@ class JointDivergence:
 
     mass = 1.0
 
-    def __init__(self, P: Matrix, kernel: Kernel, divergence: Alpha):
-        assert divergence.s is not None
+    def __init__(self, P: Matrix, kernel: Kernel, s: float):
         self.affinities = P
         self.kernel = kernel
-        self.s = divergence.s
+        self.s = s
         self.e = 1 - self.s
         self._H = -sum_positive(P, lambda p: p * deformed_log(np.log(p), -self.e))
-        self._A = P if self.e == 0 else P.power(self.s) if sparse.issparse(P) else P**self.s
+        # P^s in units of its largest entry: float32 holds it for any s.
+        largest = float((P.data if sparse.issparse(P) else P).max())
+        self._unit = 1.0 if self.e == 0 else largest**self.s
+        self._A = P if self.e == 0 else (P / largest).power(self.s) if sparse.issparse(P) else (P / largest) ** self.s
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
@@ -52,12 +54,22 @@ class JointDivergence:
             Y = Y.astype(np.float64)
         psi, edges = engine.edges(Y, self._A, self.kernel, -s, potential=loss or e != 0)
         phi, gradient = engine.field(Y, self.kernel)
-        log_Z = np.log(max(phi.sum(), np.finfo(np.float64).tiny))
-        balance = float(deformed_log(log_Z, -e) - np.exp(-e * log_Z) * (self._H + psi))  # = (1 − T)/e
-        T = 1 - e * balance if e != 0 else 1.0
-        attraction = (4 / s * np.exp(-e * log_Z) * exaggeration**s) * edges
-        repulsion = (-4 / s * T / np.exp(log_Z) / 2) * gradient
-        return Balance(attraction, repulsion, balance / s, exaggeration**s * T / s)
+        Z = float(phi.sum())
+        if not Z > 0:
+            raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
+        divergence, T = self._divergence_and_overlap(self._unit * psi, Z)
+        attraction = (4 / s * Z**-e * self._unit * exaggeration**s) * edges
+        repulsion = (-4 / s * T / Z / 2) * gradient
+        return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
+
+    def _divergence_and_overlap(self, psi: float, Z: float) -> tuple[float, float]:
+        """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
+        s, e = self.s, self.e
+        if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) as it stands
+            T = Z**-e * e * psi
+            return (1 - T) / (s * e), T
+        balance = float(deformed_log(np.log(Z), -e) - Z**-e * (self._H + psi))  # (1 − T)/e
+        return balance / s, 1.0 if e == 0 else 1 - e * balance
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Lin et al. 2024, Table 1, for any kernel and α; with T = 1, its value at Q = P."""
