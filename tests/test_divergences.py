@@ -16,7 +16,8 @@ alphas = st.one_of(st.sampled_from([*ALPHAS, *NEAR_THE_LIMITS]), st.floats(-6.0,
 
 def equation_14(alpha, t):
     """Lin et al. 2024, eq. (14), as printed, with 60 digits so that nothing cancels."""
-    with localcontext(prec=60):
+    with localcontext() as context:
+        context.prec = 60
         a, t = Decimal(alpha), Decimal(t)
         return float(4 / (1 - a**2) * ((1 - a) / 2 + (1 + a) / 2 * t - t ** ((1 + a) / 2)))
 

@@ -166,7 +166,7 @@ def test_a_kernel_with_a_value_alone_has_no_slope():
         *[(RegularizedPowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan)],
         *[(RegularizedPowerLaw, {"eta": x}, "eta must be > 0, got") for x in (0, -1.0, np.nan)],
         *[(SphericalExit, {"rho": x}, r"rho must be in \[0, 1\), got") for x in (-0.1, 1.0, 2.0, np.nan)],
-        (SphericalExit, {"dimension": 1}, "dimension must be >= 2, got 1"),
+        (SphericalExit, {"dimension": 0}, "dimension must be >= 1, got 0"),
     ],
 )
 def test_bad_parameters_are_named(kernel, parameters, message):

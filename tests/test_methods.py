@@ -27,24 +27,7 @@ X.flags.writeable = False
 D = pairwise_distances(X)
 np.fill_diagonal(D, 0)
 
-# scikit-learn sets n_components = 1 in these checks, and a sphere in R^1 is two points.
-ONE_COMPONENT = (
-    "check_dont_overwrite_parameters",
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-    "check_fit2d_1sample",
-    "check_fit2d_1feature",
-    "check_fit2d_predict1d",
-)
-
-
-def expected_failures(estimator):
-    if isinstance(estimator, SphericalSNE):
-        return dict.fromkeys(ONE_COMPONENT, "a sphere needs n_components >= 2, and the check sets 1")
-    return {}
-
-
-@parametrize_with_checks([Method() for Method in METHODS], expected_failed_checks=expected_failures)
+@parametrize_with_checks([Method() for Method in METHODS])
 def test_scikit_learn_convention(estimator, check):
     check(estimator)
 

@@ -42,6 +42,7 @@ CASES = [
     *(Method() for Method in METHODS),
     *(eq.SymmetricSNE(kernel=kernel) for kernel in KERNELS),
     *(eq.GSNE(alpha=alpha) for alpha in (-2.0, -1.0, -0.5, 0.0, 0.6)),
+    *(eq.SymmetricSNE(kernel=k, divergence=Alpha(alpha)) for k in KERNELS for alpha in (-2.0, -0.5, 0.0, 0.6)),
     *DENSE,
     *(eq.TSNE(dof=dof) for dof in (0.5, 3.0)),
     eq.TSNE(g=G, h=H),
@@ -312,3 +313,9 @@ def test_clusters_too_far_apart_for_any_p_are_refused(X):
     X[: N // 2] += 1e4  # p = exp(−1e8) and less
     with pytest.raises(ValueError, match=r"but P\[0, 12\] = 0, as for 288 of .* pairs; raise the perplexity"):
         build(eq.GSNE(alpha=1.5), X)
+
+
+@pytest.mark.parametrize("method", DENSE, ids=lambda method: repr(method).replace("\n", ""))
+def test_a_fit_over_all_pairs_lowers_the_loss(method, X):
+    fitted = clone(method).set_params(random_state=0, n_iter=300, early_exaggeration=1).fit(X)
+    assert fitted.loss_ < 0.9 * fitted.loss_curve_[0, 1]

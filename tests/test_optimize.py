@@ -191,15 +191,39 @@ def test_no_iterations_give_the_initial_map():
 # Trouble
 
 
-@pytest.mark.parametrize("rate", [1e10, 1e30])
-def test_divergence_is_named(rate):
-    method = eq.TSNE(optimizer=eq.GradientDescent(every=5), learning_rate=rate, n_iter=100, random_state=0)
-    try:
+def test_a_map_that_comes_apart_is_named():
+    method = eq.TSNE(optimizer=eq.GradientDescent(every=5), learning_rate=1e30, n_iter=100, random_state=0)
+    with pytest.raises(FloatingPointError, match="the map has come apart"):
         method.fit(X)
-    except FloatingPointError as error:
-        assert "learning rate is too large" in str(error) and "iteration" in str(error)
-    else:
-        assert np.isfinite(method.embedding_).all() and np.isfinite(method.loss_)
+
+
+@pytest.mark.parametrize(("iteration", "cause"), [(0, "initial map is out of"), (5, "learning rate is too large")])
+def test_a_loss_that_is_no_number_is_named(iteration, cause):
+    problem = eq.TSNE(optimizer=eq.GradientDescent(every=5), random_state=0).problem(X)
+    balance = problem.objective.balance
+
+    def broken(Y, engine, *, loss, exaggeration=1.0):
+        result = balance(Y, engine, loss=loss, exaggeration=exaggeration)
+        return result._replace(loss=np.nan) if loss and problem.n_iter == iteration else result
+
+    problem.objective.balance = broken
+    with pytest.raises(FloatingPointError, match=f"loss is nan at iteration {iteration}: the {cause}"):
+        problem.optimize(n_iter=20)
+
+
+@pytest.mark.parametrize("rule", [eq.GradientDescent(every=5), eq.Momentum(every=5)])
+def test_a_map_that_shrinks_without_exaggeration_is_not_undone(rule):
+    method = eq.SymmetricSNE(optimizer=rule, early_exaggeration=1, init=10 * start(), random_state=0, n_iter=100)
+    problem = method.problem(X)
+    problem.optimize()
+    assert not problem.early_undone
+    assert (np.diff(problem.loss_curve[:, 1]) < 0.05 * problem.loss_curve[0, 1]).all()
+
+
+def test_an_early_phase_that_only_contracts_is_undone():
+    problem = eq.TSNE(random_state=0).problem(np.random.RandomState(0).standard_normal((24, 4)))
+    problem.optimize()
+    assert problem.early_undone
 
 
 @every_method

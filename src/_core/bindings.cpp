@@ -1,4 +1,4 @@
-// Thin bindings: shapes and types are the contract, checked by nanobind; meaning is checked in Python.
+// Thin bindings: types and ranks are checked by nanobind, sizes here, meaning in Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -12,15 +12,40 @@ namespace {
 template <class T, class... Config> using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Config...>;
 template <class T, class... Config> using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu, Config...>;
 
+#ifdef EQ_HAVE_AVX2
+bool use_avx2 = __builtin_cpu_supports("avx2");
+#else
+constexpr bool use_avx2 = false;
+#endif
+
 const eq::Backend &backend() {
 #ifdef EQ_HAVE_AVX2
-    static const bool avx2 = __builtin_cpu_supports("avx2");
-    if (avx2) return eq::avx2::backend;
+    if (use_avx2) return eq::avx2::backend;
 #endif
     return eq::base::backend;
 }
 
-const char *instruction_set() { return &backend() == &eq::base::backend ? "base" : "avx2"; }
+const char *instruction_set() { return use_avx2 ? "avx2" : "base"; }
+
+void use_base_instruction_set(bool base) {
+#ifdef EQ_HAVE_AVX2
+    use_avx2 = !base && __builtin_cpu_supports("avx2");
+#else
+    (void)base;
+#endif
+}
+
+void require(bool holds, const char *what) {
+    if (!holds) throw nb::value_error(what);
+}
+
+// Row pointers of a CSR pattern rise from 0 to the number of entries. That indices are below n, scipy has checked.
+void require_csr(const In<std::int64_t, nb::shape<-1>> &indptr, std::size_t entries, std::size_t rows) {
+    require(indptr.shape(0) == rows + 1, "indptr must have one entry more than there are rows");
+    const std::int64_t *p = indptr.data();
+    require(p[0] == 0 && p[rows] == std::int64_t(entries), "indptr must run from 0 to the number of stored entries");
+    for (std::size_t i = 0; i < rows; ++i) require(p[i] <= p[i + 1], "indptr must not fall");
+}
 
 void edges(const eq::Kernel &kernel, double b, const eq::Weights &A, const float *Y, std::int64_t n, int d, double *psi,
            double *force, int threads) {
@@ -58,10 +83,18 @@ eq::Weights weights(const double *values) {
     return A;
 }
 
+void require_edge_outputs(std::size_t n, std::size_t d, const Out<double, nb::shape<-1>> &potential,
+                          const Out<double, nb::shape<-1, -1>> &force) {
+    require(potential.shape(0) == 0 || potential.shape(0) == n, "potential must be empty or (n,)");
+    require(force.shape(0) == n && force.shape(1) == d, "force must be (n, d)");
+}
+
 template <class R, class T> void bind_edges(nb::module_ &m) {
     m.def("edges_dense",
           [](const eq::Kernel &kernel, double b, In<T, nb::shape<-1, -1>> A, In<R, nb::shape<-1, -1>> Y,
              Out<double, nb::shape<-1>> potential, Out<double, nb::shape<-1, -1>> force, int threads) {
+              require(A.shape(0) == Y.shape(0) && A.shape(1) == Y.shape(0), "A must be (n, n) for Y (n, d)");
+              require_edge_outputs(Y.shape(0), Y.shape(1), potential, force);
               nb::gil_scoped_release release;
               edges(kernel, b, weights(A.data()), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
                     potential.shape(0) == 0 ? nullptr : potential.data(), force.data(), threads);
@@ -72,6 +105,9 @@ template <class R, class T> void bind_edges(nb::module_ &m) {
           [](const eq::Kernel &kernel, double b, In<std::int64_t, nb::shape<-1>> indptr,
              In<std::int32_t, nb::shape<-1>> indices, In<T, nb::shape<-1>> values, In<R, nb::shape<-1, -1>> Y,
              Out<double, nb::shape<-1>> potential, Out<double, nb::shape<-1, -1>> force, int threads) {
+              require(indices.shape(0) == values.shape(0), "indices and values must be of one length");
+              require_csr(indptr, values.shape(0), Y.shape(0));
+              require_edge_outputs(Y.shape(0), Y.shape(1), potential, force);
               nb::gil_scoped_release release;
               eq::Weights A = weights(values.data());
               A.indptr = indptr.data();
@@ -88,6 +124,11 @@ template <class R> void bind_field(nb::module_ &m) {
     m.def("field",
           [](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, In<R, nb::shape<-1, -1>> Y,
              Out<double, nb::shape<-1, -1>> potential, Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
+              const std::size_t n = Y.shape(0), m = charges.shape(1);
+              require(charges.shape(0) == n, "charges must be (n, m) for Y (n, d)");
+              require(potential.shape(0) == n && potential.shape(1) == m, "potential must be (n, m)");
+              require(half_gradient.shape(0) == n && half_gradient.shape(1) == m && half_gradient.shape(2) == Y.shape(1),
+                      "half_gradient must be (n, m, d)");
               nb::gil_scoped_release release;
               field(kernel, charges.data(), int(charges.shape(1)), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
                     potential.data(), half_gradient.data(), threads);
@@ -165,6 +206,8 @@ template <class R> void bind_conditional(nb::module_ &m) {
     m.def("conditional_points",
           [](In<double, nb::shape<-1, -1>> X, Perplexities perplexities, Out<R, nb::shape<-1, -1>> P, Saturated saturated,
              int threads) {
+              const std::size_t n = X.shape(0);
+              require(P.shape(0) == n && P.shape(1) == n && saturated.shape(0) == n, "P must be (n, n) and saturated (n,)");
               nb::gil_scoped_release release;
               eq::Distances D;
               D.points = X.data();
@@ -177,6 +220,8 @@ template <class R> void bind_conditional(nb::module_ &m) {
     m.def("conditional_dense",
           [](In<double, nb::shape<-1, -1>> D2, Perplexities perplexities, Out<R, nb::shape<-1, -1>> P,
              Saturated saturated, int threads) {
+              const std::size_t n = D2.shape(0);
+              require(D2.shape(1) == n && P.shape(0) == n && P.shape(1) == n && saturated.shape(0) == n, "P must be (n, n) and saturated (n,)");
               nb::gil_scoped_release release;
               eq::Distances D;
               D.dense = D2.data();
@@ -184,10 +229,12 @@ template <class R> void bind_conditional(nb::module_ &m) {
                           saturated.data(), threads);
           },
           "D2"_a.noconvert(), "perplexities"_a.noconvert(), "P"_a.noconvert(), "saturated"_a.noconvert(), "threads"_a,
-          "Rows p_{j|i} (n, n) from squared distances; P may be D2 itself.");
+          "Rows p_{j|i} (n, n) from squared distances.");
     m.def("conditional_sparse",
           [](In<std::int64_t, nb::shape<-1>> indptr, In<double, nb::shape<-1>> D2, Perplexities perplexities,
              Out<R, nb::shape<-1>> P, Saturated saturated, int threads) {
+              require_csr(indptr, D2.shape(0), saturated.shape(0));
+              require(P.shape(0) == D2.shape(0), "P must have the length of D2");
               nb::gil_scoped_release release;
               eq::Distances D;
               D.indptr = indptr.data();
@@ -203,7 +250,9 @@ template <class R> void bind_conditional(nb::module_ &m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled core: edges and field by direct summation, and the perplexity search.";
-    m.attr("instruction_set") = instruction_set();
+    m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
+    m.def("use_base_instruction_set", &use_base_instruction_set, "base"_a,
+          "Run without AVX2, or with it again where the machine has it; the results are the same.");
 
     nb::class_<eq::Kernel>(m, "Kernel", "A built-in radial kernel k(d2).")
         .def_prop_ro("rational",

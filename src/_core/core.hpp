@@ -56,7 +56,8 @@ struct Distances {
 
 // One set of entry points per instruction set.
 struct Backend {
-    // Ψ_i = Σ_j A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i - y_j), where ψ_b' = k^b k'. `potential` may be null.
+    // Ψ_i = Σ_j A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i - y_j), where ψ_b' = k^b k' (see exact.hpp).
+    // `potential` may be null.
     void (*edges_f32)(const Kernel &, double b, const Weights &, const float *Y, std::int64_t n, int d, double *potential,
                       double *force, int threads);
     void (*edges_f64)(const Kernel &, double b, const Weights &, const double *Y, std::int64_t n, int d,

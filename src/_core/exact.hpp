@@ -90,7 +90,7 @@ template <int TILE, class R> struct EdgeTile {
 };
 
 // One row of the edges, tile by tile: `load` fills the pairs and the weights of one tile. With e = b + 1,
-// k^b k' = k^e (k'/k) and ψ_b = (k^e - 1) / e, log k in the limit e = 0; near it expm1 keeps the digits of k^e - 1.
+// k^b k' = k^e (k'/k) and ψ_b = k^e / e, near e = 0 (k^e - 1) / e by expm1, and log k at e = 0.
 template <int TILE, class R, class K, class Load>
 EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE, R> &pairs, EdgeTile<TILE, R> &tile,
                         Load load, double *potential, double *force) {
@@ -111,7 +111,7 @@ EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE,
             if (e != R(0))
                 for (int t = 0; t < TILE; ++t) {
                     const R power = exp(e * tile.log_k[t]);
-                    tile.psi[t] = (power - R(1)) * inverse_e;
+                    tile.psi[t] = power * inverse_e;
                     tile.slope[t] *= power;
                 }
             if (e != R(0) && near_log)

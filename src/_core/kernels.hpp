@@ -46,8 +46,8 @@ template <class R> struct ClampedPower {
 template <class R> struct RegularizedPower {
     R a, c;
     EQ_INLINE Radial<R> operator()(R d2) const {
-        const R x = clamp_below(d2, R(1e-30)), t = exp(c * log(x)), base = a + t;
-        return {R(1) / base, -log(base), -c * (t / x) / base};
+        const R x = clamp_below(d2, R(1e-30)), power = exp(c * log(x)), t = d2 > R(0) ? power : R(0), base = a + t;
+        return {R(1) / base, -log(base), -c * (power / x) / base};
     }
 };
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import divergences, kernels
 from .force_laws import forces
-from .methods import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
+from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
 from .problem import Problem
 
@@ -16,6 +16,7 @@ __all__ = [
     "TSNE",
     "GradientDescent",
     "Momentum",
+    "NeighborEmbedding",
     "PowerSNE",
     "Problem",
     "SphericalSNE",

@@ -15,6 +15,7 @@ import numpy as np
 from . import __version__, data, methods
 from ._types import Array
 from .data import Dataset
+from .engines import ENGINES
 
 METHODS = {method.__name__.lower(): method for method in methods.METHODS}
 
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return int(args.run(args))
-    except (ValueError, TypeError, OSError, EOFError, FloatingPointError) as error:
+    except (ValueError, OSError, EOFError, FloatingPointError) as error:
         print(f"equipoise: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -47,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--perplexity", type=float, default=None, help="effective number of neighbours (default: auto)")
     embed.add_argument("--components", type=int, default=None, help="dimension of the map (default: the method's own)")
     embed.add_argument("--iterations", type=int, default=750, help="iterations, at most (default: %(default)s)")
-    embed.add_argument("--engine", default="auto", help="auto, exact or reference (default: %(default)s)")
+    embed.add_argument("--engine", default="auto", help=f"{', '.join(ENGINES)} (default: %(default)s)")
     embed.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
     embed.add_argument("--out", type=Path, default=Path("."), help="folder for the outputs (default: here)")
     embed.set_defaults(run=_embed)

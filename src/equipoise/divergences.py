@@ -20,6 +20,17 @@ def deformed_log(log_t: Array, e: float) -> Array:
     return log_t if e == 0 else np.expm1(e * log_t) / e
 
 
+NEAR_LOG = 1 / 16  # |e| below which (t^e − 1)/e is computed with expm1; beyond, t^e / e serves as well
+
+
+def antiderivative(log_k: Array, e: float) -> Array:
+    """Return ψ with dψ/dk = k^(e−1), from log k: ln_e(k) for |e| < NEAR_LOG, else k^e / e, which has no constant."""
+    if abs(e) < NEAR_LOG:
+        return deformed_log(log_k, e)
+    with np.errstate(over="ignore"):  # an infinite loss is what a map with k = 0 has at α < −1
+        return np.exp(e * log_k) / e
+
+
 class Divergence:
     """An f-divergence. Subclass it with `value` (f) and `slope` (f') to make your own; it then needs a dense P.
 
@@ -41,8 +52,8 @@ class Divergence:
 class Alpha(Divergence):
     """f_α(t) = 4/(1−α²) · [(1−α)/2 + (1+α)/2 t − t^((1+α)/2)] (Lin et al. 2024, eq. 14), any real α.
 
-    α = −1 is the Kullback-Leibler divergence, 0 the Hellinger distance (four times it), 1 the reverse Kullback-Leibler,
-    3 half of χ².
+    α = −1 is the Kullback-Leibler divergence, 0 four times the squared Hellinger distance, 1 the reverse
+    Kullback-Leibler, 3 half of χ².
     """
 
     alpha: float = -1.0

@@ -23,7 +23,7 @@ TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coi
 class Kernel:
     """A radial kernel k(d2), positive and decreasing. Subclass it with `value` and `slope` to make your own."""
 
-    length: float = 1.0  # where k leaves its plateau, 1/√|k'/k| at 0: the unit of the map (docs/math.md, "Scale")
+    length: float = 1.0  # where k leaves its plateau: the unit of the map (docs/math.md, section 2)
     kink: float = 0.0  # distance, if any, at which the slope jumps
     spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
 
@@ -54,6 +54,13 @@ class _LogSlopeKernel(Kernel):
     def slope(self, d2: Array) -> Array:
         return self.log_slope(d2) * self.value(d2)
 
+    def native(self) -> _core.Kernel | None:
+        # A subclass made elsewhere may have changed the formulas: it runs them as it wrote them.
+        return self._native() if type(self).__module__ == __name__ else None
+
+    def _native(self) -> _core.Kernel:
+        raise TypeError(f"{type(self).__name__} must define _native()")
+
 
 @dataclass(frozen=True)
 class Gaussian(_LogSlopeKernel):
@@ -70,7 +77,7 @@ class Gaussian(_LogSlopeKernel):
     def log_slope(self, d2: Array) -> Array:
         return np.full_like(d2, -1.0)
 
-    def native(self) -> _core.Kernel:
+    def _native(self) -> _core.Kernel:
         return _core.Kernel.gaussian()
 
 
@@ -96,7 +103,7 @@ class StudentT(_LogSlopeKernel):
     def log_slope(self, d2: Array) -> Array:
         return -((self.dof + 1) / (2 * self.dof)) / (1 + d2 / self.dof)
 
-    def native(self) -> _core.Kernel:
+    def _native(self) -> _core.Kernel:
         return _core.Kernel.shifted_power(1.0, 1 / self.dof, (self.dof + 1) / 2)
 
 
@@ -135,7 +142,7 @@ class PowerLaw(_LogSlopeKernel):
     def log_slope(self, d2: Array) -> Array:
         return np.where(d2 > self.r0**2, -self.beta / 2 / np.maximum(d2, self.r0**2), 0.0)
 
-    def native(self) -> _core.Kernel:
+    def _native(self) -> _core.Kernel:
         return _core.Kernel.clamped_power(self.r0**2, self.beta / 2)
 
 
@@ -161,17 +168,17 @@ class RegularizedPowerLaw(_LogSlopeKernel):
         return 1e-4 if self.beta <= 2 else 0.1
 
     def value(self, d2: Array) -> Array:
-        return 1 / (self.eta + np.maximum(d2, TINY) ** (self.beta / 2))
+        return 1 / (self.eta + d2 ** (self.beta / 2))
 
     def log_value(self, d2: Array) -> Array:
-        return -np.log(self.eta + np.maximum(d2, TINY) ** (self.beta / 2))
+        return -np.log(self.eta + d2 ** (self.beta / 2))
 
     def log_slope(self, d2: Array) -> Array:
         d2 = np.maximum(d2, TINY)
         t = d2 ** (self.beta / 2)
         return -(self.beta / 2) * (t / d2) / (self.eta + t)
 
-    def native(self) -> _core.Kernel:
+    def _native(self) -> _core.Kernel:
         if self.beta == 2:
             return _core.Kernel.shifted_power(self.eta, 1.0, 1.0)
         return _core.Kernel.regularized_power(self.eta, self.beta / 2)
@@ -191,7 +198,7 @@ class SphericalExit(_LogSlopeKernel):
 
     def __post_init__(self) -> None:
         _require(0 <= self.rho < 1, "rho", self.rho, "in [0, 1)")
-        _require(self.dimension >= 2, "dimension", self.dimension, ">= 2")
+        _require(self.dimension >= 1, "dimension", self.dimension, ">= 1")
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -207,7 +214,7 @@ class SphericalExit(_LogSlopeKernel):
     def log_slope(self, d2: Array) -> Array:
         return -self.dimension / 2 * self.rho / ((1 - self.rho) ** 2 + self.rho * d2)
 
-    def native(self) -> _core.Kernel:
+    def _native(self) -> _core.Kernel:
         return _core.Kernel.shifted_power((1 - self.rho) ** 2, self.rho, self.dimension / 2)
 
 

@@ -29,6 +29,7 @@ class State:
     settling: float = np.nan  # loss at the last report of the late phase
     curve: list[tuple[int, float]] = field(default_factory=list)
     stopped: str = "n_iter"  # what ended it: n_iter, min_grad_norm, min_loss_change or callback
+    early_undone: bool = False  # early exaggeration only contracted the map, and the late phase began at the start
 
     @classmethod
     def start(cls, U: Array) -> State:
@@ -65,7 +66,8 @@ class Momentum:
     """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
 
     The quarter follows FIt-SNE and openTSNE, whose gradient leaves out the 4 of docs/math.md eq. (1), so that learning
-    rates carry over; "auto" is n / exaggeration (Belkina et al. 2019).
+    rates carry over; "auto" is n / stiffness in units of the kernel's length, for t-SNE n / exaggeration (Belkina et
+    al. 2019).
     """
 
     momentum: tuple[float, float] = (0.5, 0.8)  # during early exaggeration and after; van der Maaten & Hinton 2008
@@ -98,7 +100,7 @@ class Momentum:
 class GradientDescent:
     """Plain gradient descent, Y ← Y − rate · ∇E, as in the lecture slides: no momentum, no gains, no cap.
 
-    "auto" is n / (4 · exaggeration): the step at which the attraction of t-SNE is just stable.
+    "auto" is n / (4 · stiffness), for t-SNE n / (4 · exaggeration): the step at which its attraction is just stable.
     """
 
     min_grad_norm: float = 1e-7
@@ -136,20 +138,23 @@ def descend(
     callbacks: Sequence[Callback],
 ) -> None:
     """Move state.U downhill through the phases, updating `state` in place after every iteration."""
-    end, start, spread = state.iteration, state.U, _spread(state.U)
+    end, start, spread, first = state.iteration, state.U, _spread(state.U), np.nan
     for phase in phases:
         end += phase.n_iter
         if phase.late:  # the forces have changed: what the gains and the velocity have learnt no longer holds
+            state.velocity, state.gain = np.zeros_like(start), np.ones_like(start)
             # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then
             # the late phase begins where the early one did, with the iterations that are left.
-            state.U = start if _spread(state.U) < spread / 2 else state.U
-            state.velocity, state.gain = np.zeros_like(start), np.ones_like(start)
+            exaggerated = phases[0].exaggeration > phase.exaggeration
+            if exaggerated and _spread(state.U) < spread / 2 and balance(state.U, 1.0, True).loss > 0.999 * first:
+                state.U, state.early_undone = start, True
         while state.iteration < end:
             if not phase.late and _spread(state.U) < COLLAPSE * spread:
                 break
             report = state.iteration % rule.every == 0
             attraction, repulsion, loss, stiffness = balance(state.U, phase.exaggeration, report)
             gradient = -geometry.tangent(state.U, attraction + repulsion)
+            first = loss if state.iteration == 0 else first
             if report and _finished(state, loss, gradient, mass, length, rule, phase.late, callbacks):
                 return
             rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate

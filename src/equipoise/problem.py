@@ -48,6 +48,7 @@ class Problem:
     loss_curve : (m, 2) array of iteration and loss
     n_iter : iterations done by the last `optimize`
     stopped : what ended it: "n_iter", "min_grad_norm", "min_loss_change" or "callback"
+    early_undone : whether early exaggeration only contracted the map, so that the late phase began at the start
     """
 
     def __init__(
@@ -89,6 +90,10 @@ class Problem:
     def stopped(self) -> str:
         return self._state.stopped
 
+    @property
+    def early_undone(self) -> bool:
+        return self._state.early_undone
+
     def loss(self, Y: Array) -> float:
         """Return the stated loss at Y, without exaggeration."""
         return self._balance(Y, loss=True).loss
@@ -110,6 +115,9 @@ class Problem:
         self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
     ) -> Array:
         """Run the optimiser from Y0 (the built initial map by default) and return the map.
+
+        Both phases run, early exaggeration first; to go on from a finished map, build the problem with
+        early_exaggeration equal to exaggeration.
 
         A callback receives (iteration, loss, Y) every `rule.every` iterations and stops the run by returning True.
         After an exception, Ctrl-C included, `Y`, `loss_curve` and `n_iter` hold the last complete iteration.

@@ -69,7 +69,8 @@ def check_finite(X: Array, name: str, columns: Any = None) -> None:
         kind = "NaN" if np.isnan(X[i, j]) else "inf"
         more = f", and {len(bad) - 1} more such entries" if len(bad) > 1 else ""
         raise ValueError(
-            f"{name} contains {kind} at row {i}, {_column(j, columns)}{more}; drop these rows or fill them in"
+            f"{name} contains {kind} at row {i}, {_column(j, columns)}{more}"
+            + ("; drop these rows or fill them in" if name == "X" else "")
         )
 
 

@@ -28,7 +28,7 @@ class Engine(Protocol):
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ = Σ_ij A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i − y_j), (n, d).
 
-        ψ_b is the deformed logarithm (k^(b+1) − 1)/(b+1) of k, log k at b = −1, so that ψ_b' = k^b k'.
+        ψ_b is an antiderivative, ψ_b' = k^b k': with e = b + 1, log k at e = 0, (k^e − 1)/e near it, else k^e / e.
         A is dense (n, n) with its diagonal ignored, or CSR. Without `potential` Ψ is NaN.
         """
         ...

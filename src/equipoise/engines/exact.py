@@ -39,6 +39,8 @@ class Exact:
     ) -> tuple[float, Array]:
         """Return the edges of a compiled kernel."""
         Y = np.ascontiguousarray(Y)
+        if A.shape != (len(Y), len(Y)):
+            raise ValueError(f"A has shape {A.shape}, but there are {len(Y)} points")
         psi = np.empty(len(Y) if potential else 0)
         force = np.empty(Y.shape)
         if sparse.issparse(A):

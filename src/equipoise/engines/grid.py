@@ -17,7 +17,7 @@ from scipy import fft, sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from ..divergences import deformed_log
+from ..divergences import antiderivative
 from ..kernels import Kernel
 from .base import Field
 from .exact import Exact
@@ -88,7 +88,7 @@ class Grid:
         table = self._tables.get((kernel, b))
         if table is None:
             table = self._tables[kernel, b] = tabulate(
-                lambda d2: deformed_log(kernel.log_value(d2), b + 1),
+                lambda d2: antiderivative(kernel.log_value(d2), b + 1),
                 lambda d2: np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2),
                 1e-6 * kernel.length,
                 1e6 * kernel.length,

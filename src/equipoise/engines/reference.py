@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..divergences import deformed_log
+from ..divergences import antiderivative
 from ..kernels import Kernel
 from .base import Field
 
@@ -27,22 +27,22 @@ class Reference:
         force = np.zeros_like(Y)
         psi = 0.0
         if sparse.issparse(A):
-            i, j = A.nonzero()
-            a = np.asarray(A[i, j], dtype=np.float64).ravel()
+            A = A.tocoo()
+            i, j, a = A.row, A.col, A.data.astype(np.float64)
             diff = Y[i] - Y[j]
             d2 = (diff**2).sum(axis=1)
-            weight = a * np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2)
+            weight = a * _power(kernel, d2, b + 1) * kernel.log_slope(d2)
             for c in range(Y.shape[1]):
                 force[:, c] = np.bincount(i, weight * diff[:, c], minlength=len(Y))
             if potential:
-                psi = float((a * deformed_log(kernel.log_value(d2), b + 1)).sum())
+                psi = float((a * antiderivative(kernel.log_value(d2), b + 1)).sum())
         else:
             for rows, diff, d2, off in _row_blocks(Y):
                 a = np.where(off, A[rows], 0.0)
-                weight = a * np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2)
+                weight = a * _power(kernel, d2, b + 1) * kernel.log_slope(d2)
                 force[rows] = np.einsum("ij,ijc->ic", weight, diff)
                 if potential:
-                    psi += float((a * deformed_log(kernel.log_value(d2), b + 1)).sum())
+                    psi += float((a * antiderivative(kernel.log_value(d2), b + 1)).sum())
         return (psi if potential else np.nan), force
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
@@ -80,6 +80,12 @@ class Reference:
         d2 = (diff**2).sum(axis=1)
         weight = A.data * np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2)
         return np.column_stack([np.bincount(i, weight * x, minlength=len(targets)) for x in diff.T])
+
+
+def _power(kernel: Kernel, d2: Array, e: float) -> Array:
+    """Return k^e, infinite where k underflows and e < 0."""
+    with np.errstate(over="ignore"):
+        return np.exp(e * kernel.log_value(d2))
 
 
 def _row_blocks(Y: Array):  # type: ignore[no-untyped-def]

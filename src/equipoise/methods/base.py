@@ -36,11 +36,11 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     perplexity : effective number of neighbours; several numbers average over scales; "auto" is 30, less on small data
     metric : a metric of scikit-learn, a callable, or "precomputed": X is then a distance matrix (n, n), or a sparse one
         whose stored entries are the neighbours
-    h : constant metric tensor (D, D) on the data: d² = (x_i − x_j)ᵀ h (x_i − x_j)
+    h : constant metric tensor (D, D) on the data in place of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j)
     g : constant metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j)
     init : "pca", "random" (a disk) or an array (n, d)
     n_iter : iterations, at most; the first 250 (at most half) under early exaggeration
-    learning_rate : a number, or "auto" = n / exaggeration
+    learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
     engine : "reference" and "exact" sum over all pairs; "grid" is linear in n, over 3 · perplexity neighbours, for
@@ -136,7 +136,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Ctrl-C raises KeyboardInterrupt, with the last map in `embedding_`.
         """
         problem, self._data, self._perplexities = self._build(X)
-        self._problem, self._placement = problem, None
+        self._frozen: dict[str, Placement] = {}  # filled by the first transform
+        self._problem = problem
         self.affinities_, self.knn_recall_, self.engine_ = problem.affinities, problem.knn_recall, problem.engine.name
         callbacks = [*self.callbacks, *([print_loss] if self.verbose else [])]
         try:
@@ -166,16 +167,19 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         with warnings.catch_warnings():  # a row among many duplicates is no news here
             warnings.simplefilter("ignore", UserWarning)
             P = affinities.conditional(distances, self._perplexities, np.float64, self._n_threads())
-        if self._placement is None:
+        if "map" not in self._frozen:
             built = self._problem
-            self._placement = Placement(built.objective, built.geometry, built.engine, self.embedding_)
-        Y = self._placement.place(P)
+            self._frozen["map"] = Placement(built.objective, built.geometry, built.engine, self.embedding_)
+        Y = self._frozen["map"].place(P)
         known = graph.distances.min(axis=1) == 0
         Y[known] = self.embedding_[graph.indices[known, graph.distances[known].argmin(axis=1)]]
         return Y
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_placement": None}  # computed again when needed
+        state = {**super().__getstate__()}
+        if "_frozen" in state:
+            state["_frozen"] = {}  # computed again when needed
+        return state
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""
@@ -186,6 +190,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.input_tags.sparse = self.metric == "precomputed"
+        tags.transformer_tags.preserves_dtype = []  # the map is in the engine's precision
         return tags
 
     def _initial(self, data: Input, kernel: Kernel, geometry: Geometry, rng: np.random.RandomState) -> Array:
@@ -227,8 +232,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self.n_jobs is None or self.n_jobs == -1:
             return available
-        if self.n_jobs < -1 or self.n_jobs == 0:
-            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs}")
+        if not isinstance(self.n_jobs, int | np.integer) or self.n_jobs < 1:
+            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs!r}")
         return int(self.n_jobs)
 
 

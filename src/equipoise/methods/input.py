@@ -28,9 +28,9 @@ def make_input(X: Any, metric: Any, h: Any) -> Input:
     """Return X checked: a table (n, D) under a metric and a metric tensor h, or distances if metric="precomputed"."""
     if not callable(metric) and metric not in METRICS:
         raise ValueError(f"metric must be a callable or one of {', '.join(METRICS)}; got {metric!r}")
+    if h is not None and metric != "euclidean":
+        raise ValueError(f"h replaces the Euclidean metric on columns of X; it excludes metric={metric!r}")
     if isinstance(metric, str) and metric == "precomputed":
-        if h is not None:
-            raise ValueError("h is a metric tensor on the columns of X; it means nothing with metric='precomputed'")
         return Distances(check_distances(X))
     if sparse.issparse(X):
         raise TypeError('sparse X is taken only with metric="precomputed"; make it dense with X.toarray()')

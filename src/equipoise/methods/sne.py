@@ -72,6 +72,7 @@ class PowerSNE(NeighborEmbedding):
     r0 : cut-off: nearer points exert no force. It only sets the unit of the map
     """
 
+    early_exaggeration: float = 2.0  # a pull that grows as 1/r contracts small maps beyond recovery at 3 and more
     beta: float = 2.0
     r0: float = 1.0
 
@@ -111,7 +112,7 @@ class SphericalSNE(NeighborEmbedding):
 
     Parameters
     ----------
-    n_components : d, the dimension of the space around the sphere
+    n_components : d, the dimension of the space around the sphere; at 1 the sphere is two points
     rho : ρ in [0, 1): the kernel sharpens as it grows
     """
 
@@ -119,8 +120,6 @@ class SphericalSNE(NeighborEmbedding):
     rho: float = 0.95
 
     def _kernel(self) -> Kernel:
-        if self.n_components < 2:
-            raise ValueError(f"a sphere needs n_components >= 2, the dimension around it, got {self.n_components}")
         return kernels.SphericalExit(self.rho, self.n_components)
 
     def _geometry(self) -> geometry.Geometry:

@@ -25,7 +25,8 @@ class Balance(NamedTuple):
 def sum_positive(P: Matrix, f: Callable[[Array], Array]) -> float:
     """Return Σ f(p) over the entries p > 0 of P in float64, a block of rows at a time."""
     total, values = 0.0, P.data if sparse.issparse(P) else P
-    for start in range(0, len(values), step := max(1, 2**20 // max(1, values[:1].size))):
+    step = max(1, 2**20 // max(1, values[:1].size))
+    for start in range(0, len(values), step):
         block = values[start : start + step]
         total += float(f(block[block > 0].astype(np.float64)).sum())
     return total

@@ -60,9 +60,11 @@ class DenseDivergence:
             G[i, i] = 0.0
             total += float(P[i, off] @ self.divergence.value(t)) if loss else np.nan
         G -= mean
+        # How hard the most loaded point is held; near Q = P it is f''(1) = 1 that holds.
+        load = max(float(np.abs(G[i]) @ self.kernel.value(((Y[i] - Y) ** 2).sum(axis=1))) for i in range(len(Y))) / Z
         _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
-        return Balance(-4 / Z * pull, -4 / Z * push, total, 1.0)  # f''(1) sets the stiffness near Q = P
+        return Balance(-4 / Z * pull, -4 / Z * push, total, max(1.0, len(Y) * load))
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         raise ValueError(f"transform needs an Alpha divergence with α < 1; {self.divergence!r} compares every pair")

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..divergences import Alpha, Divergence, deformed_log
+from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
 from .base import Balance, Objective, sum_positive
@@ -17,8 +17,8 @@ from .dense import DenseDivergence
 
 def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
     """Return the objective for joint affinities P (symmetric, Σ P = 1): sparse edges where the divergence allows it."""
-    if isinstance(divergence, Alpha) and divergence.s is not None:
-        return JointDivergence(P, kernel, divergence)
+    if divergence.s is not None:
+        return JointDivergence(P, kernel, divergence.s)
     return DenseDivergence(P, kernel, divergence)
 
 
@@ -39,14 +39,16 @@ class JointDivergence:
 
     mass = 1.0
 
-    def __init__(self, P: Matrix, kernel: Kernel, divergence: Alpha):
-        assert divergence.s is not None
+    def __init__(self, P: Matrix, kernel: Kernel, s: float):
         self.affinities = P
         self.kernel = kernel
-        self.s = divergence.s
+        self.s = s
         self.e = 1 - self.s
         self._H = -sum_positive(P, lambda p: p * deformed_log(np.log(p), -self.e))
-        self._A = P if self.e == 0 else P.power(self.s) if sparse.issparse(P) else P**self.s
+        # P^s in units of its largest entry: float32 holds it for any s.
+        largest = float((P.data if sparse.issparse(P) else P).max())
+        self._unit = 1.0 if self.e == 0 else largest**self.s
+        self._A = P if self.e == 0 else (P / largest).power(self.s) if sparse.issparse(P) else (P / largest) ** self.s
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
@@ -54,25 +56,35 @@ class JointDivergence:
             Y = Y.astype(np.float64)
         psi, edges = engine.edges(Y, self._A, self.kernel, -s, potential=loss or e != 0)
         phi, gradient = engine.field(Y, self.kernel)
-        log_Z = np.log(max(phi.sum(), np.finfo(np.float64).tiny))
-        balance = float(deformed_log(log_Z, -e) - np.exp(-e * log_Z) * (self._H + psi))  # = (1 − T)/e
-        T = 1 - e * balance if e != 0 else 1.0
-        attraction = (4 / s * np.exp(-e * log_Z) * exaggeration**s) * edges
-        repulsion = (-4 / s * T / np.exp(log_Z) / 2) * gradient
-        return Balance(attraction, repulsion, balance / s, exaggeration**s * T / s)
+        Z = float(phi.sum())
+        if not Z > 0:
+            raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
+        divergence, T = self._divergence_and_overlap(self._unit * psi, Z)
+        attraction = (4 / s * Z**-e * self._unit * exaggeration**s) * edges
+        repulsion = (-4 / s * T / Z / 2) * gradient
+        return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
+
+    def _divergence_and_overlap(self, psi: float, Z: float) -> tuple[float, float]:
+        """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
+        s, e = self.s, self.e
+        if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) as it stands
+            T = Z**-e * e * psi
+            return (1 - T) / (s * e), T
+        balance = float(deformed_log(np.log(Z), -e) - Z**-e * (self._H + psi))  # (1 − T)/e
+        return balance / s, 1.0 if e == 0 else 1 - e * balance
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         """A new point enters as one of the n: P_ij = p_{j|i}/n; Z and T stay those of the map."""
         s, e, n = self.s, self.e, len(Y)
         psi, _ = engine.edges(Y, self._A, self.kernel, -s, potential=True)
-        log_Z = np.log(max(engine.field(Y, self.kernel).potential.sum(), np.finfo(np.float64).tiny))
-        T = 1 - e * float(deformed_log(log_Z, -e) - np.exp(-e * log_Z) * (self._H + psi)) if e != 0 else 1.0
+        Z = float(engine.field(Y, self.kernel).potential.sum())
+        _, T = self._divergence_and_overlap(self._unit * psi, Z)
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:
             A = sparse.csr_matrix(((P.data / n) ** s, P.indices, P.indptr), shape=P.shape)
             pull = engine.edges_to(targets, Y, A, self.kernel, -s)
-            return 4 / s * (np.exp(-e * log_Z) * pull - T / np.exp(log_Z) / 2 * field(targets).gradient)
+            return 4 / s * (Z**-e * pull - T / Z / 2 * field(targets).gradient)
 
         return force
 

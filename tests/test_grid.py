@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from conftest import KERNELS, relative_error
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import equipoise as eq
+from equipoise.engines import Exact, Grid
+from equipoise.engines.grid import near_radius, split
+from equipoise.engines.tables import tabulate
+from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
+
+SHARP = [PowerLaw(2.0, 0.01), RegularizedPowerLaw(0.5, 1.0), RegularizedPowerLaw(1.0, 1.0), SphericalExit(0.999, 3)]
+N = 400
+
+
+class Loop(Kernel):
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+
+def cloud(rng, d, extent, n=N):
+    return rng.standard_normal((n, d)) * extent / 4
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, Loop()], ids=lambda k: repr(k).split(" object")[0])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_tolerance_is_kept(rng, kernel, d):
+    for extent in (1e-3, 1.0, 30.0, 1e3):
+        Y = cloud(rng, d, extent)
+        truth = Exact(1).field(Y, kernel)
+        for tol in (1e-1, 1e-2, 1e-3):
+            field = Grid(1, tol).field(Y, kernel)
+            if truth.gradient.any():
+                assert np.linalg.norm(field.gradient - truth.gradient) <= tol * np.linalg.norm(truth.gradient), extent
+            assert_allclose(field.potential.sum(), truth.potential.sum(), rtol=tol)
+
+
+@pytest.mark.parametrize("kernel", [StudentT(), PowerLaw(), RegularizedPowerLaw(1.0, 1.0)], ids=repr)
+def test_single_precision_keeps_it_too(rng, kernel):
+    Y = cloud(rng, 2, 60, 2000)
+    truth = Exact(1).field(Y, kernel).gradient
+    assert relative_error(Grid(1, 1e-2).field(Y.astype(np.float32), kernel).gradient, truth) <= 1e-2
+
+
+def test_several_charges(rng):
+    Y, charges = cloud(rng, 2, 20), rng.uniform(0.5, 2, (N, 3))
+    field, truth = Grid(1, 1e-3).field(Y, StudentT(), charges), Exact(1).field(Y, StudentT(), charges)
+    assert field.potential.shape == (N, 3) and field.gradient.shape == (N, 3, 2)
+    assert_allclose(field.potential, truth.potential, rtol=1e-3)
+    assert relative_error(field.gradient, truth.gradient) <= 1e-3
+
+
+@pytest.mark.parametrize("kernel", [StudentT(), RegularizedPowerLaw(1.0, 1.0)], ids=repr)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bytes_for_any_number_of_threads(rng, kernel, dtype):
+    Y = cloud(rng, 2, 300, 20_000).astype(dtype)
+    one, two, four = (Grid(threads, 0.05).field(Y, kernel) for threads in (1, 2, 4))
+    for other in (two, four):
+        assert one.potential.tobytes() == other.potential.tobytes()
+        assert one.gradient.tobytes() == other.gradient.tobytes()
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Loop()], ids=lambda k: repr(k).split(" object")[0])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_edges_from_tables(rng, kernel, d):
+    Y = (3 * rng.standard_normal((200, d))).astype(np.float32)
+    A = sparse.random(200, 200, 0.1, format="csr", random_state=0, dtype=np.float32)
+    for b in (-1.0, -0.75, -0.2):
+        psi, force = Grid(2, 0.05).edges(Y, A, kernel, b, potential=True)
+        psi0, truth = Exact(1).edges(Y.astype(np.float64), A, kernel, b, potential=True)
+        assert relative_error(force, truth) <= 2e-5
+        assert_allclose(psi, psi0, rtol=2e-5, atol=2e-5 * A.sum())
+        assert_array_equal(Grid(1, 0.05).edges(Y, A, kernel, b, potential=False)[1], force)
+
+
+def test_the_near_field_ends_at_its_radius_and_adds_up():
+    kernel, a = RegularizedPowerLaw(1.0, 1.0), 3.0
+    part = split(kernel, a)
+    d2 = np.linspace(1e-6, 16, 2000)
+    assert_allclose(part.smooth(d2) + part.near(d2), kernel.value(d2), rtol=1e-12)
+    assert not part.near(d2[d2 >= a * a]).any() and not part.near_slope(d2[d2 >= a * a]).any()
+    step = 1e-6
+    inside = d2[(d2 > 0.01) & (d2 < a * a)]
+    difference = (part.near(inside + step) - part.near(inside - step)) / (2 * step)
+    assert_allclose(part.near_slope(inside), difference, atol=1e-6)
+
+
+def test_the_near_field_holds_a_kink():
+    for tol in (1e-1, 1e-3):
+        assert near_radius(PowerLaw(2.0, 1.0), tol, 2, 0.01) > 2
+
+
+def test_tables_hold_a_jump():
+    kernel = PowerLaw(2.0, 0.3)
+    table = tabulate(kernel.value, kernel.slope, 1e-3, 1e3, kernel.kink)
+    i = np.flatnonzero(np.abs(np.diff(table.segments[:, 2])) > 1)[0]
+    assert table.segments[i, 3] == 0 and table.segments[i + 1, 2] < -100
+
+
+def test_a_growing_map_rarely_needs_a_new_transform(rng):
+    engine, shape = Grid(1, 0.05), rng.standard_normal((300, 2))
+    built = set()
+    for extent in np.geomspace(1, 50, 200):
+        engine.field(extent * shape, StudentT())
+        built |= set(engine._transforms)
+    assert len(built) < 60
+
+
+@pytest.mark.parametrize("method", [eq.TSNE(), eq.GSNE(), eq.SymmetricSNE(kernel=Loop()), eq.SphericalSNE()], ids=repr)
+def test_the_map_is_as_good_as_the_exact_one(method):
+    X = eq.data.load("digits").X[:600]
+    method.set_params(random_state=0, engine="grid", perplexity=10)
+    fitted = method.fit(X)
+    assert sparse.issparse(fitted.affinities_) and fitted.engine_ == "grid"
+    exact = method.problem(X)
+    exact.engine = Exact(1)
+    assert fitted.loss_ == pytest.approx(exact.loss(fitted.embedding_.astype(np.float64)), rel=0.01)
+    assert fitted.loss_ <= 1.05 * exact.loss(exact.optimize().astype(np.float64))
+
+
+def test_a_sparse_graph_of_all_neighbours_is_the_dense_problem(rng):
+    X, Y = rng.standard_normal((40, 4)), rng.standard_normal((40, 2))
+    dense = eq.TSNE(perplexity=13, engine="exact").problem(X)
+    sparse_ = eq.TSNE(perplexity=13, engine="grid", tol=1e-3).problem(X)
+    assert sparse_.affinities.nnz == 40 * 39
+    assert_allclose(sparse_.affinities.toarray(), dense.affinities, rtol=1e-5, atol=1e-10)
+    assert sparse_.loss(Y) == pytest.approx(dense.loss(Y), rel=1e-3)
+
+
+def test_gaussian_far_apart_is_all_near_field(rng):
+    Y = cloud(rng, 2, 1e4)
+    assert np.isfinite(Grid(1, 1e-2).field(Y, Gaussian()).gradient).all()

@@ -1,0 +1,90 @@
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+import equipoise as eq
+from equipoise import data
+from equipoise.methods import METHODS
+
+DIGITS = data.load("digits")
+ROWS = np.random.RandomState(0).permutation(len(DIGITS.X))
+OLD, NEW = ROWS[:500], ROWS[500:700]
+FITTED = {}
+
+
+def fitted(Method, engine):
+    if (Method, engine) not in FITTED:
+        FITTED[Method, engine] = Method(random_state=0, engine=engine).fit(DIGITS.X[OLD])
+    return FITTED[Method, engine]
+
+
+every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda Method: Method.__name__)
+every_engine = pytest.mark.parametrize("engine", ["exact", "grid"])
+
+
+@every_method
+@every_engine
+def test_new_points_fall_among_their_class(Method, engine):
+    method = fitted(Method, engine)
+    Y = method.transform(DIGITS.X[NEW])
+    assert Y.shape == (200, method.n_components) and np.isfinite(Y).all()
+    near = KNeighborsClassifier(5).fit(method.embedding_, DIGITS.labels[OLD])
+    assert near.score(Y, DIGITS.labels[NEW]) > near.score(method.embedding_, DIGITS.labels[OLD]) - 0.06
+
+
+@every_method
+@every_engine
+def test_a_place_does_not_depend_on_the_batch(Method, engine):
+    method = fitted(Method, engine)
+    together = method.transform(DIGITS.X[NEW[:12]])
+    alone = np.vstack([method.transform(DIGITS.X[i : i + 1]) for i in NEW[:12]])
+    assert together.tobytes() == alone.tobytes()
+
+
+@every_method
+def test_a_fitted_row_keeps_its_place(Method):
+    method = fitted(Method, "grid")
+    np.testing.assert_array_equal(method.transform(DIGITS.X[OLD[:7]]), method.embedding_[:7])
+
+
+def test_the_start_is_improved():
+    method = fitted(eq.TSNE, "grid")
+    X = DIGITS.X[NEW]
+    moved = method.transform(X)
+    nearest = ((X[:, None] - DIGITS.X[OLD]) ** 2).sum(axis=2).argmin(axis=1)
+    assert np.median(np.linalg.norm(moved - method.embedding_[nearest], axis=1)) < 0.1 * method.embedding_.std()
+
+
+def test_from_distances():
+    X, new = DIGITS.X[OLD[:200]], DIGITS.X[NEW[:9]]
+    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    D_new = np.sqrt(((new[:, None] - X) ** 2).sum(axis=2))
+    table = eq.TSNE(random_state=0, engine="grid", init="random").fit(X)
+    given = eq.TSNE(random_state=0, engine="grid", init="random", metric="precomputed").fit(D)
+    np.testing.assert_allclose(given.transform(D_new), table.transform(new), rtol=1e-3, atol=1e-2)
+    with pytest.raises(ValueError, match="expecting 200 features"):
+        given.transform(D_new[:, :50])
+
+
+def test_pickle_then_transform():
+    method = fitted(eq.TSNE, "grid")
+    again = pickle.loads(pickle.dumps(method))
+    np.testing.assert_array_equal(again.transform(DIGITS.X[NEW[:3]]), method.transform(DIGITS.X[NEW[:3]]))
+
+
+def test_bad_rows_are_named():
+    method = fitted(eq.TSNE, "grid")
+    bad = DIGITS.X[NEW[:4]].copy()
+    bad[2, 5] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN at row 2, column 5"):
+        method.transform(bad)
+    with pytest.raises(ValueError, match="expecting 64 features"):
+        method.transform(bad[:, :10])
+
+
+def test_divergences_over_all_pairs_have_no_transform():
+    method = eq.GSNE(alpha=1.5, random_state=0, n_iter=5).fit(DIGITS.X[OLD[:40]])
+    with pytest.raises(ValueError, match="transform needs an Alpha divergence"):
+        method.transform(DIGITS.X[NEW[:2]])
