@@ -151,7 +151,8 @@ class Problem:
 
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
         Y = self._check(Y)
-        result = self.objective.balance(self.geometry.work(Y), self.engine, loss=loss)
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite loss is an answer
+            result = self.objective.balance(self.geometry.work(Y), self.engine, loss=loss)
         attraction, repulsion = (self.geometry.pull_back(Y, F).astype(Y.dtype) for F in result[:2])
         return result._replace(attraction=attraction, repulsion=repulsion)
 
