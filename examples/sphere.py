@@ -4,8 +4,8 @@ One sees 500 digits, from both sides of the globe (sphere.png) and unrolled by M
 (sphere_unrolled.png). A sphere has no rim: no class is pushed to an edge, and the two ends of the unrolled map are
 neighbours.
 
-ρ sets the unit of length, (1−ρ)/√(3ρ/2), and so how large the sphere is for the map. At ρ = 0.8 these points go all the way
-round, and their mean is near the centre; at the default 0.95 the same points settle on one side.
+ρ sets the unit of length, (1−ρ)/√(3ρ/2), and so how large the sphere is for the map. At ρ = 0.8 these points go all the
+way round, and their mean is near the centre; at the default 0.95 the same points settle on one side.
 
 Writes both into the folder given as argument, or into the current one.
 """
