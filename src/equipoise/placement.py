@@ -1,4 +1,4 @@
-"""Placing new points in a finished map: each by itself, against the frozen map (docs/math.md, section 6)."""
+"""Placing new points in a finished map: each by itself, against the frozen map (docs/math.md, section 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear time: the field of any kernel by one FFT of one potential on a B-spline mesh (docs/math.md, section 4).
+"""Linear time: the field of any kernel by one FFT of one potential on a B-spline mesh (docs/math.md, section 10).
 
 The user asks for a tolerance on the force; the engine measures how coarse a mesh each kernel bears. Where a kernel
 is too sharp for an affordable mesh it is split: a smooth part on the mesh, and the rest, which is zero beyond a short
