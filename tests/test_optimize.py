@@ -247,6 +247,8 @@ def test_interruption_keeps_the_last_map(Method):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c():
     code = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the shell has switched it off
 import numpy as np, equipoise as eq
 X = np.random.RandomState(0).standard_normal((1500, 5))
 rule = eq.Momentum(min_loss_change=0, min_grad_norm=0, every=5)

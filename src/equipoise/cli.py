@@ -28,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, EOFError, FloatingPointError) as error:
         print(f"equipoise: error: {error}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        print(f"equipoise: error: not enough memory: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("equipoise: interrupted before there was a map", file=sys.stderr)
         return 130

@@ -80,6 +80,13 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     callbacks: Sequence[Callback] = ()
     verbose: int = 0
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__doc__ or "Parameters of every method" in cls.__doc__:
+            return
+        shared = (NeighborEmbedding.__doc__ or "").partition("    Parameters\n")
+        cls.__doc__ = f"{cls.__doc__}\n    Parameters of every method\n    {'-' * 26}{shared[2][14:]}"
+
     # A method is these four choices.
     def _kernel(self) -> Kernel:
         raise TypeError(f"{type(self).__name__} must define _kernel()")

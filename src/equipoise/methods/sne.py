@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from .. import geometry, kernels
 from .._types import Matrix
@@ -12,7 +12,7 @@ from ..objectives import ConditionalKL, Objective
 from .base import NeighborEmbedding
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SNE(NeighborEmbedding):
     """Original stochastic neighbour embedding: Σ_i KL(p_{·|i} ‖ q_{·|i}), Gaussian kernel (Hinton & Roweis 2002)."""
 
@@ -23,7 +23,7 @@ class SNE(NeighborEmbedding):
         return ConditionalKL(conditional, kernel)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SymmetricSNE(NeighborEmbedding):
     """D(P ‖ Q) over all pairs, Q = k/Z, for any kernel k and divergence D; Gaussian and KL by default.
 
@@ -47,7 +47,7 @@ class SymmetricSNE(NeighborEmbedding):
         return Alpha(-1.0) if self.divergence is None else self.divergence
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class TSNE(NeighborEmbedding):
     """t-SNE: KL(P ‖ Q) with the Student kernel k = (1 + d2/ν)^(−(ν+1)/2) (van der Maaten & Hinton 2008).
 
@@ -62,7 +62,7 @@ class TSNE(NeighborEmbedding):
         return kernels.StudentT(self.dof)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PowerSNE(NeighborEmbedding):
     """p-SNE: KL(P ‖ Q) with the power law k = max(r, r0)^(−β) (Lin et al. 2024, eq. 4).
 
@@ -80,7 +80,7 @@ class PowerSNE(NeighborEmbedding):
         return kernels.PowerLaw(self.beta, self.r0)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class GSNE(NeighborEmbedding):
     """g-SNE: the α-divergence D_α(P ‖ Q) with k = 1/(η + r^β) (Lin et al. 2024, eq. 13, 14, 21).
 
@@ -117,6 +117,7 @@ class SphericalSNE(NeighborEmbedding):
     """
 
     n_components: int = 3
+    _: KW_ONLY
     rho: float = 0.95
 
     def _kernel(self) -> Kernel:
