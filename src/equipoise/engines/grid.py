@@ -179,7 +179,9 @@ class Transform:
         K = fft.rfftn(k - self.shift).real
         for axis, N in enumerate(padded):
             omega = 2 * np.pi * np.arange(K.shape[axis]) / N
-            b = SPLINE[ORDER][0] + 2 * sum(w * np.cos(j * omega) for j, w in enumerate(SPLINE[ORDER]) if j > 0)
+            b = np.full_like(omega, SPLINE[ORDER][0])
+            for j, w in enumerate(SPLINE[ORDER][1:], start=1):
+                b += 2 * w * np.cos(j * omega)
             K /= (b**2).reshape([-1 if a == axis else 1 for a in range(len(padded))])
         self.K = K.astype(dtype)
         self.near: Table | None = None

@@ -126,6 +126,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         engine = make_engine(choose_engine(self.engine, data.n, self.n_components, all_pairs), n_threads, self.tol)
         perplexities = affinities.resolve_perplexity(self.perplexity, data.n)
         Y0 = self._initial(data, kernel, geometry, check_random_state(self.random_state))
+        distances: affinities.Points | affinities.SquaredDistances
         if engine.sparse and not all_pairs:
             # Beyond 3 · perplexity neighbours p_{j|i} is negligible (van der Maaten 2014).
             k = min(data.n - 1, int(np.ceil(3 * perplexities.max())))
