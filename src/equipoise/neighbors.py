@@ -17,7 +17,7 @@ from sklearn.metrics import pairwise_distances, pairwise_distances_chunked
 from . import _core
 from ._types import Array, Matrix
 
-EXACT_WORK = 5e10  # n² · D up to which a full scan is used: about a second on two cores
+EXACT_WORK = 5e10  # n² · D up to which a full scan is used; a guess, to be measured
 SAMPLE = 500  # rows whose recall is measured
 EUCLIDEAN = ("euclidean", "l2", "sqeuclidean", "cosine", "correlation")  # searched as Euclidean distances by faiss
 TRAINING = 64  # points per cell that k-means sees

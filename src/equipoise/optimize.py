@@ -12,7 +12,9 @@ from ._types import Array
 from .geometry import Geometry
 from .objectives import Balance
 
-COLLAPSE = 1e-4  # part of its initial spread below which a map counts as collapsing; a random start may fall to 1e-2
+# Part of its initial spread below which a map counts as collapsing. Low, because a random start loses its fast modes
+# first and shrinks for a while before it opens.
+COLLAPSE = 1e-4
 
 Callback = Callable[[int, float, Array], Any]  # (iteration, loss, Y); returns True to stop
 

@@ -21,7 +21,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     return "exact" if all_pairs or d > 3 or n < CROSSOVER[d] else "grid"
 
 
-CROSSOVER = {1: 3000, 2: 3000, 3: 6000}  # points above which the mesh is surely faster than all pairs
+CROSSOVER = {1: 3000, 2: 3000, 3: 6000}  # points from which the mesh is used; a guess on the safe side, to be measured
 
 
 def make_engine(name: str, n_threads: int, tol: float) -> Engine:
