@@ -173,7 +173,7 @@ def render(report: dict[str, Any]) -> list[str]:
         lines += [f"## {result['title']}", ""]
         done = [r for r in result["records"] if "failed" not in r]
         if done:
-            names = list(dict.fromkeys(r["method"] for r in done))
+            names = [name for name in METHODS if any(r["method"] == name for r in done)]
             groups = {name: [r for r in done if r["method"] == name] for name in names}
             lines += [*common.table(COLUMNS, [row(name, groups) for name in names if warm(groups[name])]), ""]
         failures = {f"{r['method']} failed: {r['failed']}" for r in result["records"] if "failed" in r}
@@ -199,7 +199,7 @@ def row(name: str, groups: dict[str, list[dict[str, Any]]]) -> list[str]:
         spread(records, "total_s"),
         ratio(records, ours),
         show(middle(records, "later_s"), ".2f"),
-        show(middle(ever, "total_s"), ".2f"),
+        f"{ever[0]['total_s']:.2f} + {ever[0]['import_s']:.1f} import" if ever else "–",
         show(middle(records, "import_s"), ".1f"),
         "–" if peak is None or before is None else f"{peak:.0f} ({peak - before:.0f})",
         show(middle(records, "kl"), ".4f"),

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from common import map_file, middle, show
 from matplotlib.lines import Line2D
+from tools import METHODS
 
 from equipoise.views.style import COLORS, bare, new_figure
 
 
 def draw_maps(report: dict[str, Any], folder: Path, out: Path) -> None:
     """Draw the maps of the first run, a row per data set and a column per tool, coloured by class."""
-    rows = [(result, list(dict.fromkeys(r["method"] for r in result["records"]))) for result in report["results"]]
-    rows = [(result, names) for result, names in rows if names]
+    ran = [(result, {r["method"] for r in result["records"]}) for result in report["results"]]
+    rows = [(result, [name for name in METHODS if name in names]) for result, names in ran if names]
     if not rows:
         return
     width = max(len(names) for _, names in rows)

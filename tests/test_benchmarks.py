@@ -71,6 +71,6 @@ def test_the_page_follows_from_the_raw_numbers():
     report = {"command": "c", "machine": {**machine, "versions": {"numpy": "2"}}, "results": [result]}
     page = "\n".join(render(json.loads(json.dumps(report))))
     assert "11.00 (10.00–12.00) | 1.00 |" in page
-    assert "33.00 (33.00–33.00) | 3.00 (later 2.00) | 22.00 | 90.00 |" in page
+    assert "33.00 (33.00–33.00) | 3.00 (later 2.00) | 22.00 | 90.00 + 1.0 import |" in page
     assert "300 (200) | 2.5000 | 20.00% | 30.0% | 0.9700 at k = 90" in page
     assert "- openTSNE is not installed." in page and "- PaCMAP failed: MemoryError" in page
