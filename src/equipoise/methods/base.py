@@ -39,7 +39,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     h : constant metric tensor (D, D) on the data in place of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j)
     g : constant metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j)
     init : "pca", "random" (a disk) or an array (n, d)
-    n_iter : iterations, at most; the first 250 (at most half) under early exaggeration
+    n_iter : iterations, at most; the first 100 (at most half) under early exaggeration
     learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
@@ -68,7 +68,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     h: Any = None
     g: Any = None
     init: Any = "pca"
-    n_iter: int = 750
+    n_iter: int = 500
     learning_rate: Any = "auto"
     early_exaggeration: float = 12.0
     exaggeration: float = 1.0
