@@ -1,0 +1,106 @@
+"""Linear time in any dimension: the field of random partners, without bias (docs/math.md, section 12)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from .. import _core
+from .._types import Array, Matrix
+from ..kernels import Kernel
+from .base import Field
+from .grid import Grid
+from .tables import Table, tabulate
+
+PARTNERS = 256
+SOURCES = 4096
+
+
+class Sampled:
+    """Edges over the stored pairs; field from the same `partners` offsets for every point, drawn anew for every map.
+
+    The offsets depend on the seed and on Y alone, so the estimate is a function of Y: called twice it gives the same
+    bytes, and the two forces of a problem add up to its gradient. A map that moves meets new partners at every step.
+    """
+
+    name = "sampled"
+    sparse = True
+    dtype = np.float32
+
+    def __init__(self, n_threads: int, seed: int, partners: int = PARTNERS, sources: int = SOURCES):
+        self.n_threads = n_threads
+        self.seed = seed
+        self.partners = partners
+        self.sources = sources
+        self._stored = Grid(n_threads, 0.05)  # its edges work in any dimension and do not look at the tolerance
+        self._tables: dict[Kernel, Table] = {}
+
+    def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
+        return self._stored.edges(Y, A, kernel, b, potential=potential)
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        return self._stored.edges_to(targets, Y, A, kernel, b)
+
+    def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
+        Y = np.ascontiguousarray(Y)
+        c, columns = _columns(charges, len(Y))
+        offsets, weights = draw_offsets(len(Y), self.partners, self._rng(Y))
+        potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
+        _core.field_offsets(
+            self._native(kernel), columns, Y, offsets, weights, potential, half, self.n_threads
+        )
+        return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
+
+    def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
+        """The same sample of the points for every target, so that a target's field does not depend on the others."""
+        n, d = Y.shape
+        c, columns = _columns(charges, n)
+        if n > self.sources:
+            chosen = np.sort(self._rng(np.ascontiguousarray(Y)).choice(n, self.sources, replace=False))
+            Y, columns = Y[chosen], columns[chosen] * (n / self.sources)
+        Y, native = np.ascontiguousarray(Y), self._native(kernel)
+
+        def at(targets: Array) -> Field:
+            T = np.ascontiguousarray(targets, dtype=Y.dtype)
+            potential, half = np.empty((len(T), columns.shape[1])), np.empty((len(T), columns.shape[1], d))
+            _core.field_at(native, columns, T, Y, potential, half, self.n_threads)
+            shape = (len(T), *c.shape[1:])
+            return Field(potential.reshape(shape), (2 * half).reshape(*shape, d))
+
+        return at
+
+    def _rng(self, Y: Array) -> np.random.Generator:
+        return np.random.default_rng([self.seed, zlib.crc32(Y)])
+
+    def _native(self, kernel: Kernel) -> _core.Kernel:
+        """Return the compiled kernel, for a user's own a table of k and k'."""
+        native = kernel.native()
+        if native is not None:
+            return native
+        if kernel not in self._tables:
+            ends = 1e-6 * kernel.length, 1e6 * kernel.length
+            self._tables[kernel] = tabulate(kernel.value, kernel.slope, *ends, kernel.kink)
+        return _core.Kernel.tabulated(*self._tables[kernel])
+
+
+def draw_offsets(n: int, partners: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return offsets from 1 to n − 1, o and n − o together, and their weights, which add up to n − 1.
+
+    With both, a pair that is drawn pulls at both its ends: the forces of unit charges add up to zero. In an even number
+    of points n/2 is its own opposite; it is always taken, with weight 1. Below `partners` all offsets are.
+    """
+    pairs, drawn = (n - 1) // 2, partners // 2
+    if n - 1 <= partners:
+        return np.arange(1, n), np.ones(n - 1)
+    half = 1 + np.sort(rng.choice(pairs, drawn, replace=False, shuffle=False))
+    middle = np.array([n // 2] if n % 2 == 0 else [], dtype=np.int64)
+    offsets = np.concatenate([half, n - half[::-1], middle])
+    return offsets, np.concatenate([np.full(2 * drawn, pairs / drawn), np.ones(len(middle))])
+
+
+def _columns(charges: Array | None, n: int) -> tuple[Array, Array]:
+    """Return the charges, one each by default, and the same as columns (n, m)."""
+    c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
+    return c, np.ascontiguousarray(c.reshape(n, -1))
