@@ -162,14 +162,16 @@ void near(const eq::Mesh &cells, const eq::Table &table, const double *targets, 
 }
 
 void field_offsets(const eq::Kernel &kernel, const double *charges, int m, const float *Y, std::int64_t n, int d,
-                   const std::int64_t *offsets, const double *weights, std::int64_t count, double *phi,
-                   double *half_gradient, int threads) {
-    backend().field_offsets_f32(kernel, charges, m, Y, n, d, offsets, weights, count, phi, half_gradient, threads);
+                   const std::int64_t *offsets, const double *weights, std::int64_t count, const eq::Weights &graph,
+                   double *phi, double *half_gradient, int threads) {
+    backend().field_offsets_f32(kernel, charges, m, Y, n, d, offsets, weights, count, graph, phi, half_gradient,
+                                threads);
 }
 void field_offsets(const eq::Kernel &kernel, const double *charges, int m, const double *Y, std::int64_t n, int d,
-                   const std::int64_t *offsets, const double *weights, std::int64_t count, double *phi,
-                   double *half_gradient, int threads) {
-    backend().field_offsets_f64(kernel, charges, m, Y, n, d, offsets, weights, count, phi, half_gradient, threads);
+                   const std::int64_t *offsets, const double *weights, std::int64_t count, const eq::Weights &graph,
+                   double *phi, double *half_gradient, int threads) {
+    backend().field_offsets_f64(kernel, charges, m, Y, n, d, offsets, weights, count, graph, phi, half_gradient,
+                                threads);
 }
 void field_at(const eq::Kernel &kernel, const double *charges, int m, const float *targets, std::int64_t n_targets,
               const float *Y, std::int64_t n, int d, double *phi, double *half_gradient, int threads) {
@@ -233,21 +235,30 @@ template <class R> void bind_sampled(nb::module_ &m) {
     };
     m.def("field_offsets",
           [check](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, Rows Y,
-                  In<std::int64_t, nb::shape<-1>> offsets, In<double, nb::shape<-1>> weights, Potential potential,
+                  In<std::int64_t, nb::shape<-1>> offsets, In<double, nb::shape<-1>> weights,
+                  In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices, Potential potential,
                   Gradient half_gradient, int threads) {
               check(charges, Y, Y.shape(0), potential, half_gradient);
               require(weights.shape(0) == offsets.shape(0), "there must be a weight for every offset");
               for (std::size_t s = 0; s < offsets.shape(0); ++s)
                   require(offsets.data()[s] >= 1 && offsets.data()[s] < std::int64_t(Y.shape(0)),
                           "offsets must be from 1 to n - 1");
+              eq::Weights graph;
+              if (indptr.shape(0) > 0) {
+                  require_csr(indptr, indices.shape(0), Y.shape(0));
+                  graph.indptr = indptr.data();
+                  graph.indices = indices.data();
+              }
               nb::gil_scoped_release release;
               field_offsets(kernel, charges.data(), int(charges.shape(1)), Y.data(), std::int64_t(Y.shape(0)),
                             int(Y.shape(1)), offsets.data(), weights.data(), std::int64_t(offsets.shape(0)),
-                            potential.data(), half_gradient.data(), threads);
+                            graph, potential.data(), half_gradient.data(), threads);
           },
           "kernel"_a, "charges"_a.noconvert(), "Y"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),
-          "potential"_a.noconvert(), "half_gradient"_a.noconvert(), "threads"_a,
-          "Φ (n, m) and ½∇Φ (n, m, d) of the points at these offsets alone, each with its weight.");
+          "indptr"_a.noconvert(), "indices"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(),
+          "threads"_a,
+          "Φ (n, m) and ½∇Φ (n, m, d) of the points at these offsets alone, each with its weight; the pairs of a graph"
+          " (CSR; an empty indptr for none) have weight 1 instead.");
     m.def("field_at",
           [check](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, Rows targets, Rows Y,
                   Potential potential, Gradient half_gradient, int threads) {

@@ -84,13 +84,13 @@ struct Backend {
                      std::int64_t n, int d, const double *charges, int m, double *potential, double *half_gradient,
                      int threads);
     // The field of the points at these offsets alone, each with its weight: Σ_o w_o c_j k(d2_ij), j = i + o modulo n, with
-    // offsets from 1 to n - 1.
+    // offsets from 1 to n - 1. The pairs of a graph, if its indptr is given, have weight 1 instead.
     void (*field_offsets_f32)(const Kernel &, const double *charges, int m, const float *Y, std::int64_t n, int d,
-                              const std::int64_t *offsets, const double *weights, std::int64_t count, double *potential,
-                              double *half_gradient, int threads);
+                              const std::int64_t *offsets, const double *weights, std::int64_t count,
+                              const Weights &graph, double *potential, double *half_gradient, int threads);
     void (*field_offsets_f64)(const Kernel &, const double *charges, int m, const double *Y, std::int64_t n, int d,
-                              const std::int64_t *offsets, const double *weights, std::int64_t count, double *potential,
-                              double *half_gradient, int threads);
+                              const std::int64_t *offsets, const double *weights, std::int64_t count,
+                              const Weights &graph, double *potential, double *half_gradient, int threads);
     // The field of all points Y at targets (n_targets, d).
     void (*field_at_f32)(const Kernel &, const double *charges, int m, const float *targets, std::int64_t n_targets,
                          const float *Y, std::int64_t n, int d, double *potential, double *half_gradient, int threads);

@@ -28,9 +28,15 @@ EQ_INLINE Vector load(const float *x) {
     return v;
 }
 
-// Rows of W floats, W a multiple of 8: FIXED where the compiler may know it, else 0.
-template <int FIXED, bool POTENTIAL, class K>
-void wide_rows(const K &k, const Weights &A, const float *targets, std::int64_t n, const float *Y, int width, int d,
+// The weights of 8 edges as they are stored.
+struct Stored {
+    EQ_INLINE Vector operator()(std::int64_t, const std::int32_t *, const float *stored) const { return load(stored); }
+};
+
+// Rows of W floats, W a multiple of 8: FIXED where the compiler may know it, else 0. `weigh` gives the weights of 8 edges of
+// point i from their indices and stored weights; a graph without weights stores 1.
+template <int FIXED, bool POTENTIAL, class K, class Weigh>
+void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *targets, std::int64_t n, const float *Y, int width, int d,
                double *potential, double *force, int threads) {
     const int W = FIXED > 0 ? FIXED : width;
 #pragma omp parallel num_threads(threads)
@@ -41,7 +47,8 @@ void wide_rows(const K &k, const Weights &A, const float *targets, std::int64_t 
             const float *home = targets + i * W;
             double psi = 0;
             for (int c = 0; c < W; ++c) sum[c] = 0;
-            const auto add = [&](const std::int32_t *index, const float *weight) {
+            const auto add = [&](const std::int32_t *index, const float *stored) {
+                const Vector weight = weigh(i, index, stored);
                 const float *other[8];
                 for (int t = 0; t < 8; ++t) other[t] = Y + std::int64_t(index[t]) * W;
                 Vector squares[8] = {}, value = {}, slope = {};
@@ -53,7 +60,7 @@ void wide_rows(const K &k, const Weights &A, const float *targets, std::int64_t 
                     }
                 }
                 k.template read<1, POTENTIAL>(totals(squares), &value, &slope);
-                slope *= load(weight);
+                slope *= weight;
                 for (int c = 0; c < W; c += 8) {
                     const Vector own = load(home + c);
                     Vector part = {};
@@ -61,22 +68,23 @@ void wide_rows(const K &k, const Weights &A, const float *targets, std::int64_t 
                     for (int l = 0; l < 8; ++l) sum[c + l] += double(part[l]);
                 }
                 if constexpr (POTENTIAL) {
-                    value *= load(weight);
+                    value *= weight;
                     psi += double(((value[0] + value[1]) + (value[2] + value[3])) +
                                   ((value[4] + value[5]) + (value[6] + value[7])));
                 }
             };
             std::int64_t e = A.indptr[i];
             const std::int64_t end = A.indptr[i + 1];
-            for (; e + 8 <= end; e += 8) add(A.indices + e, A.f32 + e);
+            const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+            for (; e + 8 <= end; e += 8) add(A.indices + e, A.f32 == nullptr ? ones : A.f32 + e);
             if (e < end) {
                 std::int32_t index[8];
-                float weight[8];
+                float stored[8];
                 for (int t = 0; t < 8; ++t) {
                     index[t] = e + t < end ? A.indices[e + t] : A.indices[e];
-                    weight[t] = e + t < end ? A.f32[e + t] : 0.0f;
+                    stored[t] = e + t >= end ? 0.0f : A.f32 == nullptr ? 1.0f : A.f32[e + t];
                 }
-                add(index, weight);
+                add(index, stored);
             }
             for (int c = 0; c < d; ++c) force[i * d + c] = sum[c];
             if constexpr (POTENTIAL) potential[i] = psi;

@@ -2,6 +2,7 @@
 // its partners at one offset all at once, and they are consecutive too: every loop runs over the block.
 #pragma once
 #include "kernels.hpp"
+#include "rows.hpp"
 #include "tiles.hpp"
 
 namespace eq {
@@ -116,10 +117,59 @@ EQ_INLINE void block_sums(const R *targets, std::int64_t n, int d, int m, std::i
     }
 }
 
+// k and k' of 8 edges, for wide_rows.
+template <class K> struct FieldOf {
+    K k;
+    template <int, bool> EQ_INLINE void read(Vector d2, Vector *value, Vector *slope) const {
+        float in[8], k_out[8], slope_out[8];
+        std::memcpy(in, &d2, sizeof in);
+        for (int t = 0; t < 8; ++t) value_and_slope(k, in[t], &k_out[t], &slope_out[t]);
+        *value = load(k_out);
+        *slope = load(slope_out);
+    }
+};
+
+// What the sample leaves of a stored pair: 1 - w_o, o = j - i modulo n, times the charge.
+struct Remainder {
+    const float *offset_weight, *charge;
+    std::int64_t n;
+    EQ_INLINE Vector operator()(std::int64_t i, const std::int32_t *index, const float *stored) const {
+        Vector w;
+        for (int t = 0; t < 8; ++t) {
+            const std::int64_t o = index[t] - i;
+            w[t] = stored[t] * charge[index[t]] * (1.0f - offset_weight[o < 0 ? o + n : o]);
+        }
+        return w;
+    }
+};
+
+// Adds the stored pairs, less what the sample holds of them, in float32.
+template <class R, class K>
+void add_stored(const K &k, const Weights &graph, const double *charges, int m, const R *Y, std::int64_t n, int d,
+                const std::int64_t *offsets, const double *weights, std::int64_t count, double *potential,
+                double *half_gradient, int threads) {
+    const int W = (d + 7) / 8 * 8;
+    Buffer<float> rows(n * W), offset_weight(n), charge(n);
+    for (std::int64_t i = 0; i < n; ++i)
+        for (int c = 0; c < d; ++c) rows[i * W + c] = float(Y[i * d + c]);
+    for (std::int64_t s = 0; s < count; ++s) offset_weight[offsets[s]] = float(weights[s]);
+    Buffer<double> phi(n), half(n * d);
+    for (int q = 0; q < m; ++q) {
+        for (std::int64_t i = 0; i < n; ++i) charge[i] = float(charges[i * m + q]);
+        const Remainder left{offset_weight.data, charge.data, n};
+        const auto run = W == 8 ? wide_rows<8, true, FieldOf<K>, Remainder> : wide_rows<0, true, FieldOf<K>, Remainder>;
+        run({k}, left, graph, rows.data, n, rows.data, W, d, phi.data, half.data, threads);
+        for (std::int64_t i = 0; i < n; ++i) {
+            potential[i * m + q] += phi[i];
+            for (int c = 0; c < d; ++c) half_gradient[(i * m + q) * d + c] += half[i * d + c];
+        }
+    }
+}
+
 template <class R>
 void field_offsets(const Kernel &kernel, const double *charges, int m, const R *Y, std::int64_t n, int d,
-                   const std::int64_t *offsets, const double *weights, std::int64_t count, double *potential,
-                   double *half_gradient, int threads) {
+                   const std::int64_t *offsets, const double *weights, std::int64_t count, const Weights &graph,
+                   double *potential, double *half_gradient, int threads) {
     const Ring<R> points(Y, n, d), charge(charges, n, m);
     with_kernel<R>(kernel, [&](auto k) {
         block_sums(Y, n, d, m, count, potential, half_gradient, threads, [&](std::int64_t first, BlockSum<R> &sum) {
@@ -129,6 +179,11 @@ void field_offsets(const Kernel &kernel, const double *charges, int m, const R *
                                     R(weights[s]));
             }
         });
+    });
+    if (graph.indptr == nullptr) return;
+    with_kernel<float>(kernel, [&](auto k) {
+        add_stored(k, graph, charges, m, Y, n, d, offsets, weights, count, potential, half_gradient,
+                   worth(threads, graph.indptr[n]));
     });
 }
 

@@ -165,9 +165,9 @@ inline bool sparse_edges(const Kernel &kernel, const Weights &A, const float *ta
         if (Y.W == 1) sparse_rows<1, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
         else if (Y.W == 2) sparse_rows<2, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
         else if (Y.W == 4) sparse_rows<4, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
-        else if (Y.W == 8) wide_rows<8, P>(k, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
-        else if (Y.W == 16) wide_rows<16, P>(k, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
-        else wide_rows<0, P>(k, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
+        else if (Y.W == 8) wide_rows<8, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
+        else if (Y.W == 16) wide_rows<16, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
+        else wide_rows<0, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
     };
     if (rational)
         run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},

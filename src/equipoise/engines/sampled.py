@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable
 
 import numpy as np
+from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
@@ -36,6 +37,18 @@ class Sampled:
         self.sources = sources
         self._stored = Grid(n_threads, 0.05)  # its edges work in any dimension and do not look at the tolerance
         self._tables: dict[Kernel, Table] = {}
+        self._always = np.empty(0, np.int64), np.empty(0, np.int32)
+
+    def include(self, P: Matrix) -> None:
+        """From now on take the pairs that P, CSR (n, n), stores in either direction into every sample.
+
+        They are the neighbours in the data, so most of those in the map: what is left to chance is far and smooth.
+        """
+        pairs = sparse.csr_matrix((np.ones(P.nnz, np.int8), P.indices, P.indptr), shape=P.shape)
+        pairs = (pairs + pairs.T).tocoo()
+        off = pairs.row != pairs.col
+        pairs = sparse.csr_matrix((pairs.data[off], (pairs.row[off], pairs.col[off])), shape=P.shape)
+        self._always = pairs.indptr.astype(np.int64), pairs.indices.astype(np.int32)
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         return self._stored.edges(Y, A, kernel, b, potential=potential)
@@ -49,7 +62,7 @@ class Sampled:
         offsets, weights = draw_offsets(len(Y), self.partners, self._rng(Y))
         potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
         _core.field_offsets(
-            self._native(kernel), columns, Y, offsets, weights, potential, half, self.n_threads
+            self._native(kernel), columns, Y, offsets, weights, *self._always, potential, half, self.n_threads
         )
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import affinities, initialize
 from .._types import Array, Matrix
 from ..divergences import Alpha, Divergence
-from ..engines import choose_engine, make_engine
+from ..engines import Sampled, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..kernels import Kernel
 from ..objectives import Objective, joint_objective, require_dense
@@ -139,6 +139,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         P = affinities.conditional(distances, perplexities, np.float64 if all_pairs else engine.dtype, n_threads)
         objective = self._objective(P, kernel, divergence)
+        if isinstance(engine, Sampled):
+            engine.include(P)
         return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, perplexities
 
     def fit(self, X: Any, y: Any = None) -> NeighborEmbedding:
