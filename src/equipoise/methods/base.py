@@ -44,8 +44,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
     engine : "reference" and "exact" sum over all pairs; "grid" and "sampled" are linear in n, over 3 · perplexity
-        neighbours: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of random partners,
-        so that the forces and the loss are estimates; "auto" chooses
+        neighbours: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random sample of
+        pairs, so that the forces and the loss are estimates; "auto" chooses
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
@@ -55,7 +55,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Attributes
     ----------
     embedding_ : the map, (n, d)
-    loss_, loss_curve_ : final loss; (m, 2) array of iteration and loss
+    loss_, loss_curve_ : final loss; (m, 2) array of iteration and loss; estimates with engine="sampled"
     n_iter_ : iterations done
     affinities_ : P, an ndarray or CSR
     knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
