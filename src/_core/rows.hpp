@@ -36,8 +36,8 @@ struct Stored {
 // Rows of W floats, W a multiple of 8: FIXED where the compiler may know it, else 0. `weigh` gives the weights of 8 edges of
 // point i from their indices and stored weights; a graph without weights stores 1.
 template <int FIXED, bool POTENTIAL, class K, class Weigh>
-void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *targets, std::int64_t n, const float *Y, int width, int d,
-               double *potential, double *force, int threads) {
+void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *targets, std::int64_t n, const float *Y,
+               int width, int d, double *potential, double *force, int threads) {
     const int W = FIXED > 0 ? FIXED : width;
 #pragma omp parallel num_threads(threads)
     {
