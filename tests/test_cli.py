@@ -111,7 +111,7 @@ def test_an_existing_map_is_replaced(tmp_path):
     ("arguments", "message"),
     [
         (["nothing"], "'nothing' is neither a bundled data set (digits, iris, wine, breast_cancer) nor a .npy file"),
-        (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', 'grid', got 'warp'"),
+        (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', got"),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
         (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),
         (["iris", "--components", "9"], "n_components=9 is too large for n_features=4"),

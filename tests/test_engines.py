@@ -223,16 +223,19 @@ def test_threads_never_change_a_byte(rng, kernel, dtype):
 
 
 def test_engines_by_name():
-    assert {"auto", "reference", "exact", "grid"} <= set(ENGINES)
+    assert {"auto", "reference", "exact", "grid", "sampled"} <= set(ENGINES)
     for name in ENGINES:
         assert name == "auto" or make_engine(choose_engine(name, 100, 2, False), 2, 0.05).name == name
     assert make_engine("exact", 3, 0.05).n_threads == 3
     assert [choose_engine("auto", n, 2, False) for n in (100, 10**6)] == ["exact", "grid"]
-    assert choose_engine("auto", 10**6, 4, False) == choose_engine("auto", 10**6, 2, True) == "exact"
+    assert [choose_engine("auto", n, 4, False) for n in (100, 10**6)] == ["exact", "sampled"]
+    assert choose_engine("auto", 10**6, 4, True) == choose_engine("auto", 10**6, 2, True) == "exact"
     with pytest.raises(ValueError, match=r"engine must be one of 'auto', 'reference', 'exact'.*, got 'magic'"):
         choose_engine("magic", 100, 2, False)
-    with pytest.raises(ValueError, match=r"1, 2 or 3 dimensions, not 4"):
+    with pytest.raises(ValueError, match=r'1, 2 or 3 dimensions, not 4; use engine="sampled", or "exact"'):
         choose_engine("grid", 100, 4, False)
+    with pytest.raises(ValueError, match=r'engine="sampled" sees a part of the pairs.*use engine="exact"'):
+        choose_engine("sampled", 100, 4, True)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

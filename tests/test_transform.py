@@ -21,7 +21,7 @@ def fitted(Method, engine):
 
 
 every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda Method: Method.__name__)
-every_engine = pytest.mark.parametrize("engine", ["exact", "grid"])
+every_engine = pytest.mark.parametrize("engine", ["exact", "grid", "sampled"])
 
 
 @every_method

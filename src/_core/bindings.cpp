@@ -184,6 +184,27 @@ template <class R> void bind_step(nb::module_ &m) {
           "v ← momentum · v − rate · gain · gradient in place, with gains updated and steps no longer than max_step.");
 }
 
+void field_offsets(const eq::Kernel &kernel, const double *charges, int m, const float *Y, std::int64_t n, int d,
+                   const std::int64_t *offsets, const double *weights, std::int64_t count, const eq::Weights &graph,
+                   double *phi, double *half_gradient, int threads) {
+    backend().field_offsets_f32(kernel, charges, m, Y, n, d, offsets, weights, count, graph, phi, half_gradient,
+                                threads);
+}
+void field_offsets(const eq::Kernel &kernel, const double *charges, int m, const double *Y, std::int64_t n, int d,
+                   const std::int64_t *offsets, const double *weights, std::int64_t count, const eq::Weights &graph,
+                   double *phi, double *half_gradient, int threads) {
+    backend().field_offsets_f64(kernel, charges, m, Y, n, d, offsets, weights, count, graph, phi, half_gradient,
+                                threads);
+}
+void field_at(const eq::Kernel &kernel, const double *charges, int m, const float *targets, std::int64_t n_targets,
+              const float *Y, std::int64_t n, int d, double *phi, double *half_gradient, int threads) {
+    backend().field_at_f32(kernel, charges, m, targets, n_targets, Y, n, d, phi, half_gradient, threads);
+}
+void field_at(const eq::Kernel &kernel, const double *charges, int m, const double *targets, std::int64_t n_targets,
+              const double *Y, std::int64_t n, int d, double *phi, double *half_gradient, int threads) {
+    backend().field_at_f64(kernel, charges, m, targets, n_targets, Y, n, d, phi, half_gradient, threads);
+}
+
 using Segments = In<float, nb::shape<-1, 4>>;
 
 eq::Table make_table(const Segments &segments, int first, float scale) {
@@ -221,6 +242,58 @@ template <class R> void bind_grid(nb::module_ &m) {
           "cells"_a, "segments"_a.noconvert(), "first"_a, "scale"_a, "targets"_a.noconvert(), "Y"_a.noconvert(),
           "charges"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(), "threads"_a,
           "Add the pairs nearer than one cell to Φ and ½∇Φ at the targets; targets that are Y itself leave themselves out.");
+}
+
+template <class R> void bind_sampled(nb::module_ &m) {
+    using Rows = In<R, nb::shape<-1, -1>>;
+    using Potential = Out<double, nb::shape<-1, -1>>;
+    using Gradient = Out<double, nb::shape<-1, -1, -1>>;
+    const auto check = [](const In<double, nb::shape<-1, -1>> &charges, const Rows &Y, std::size_t targets,
+                          const Potential &potential, const Gradient &half_gradient) {
+        const std::size_t m = charges.shape(1);
+        require(charges.shape(0) == Y.shape(0), "charges must be (n, m) for Y (n, d)");
+        require(potential.shape(0) == targets && potential.shape(1) == m, "potential must have m columns, a row per target");
+        require(half_gradient.shape(0) == targets && half_gradient.shape(1) == m && half_gradient.shape(2) == Y.shape(1),
+                "half_gradient must be (targets, m, d)");
+    };
+    m.def("field_offsets",
+          [check](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, Rows Y,
+                  In<std::int64_t, nb::shape<-1>> offsets, In<double, nb::shape<-1>> weights,
+                  In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices, Potential potential,
+                  Gradient half_gradient, int threads) {
+              check(charges, Y, Y.shape(0), potential, half_gradient);
+              require(weights.shape(0) == offsets.shape(0), "there must be a weight for every offset");
+              for (std::size_t s = 0; s < offsets.shape(0); ++s)
+                  require(offsets.data()[s] >= 1 && offsets.data()[s] < std::int64_t(Y.shape(0)),
+                          "offsets must be from 1 to n - 1");
+              eq::Weights graph;
+              if (indptr.shape(0) > 0) {
+                  require_csr(indptr, indices.shape(0), Y.shape(0));
+                  graph.indptr = indptr.data();
+                  graph.indices = indices.data();
+              }
+              nb::gil_scoped_release release;
+              field_offsets(kernel, charges.data(), int(charges.shape(1)), Y.data(), std::int64_t(Y.shape(0)),
+                            int(Y.shape(1)), offsets.data(), weights.data(), std::int64_t(offsets.shape(0)),
+                            graph, potential.data(), half_gradient.data(), threads);
+          },
+          "kernel"_a, "charges"_a.noconvert(), "Y"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),
+          "indptr"_a.noconvert(), "indices"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(),
+          "threads"_a,
+          "Φ (n, m) and ½∇Φ (n, m, d) of the points at these offsets alone, each with its weight; the pairs of a graph"
+          " (CSR; an empty indptr for none) have weight 1 instead.");
+    m.def("field_at",
+          [check](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, Rows targets, Rows Y,
+                  Potential potential, Gradient half_gradient, int threads) {
+              check(charges, Y, targets.shape(0), potential, half_gradient);
+              require(targets.shape(1) == Y.shape(1), "targets must be (n_targets, d) for Y (n, d)");
+              nb::gil_scoped_release release;
+              field_at(kernel, charges.data(), int(charges.shape(1)), targets.data(), std::int64_t(targets.shape(0)),
+                       Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)), potential.data(), half_gradient.data(),
+                       threads);
+          },
+          "kernel"_a, "charges"_a.noconvert(), "targets"_a.noconvert(), "Y"_a.noconvert(), "potential"_a.noconvert(),
+          "half_gradient"_a.noconvert(), "threads"_a, "Φ and ½∇Φ of all points Y at targets (n_targets, d).");
 }
 
 template <class R> void bind_conditional(nb::module_ &m) {
@@ -299,7 +372,8 @@ NB_MODULE(_core, m) {
                         return kernel;
                     },
                     "segments"_a.noconvert(), "first"_a, "scale"_a,
-                    "For edges with b = -1: tables of ψ_b and k^b k' for the true b. The arrays must outlive it.");
+                    "For edges with b = -1: tables of ψ_b and k^b k' for the true b; for sampled fields: of k and k'."
+                    " The arrays must outlive it.");
 
     nb::class_<eq::Mesh>(m, "Mesh", "A regular grid in 1 to 3 dimensions.")
         .def("__init__",
@@ -351,6 +425,8 @@ NB_MODULE(_core, m) {
     bind_grid<double>(m);
     bind_step<float>(m);
     bind_step<double>(m);
+    bind_sampled<float>(m);
+    bind_sampled<double>(m);
     bind_conditional<float>(m);
     bind_conditional<double>(m);
 }

@@ -30,7 +30,8 @@ struct Kernel {
         shifted_power,      // (a + b d2)^-c: Student-t, spherical exit; c = 1 is t-SNE's kernel
         clamped_power,      // max(d2, b)^-c: power law, flat inside the cut-off b = r0²
         regularized_power,  // 1 / (a + d2^c): eq. (13) of Lin et al. 2024, c = β/2
-        tabulated,          // edges alone, with b = -1: the table holds ψ_b and k^b k' for the true b
+        tabulated,          // for edges with b = -1: the table holds ψ_b and k^b k' for the true b;
+                            // for sampled fields: k and k'
     };
     Family family = Family::gaussian;
     double a = 0, b = 0, c = 0;
@@ -87,6 +88,19 @@ struct Backend {
     void (*near_f64)(const Mesh &cells, const Table &, const double *targets, std::int64_t n_targets, const double *Y,
                      std::int64_t n, int d, const double *charges, int m, double *potential, double *half_gradient,
                      int threads);
+    // The field of the points at these offsets alone, each with its weight: Σ_o w_o c_j k(d2_ij), j = i + o modulo n, with
+    // offsets from 1 to n - 1. The pairs of a graph, if its indptr is given, have weight 1 instead.
+    void (*field_offsets_f32)(const Kernel &, const double *charges, int m, const float *Y, std::int64_t n, int d,
+                              const std::int64_t *offsets, const double *weights, std::int64_t count,
+                              const Weights &graph, double *potential, double *half_gradient, int threads);
+    void (*field_offsets_f64)(const Kernel &, const double *charges, int m, const double *Y, std::int64_t n, int d,
+                              const std::int64_t *offsets, const double *weights, std::int64_t count,
+                              const Weights &graph, double *potential, double *half_gradient, int threads);
+    // The field of all points Y at targets (n_targets, d).
+    void (*field_at_f32)(const Kernel &, const double *charges, int m, const float *targets, std::int64_t n_targets,
+                         const float *Y, std::int64_t n, int d, double *potential, double *half_gradient, int threads);
+    void (*field_at_f64)(const Kernel &, const double *charges, int m, const double *targets, std::int64_t n_targets,
+                         const double *Y, std::int64_t n, int d, double *potential, double *half_gradient, int threads);
     // Edges with b = -1 from targets (n_targets, d) to the points Y they list: E_i = Σ_j A_ij k'/k (t_i - y_j), float32.
     bool (*edges_to)(const Kernel &, const Weights &, const float *targets, std::int64_t n_targets, const float *Y,
                      std::int64_t n, int d, double *force, int threads);

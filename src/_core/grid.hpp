@@ -214,64 +214,113 @@ void gather(const Mesh &mesh, const R *Y, std::int64_t n, const R *grid, int m, 
     });
 }
 
-// Near field: adds Σ_{j≠i, r<a} c_j u(d2) and Σ c_j u'(d2)(t_i - y_j) at targets t for a radial function u known by its
-// table, with the sources binned in cells of side a. Each target sums its 3^d cells in a fixed order. Without `targets`
-// they are the sources themselves.
-template <class R>
-void near(const Mesh &cells, const Table &table, const R *targets, std::int64_t n_targets, const R *Y, std::int64_t n, int d,
-          const double *charges, int m, double *potential, double *half_gradient, int threads) {
-    const bool same = targets == nullptr;
-    const std::int64_t count = cells.nodes();
-    const R limit = R(1 / (cells.inverse_h * cells.inverse_h));
-    const auto cell_of = [&](const R *y, int c) {
-        const R u = (y[c] - R(cells.origin[c])) * R(cells.inverse_h);
+// Points sorted into cells, axis by axis in columns, the last axis of cells running fastest.
+template <int D, class R> struct Cells {
+    const Mesh &mesh;
+    std::int64_t n;
+    Buffer<std::int64_t> start;  // cell k holds the points start[k] .. start[k + 1] - 1
+    Buffer<std::int32_t> order;
+    Buffer<R> axes;
+
+    Cells(const Mesh &cells, const R *Y, std::int64_t n_)
+        : mesh(cells), n(n_), start(cells.nodes() + 1), order(n_), axes(n_ * D) {
+        const std::int64_t count = mesh.nodes();
+        Buffer<std::int64_t> key(n), next(count);
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (int c = 0; c < D; ++c) key[i] = key[i] * mesh.size[c] + cell(Y[i * D + c], c);
+            ++start[key[i] + 1];
+        }
+        for (std::int64_t k = 0; k < count; ++k) start[k + 1] += start[k];
+        for (std::int64_t k = 0; k < count; ++k) next[k] = start[k];
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t s = next[key[i]]++;
+            order[s] = std::int32_t(i);
+            for (int c = 0; c < D; ++c) axes[c * n + s] = Y[i * D + c];
+        }
+    }
+
+    EQ_INLINE std::int64_t cell(R y, int c) const {
+        const R u = (y - R(mesh.origin[c])) * R(mesh.inverse_h);
         const std::int64_t k = u > R(0) ? static_cast<std::int64_t>(u) : 0;
-        return k >= cells.size[c] ? cells.size[c] - 1 : k;
-    };
-    Buffer<std::int64_t> start(count + 1), key(n), next(count);
-    for (std::int64_t i = 0; i < n; ++i) {
-        for (int c = 0; c < d; ++c) key[i] = key[i] * cells.size[c] + cell_of(Y + i * d, c);
-        ++start[key[i] + 1];
+        return k >= mesh.size[c] ? mesh.size[c] - 1 : k;
     }
-    for (std::int64_t k = 0; k < count; ++k) start[k + 1] += start[k];
-    for (std::int64_t k = 0; k < count; ++k) next[k] = start[k];
-    Buffer<std::int32_t> order(n);
-    for (std::int64_t i = 0; i < n; ++i) order[next[key[i]]++] = std::int32_t(i);
-    Buffer<R> source(n * d), charge(n * m);
-    for (std::int64_t s = 0; s < n; ++s) {
-        for (int c = 0; c < d; ++c) source[s * d + c] = Y[std::int64_t(order[s]) * d + c];
-        for (int q = 0; q < m; ++q) charge[s * m + q] = R(charges[std::int64_t(order[s]) * m + q]);
-    }
-#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-    for (std::int64_t t = 0; t < (same ? n : n_targets); ++t) {
-        const std::int64_t i = same ? order[t] : t;
-        const R *home = same ? source.data + t * d : targets + t * d;
-        std::int64_t low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
-        for (int c = 0; c < d; ++c) {
-            const std::int64_t k = cell_of(home, c);
-            low[c] = k > 0 ? k - 1 : 0;
-            high[c] = k + 1 < cells.size[c] ? k + 1 : k;
+
+    // Calls use(first, last) for the runs of points in the cells around y.
+    template <class Use> EQ_INLINE void around(const R *y, Use use) const {
+        std::int64_t low[3] = {0, 0, 0}, high[3] = {0, 0, 0};  // the last D axes are those of the mesh
+        for (int c = 0; c < D; ++c) {
+            const std::int64_t k = cell(y[c], c);
+            low[3 - D + c] = k > 0 ? k - 1 : 0;
+            high[3 - D + c] = k + 1 < mesh.size[c] ? k + 1 : k;
         }
         for (std::int64_t a = low[0]; a <= high[0]; ++a)
             for (std::int64_t b = low[1]; b <= high[1]; ++b) {
-                const std::int64_t row = (a * cells.size[1] + b) * cells.size[2];
-                for (std::int64_t s = start[row + low[2]]; s < start[row + high[2] + 1]; ++s) {
-                    R diff[3], d2 = 0;
-                    for (int c = 0; c < d; ++c) {
-                        diff[c] = home[c] - source[s * d + c];
-                        d2 += diff[c] * diff[c];
-                    }
-                    if (d2 >= limit || (same && s == t)) continue;
-                    R value, slope;
-                    look_up(table, d2, &value, &slope);
-                    for (int q = 0; q < m; ++q) {
-                        potential[i * m + q] += charge[s * m + q] * value;
-                        for (int c = 0; c < d; ++c)
-                            half_gradient[(i * m + q) * d + c] += charge[s * m + q] * slope * diff[c];
-                    }
-                }
+                const std::int64_t row = D == 1 ? 0 : D == 2 ? b * mesh.size[1] : (a * mesh.size[1] + b) * mesh.size[2];
+                use(start[row + low[2]], start[row + high[2] + 1]);
             }
     }
+};
+
+// Near field: adds Σ_{j≠i, r<a} c_j u(d2) and Σ c_j u'(d2)(t_i - y_j) at targets t for a radial function u known by its
+// table, with the sources binned in cells of side a. Each target sums the cells around it in a fixed order. Without
+// `targets` they are the sources themselves.
+template <int D, class R>
+void near_in(const Mesh &mesh, const Table &table, const R *targets, std::int64_t n_targets, const R *Y, std::int64_t n,
+             const double *charges, int m, double *potential, double *half_gradient, int threads) {
+    constexpr int RUN = 64;  // sources looked at together
+    const bool same = targets == nullptr;
+    const Cells<D, R> cells(mesh, Y, n);
+    const R limit = R(1 / (mesh.inverse_h * mesh.inverse_h));
+    Buffer<R> charge(n * m);
+    for (std::int64_t s = 0; s < n; ++s)
+        for (int q = 0; q < m; ++q) charge[q * n + s] = R(charges[std::int64_t(cells.order[s]) * m + q]);
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (std::int64_t t = 0; t < (same ? n : n_targets); ++t) {
+        const std::int64_t i = same ? cells.order[t] : t, self = same ? t : -1;
+        R home[D];
+        for (int c = 0; c < D; ++c) home[c] = same ? cells.axes[c * n + t] : targets[t * D + c];
+        cells.around(home, [&](std::int64_t first, std::int64_t last) {
+            for (std::int64_t s = first; s < last; s += RUN) {
+                const int count = last - s < RUN ? int(last - s) : RUN;
+                R d2[RUN], value[RUN], slope[RUN];
+                int near[RUN], found = 0;
+                for (int l = 0; l < count; ++l) {
+                    d2[l] = 0;
+                    for (int c = 0; c < D; ++c) {
+                        const R diff = home[c] - cells.axes[c * n + s + l];
+                        d2[l] += diff * diff;
+                    }
+                }
+                for (int l = 0; l < count; ++l) {
+                    near[found] = l;
+                    found += d2[l] < limit && s + l != self;
+                }
+                for (int f = 0; f < found; ++f) look_up(table, d2[near[f]], &value[f], &slope[f]);
+                for (int q = 0; q < m; ++q) {
+                    R phi = 0, force[D] = {};
+                    for (int f = 0; f < found; ++f) {
+                        const std::int64_t j = s + near[f];
+                        const R weight = charge[q * n + j];
+                        phi += weight * value[f];
+                        for (int c = 0; c < D; ++c) force[c] += weight * slope[f] * (home[c] - cells.axes[c * n + j]);
+                    }
+                    potential[i * m + q] += phi;
+                    for (int c = 0; c < D; ++c) half_gradient[(i * m + q) * D + c] += force[c];
+                }
+            }
+        });
+    }
+}
+
+template <class R>
+void near(const Mesh &cells, const Table &table, const R *targets, std::int64_t n_targets, const R *Y, std::int64_t n, int d,
+          const double *charges, int m, double *potential, double *half_gradient, int threads) {
+    const auto run = [&](auto D) {
+        near_in<D, R>(cells, table, targets, n_targets, Y, n, charges, m, potential, half_gradient, threads);
+    };
+    if (d == 1) run(std::integral_constant<int, 1>{});
+    else if (d == 2) run(std::integral_constant<int, 2>{});
+    else run(std::integral_constant<int, 3>{});
 }
 
 }  // namespace EQ_ISA

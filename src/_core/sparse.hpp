@@ -1,10 +1,11 @@
-// Edges over a sparse graph in float32, for one to three dimensions: the inner loop of a large embedding.
-// A vector of 8 floats holds 8/W whole points of W = 1, 2 or 4 coordinates, so a point is fetched by one load, and d2
-// appears in every lane of its point after log2(W) swaps.
+// Edges over a sparse graph in float32: the inner loop of a large embedding. In one to four dimensions a vector of 8
+// floats holds 8/W whole points of W = 1, 2 or 4 coordinates, so a point is fetched by one load, and d2 appears in every
+// lane of its point after log2(W) swaps. More dimensions are in rows.hpp.
 #pragma once
 #include <type_traits>
 
 #include "kernels.hpp"
+#include "rows.hpp"
 #include "tiles.hpp"
 
 namespace eq {
@@ -140,7 +141,8 @@ struct PaddedPoints {
     int W;
     Buffer<float> copy;
     const float *data;
-    PaddedPoints(const float *Y, std::int64_t n, int d) : W(d < 3 ? d : 4), copy(W == d ? 1 : n * W), data(Y) {
+    PaddedPoints(const float *Y, std::int64_t n, int d)
+        : W(d < 3 ? d : d < 5 ? 4 : (d + 7) / 8 * 8), copy(W == d ? 1 : n * W), data(Y) {
         if (W == d) return;
         for (std::int64_t i = 0; i < n; ++i)
             for (int c = 0; c < d; ++c) copy[i * W + c] = Y[i * d + c];
@@ -155,14 +157,17 @@ inline bool sparse_edges(const Kernel &kernel, const Weights &A, const float *ta
     const bool gaussian = kernel.family == Kernel::Family::gaussian;
     const bool tabulated = kernel.family == Kernel::Family::tabulated;
     const bool rational = (gaussian || kernel.family == Kernel::Family::shifted_power) && potential == nullptr;
-    if (d > 3 || !(tabulated || rational)) return false;
+    if (!(tabulated || rational)) return false;
     const PaddedPoints Y(Y_rows, n, d), targets(target_rows, target_rows == Y_rows ? 0 : n_targets, d);
     const float *T = target_rows == Y_rows ? Y.data : targets.data;
     const auto run = [&](auto k, auto with_potential) {
         constexpr bool P = decltype(with_potential)::value;
         if (Y.W == 1) sparse_rows<1, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
         else if (Y.W == 2) sparse_rows<2, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
-        else sparse_rows<4, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
+        else if (Y.W == 4) sparse_rows<4, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
+        else if (Y.W == 8) wide_rows<8, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
+        else if (Y.W == 16) wide_rows<16, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
+        else wide_rows<0, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
     };
     if (rational)
         run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},

@@ -126,7 +126,7 @@ class Source:
     def __init__(self, Y: Array, charges: Array | None):
         n, d = Y.shape
         if d > 3:
-            raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="exact"')
+            raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="sampled" or "exact"')
         self.Y = np.ascontiguousarray(Y)
         c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
         self.shape = c.shape

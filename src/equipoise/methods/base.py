@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import affinities, initialize
 from .._types import Array, Matrix
 from ..divergences import Alpha, Divergence
-from ..engines import choose_engine, make_engine
+from ..engines import Sampled, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..kernels import Kernel
 from ..objectives import Objective, joint_objective, require_dense
@@ -43,8 +43,9 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
-    engine : "reference" and "exact" sum over all pairs; "grid" is linear in n, over 3 · perplexity neighbours, for
-        maps of up to 3 dimensions; "auto" chooses
+    engine : "reference" and "exact" sum over all pairs; "grid" and "sampled" are linear in n, over 3 · perplexity
+        neighbours: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random sample of
+        pairs, so that the forces and the loss are estimates; "auto" chooses
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
@@ -54,7 +55,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Attributes
     ----------
     embedding_ : the map, (n, d)
-    loss_, loss_curve_ : final loss; (m, 2) array of iteration and loss
+    loss_, loss_curve_ : final loss; (m, 2) array of iteration and loss; estimates with engine="sampled"
     n_iter_ : iterations done
     affinities_ : P, an ndarray or CSR
     knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
@@ -123,9 +124,11 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         all_pairs, n_threads = divergence.s is None, self._n_threads()
         if all_pairs:
             require_dense(data.sparse, divergence)
-        engine = make_engine(choose_engine(self.engine, data.n, self.n_components, all_pairs), n_threads, self.tol)
+        name = choose_engine(self.engine, data.n, self.n_components, all_pairs)
         perplexities = affinities.resolve_perplexity(self.perplexity, data.n)
-        Y0 = self._initial(data, kernel, geometry, check_random_state(self.random_state))
+        rng = check_random_state(self.random_state)
+        Y0 = self._initial(data, kernel, geometry, rng)
+        engine = make_engine(name, n_threads, self.tol, seed=rng.randint(2**31 - 1))
         distances: affinities.Points | affinities.SquaredDistances
         if engine.sparse and not all_pairs:
             # Beyond 3 · perplexity neighbours p_{j|i} is negligible (van der Maaten 2014).
@@ -136,6 +139,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         P = affinities.conditional(distances, perplexities, np.float64 if all_pairs else engine.dtype, n_threads)
         objective = self._objective(P, kernel, divergence)
+        if isinstance(engine, Sampled):
+            engine.include(P)
         return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, perplexities
 
     def fit(self, X: Any, y: Any = None) -> NeighborEmbedding:
