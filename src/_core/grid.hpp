@@ -3,8 +3,7 @@
 #pragma once
 #include <type_traits>
 
-#include "kernels.hpp"
-#include "tiles.hpp"
+#include "sparse.hpp"
 
 namespace eq {
 namespace EQ_ISA {
@@ -217,13 +216,13 @@ void gather(const Mesh &mesh, const R *Y, std::int64_t n, const R *grid, int m, 
 // Points sorted into cells, axis by axis in columns, the last axis of cells running fastest.
 template <int D, class R> struct Cells {
     const Mesh &mesh;
-    std::int64_t n;
+    std::int64_t n, stride;  // columns are padded, so that eight points can be read from any
     Buffer<std::int64_t> start;  // cell k holds the points start[k] .. start[k + 1] - 1
     Buffer<std::int32_t> order;
     Buffer<R> axes;
 
     Cells(const Mesh &cells, const R *Y, std::int64_t n_)
-        : mesh(cells), n(n_), start(cells.nodes() + 1), order(n_), axes(n_ * D) {
+        : mesh(cells), n(n_), stride(n_ + 8), start(cells.nodes() + 1), order(n_), axes(stride * D) {
         const std::int64_t count = mesh.nodes();
         Buffer<std::int64_t> key(n), next(count);
         for (std::int64_t i = 0; i < n; ++i) {
@@ -235,7 +234,7 @@ template <int D, class R> struct Cells {
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t s = next[key[i]]++;
             order[s] = std::int32_t(i);
-            for (int c = 0; c < D; ++c) axes[c * n + s] = Y[i * D + c];
+            for (int c = 0; c < D; ++c) axes[c * stride + s] = Y[i * D + c];
         }
     }
 
@@ -261,54 +260,70 @@ template <int D, class R> struct Cells {
     }
 };
 
+// Eight sources at a time; the table is 0 beyond the radius, so that no pair needs a test.
+template <class R> struct Pack {
+    typedef R type __attribute__((vector_size(8 * sizeof(R)), aligned(sizeof(R)), may_alias));
+};
+EQ_INLINE void look_up_eight(const Table &table, Pack<float>::type d2, Pack<float>::type *value, Pack<float>::type *slope) {
+    Vector v = {}, s = {};
+    LookUp{table}.read<1, true>(Vector(d2), &v, &s);
+    *value = v;
+    *slope = s;
+}
+EQ_INLINE void look_up_eight(const Table &table, Pack<double>::type d2, Pack<double>::type *value,
+                             Pack<double>::type *slope) {
+    for (int l = 0; l < 8; ++l) {
+        double v, s;
+        look_up(table, double(d2[l]), &v, &s);
+        (*value)[l] = v;
+        (*slope)[l] = s;
+    }
+}
+
 // Near field: adds Σ_{j≠i, r<a} c_j u(d2) and Σ c_j u'(d2)(t_i - y_j) at targets t for a radial function u known by its
 // table, with the sources binned in cells of side a. Each target sums the cells around it in a fixed order. Without
 // `targets` they are the sources themselves.
 template <int D, class R>
 void near_in(const Mesh &mesh, const Table &table, const R *targets, std::int64_t n_targets, const R *Y, std::int64_t n,
              const double *charges, int m, double *potential, double *half_gradient, int threads) {
-    constexpr int RUN = 64;  // sources looked at together
+    using Eight = typename Pack<R>::type;
     const bool same = targets == nullptr;
     const Cells<D, R> cells(mesh, Y, n);
-    const R limit = R(1 / (mesh.inverse_h * mesh.inverse_h));
-    Buffer<R> charge(n * m);
+    const std::int64_t stride = cells.stride;
+    Buffer<R> charge(stride * m);
     for (std::int64_t s = 0; s < n; ++s)
-        for (int q = 0; q < m; ++q) charge[q * n + s] = R(charges[std::int64_t(cells.order[s]) * m + q]);
+        for (int q = 0; q < m; ++q) charge[q * stride + s] = R(charges[std::int64_t(cells.order[s]) * m + q]);
+    const Eight lane = {0, 1, 2, 3, 4, 5, 6, 7};
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (std::int64_t t = 0; t < (same ? n : n_targets); ++t) {
         const std::int64_t i = same ? cells.order[t] : t, self = same ? t : -1;
         R home[D];
-        for (int c = 0; c < D; ++c) home[c] = same ? cells.axes[c * n + t] : targets[t * D + c];
-        cells.around(home, [&](std::int64_t first, std::int64_t last) {
-            for (std::int64_t s = first; s < last; s += RUN) {
-                const int count = last - s < RUN ? int(last - s) : RUN;
-                R d2[RUN], value[RUN], slope[RUN];
-                int near[RUN], found = 0;
-                for (int l = 0; l < count; ++l) {
-                    d2[l] = 0;
+        for (int c = 0; c < D; ++c) home[c] = same ? cells.axes[c * stride + t] : targets[t * D + c];
+        for (int q = 0; q < m; ++q) {
+            Eight phi = {}, force[D] = {};
+            cells.around(home, [&](std::int64_t first, std::int64_t last) {
+                for (std::int64_t s = first; s < last; s += 8) {
+                    Eight diff[D], d2 = {}, value, slope;
                     for (int c = 0; c < D; ++c) {
-                        const R diff = home[c] - cells.axes[c * n + s + l];
-                        d2[l] += diff * diff;
+                        diff[c] = home[c] - *reinterpret_cast<const Eight *>(cells.axes.data + c * stride + s);
+                        d2 += diff[c] * diff[c];
                     }
+                    look_up_eight(table, d2, &value, &slope);
+                    Eight weight = *reinterpret_cast<const Eight *>(charge.data + q * stride + s);
+                    weight = (lane < R(last - s)) & (lane != R(self - s)) ? weight : Eight{};
+                    phi += weight * value;
+                    for (int c = 0; c < D; ++c) force[c] += weight * slope * diff[c];
                 }
-                for (int l = 0; l < count; ++l) {
-                    near[found] = l;
-                    found += d2[l] < limit && s + l != self;
-                }
-                for (int f = 0; f < found; ++f) look_up(table, d2[near[f]], &value[f], &slope[f]);
-                for (int q = 0; q < m; ++q) {
-                    R phi = 0, force[D] = {};
-                    for (int f = 0; f < found; ++f) {
-                        const std::int64_t j = s + near[f];
-                        const R weight = charge[q * n + j];
-                        phi += weight * value[f];
-                        for (int c = 0; c < D; ++c) force[c] += weight * slope[f] * (home[c] - cells.axes[c * n + j]);
-                    }
-                    potential[i * m + q] += phi;
-                    for (int c = 0; c < D; ++c) half_gradient[(i * m + q) * D + c] += force[c];
-                }
+            });
+            double total = 0;
+            for (int l = 0; l < 8; ++l) total += phi[l];
+            potential[i * m + q] += total;
+            for (int c = 0; c < D; ++c) {
+                double pull = 0;
+                for (int l = 0; l < 8; ++l) pull += force[c][l];
+                half_gradient[(i * m + q) * D + c] += pull;
             }
-        });
+        }
     }
 }
 

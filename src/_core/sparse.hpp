@@ -82,6 +82,21 @@ struct LookUp {
             if constexpr (POTENTIAL)
                 *value = Packed<2>::total(__builtin_shufflevector(left, right, 0, 1, 8, 9, 4, 5, 12, 13) * share);
             *slope = Packed<2>::total(__builtin_shufflevector(left, right, 2, 3, 10, 11, 6, 7, 14, 15) * share);
+        } else if constexpr (W == 1) {  // eight segments of four numbers, transposed
+            Quad q[8];
+            for (int t = 0; t < 8; ++t) std::memcpy(&q[t], table.segments + 4 * std::int64_t(i[t]), 16);
+            Vector a[4];
+            for (int t = 0; t < 4; ++t) a[t] = __builtin_shufflevector(q[t], q[t + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+            const Vector low01 = __builtin_shufflevector(a[0], a[1], 0, 8, 1, 9, 4, 12, 5, 13);
+            const Vector low23 = __builtin_shufflevector(a[2], a[3], 0, 8, 1, 9, 4, 12, 5, 13);
+            const Vector high01 = __builtin_shufflevector(a[0], a[1], 2, 10, 3, 11, 6, 14, 7, 15);
+            const Vector high23 = __builtin_shufflevector(a[2], a[3], 2, 10, 3, 11, 6, 14, 7, 15);
+            const auto mix = [&](Vector x, Vector y) {
+                const Vector left = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
+                return left + (__builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15) - left) * f;
+            };
+            if constexpr (POTENTIAL) *value = mix(low01, low23);
+            *slope = mix(high01, high23);
         } else {
             for (int t = 0; t < 8; t += W) {
                 const float *s = table.segments + 4 * std::int64_t(i[t]);

@@ -24,11 +24,11 @@ from .exact import Exact
 from .tables import Table, tabulate
 
 ORDER = 6  # quintic splines: they bear a coarser mesh than cubic ones; the two have not been timed against each other
-STEPS = 4  # mesh widths come in 4 steps per octave, so that a growing map rarely needs a new kernel transform
+STEPS = 4  # mesh widths and extents come in 4 steps per octave: a growing map rarely needs a new kernel transform
 CACHE = 8  # kernel transforms kept
 # The cost of a step, measured on maps of digits, 6,000 digits of MNIST and Fashion-MNIST: nanoseconds on one thread.
 NODE = 7.0  # per node of the padded mesh: two FFTs
-PAIR = 12.0  # per pair of the near field
+PAIR = 5.0  # per pair of the near field
 CLUMP = 3.0  # near pairs, over those of a uniform map; 1.5 to 6 were seen
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
 SPLINE = {4: (4 / 6, 1 / 6), 6: (66 / 120, 26 / 120, 1 / 120)}  # central B-splines at the integers
@@ -103,38 +103,15 @@ class Grid:
 
     def _transform(self, kernel: Kernel, n: int, span: Array) -> Transform:
         """Return the kernel transform for a map of this extent, from the cache if one fits."""
-        h, radius = self._plan(kernel, n, span)
-        padded = tuple(_quantise(2 * (int(np.ceil(s / h)) + ORDER + 1)) for s in span)
-        # float32 places a point to 1/2000 of a cell on up to 8192 nodes
-        real = np.float64 if np.prod(padded) <= 2**14 or max(padded) > 2**14 else np.float32
-        key = (kernel, h, radius, padded, real)
+        least = max(float(span.max()) / 64, 1e-12 * kernel.length)
+        rungs = tuple(int(np.ceil(STEPS * np.log2(max(s, least) / kernel.length))) for s in span)
+        key = (kernel, n, rungs)
         if key not in self._transforms:
-            self._transforms[key] = Transform(kernel, h, padded, radius, real)
+            self._transforms[key] = make_transform(kernel, self.tol, n, rungs)
             if len(self._transforms) > CACHE:
                 self._transforms.popitem(last=False)
         self._transforms.move_to_end(key)
         return self._transforms[key]
-
-
-    def _plan(self, kernel: Kernel, n: int, span: Array) -> tuple[float, float]:
-        """Return the mesh width and the radius of the near field, 0 for none: the cheapest that keeps the tolerance."""
-        d, widest = len(span), max(float(span.max()), 1e-12 * kernel.length)
-        smooth = mesh_width(kernel, self.tol, min(d, 2))
-        if smooth > 0:
-            h = min(smooth, _step_up(widest / 8, kernel.length))
-            plain = NODE * _padded_nodes(span, h)
-        else:
-            plain = np.inf
-        steps = np.arange(np.log2(widest / (256 if d == 3 else 4096) / kernel.length), np.log2(widest / kernel.length), 0.5)
-        widths = kernel.length * 2 ** (np.ceil(2 * steps) / 2)
-        ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d]
-        volume = float(np.maximum(span, 1e-3 * widest).prod())
-        pairs = n * np.minimum(n, CLUMP * n * ball * (RADIUS * widths) ** d / volume)
-        costs = np.array([NODE * _padded_nodes(span, w) for w in widths]) + PAIR * pairs
-        best = int(costs.argmin())
-        if plain <= costs[best]:
-            return h, 0.0
-        return float(widths[best]), near_radius(kernel, self.tol, min(d, 2), float(widths[best]))
 
 
 class Source:
@@ -185,14 +162,17 @@ class Transform:
     ):
         self.h, self.padded, self.radius, self.dtype = h, padded, radius, dtype
         self.size = tuple(N // 2 for N in padded)
-        value = kernel.value if radius == 0 else split(kernel, radius).smooth
+        part = split(kernel, radius) if radius > 0 else None
         lags = [np.minimum(np.arange(N), N - np.arange(N)) * h for N in padded]
         d2 = sum(np.ix_(*(lag**2 for lag in lags)), start=np.zeros(1))
         # A constant shift moves no force. Taken at the largest lag, it keeps the digits of a map much smaller than the
         # kernel, where k is nearly constant.
-        k = value(d2)
-        self.shift = float(value(np.array([sum((s * h) ** 2 for s in self.size)]))[0])
-        self.at_zero = float(value(np.zeros(1))[0])
+        k = kernel.value(d2)
+        if part is not None:
+            inside = d2 < radius**2
+            k[inside] -= part.near(d2[inside])
+        self.shift = float(kernel.value(np.array([sum((s * h) ** 2 for s in self.size)]))[0])
+        self.at_zero = float(k.flat[0])
         K = fft.rfftn(k - self.shift).real
         for axis, N in enumerate(padded):
             omega = 2 * np.pi * np.arange(K.shape[axis]) / N
@@ -202,8 +182,7 @@ class Transform:
             K /= (b**2).reshape([-1 if a == axis else 1 for a in range(len(padded))])
         self.K = K.astype(dtype)
         self.near: Table | None = None
-        if radius > 0:
-            part = split(kernel, radius)
+        if part is not None:
             self.near = tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
 
     def place(self, low: Array, high: Array) -> _core.Mesh:
@@ -231,6 +210,34 @@ class Transform:
         out = self.empty(len(grid))
         out[...] = fft.irfft(G, n=self.padded[-1], axis=d, workers=workers, overwrite_x=True)[..., : self.size[-1]]
         return out
+
+
+def make_transform(kernel: Kernel, tol: float, n: int, rungs: tuple[int, ...]) -> Transform:
+    """Return the cheapest transform that keeps the tolerance for n points in a box of sides length · 2^(rung/4)."""
+    span = kernel.length * 2.0 ** (np.array(rungs) / STEPS)
+    h, radius = plan(kernel, tol, n, span)
+    padded = tuple(_even_fast(2 * (int(np.ceil(s / h)) + ORDER + 1)) for s in span)
+    # float32 places a point to 1/2000 of a cell on up to 8192 nodes
+    real = np.float64 if np.prod(padded) <= 2**14 or max(padded) > 2**14 else np.float32
+    return Transform(kernel, h, padded, radius, real)
+
+
+def plan(kernel: Kernel, tol: float, n: int, span: Array) -> tuple[float, float]:
+    """Return the mesh width and the radius of the near field, 0 for none: the cheapest that keeps the tolerance."""
+    d, widest = len(span), float(span.max())
+    h, plain = mesh_width(kernel, tol, min(d, 2)), np.inf
+    if h > 0:
+        h = min(h, _step_up(widest / 8, kernel.length))
+        plain = NODE * _padded_nodes(span, h)
+    finest = np.log2(widest / (256 if d == 3 else 4096) / kernel.length)
+    widths = kernel.length * 2 ** (np.ceil(2 * np.arange(finest, np.log2(widest / kernel.length), 0.5)) / 2)
+    ball = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}[d]
+    pairs = n * np.minimum(n, CLUMP * n * ball * (RADIUS * widths) ** d / float(span.prod()))
+    costs = np.array([NODE * _padded_nodes(span, width) for width in widths]) + PAIR * pairs
+    best = int(costs.argmin())
+    if plain <= costs[best]:
+        return h, 0.0
+    return float(widths[best]), near_radius(kernel, tol, min(d, 2), float(widths[best]))
 
 
 @dataclass(frozen=True)
@@ -339,12 +346,10 @@ def _step_up(h: float, unit: float) -> float:
     return float(unit * 2 ** (np.ceil(STEPS * np.log2(h / unit)) / STEPS))
 
 
-def _quantise(N: int) -> int:
-    """Return an even fast FFT length not below N, from a ladder of about 8 % steps."""
-    rung = int(2 ** (np.ceil(9 * np.log2(max(N, 16))) / 9)) + 1
-    rung = max(rung, N)
+def _even_fast(N: int) -> int:
+    """Return an even fast FFT length not below N."""
     while True:
-        rung = fft.next_fast_len(rung, real=True)
-        if rung % 2 == 0:
-            return rung
-        rung += 1
+        N = fft.next_fast_len(N, real=True)
+        if N % 2 == 0:
+            return N
+        N += 1
