@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from .._types import Array, Matrix
+from ..csr import symmetrized
 from ..engines import Engine
 from ..kernels import Kernel
 from .base import Balance, sum_positive
@@ -29,7 +30,7 @@ class ConditionalKL:
         self.kernel = kernel
         self.mass = float(P.shape[0])
         self._plogp = sum_positive(P, lambda p: p * np.log(p))
-        self._A = (P + P.T).tocsr() if sparse.issparse(P) else P + P.T
+        self._A = symmetrized(P) if sparse.issparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self._A, self.kernel, -1.0, potential=loss)
