@@ -16,7 +16,7 @@ from .metrics import product_distances
 PRODUCTS = ("euclidean", "l2", "sqeuclidean", "cosine", "inner_product")  # from x·y alone
 SCIKIT = ("manhattan", "cityblock", "l1")  # scikit-learn's metrics for sparse rows, beyond those
 SPARSE_METRICS = PRODUCTS + SCIKIT
-BLOCK = 2**22  # distances held at once, 32 MB
+BLOCK = 2**20  # distances held at once, 8 MB; a handful of arrays of that size are alive
 
 
 def check_sparse_metric(metric: Any) -> None:

@@ -18,7 +18,7 @@ from ..neighbors import Searcher, nearest_neighbors
 from ..sparse_neighbors import PRODUCTS, SparseSearcher, search_work
 from .base import Input, Nearby, nearby, square
 
-SEARCH_WORK = 2e10  # work of an exact search beyond which the rows are reduced first; a guess: minutes on one core
+SEARCH_WORK = 2e10  # of an exact search, beyond which rows are reduced first; 1e9 took 4 s on one core, measured once
 RANK = 100  # singular vectors they are reduced to
 
 

@@ -17,6 +17,12 @@ from .base import Balance, sum_positive
 FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms
 
 
+def _inverse(Z: Array) -> Array:
+    """Return 1/Z, and 0 for a point that the kernel hardly reaches: nothing pushes it."""
+    far = Z < FAR
+    return np.where(far, 0.0, 1 / np.where(far, 1.0, Z))
+
+
 class ConditionalKL:
     """E = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} = k(d2_ij)/Z_i, Z_i = Σ_{j≠i} k.
 
@@ -36,7 +42,7 @@ class ConditionalKL:
         psi, edges = engine.edges(Y, self._A, self.kernel, -1.0, potential=loss)
         Z, gradient = engine.field(Y, self.kernel)
         far = Z < FAR
-        charge = np.where(far, 0.0, 1 / np.where(far, 1.0, Z))
+        charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = np.log(np.where(far, 1.0, Z))
         for i in np.flatnonzero(far):
@@ -58,12 +64,12 @@ class ConditionalKL:
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j stay those of the map."""
-        Z = np.maximum(engine.field(Y, self.kernel).potential, FAR)
-        ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, 1 / Z)
+        charge = _inverse(engine.field(Y, self.kernel).potential)
+        ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
 
         def force(targets: Array, P: Matrix) -> Array:
             own = ones(targets)
-            push = own.gradient / np.maximum(own.potential, FAR)[:, None] + inverse(targets).gradient
+            push = own.gradient * _inverse(own.potential)[:, None] + inverse(targets).gradient
             return 4 * engine.edges_to(targets, Y, P, self.kernel, -1.0) - push
 
         return force
