@@ -18,7 +18,7 @@ from .. import affinities
 from .._types import Array, Matrix
 from ..data import is_neighbors
 from ..divergences import Alpha, Divergence
-from ..engines import Engine, choose_engine, make_engine
+from ..engines import choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Affinities, Distances, Input, make_input
 from ..kernels import Kernel
@@ -148,7 +148,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
-        P, recall = self._conditional(data, perplexities, engine, np.float64 if all_pairs else engine.dtype)
+        dtype = np.float64 if all_pairs else engine.dtype
+        P, recall = self._conditional(data, perplexities, dtype, few=engine.sparse and not all_pairs)
         objective = self._objective(P, kernel, divergence)
         del P
         if Y0 is None:
@@ -161,17 +162,19 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return affinities.resolve_perplexity(self.perplexity, data.n)
 
     def _conditional(
-        self, data: Input, perplexities: Array, engine: Engine, dtype: type[np.floating]
+        self, data: Input, perplexities: Array, dtype: type[np.floating], *, few: bool
     ) -> tuple[Matrix, float]:
-        """Return the rows p_{j|i}, or the user's own affinities in their place, and the recall of the search."""
+        """Return the rows p_{j|i}, on the nearest neighbours alone if `few`, and the recall of the search for them.
+
+        The user's own affinities stand in their place.
+        """
         if isinstance(data, Affinities):
-            P = sparse.csr_matrix(data.P) if engine.sparse and dtype == engine.dtype else data.P
-            return self._given(P, dtype), 1.0
+            return self._given(sparse.csr_matrix(data.P) if few else data.P, dtype), 1.0
         n_threads = self._n_threads()
         if self.affinity == "uniform":
             distances, recall = data.neighbors(int(max(1, np.rint(perplexities.max()))), n_threads)
             return affinities.uniform(distances, perplexities, dtype), recall
-        if engine.sparse and dtype == engine.dtype:
+        if few:
             distances, recall = data.neighbors(_width(perplexities, data.n - 1), n_threads)
             return affinities.conditional(distances, perplexities, dtype, n_threads), recall
         return affinities.conditional(data.distances(), perplexities, dtype, n_threads), data.recall
