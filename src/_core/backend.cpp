@@ -2,6 +2,7 @@
 #include "exact.hpp"
 #include "grid.hpp"
 #include "perplexity.hpp"
+#include "step.hpp"
 
 namespace eq {
 namespace EQ_ISA {
@@ -9,7 +10,8 @@ namespace EQ_ISA {
 extern const Backend backend;
 const Backend backend = {edges<float>, edges<double>, field<float>, field<double>,
                          spread<float>, spread<double>, gather<float>, gather<double>, near<float>, near<double>, edges_to,
-                         pair_distances, conditional<float>, conditional<double>};
+                         pair_distances, conditional<float>, conditional<double>, momentum_step<float>,
+                         momentum_step<double>};
 
 }  // namespace EQ_ISA
 }  // namespace eq

@@ -54,6 +54,11 @@ struct Distances {
     const double *graph = nullptr;
 };
 
+// One step of momentum with gains; optimize.py says what the letters mean.
+struct Step {
+    double rate, momentum, gain_up, gain_down, min_gain, max_step;
+};
+
 // One set of entry points per instruction set.
 struct Backend {
     // Ψ_i = Σ_j A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i - y_j), where ψ_b' = k^b k' (see exact.hpp).
@@ -94,6 +99,10 @@ struct Backend {
                             std::uint8_t *saturated, int threads);
     void (*conditional_f64)(const Distances &, std::int64_t n, const double *perplexities, int scales, double *P,
                             std::uint8_t *saturated, int threads);
+    // velocity and gain (n, d) after one step down the gradient (n, d).
+    void (*momentum_step_f32)(const Step &, const double *gradient, std::int64_t n, int d, float *velocity, float *gain);
+    void (*momentum_step_f64)(const Step &, const double *gradient, std::int64_t n, int d, double *velocity,
+                              double *gain);
 };
 
 namespace base {

@@ -9,6 +9,7 @@
 namespace eq {
 namespace EQ_ISA {
 
+constexpr std::int64_t SMALL_MESH = 1 << 14;  // numbers on a mesh below which each share of the points has its own
 constexpr int STRIP = 8;  // rows of cells per strip: more than a spline is wide, so that strips touch only the next one
 
 // The nodes of a spline along one axis are one vector, padded with zero weights to a power of two.
@@ -124,26 +125,41 @@ template <class R> struct Strips {
 };
 
 template <int D, int P, class R>
+EQ_INLINE void spread_point(const Mesh &mesh, const R *Y, const double *charges, int m, std::int64_t i, R *grid) {
+    const Stencil<D, P, R> stencil(mesh, Y + i * D);
+    for (int q = 0; q < m; ++q) {
+        const R charge = R(charges[i * m + q]);
+        R *out = grid + q * mesh.nodes();
+        for_runs(mesh, stencil, [&](std::int64_t first, R weight, R, R) {
+            auto *run = reinterpret_cast<Run<P, R> *>(out + first);
+            *run = *run + (charge * weight) * stencil.w[D - 1];
+        });
+    }
+}
+
+// Threads never write to the same node, and every node is summed in an order that does not depend on their number.
+template <int D, int P, class R>
 void spread_in(const Mesh &mesh, const R *Y, std::int64_t n, const double *charges, int m, R *grid, int threads) {
+    const std::int64_t size = mesh.nodes() * m;
+    if (size <= SMALL_MESH) {  // shares of the points go to meshes of their own
+        const std::int64_t shares = n / 4096 < 8 ? n / 4096 + 1 : 8, stride = size + 8;
+        Buffer<R> own(shares * stride);
+#pragma omp parallel for schedule(static, 1) num_threads(threads < shares ? threads : int(shares))
+        for (std::int64_t s = 0; s < shares; ++s)
+            for (std::int64_t i = n * s / shares; i < n * (s + 1) / shares; ++i)
+                spread_point<D, P, R>(mesh, Y, charges, m, i, own.data + s * stride);
+        for (std::int64_t t = 0; t < size; ++t) grid[t] = own[t];
+        for (std::int64_t s = 1; s < shares; ++s)
+            for (std::int64_t t = 0; t < size; ++t) grid[t] += own[s * stride + t];
+        return;
+    }
     const Strips<R> strips(mesh, Y, n, D);
-    const std::int64_t nodes = mesh.nodes();
-    for (std::int64_t i = 0; i < nodes * m; ++i) grid[i] = R(0);
-    // Even strips, then odd ones: two strips of one colour never meet, so the order of every sum is fixed.
-    for (int colour = 0; colour < 2; ++colour) {
+    for (std::int64_t t = 0; t < size; ++t) grid[t] = R(0);
+    for (int colour = 0; colour < 2; ++colour) {  // even strips, then odd ones: two of one colour never meet
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
         for (std::int64_t s = colour; s < strips.count; s += 2)
-            for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t) {
-                const std::int64_t i = strips.order[t];
-                const Stencil<D, P, R> stencil(mesh, Y + i * D);
-                for (int q = 0; q < m; ++q) {
-                    const R charge = R(charges[i * m + q]);
-                    R *out = grid + q * nodes;
-                    for_runs(mesh, stencil, [&](std::int64_t first, R weight, R, R) {
-                        auto *run = reinterpret_cast<Run<P, R> *>(out + first);
-                        *run = *run + (charge * weight) * stencil.w[D - 1];
-                    });
-                }
-            }
+            for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t)
+                spread_point<D, P, R>(mesh, Y, charges, m, strips.order[t], grid);
     }
 }
 

@@ -63,7 +63,8 @@ class Flat:
         return U
 
     def retract(self, U: Array) -> Array:
-        return U - U.mean(axis=0, dtype=np.float64).astype(U.dtype)  # the loss does not see where the centre is
+        center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)  # the loss does not see where it is
+        return U - center.astype(U.dtype)
 
 
 class Sphere:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from . import _core
 from ._types import Array
 from .geometry import Geometry
 from .objectives import Balance
@@ -29,9 +30,19 @@ class State:
     iteration: int = 0
     loss: float = np.nan
     settling: float = np.nan  # loss at the last report of the late phase
+    age: int = 0  # steps since the forces last changed
+    order: Array | None = None  # U[t] is point order[t]; None: as the points came
     curve: list[tuple[int, float]] = field(default_factory=list)
     stopped: str = "n_iter"  # what ended it: n_iter, min_grad_norm, min_loss_change or callback
     early_undone: bool = False  # early exaggeration only contracted the map, and the late phase began at the start
+
+    def in_order(self) -> Array:
+        """Return U in the order in which the points came."""
+        if self.order is None:
+            return self.U
+        U = np.empty_like(self.U)
+        U[self.order] = self.U
+        return U
 
     @classmethod
     def start(cls, U: Array) -> State:
@@ -67,12 +78,15 @@ def _check_every(every: int) -> None:
 class Momentum:
     """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
 
+    μ = t/(t + r) after t steps, up to a cap (Nesterov 1983; with friction r as in Su, Boyd & Candès 2016): gentle while
+    the forces are new and large, so that a map let go by early exaggeration is not torn, and long-winded later.
     The quarter follows FIt-SNE and openTSNE, whose gradient leaves out the 4 of docs/math.md eq. (1), so that learning
     rates carry over; "auto" is n / stiffness in units of the kernel's length, for t-SNE n / exaggeration (Belkina et
     al. 2019).
     """
 
-    momentum: tuple[float, float] = (0.5, 0.8)  # during early exaggeration and after; van der Maaten & Hinton 2008
+    momentum: tuple[float, float] = (0.8, 0.95)  # cap of μ during early exaggeration and after; benchmarks/schedule.py
+    friction: float = 10.0  # r; 0 takes the cap at once
     gain_up: float = 0.2  # added while the gradient keeps its direction
     gain_down: float = 0.8  # factor when it turns
     min_gain: float = 0.01
@@ -85,13 +99,19 @@ class Momentum:
         _check_every(self.every)
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        real = state.U.dtype.type
-        turned = gradient * state.velocity > 0  # uphill along the last step
-        state.gain = np.where(turned, state.gain * real(self.gain_down), state.gain + real(self.gain_up))
-        np.maximum(state.gain, real(self.min_gain), out=state.gain)
-        v = real(self.momentum[late]) * state.velocity - (state.gain * (rate / 4 * gradient)).astype(real)
-        cap = real(self.max_step * length)
-        state.velocity = v * (cap / np.maximum(np.sqrt((v**2).sum(axis=1, keepdims=True)), cap))
+        age, state.age = state.age, state.age + 1
+        cap = self.momentum[late]
+        _core.momentum_step(
+            np.ascontiguousarray(gradient, dtype=np.float64),
+            state.velocity,
+            state.gain,
+            rate / 4,
+            min(cap, age / (age + self.friction)) if self.friction > 0 else cap,
+            self.gain_up,
+            self.gain_down,
+            self.min_gain,
+            self.max_step * length,
+        )
         return state.velocity
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
@@ -138,18 +158,24 @@ def descend(
     length: float,
     mass: float,
     callbacks: Sequence[Callback],
+    sort: Callable[[Array], Array | None] = lambda U: None,
 ) -> None:
-    """Move state.U downhill through the phases, updating `state` in place after every iteration."""
+    """Move state.U downhill through the phases, updating `state` in place after every iteration.
+
+    `sort` is asked once, when the map has found its shape, for an order of the points in which to go on.
+    """
     end, start, spread, first = state.iteration, state.U, _spread(state.U), np.nan
     for phase in phases:
         end += phase.n_iter
         if phase.late:  # the forces have changed: what the gains and the velocity have learnt no longer holds
-            state.velocity, state.gain = np.zeros_like(start), np.ones_like(start)
+            state.velocity, state.gain, state.age = np.zeros_like(start), np.ones_like(start), 0
             # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then
             # the late phase begins where the early one did, with the iterations that are left.
             exaggerated = phases[0].exaggeration > phase.exaggeration
             if exaggerated and _spread(state.U) < spread / 2 and balance(state.U, 1.0, True).loss > 0.999 * first:
                 state.U, state.early_undone = start, True
+            if (order := sort(state.U)) is not None:
+                state.U, state.order = state.U[order], order
         while state.iteration < end:
             if not phase.late and _spread(state.U) < COLLAPSE * spread:
                 break
@@ -167,7 +193,7 @@ def descend(
 
 
 def _spread(U: Array) -> float:
-    return float(U.std(axis=0).max())
+    return float(np.ascontiguousarray(U.T).std(axis=1).max())  # NumPy reduces rows many times faster than columns
 
 
 def _record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
@@ -177,7 +203,7 @@ def _record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
         raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
     state.loss = loss
     state.curve.append((state.iteration, loss))
-    return any([callback(state.iteration, loss, state.U) for callback in callbacks])
+    return any([callback(state.iteration, loss, state.in_order()) for callback in callbacks])
 
 
 def _finished(

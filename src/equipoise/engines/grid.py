@@ -264,7 +264,7 @@ def mesh_width(kernel: Kernel, tol: float, d: int) -> float:
         return 0.0
     for step in range(STEPS, -5 * STEPS - 1, -1):
         h = kernel.length * 2 ** (step / STEPS)
-        if _pair_error(kernel, h, d, 0.0) <= tol / 3:
+        if _pair_error(kernel, h, d, 0.0) <= 0.4 * tol:
             return h
     return 0.0
 
@@ -279,7 +279,7 @@ def near_radius(kernel: Kernel, tol: float, d: int, h: float) -> float:
     least = kernel.kink * (3 * 35 / tol) ** (1 / 8)
     for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0):
         radius = max(cells * h, least)
-        if _pair_error(kernel, h, d, radius) <= tol / 3:
+        if _pair_error(kernel, h, d, radius) <= 0.4 * tol:
             return radius
     return max(8.0 * h, least)
 

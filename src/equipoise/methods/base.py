@@ -47,7 +47,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     g : constant metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j)
     init : "pca", "spectral" (Laplacian eigenmaps of P), "random" (a disk) or an array (n, d); "auto" is "pca" where X
         gives coordinates or all distances, else "spectral"
-    n_iter : iterations, at most; the first 250 (at most half) under early exaggeration
+    n_iter : iterations, at most; the first 100 (at most half) under early exaggeration
     learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
@@ -77,7 +77,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     h: Any = None
     g: Any = None
     init: Any = "auto"
-    n_iter: int = 750
+    n_iter: int = 500
     learning_rate: Any = "auto"
     early_exaggeration: float = 12.0
     exaggeration: float = 1.0

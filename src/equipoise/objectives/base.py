@@ -46,6 +46,10 @@ class Objective(Protocol):
         """
         ...
 
+    def permuted(self, order: Array) -> Objective:
+        """Return the same objective for the points in another order."""
+        ...
+
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         """Return the force (m, d) of the finished map Y on new points, from their places and affinities p_{j|i}."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +13,7 @@ from .._types import Array, Matrix
 from ..csr import symmetrized
 from ..engines import Engine
 from ..kernels import Kernel
+from ..locality import permuted
 from .base import Balance, sum_positive
 
 FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms
@@ -61,6 +63,11 @@ class ConditionalKL:
         repulsion[i] += force.sum(axis=0)
         repulsion -= force
         return log_Z
+
+    def permuted(self, order: Array) -> ConditionalKL:
+        other = copy(self)
+        other.affinities, other._A = permuted(self.affinities, order), permuted(self._A, order)
+        return other
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j stay those of the map."""

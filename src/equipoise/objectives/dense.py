@@ -11,6 +11,7 @@ from .._types import Array, Matrix
 from ..divergences import Divergence
 from ..engines import Engine
 from ..kernels import Kernel
+from ..locality import permuted
 from .base import Balance
 
 
@@ -65,6 +66,9 @@ class DenseDivergence:
         _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
         return Balance(-4 / Z * pull, -4 / Z * push, total, max(1.0, len(Y) * load))
+
+    def permuted(self, order: Array) -> DenseDivergence:
+        return DenseDivergence(permuted(self.affinities, order), self.kernel, self.divergence)
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         raise ValueError(f"transform needs an Alpha divergence with α < 1; {self.divergence!r} compares every pair")

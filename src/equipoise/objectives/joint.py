@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +12,7 @@ from .._types import Array, Matrix
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
+from ..locality import permuted
 from .base import Balance, Objective, sum_positive
 from .dense import DenseDivergence
 
@@ -72,6 +74,12 @@ class JointDivergence:
             return (1 - T) / (s * e), T
         balance = float(deformed_log(np.log(Z), -e) - Z**-e * (self._H + psi))  # (1 − T)/e
         return balance / s, 1.0 if e == 0 else 1 - e * balance
+
+    def permuted(self, order: Array) -> JointDivergence:
+        other = copy(self)
+        other._A = permuted(self._A, order)
+        other.affinities = other._A if self._A is self.affinities else permuted(self.affinities, order)
+        return other
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         """A new point enters as one of the n: P_ij = p_{j|i}/n; Z and T stay those of the map."""

@@ -1,0 +1,33 @@
+"""An order of points in which neighbours in space are neighbours in memory: along Morton's curve."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from ._types import Array, Matrix
+
+BITS = {1: 20, 2: 12, 3: 8}  # per axis
+
+
+def locality(U: Array) -> Array:
+    """Return the order (n,) of the points U (n, d) along a Morton curve through their box, on the first 3 axes."""
+    axes = np.ascontiguousarray(U.T[:3], dtype=np.float64)
+    d, bits = len(axes), BITS[min(3, len(axes))]
+    axes -= axes.min(axis=1, keepdims=True)
+    cells = (axes * ((2**bits - 1) / max(axes.max(), np.finfo(np.float64).tiny))).astype(np.int64)
+    code = np.zeros(axes.shape[1], np.int64)
+    for bit in range(bits):
+        for axis, cell in enumerate(cells):
+            code |= ((cell >> bit) & 1) << (bit * d + axis)
+    return np.argsort(code, kind="stable")
+
+
+def permuted(A: Matrix, order: Array) -> Matrix:
+    """Return A[order][:, order] for CSR or dense A; the entries of a sparse row keep their order."""
+    if not sparse.issparse(A):
+        return A[np.ix_(order, order)]
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    rows = A[order]
+    return sparse.csr_matrix((rows.data, place[rows.indices], rows.indptr), shape=A.shape)
