@@ -81,7 +81,8 @@ def test_table(data, words):
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
 def test_sparse_table(container):
     refuses(eq.TSNE(), container(changed(X, 3, 2, np.nan)), r"X contains NaN at row 3, column 2\b.*drop these rows")
-    refuses(eq.TSNE(), container(changed(changed(X, 0, 3, -np.inf), 7, 1, np.nan)), r"inf at row 0, column 3, and 1 more")
+    two = changed(changed(X, 0, 3, -np.inf), 7, 1, np.nan)
+    refuses(eq.TSNE(), container(two), "inf at row 0, column 3, and 1 more")
     refuses(eq.TSNE(), container(X[:1]), "1 sample")
     refuses(eq.TSNE(metric="chebyshev"), container(X), "metric='chebyshev' is not defined for sparse X.*toarray")
     refuses(eq.TSNE(h=np.eye(4)), container(X), "h maps X to new columns.*toarray")
