@@ -200,6 +200,24 @@ def test_hundreds_of_copies(Method, init, engine):
     assert np.isfinite(Y).all() and np.isfinite(problem.loss_curve).all()
 
 
+@pytest.mark.parametrize(
+    ("parameters", "data"),
+    [
+        ({"init": "spectral", "engine": "exact"}, np.vstack([BLOBS] * 3)),
+        ({"init": "spectral", "engine": "grid"}, np.vstack([BLOBS] * 3)),
+        ({"engine": "grid"}, sparse.csr_matrix(np.hstack([BLOBS, np.where(BLOBS > 0, BLOBS, 0)]))),
+        ({"engine": "grid", "metric": "precomputed"}, kneighbors_graph(BLOBS, 30, mode="distance")),
+        ({"engine": "grid", "affinity": "uniform", "metric": "inner_product"}, BLOBS),
+    ],
+    ids=["dense spectral", "sparse spectral", "sparse table", "graph", "uniform"],
+)
+def test_threads_never_change_a_byte(parameters, data):
+    maps = [
+        eq.TSNE(perplexity=10, n_iter=20, random_state=0, n_jobs=n, **parameters).fit_transform(data) for n in (1, 2, 4)
+    ]
+    assert len({Y.tobytes() for Y in maps}) == 1
+
+
 def test_pairs_that_know_only_each_other():
     n = 3000
     partner = np.arange(n) ^ 1

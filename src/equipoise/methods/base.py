@@ -229,6 +229,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Set n_features_in_, and feature_names_in_ where X has them."""
         if is_neighbors(X):
             self.n_features_in_ = data.n  # as for the distances between all of them
+            self.__dict__.pop("feature_names_in_", None)
         else:
             validate_data(self, X, skip_check_array=True)
 
