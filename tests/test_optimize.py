@@ -83,7 +83,9 @@ def test_momentum_is_the_formula():
         if step == 3:  # the late phase starts at rest
             v, gain = np.zeros_like(Y0), np.ones_like(Y0)
         gradient = problem.gradient(Y)
-        gain = np.where(gradient * v > 0, gain * 0.8, gain + 0.2).clip(min=0.01)
+        turned = 8.0 / 4 * gain * np.abs(gradient) > rule.turned * np.abs(v)
+        change = np.where(turned, gain * rule.gain_down, gain)
+        gain = np.where(gradient * v > 0, change, gain + rule.gain_up).clip(min=0.01)
         t = step % 3
         v = min(0.15 if step < 3 else 0.95, t / (t + 5)) * v - 8.0 / 4 * gain * gradient
         Y = Y + v - v.mean(axis=0)  # gains do not balance: the centre would drift

@@ -172,16 +172,16 @@ void momentum_step(const eq::Step &step, const double *gradient, std::int64_t n,
 template <class R> void bind_step(nb::module_ &m) {
     m.def("momentum_step",
           [](In<double, nb::shape<-1, -1>> gradient, Out<R, nb::shape<-1, -1>> velocity, Out<R, nb::shape<-1, -1>> gain,
-             double rate, double momentum, double gain_up, double gain_down, double min_gain, double max_step) {
+             double rate, double momentum, double gain_up, double gain_down, double turned, double min_gain, double max_step) {
               const std::size_t n = gradient.shape(0), d = gradient.shape(1);
               require(velocity.shape(0) == n && velocity.shape(1) == d && gain.shape(0) == n && gain.shape(1) == d,
                       "velocity and gain must have the shape of the gradient, (n, d)");
               nb::gil_scoped_release release;
-              momentum_step({rate, momentum, gain_up, gain_down, min_gain, max_step}, gradient.data(), std::int64_t(n),
+              momentum_step({rate, momentum, gain_up, gain_down, turned, min_gain, max_step}, gradient.data(), std::int64_t(n),
                             int(d), velocity.data(), gain.data());
           },
           "gradient"_a.noconvert(), "velocity"_a.noconvert(), "gain"_a.noconvert(), "rate"_a, "momentum"_a, "gain_up"_a,
-          "gain_down"_a, "min_gain"_a, "max_step"_a,
+          "gain_down"_a, "turned"_a, "min_gain"_a, "max_step"_a,
           "v ← momentum · v − rate · gain · gradient in place, with gains updated and steps no longer than max_step.");
 }
 

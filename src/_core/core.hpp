@@ -56,7 +56,7 @@ struct Distances {
 
 // One step of momentum with gains; optimize.py says what the letters mean.
 struct Step {
-    double rate, momentum, gain_up, gain_down, min_gain, max_step;
+    double rate, momentum, gain_up, gain_down, turned, min_gain, max_step;
 };
 
 // One set of entry points per instruction set.

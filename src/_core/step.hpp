@@ -15,10 +15,13 @@ void momentum_step(const Step &step, const double *gradient, std::int64_t n, int
     for (std::int64_t i = 0; i < n; ++i) {
         R length = 0;
         for (std::int64_t t = i * d; t < (i + 1) * d; ++t) {
-            R g = gradient[t] * velocity[t] > 0 ? gain[t] * down : gain[t] + up;  // uphill along the last step: turned
+            const double push = step.rate * gradient[t], turn = push * velocity[t];  // > 0: uphill along the last step
+            R g = gain[t];
+            if (turn <= 0) g += up;
+            else if (g * turn > step.turned * velocity[t] * velocity[t]) g *= down;
             g = g < least ? least : g;
             gain[t] = g;
-            velocity[t] = momentum * velocity[t] - R(g * (step.rate * gradient[t]));
+            velocity[t] = momentum * velocity[t] - R(g * push);
             length += velocity[t] * velocity[t];
         }
         length = std::sqrt(length);

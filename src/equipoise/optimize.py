@@ -88,7 +88,8 @@ class Momentum:
     momentum: tuple[float, float] = (0.8, 0.95)  # cap of μ during early exaggeration and after; benchmarks/schedule.py
     friction: float = 10.0  # r; 0 takes the cap at once
     gain_up: float = 0.2  # added while the gradient keeps its direction
-    gain_down: float = 0.8  # factor when it turns
+    gain_down: float = 0.8  # factor when it turns against the last step
+    turned: float = 0.5  # part of that step a push back must reach to count as a turn: the error of a mesh does not
     min_gain: float = 0.01
     max_step: float = 5.0  # longest step of a point, in lengths of the kernel; openTSNE's max_step_norm
     min_grad_norm: float = 1e-7  # stop when ‖∇E‖, per unit of Σ P, falls below
@@ -109,6 +110,7 @@ class Momentum:
             min(cap, age / (age + self.friction)) if self.friction > 0 else cap,
             self.gain_up,
             self.gain_down,
+            self.turned,
             self.min_gain,
             self.max_step * length,
         )

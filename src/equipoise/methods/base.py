@@ -83,7 +83,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     exaggeration: float = 1.0
     optimizer: Rule | None = None
     engine: str = "auto"
-    tol: float = 0.05
+    tol: float = 0.01
     random_state: Any = None
     n_jobs: int | None = None
     callbacks: Sequence[Callback] = ()
