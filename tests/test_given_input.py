@@ -257,7 +257,8 @@ def test_a_finished_map_is_refined_not_undone(Method, engine):
     refined = clone(method).set_params(n_iter=150).fit(X, init=Y)
     curve = refined.loss_curve_[:, 1]
     assert curve[0] == pytest.approx(loss, rel=1e-4)
-    assert (np.diff(curve) <= 1e-3 * np.abs(curve[:-1])).all() and curve[-1] <= curve[0]  # momentum wobbles a little
+    assert (np.diff(curve) <= 1e-3 * np.abs(curve[:-1])).all()  # momentum wobbles a little
+    assert curve[-1] <= (1 + 1e-4) * curve[0]
     moved = np.linalg.norm(refined.embedding_ - Y, axis=1)
     assert np.median(moved) < 0.1 * pairwise_distances(Y).max()
     assert refined.init == "auto"  # the parameter is not touched

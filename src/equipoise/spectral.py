@@ -59,7 +59,8 @@ def shelves(sides: Array, d: int) -> Array:
 
     Cubes stand in rows, rows in layers, layers on one another; the first of each is its largest.
     """
-    length = max(sides[0], (sides**d).sum() ** (1 / d)) * (1 + 1e-9)
+    # The side of a cube that would hold them all, and some more: three equal ones then stand as 2 + 1, not in a pile.
+    length = (sides**d).sum() ** (1 / d) + 0.6 * sides[0]
     corners = np.empty((len(sides), d))
     corner, depth = np.zeros(d), np.zeros(d)  # where the next cube goes; how deep the open row, layer, … is
     for i, side in enumerate(sides):
