@@ -31,8 +31,9 @@ class Fit:
 
 
 def fit_equipoise(X: np.ndarray, threads: int) -> Fit:
+    from equipoise.inputs import Table, make_input
+
     import equipoise as eq
-    from equipoise.methods.input import Table, make_input
 
     start = time.perf_counter()
     with timed(Table, "neighbors") as search:

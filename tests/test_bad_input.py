@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
-from sklearn.neighbors import kneighbors_graph
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 import equipoise as eq
 from equipoise import _core, initialize
@@ -78,9 +78,19 @@ def test_table(data, words):
     refuses(eq.TSNE(), data, words)
 
 
-@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array])
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
 def test_sparse_table(container):
-    refuses(eq.TSNE(), container(X), "[Ss]parse.*dense", TypeError)
+    refuses(eq.TSNE(), container(changed(X, 3, 2, np.nan)), r"X contains NaN at row 3, column 2\b.*drop these rows")
+    two = changed(changed(X, 0, 3, -np.inf), 7, 1, np.nan)
+    refuses(eq.TSNE(), container(two), "inf at row 0, column 3, and 1 more")
+    refuses(eq.TSNE(), container(X[:1]), "1 sample")
+    refuses(eq.TSNE(metric="chebyshev"), container(X), "metric='chebyshev' is not defined for sparse X.*toarray")
+    refuses(eq.TSNE(h=np.eye(4)), container(X), "h maps X to new columns.*toarray")
+    refuses(eq.TSNE(n_components=5), container(X), "n_components=5 is too large for n_features=4")
+
+
+def test_sparse_row_without_direction():
+    refuses(eq.TSNE(metric="cosine"), sparse.csr_matrix(changed(X, 4, slice(None), 0)), "row 4 has no direction")
 
 
 # Distances
@@ -113,6 +123,63 @@ def test_graph_with_too_few_neighbours():
         graph.tocsr(),
         "row 7 of the precomputed graph stores 3 neighbours, fewer than the perplexity 5",
     )
+
+
+# Lists of neighbours
+
+DISTANCES, INDICES = NearestNeighbors(n_neighbors=9).fit(X).kneighbors(X)
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ((INDICES, DISTANCES[:, :5]), r"two tables \(n, k\) of one shape, got \(20, 9\) and \(20, 5\)"),
+        ((INDICES[:, :0], DISTANCES[:, :0]), r"two tables .* got \(20, 0\)"),
+        ((DISTANCES, INDICES), "indices must be whole numbers, got float64; .* the other way round"),
+        ((INDICES, DISTANCES.astype(str)), "distances must be numbers"),
+        ((changed(INDICES, 4, 2, -1), DISTANCES), "row 4 of indices has -1 at column 2: .* ask it for fewer"),
+        ((changed(INDICES, 4, 2, 20), DISTANCES), "row 4 of indices lists 20, but there are 20 points, 0 to 19"),
+        ((changed(INDICES, 4, 2, -7), DISTANCES), "row 4 of indices lists -7, but there are 20 points"),
+        ((changed(INDICES, 4, 2, INDICES[4, 6]), DISTANCES), r"row 4 of indices lists the neighbour \d+ twice"),
+        ((INDICES, changed(DISTANCES, 4, 2, -1.0)), "row 4, column 2 is -1, negative"),
+        ((INDICES, changed(DISTANCES, 4, 2, np.nan)), "row 4, column 2 is nan, NaN"),
+        ((INDICES, changed(DISTANCES, 4, 2, np.inf)), "row 4, column 2 is inf, infinite"),
+        (eq.neighbors.Graph(changed(INDICES, 4, 2, -1), DISTANCES), "row 4 of indices has -1"),
+        ((INDICES[:, :5], DISTANCES[:, :5]), "row 0 .* stores 4 neighbours, fewer than the perplexity 5; .*3 × perpl"),
+    ],
+)
+def test_lists_of_neighbours(pair, words):
+    refuses(eq.TSNE(metric="precomputed", perplexity=5), pair, words)
+
+
+# Affinities
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, sparse.coo_array])
+@pytest.mark.parametrize(
+    ("P", "words"),
+    [
+        (changed(D, 1, 3, -1.0), r"P\[1, 3\] = -1 is negative"),
+        (changed(D, 1, 3, np.nan), r"P\[1, 3\] = nan is NaN"),
+        (changed(D, 1, 3, np.inf), r"P\[1, 3\] = inf is infinite"),
+        (changed(D, 6, slice(None), 0), r"row 6 .*no positive entry off the diagonal; give it a neighbour"),
+        (changed(changed(D, 6, slice(None), 0), 6, 6, 1.0), r"row 6 .*no positive entry off the diagonal"),
+        (D[:, :7], r"affinities must be square; got shape \(20, 7\)"),
+    ],
+)
+def test_affinities(container, P, words):
+    refuses(eq.TSNE(affinity="precomputed"), container(P), words)
+
+
+def test_unknown_affinity():
+    refuses(eq.TSNE(affinity="cauchy"), X, "affinity must be one of 'gaussian', 'uniform', 'precomputed', got 'cauchy'")
+    refuses(eq.GSNE(alpha=2.0, affinity="uniform"), X, "needs P > 0.*P is sparse")
+
+
+@pytest.mark.parametrize("init", ["pca", "random"])
+def test_a_named_start_belongs_to_the_constructor(init):
+    with pytest.raises(ValueError, match=rf"fit takes a map \(n, d\) as init; give init='{init}' to TSNE"):
+        eq.TSNE().fit(X, init=init)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +292,10 @@ def test_more_components_than_samples(Method):
 
 def test_combinations():
     refuses(eq.TSNE(h=np.eye(20), metric="precomputed"), D, "h replaces the Euclidean metric.*metric='precomputed'")
-    refuses(eq.TSNE(metric="precomputed", perplexity=5), GRAPH, 'init="pca" .*sparse graph use init="random"')
+    for data, parameters in ((GRAPH, {"metric": "precomputed"}), (D, {"affinity": "precomputed"})):
+        refuses(eq.TSNE(init="pca", perplexity=5, **parameters), data, 'init="pca" needs coordinates.*"spectral"')
+    for parameters in ({"metric": "cosine"}, {"h": np.eye(4)}):
+        refuses(eq.TSNE(affinity="precomputed", **parameters), D, "takes X as the affinities")
 
 
 @pytest.mark.parametrize("Optimizer", [eq.Momentum, eq.GradientDescent])

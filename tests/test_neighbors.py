@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,13 +16,70 @@ def truth(X, k, metric):
     return np.sort(D, axis=1)[:, :k]
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "correlation", "manhattan", "chebyshev"])
+METRICS = ["euclidean", "l2", "sqeuclidean", "cosine", "correlation", "manhattan", "cityblock", "l1", "chebyshev"]
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "canberra"])
 def test_exact_search_by_any_metric(rng, metric):
     X = rng.standard_normal((120, 6)) + 1e3 * (metric == "euclidean")
     graph = nearest_neighbors(X, 7, metric)
     assert graph.recall == 1.0 and graph.indices.shape == (120, 7)
     assert not (graph.indices == np.arange(120)[:, None]).any()
     assert_allclose(np.sort(graph.distances, axis=1), truth(X, 7, metric), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_inner_products_are_the_largest(rng, scale):
+    X = scale * (rng.standard_normal((150, 5)) * rng.uniform(0.1, 3, (150, 1)) + 0.5)
+    S = X @ X.T
+    np.fill_diagonal(S, -np.inf)
+    graph = nearest_neighbors(X, 8, "inner_product")
+    found = np.take_along_axis(S, graph.indices, axis=1)
+    assert_allclose(np.sort(found)[:, ::-1], np.sort(S)[:, :-9:-1], rtol=1e-6, atol=1e-6 * scale**2)
+    # Up to a constant per row d² = −2 x·y, which is what the row of affinities sees.
+    d2 = graph.distances**2
+    assert_allclose(d2 + 2 * found, np.broadcast_to(2 * found.max(axis=1, keepdims=True), d2.shape), rtol=1e-9)
+    assert (graph.distances.min(axis=1) == 0).all()
+
+
+def test_the_largest_product_of_a_row_need_not_be_with_itself():
+    X = np.array([[1.0, 0], [3, 0], [2, 0], [0, 1], [0, 5]])
+    graph = nearest_neighbors(X, 1, "inner_product")
+    assert graph.indices[:, 0].tolist() == [1, 2, 1, 4, 3]
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "inner_product", "canberra"])
+def test_threads_never_change_a_byte(rng, metric):
+    X, new = rng.standard_normal((400, 7)), rng.standard_normal((30, 7))
+    X[50:60] = X[50]
+    for graphs in (
+        [nearest_neighbors(X, 12, metric, n_threads=n) for n in (1, 2, 4)],
+        [Searcher(X, metric, n).nearest(new, 12) for n in (1, 2, 4)],
+    ):
+        assert len({graph.indices.tobytes() + graph.distances.tobytes() for graph in graphs}) == 1
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "inner_product", "chebyshev"])
+def test_blocks_of_rows_are_seamless(rng, metric, monkeypatch):
+    X = rng.standard_normal((250, 6))
+    whole = nearest_neighbors(X, 9, metric)
+    monkeypatch.setattr(neighbors, "ROWS", 64)
+    blocks = nearest_neighbors(X, 9, metric)
+    assert_array_equal(np.sort(blocks.indices), np.sort(whole.indices))
+    assert not (blocks.indices == np.arange(250)[:, None]).any()
+
+
+def test_memory_is_that_of_the_result(rng, monkeypatch):
+    n, D, k = 8000, 16, 60
+    monkeypatch.setattr(neighbors, "ROWS", 500)
+    X = rng.standard_normal((n, D))
+    nearest_neighbors(X[:100], 5)  # imports
+    tracemalloc.start()
+    graph = nearest_neighbors(X, k)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    result = graph.indices.nbytes + graph.distances.nbytes
+    assert peak < 1.3 * result  # faiss's own answer, 12 bytes a neighbour, would make it twice as large
 
 
 def test_a_callable_metric(rng):
@@ -59,13 +118,34 @@ def test_from_a_matrix(rng):
 
 def test_search_for_new_rows_is_exact_and_row_by_row(rng):
     X, new = rng.standard_normal((300, 5)), rng.standard_normal((40, 5))
-    for metric in ("euclidean", "cosine", "manhattan"):
+    for metric in ("euclidean", "cosine", "manhattan", "chebyshev", "canberra"):
         searcher = Searcher(X, metric, 1)
         graph = searcher.nearest(new, 9)
         assert_allclose(np.sort(graph.distances), np.sort(pairwise_distances(new, X, metric=metric))[:, :9], atol=1e-12)
         alone = searcher.nearest(new[3:4], 9)
         assert_array_equal(alone.indices[0], graph.indices[3])
         assert_array_equal(alone.distances[0], graph.distances[3])
+
+
+def test_search_for_new_rows_by_inner_product(rng):
+    X, new = rng.standard_normal((300, 5)), rng.standard_normal((40, 5))
+    searcher = Searcher(X, "inner_product", 1)
+    graph = searcher.nearest(new, 9)
+    found = np.take_along_axis(new @ X.T, graph.indices, axis=1)
+    assert_allclose(np.sort(found)[:, ::-1], np.sort(new @ X.T)[:, :-10:-1], rtol=1e-12)
+    alone = searcher.nearest(new[3:4], 9)
+    assert_array_equal(alone.distances[0], graph.distances[3])
+
+
+def test_large_data_by_inner_product(rng, monkeypatch):
+    monkeypatch.setattr(neighbors, "EXACT_WORK", 1e5)
+    X = rng.standard_normal((3000, 8))
+    graph = nearest_neighbors(X, 10, "inner_product")
+    S = X[:200] @ X.T
+    S[np.arange(200), np.arange(200)] = -np.inf
+    exact = np.argsort(-S, axis=1)[:, :10]
+    measured = np.mean([np.isin(a, b).mean() for a, b in zip(exact, graph.indices[:200], strict=True)])
+    assert graph.recall >= 0.95 and measured >= 0.9
 
 
 def test_errors(rng):

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include "core.hpp"
+#include "symmetrize.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -342,6 +343,27 @@ template <class R> void bind_conditional(nb::module_ &m) {
           "saturated"_a.noconvert(), "threads"_a, "p_{j|i} over the stored entries of a CSR graph of squared distances.");
 }
 
+template <class R> void bind_symmetrize(nb::module_ &m) {
+    m.def("symmetrize",
+          [](In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices, In<R, nb::shape<-1>> values,
+             Out<std::int64_t, nb::shape<-1>> out_indptr, Out<std::int32_t, nb::shape<-1>> out_indices,
+             Out<R, nb::shape<-1>> out_values, int threads) {
+              const std::size_t n = out_indptr.shape(0) - 1, entries = values.shape(0);
+              require(out_indptr.shape(0) > 0 && indices.shape(0) == entries, "indices and values must be of one length");
+              require_csr(indptr, entries, n);
+              require(out_indices.shape(0) == 2 * entries && out_values.shape(0) == 2 * entries,
+                      "the outputs must have room for twice the entries");
+              for (std::size_t t = 0; t < entries; ++t)
+                  require(indices.data()[t] >= 0 && std::size_t(indices.data()[t]) < n, "a column is out of range");
+              nb::gil_scoped_release release;
+              return eq::symmetrize(indptr.data(), indices.data(), values.data(), std::int64_t(n),
+                                    out_indptr.data(), out_indices.data(), out_values.data(), threads);
+          },
+          "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
+          "out_indptr"_a.noconvert(), "out_indices"_a.noconvert(), "out_values"_a.noconvert(), "threads"_a,
+          "A + Aᵀ of a CSR matrix, with sorted columns; returns how many entries of the outputs it fills.");
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -429,4 +451,6 @@ NB_MODULE(_core, m) {
     bind_sampled<double>(m);
     bind_conditional<float>(m);
     bind_conditional<double>(m);
+    bind_symmetrize<float>(m);
+    bind_symmetrize<double>(m);
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import divergences, kernels
+from . import divergences, kernels, neighbors
 from .force_laws import forces
 from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
@@ -24,4 +24,5 @@ __all__ = [
     "divergences",
     "forces",
     "kernels",
+    "neighbors",
 ]

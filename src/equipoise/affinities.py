@@ -12,6 +12,7 @@ from scipy import sparse
 
 from . import _core
 from ._types import Array, Matrix
+from .csr import entry_rows, make_csr, symmetrized
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,11 @@ def conditional(
         _core.conditional_points(np.ascontiguousarray(distances.X), perplexities, P, saturated, n_threads)
     elif sparse.issparse(D2 := distances.D2):
         n = D2.shape[0]
-        counts = np.diff(D2.indptr)
-        if counts.min() < perplexities.max():
-            i = int(counts.argmin())
-            raise ValueError(
-                f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than the perplexity"
-                f" {perplexities.max():g}; store at least 3 × perplexity neighbours per row, or ask for less"
-            )
+        _require_neighbors(D2, perplexities.max())
         values, saturated = np.empty(D2.nnz, dtype), np.zeros(n, np.uint8)
-        _core.conditional_sparse(D2.indptr.astype(np.int64), D2.data, perplexities, values, saturated, n_threads)
-        P = sparse.csr_matrix((values, D2.indices, D2.indptr), shape=D2.shape)
+        indptr = D2.indptr.astype(np.int64, copy=False)
+        _core.conditional_sparse(indptr, D2.data, perplexities, values, saturated, n_threads)
+        P = make_csr(values, D2.indices, indptr, D2.shape)
     else:
         n = len(D2)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
@@ -88,13 +84,61 @@ def conditional(
     return P
 
 
-def joint(P: Matrix) -> Matrix:
+def uniform(distances: SquaredDistances, perplexities: Array, dtype: type[np.floating]) -> Matrix:
+    """Return p_{j|i} = 1/k on the k nearest neighbours of each point, k the rounded perplexity, which it then has.
+
+    CSR, from CSR distances; the mean over several perplexities. Of equally near neighbours the first stored are taken.
+    """
+    D2, widths = distances.D2, np.maximum(np.rint(perplexities), 1)
+    _require_neighbors(D2, widths.max())
+    if len(widths) == 1 and D2.nnz == D2.shape[0] * widths[0]:
+        return make_csr(np.full(D2.nnz, 1 / widths[0], dtype), D2.indices, D2.indptr, D2.shape)
+    rows = entry_rows(D2)
+    rank = np.empty(D2.nnz, np.int64)  # of each neighbour in its row, by distance
+    rank[np.lexsort((D2.data, rows))] = np.arange(D2.nnz) - D2.indptr[rows]
+    values = np.mean([(rank < k) / k for k in widths], axis=0)
+    keep = values > 0
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[keep], minlength=D2.shape[0]))])
+    return make_csr(values[keep].astype(dtype), D2.indices[keep], indptr, D2.shape)
+
+
+def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
+    """Return the user's affinities P (n, n) with total n, as rows p_{j|i} have: weights between points are kept."""
+    n = P.shape[0]
+    return _divided(P, np.full(n, _row_sums(P).sum() / n), dtype)
+
+
+def of_rows(P: Matrix, dtype: type[np.floating]) -> Matrix:
+    """Return the user's affinities P (m, n) with every row a distribution."""
+    return _divided(P, _row_sums(P), dtype)
+
+
+def _row_sums(P: Matrix) -> Array:
+    return np.asarray(P.sum(axis=1)).ravel()
+
+
+def _divided(P: Matrix, by: Array, dtype: type[np.floating]) -> Matrix:
+    if sparse.issparse(P):
+        return make_csr((P.data / np.repeat(by, np.diff(P.indptr))).astype(dtype), P.indices, P.indptr, P.shape)
+    return np.ascontiguousarray(P / by[:, None], dtype=dtype)
+
+
+def _require_neighbors(D2: Matrix, perplexity: float) -> None:
+    counts = np.diff(D2.indptr)
+    if counts.min() < perplexity:
+        i = int(counts.argmin())
+        raise ValueError(
+            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than the perplexity"
+            f" {perplexity:g}; store at least 3 × perplexity neighbours per row, or ask for less"
+        )
+
+
+def joint(P: Matrix, n_threads: int = 1) -> Matrix:
     """Return (P + Pᵀ)/2n, symmetric and of total 1, from the rows p_{j|i}. A dense P is overwritten."""
     n = P.shape[0]
     if sparse.issparse(P):
-        S = (P + P.T).tocsr()
+        S = symmetrized(P, n_threads)
         S.data /= 2 * n
-        S.sort_indices()
         return S
     block = 1024  # tile by tile, so that no second (n, n) array is made
     for i in range(0, n, block):

@@ -13,6 +13,11 @@ from ._types import Array
 JITTER = 0.01  # of the spread: enough to part duplicates, too little to move anything else
 
 
+def one_blas_thread() -> Any:
+    """Return a context in which BLAS runs on one thread: the same bytes whatever the machine's number of them."""
+    return threadpool_limits(limits=1, user_api="blas")
+
+
 def random_ball(n: int, d: int, rng: np.random.RandomState) -> Array:
     """Return n points uniform in a ball (in 2-D, a disk), with standard deviation 1 along each axis."""
     direction = rng.standard_normal((n, d))
@@ -28,14 +33,14 @@ def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
     """
     X = X - X.mean(axis=0)
     X /= max(np.abs(X).max(), np.finfo(np.float64).tiny)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         if X.shape[1] <= X.shape[0]:
             _, V = _top_eigenvectors(X.T @ X, d)
             scores = X @ V
         else:
             values, V = _top_eigenvectors(X @ X.T, d)
             scores = V * np.sqrt(np.maximum(values, 0))
-    return _finish(scores, d, rng)
+    return finish(scores, d, rng)
 
 
 def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Array:
@@ -44,9 +49,9 @@ def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Arra
     G = D2 / (-2 * scale)
     G -= G.mean(axis=0)
     G -= G.mean(axis=1, keepdims=True)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         values, V = _top_eigenvectors(G, d)
-    return _finish(V * np.sqrt(np.maximum(values, 0)), d, rng)
+    return finish(V * np.sqrt(np.maximum(values, 0)), d, rng)
 
 
 def _top_eigenvectors(G: Array, d: int) -> tuple[Array, Array]:
@@ -56,7 +61,8 @@ def _top_eigenvectors(G: Array, d: int) -> tuple[Array, Array]:
     return values[::-1], V
 
 
-def _finish(scores: Array, d: int, rng: np.random.RandomState) -> Array:
+def finish(scores: Array, d: int, rng: np.random.RandomState) -> Array:
+    """Return scores (n, ≤ d) as a map (n, d) whose first axis has standard deviation 1, and jitter."""
     Y = np.zeros((len(scores), d))
     spread = scores[:, 0].std()
     if spread > 0:

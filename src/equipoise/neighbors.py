@@ -1,59 +1,50 @@
 """X → Graph: the k nearest neighbours of every point, with the recall of the search measured, not hoped for.
 
-Squared Euclidean distance, cosine and correlation go through faiss: an exact scan for small data, an inverted file
-(IVF: cells around k-means centres, the nearest few scanned) for large. Both give the same bytes for any number of
-threads; faiss's HNSW graphs do not, so they are not used. Other metrics are searched exactly, block by block.
+The metrics of metrics.py go through faiss: an exact scan for small data and for L1 and L∞, an inverted file (IVF:
+cells around k-means centres, the nearest few scanned) for large. Both give the same bytes for any number of threads;
+faiss's HNSW graphs do not, so they are not used. Other metrics are searched exactly, block by block, and so are sparse
+tables (sparse_neighbors.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import pairwise_distances, pairwise_distances_chunked
 
-from . import _core
 from ._types import Array, Matrix
+from .graph import Graph, smallest
+from .metrics import Space, make_space
+from .sparse_neighbors import SparseSearcher
 
 EXACT_WORK = 5e10  # n² · D up to which a full scan is used; a guess, to be measured
 SAMPLE = 500  # rows whose recall is measured
-EUCLIDEAN = ("euclidean", "l2", "sqeuclidean", "cosine", "correlation")  # searched as Euclidean distances by faiss
 TRAINING = 64  # points per cell that k-means sees
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Neighbours of each of n points: `indices` and `distances`, (n, k), the point itself left out."""
-
-    indices: Array  # int32
-    distances: Array  # float64
-    recall: float  # measured on a sample against an exact scan; 1.0 for exact searches
-
-    def squared(self, n: int | None = None) -> Matrix:
-        """Return d² as CSR, to n points: those that have the neighbours, unless said otherwise."""
-        m, k = self.indices.shape
-        indptr = np.arange(0, m * k + 1, k, dtype=np.int64)
-        shape = (m, m if n is None else n)
-        return sparse.csr_matrix((np.square(self.distances).ravel(), self.indices.ravel(), indptr), shape=shape)
+ROWS = 65536  # rows searched at once: faiss answers in int64, which is not held for all of them
 
 
 def nearest_neighbors(
-    X: Array, k: int, metric: Any = "euclidean", *, n_threads: int = 1, min_recall: float = 0.95
+    X: Matrix, k: int, metric: Any = "euclidean", *, n_threads: int = 1, min_recall: float = 0.95
 ) -> Graph:
-    """Return the k nearest neighbours of each row of X (n, D), at a measured recall of at least `min_recall`."""
-    n = len(X)
+    """Return the k nearest neighbours of each row of X (n, D), at a measured recall of at least `min_recall`.
+
+    `metric` is one of the table in metrics.py, any other of scikit-learn, or a callable; X may be sparse.
+    """
+    n = X.shape[0]
     if not 0 < k < n:
         raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k}")
-    if metric in EUCLIDEAN:
-        V = _as_euclidean(X, metric)
-        indices, recall = _search(V, k, n_threads, min_recall)
-        # faiss works in float32; the distances that set the affinities are computed again in float64.
-        d2 = np.empty(indices.shape)
-        _core.pair_distances(V, indices, d2, n_threads)
-        return Graph(indices, _distance(d2, metric), recall)
-    return _scan(X, k, metric)
+    if sparse.issparse(X):
+        return SparseSearcher(X, metric).within(k)
+    space = make_space(X, metric)
+    if space is None:
+        return _scan(X, k, metric)
+    indices, recall = _search(space, k, n_threads, min_recall)
+    # faiss works in float32; the distances that set the affinities are computed again in float64.
+    return Graph(indices, space.own_distances(indices, n_threads), recall)
 
 
 class Searcher:
@@ -63,41 +54,25 @@ class Searcher:
 
     def __init__(self, X: Array, metric: Any, n_threads: int):
         self.X, self.metric, self.n_threads = X, metric, n_threads
-        self._index: Any = None
+        self._space: Space | None = None
 
     def nearest(self, X_new: Array, k: int) -> Graph:
         """Return the k nearest rows of X to each row of X_new (m, D)."""
-        if self.metric not in EUCLIDEAN:
+        self._space = self._space or make_space(self.X, self.metric)
+        if self._space is None:
             return smallest(pairwise_distances(X_new, self.X, metric=self.metric), k)
-        import faiss
+        Q = self._space.queries(X_new)
+        found = np.sort(self._candidates(self._space, Q, min(k + self.SPARE, len(self.X))), axis=1)
+        distances = self._space.distances(Q, found)
+        near = smallest(distances, k)
+        return Graph(np.take_along_axis(found, near.indices, axis=1), near.distances)
 
-        if self._index is None:
-            self._V = _as_euclidean(self.X, self.metric)
-            self._center = self._V.mean(axis=0)
-            self._index = faiss.IndexFlatL2(self._V.shape[1])
-            self._index.add((self._V - self._center).astype(np.float32))
-        V = _as_euclidean(X_new, self.metric)
-        width = min(k + self.SPARE, len(self.X))
-        before = faiss.omp_get_max_threads()
-        faiss.omp_set_num_threads(self.n_threads)
-        try:
-            found = self._index.search((V - self._center).astype(np.float32), width)[1]
-        finally:
-            faiss.omp_set_num_threads(before)
-        found = np.sort(found, axis=1)
-        d2 = np.empty(found.shape)
-        for start in range(0, len(V), 1024):
-            rows = slice(start, start + 1024)
-            d2[rows] = ((V[rows, None, :] - self._V[found[rows]]) ** 2).sum(axis=2)
-        keep = np.sort(np.argsort(d2, axis=1, kind="stable")[:, :k], axis=1)
-        near = np.take_along_axis(d2, keep, axis=1)
-        return Graph(np.take_along_axis(found, keep, axis=1).astype(np.int32), _distance(near, self.metric), 1.0)
-
-
-def smallest(D: Array, k: int) -> Graph:
-    """Return the k smallest entries of each row of D (m, n), in order of their columns."""
-    keep = np.sort(np.argsort(D, axis=1, kind="stable")[:, :k], axis=1)
-    return Graph(keep.astype(np.int32), np.take_along_axis(D, keep, axis=1), 1.0)
+    def _candidates(self, space: Space, Q: Array, width: int) -> Array:
+        if not hasattr(self, "_base"):
+            self._unit = Unit(space.base)
+            self._base = self._unit.float32(space.base)
+        with faiss_threads(self.n_threads):
+            return _in_blocks(_exact(self._base, space.search), self._unit.float32(Q), width)
 
 
 def nearest_in_matrix(D: Array, k: int) -> Graph:
@@ -105,65 +80,108 @@ def nearest_in_matrix(D: Array, k: int) -> Graph:
     D = D.copy()
     np.fill_diagonal(D, np.inf)
     near = np.argpartition(D, k - 1, axis=1)[:, :k]
-    return Graph(near.astype(np.int32), np.take_along_axis(D, near, axis=1), 1.0)
+    return Graph(near.astype(np.int32), np.take_along_axis(D, near, axis=1))
 
 
-def _distance(d2: Array, metric: str) -> Array:
-    return np.sqrt(d2) if metric in ("euclidean", "l2") else d2 if metric == "sqeuclidean" else d2 / 2
+class Unit:
+    """The shift and the scale that fit vectors into float32."""
+
+    def __init__(self, V: Array):
+        self.center = V.mean(axis=0)
+        largest = max(np.abs(V[rows] - self.center).max() for rows in _row_blocks(len(V)))
+        self.scale = max(largest, np.finfo(np.float64).tiny)
+
+    def float32(self, V: Array) -> Array:
+        """Return (V − center)/scale in float32, without a second array in float64."""
+        result = np.empty(V.shape, np.float32)
+        for rows in _row_blocks(len(V)):
+            result[rows] = (V[rows] - self.center) / self.scale
+        return result
 
 
-def _as_euclidean(X: Array, metric: str) -> Array:
-    """Return vectors whose squared Euclidean distance is d², d² = 2 (1 − cos) or 2 (1 − correlation)."""
-    if metric in ("euclidean", "l2", "sqeuclidean"):
-        return np.ascontiguousarray(X, dtype=np.float64)
-    V = X - X.mean(axis=1, keepdims=True) if metric == "correlation" else X
-    norm = np.linalg.norm(V, axis=1, keepdims=True)
-    if not norm.all():
-        i = int(norm.argmin())
-        raise ValueError(f"row {i} has no direction, so metric={metric!r} gives it no distances; drop it")
-    return np.ascontiguousarray(V / norm)
-
-
-def _search(X: Array, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
+@contextmanager
+def faiss_threads(n_threads: int) -> Iterator[None]:
+    """Run faiss on this many threads, and put its setting back."""
     import faiss
 
-    V = X - X.mean(axis=0)
-    V = (V / max(np.abs(V).max(), np.finfo(np.float64).tiny)).astype(np.float32)
-    n, D = V.shape
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(n_threads)
     try:
-        flat = faiss.IndexFlatL2(D)
-        flat.add(V)
-        if float(n) * n * D <= EXACT_WORK:
-            return _without_self(flat.search(V, k + 1)[1]), 1.0
-        cells = int(4 * np.sqrt(n))
-        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(D), D, cells)
-        index.cp.seed = 0
-        index.cp.niter = 6
-        rows = np.random.RandomState(0).permutation(n)
-        index.train(V[np.sort(rows[: TRAINING * cells])])
-        index.add(V)
-        sample = np.sort(rows[:SAMPLE])
-        truth = flat.search(V[sample], k + 1)[1]
-        index.nprobe, recall = 4, 0.0
-        while True:
-            found = index.search(V[sample], k + 1)[1]
-            recall = float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, found, strict=True)]))
-            if recall >= min_recall or index.nprobe >= cells:
-                break
-            index.nprobe = min(cells, int(index.nprobe * 1.5))
-        return _without_self(index.search(V, k + 1)[1]), recall
+        yield
     finally:
         faiss.omp_set_num_threads(before)
 
 
-def _without_self(found: Array) -> Array:
-    """Return neighbours (n, k) from a search for k + 1 that may hold the point itself anywhere, or not at all."""
-    n, width = found.shape
-    own = found == np.arange(n)[:, None]
-    own[~own.any(axis=1), -1] = True  # crowded out by duplicates: drop the farthest instead
-    return np.ascontiguousarray(found[~own].reshape(n, width - 1).astype(np.int32))
+Search = Callable[[Array, int], Array]  # queries (m, D) and k → indices (m, k), int64
+
+
+def _exact(base: Array, search: str) -> Search:
+    """Return a scan of all of `base`, float32, which is not copied."""
+    import faiss
+
+    metric = {"l2": faiss.METRIC_L2, "l1": faiss.METRIC_L1, "linf": faiss.METRIC_Linf}[search]
+    return lambda Q, k: faiss.knn(Q, base, k, metric=metric)[1]
+
+
+def _search(space: Space, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
+    """Return the neighbours (n, k) of every row, int32, and the recall."""
+    unit = Unit(space.base)
+    base = unit.float32(space.base)
+    queries = base if space.own is space.base else unit.float32(space.own)
+    n, D = base.shape
+    with faiss_threads(n_threads):
+        search, recall = _exact(base, space.search), 1.0
+        if space.search == "l2" and float(n) * n * D > EXACT_WORK:
+            search, recall = _inverted_file(base, queries, k, min_recall)
+        return _in_blocks(search, queries, k + 1, _without_self), recall
+
+
+def _inverted_file(base: Array, queries: Array, k: int, min_recall: float) -> tuple[Search, float]:
+    """Return a search of the cells nearest to a query, as many as the recall asks for, and that recall."""
+    import faiss
+
+    n, D = base.shape
+    cells = int(4 * np.sqrt(n))
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(D), D, cells)
+    index.cp.seed = 0
+    index.cp.niter = 6
+    rows = np.random.RandomState(0).permutation(n)
+    index.train(base[np.sort(rows[: TRAINING * cells])])
+    index.add(base)
+    sample = queries[np.sort(rows[:SAMPLE])]
+    truth = _exact(base, "l2")(sample, k + 1)
+    index.nprobe, recall = 4, 0.0
+    while True:
+        found = index.search(sample, k + 1)[1]
+        recall = float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, found, strict=True)]))
+        if recall >= min_recall or index.nprobe >= cells:
+            break
+        index.nprobe = min(cells, int(index.nprobe * 1.5))
+    return lambda Q, width: index.search(Q, width)[1], recall
+
+
+def _row_blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
+
+
+def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, int], Array] | None = None) -> Array:
+    """Return what the search finds as int32, a block of queries at a time; `tidy` gets each block and its first row."""
+    blocks = _row_blocks(len(Q))
+    result: Array | None = None
+    for rows in blocks:
+        found = search(Q[rows], k)
+        found = found if tidy is None else tidy(found, rows.start)
+        result = np.empty((len(Q), found.shape[1]), np.int32) if result is None else result
+        result[rows] = found
+    return np.empty((0, k), np.int32) if result is None else result
+
+
+def _without_self(found: Array, first: int) -> Array:
+    """Return neighbours (m, k) from a search for k + 1 that may hold the point itself anywhere, or not at all."""
+    m, width = found.shape
+    own = found == np.arange(first, first + m)[:, None]
+    own[~own.any(axis=1), -1] = True  # crowded out by nearer points: drop the farthest instead
+    return found[~own].reshape(m, width - 1)
 
 
 def _scan(X: Array, k: int, metric: Any) -> Graph:
@@ -180,4 +198,4 @@ def _scan(X: Array, k: int, metric: Any) -> Graph:
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         indices[rows], distances[rows] = near, np.take_along_axis(block, near, axis=1)
         start += len(block)
-    return Graph(indices, distances, 1.0)
+    return Graph(indices, distances)

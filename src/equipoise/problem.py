@@ -16,7 +16,6 @@ from .locality import locality
 from .objectives import Balance, Objective
 from .optimize import Callback, Phase, Rule, State, descend
 
-
 LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no order
 
 

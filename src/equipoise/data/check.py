@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from .._types import Array, Matrix
+from ..csr import entry_place, entry_rows, make_csr
 
 
 def check_table(X: Any, columns: Any = None) -> Array:
@@ -22,6 +23,20 @@ def check_table(X: Any, columns: Any = None) -> Array:
     return np.asarray(X)
 
 
+def check_sparse_table(X: Any, least: int = 2) -> Matrix:
+    """Return sparse X (n, D) as CSR in float64 with sorted columns, or say which entry is not a finite number."""
+    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=least)
+    X = sparse.csr_matrix(X)
+    if not X.has_canonical_format:
+        X = X.copy()  # the caller's stays as it is
+        X.sum_duplicates()
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if bad.size:
+        i, j = entry_place(X, bad[0])
+        raise _not_finite("X", X.data[bad[0]], i, _column(j, None), bad.size)
+    return X
+
+
 def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
     """Return a distance matrix as float64: dense (n, n), or CSR with the stored pairs as neighbours.
 
@@ -33,15 +48,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
     if sparse.issparse(D):
-        D = D.copy()  # sorting would reorder the caller's arrays
-        D.sort_indices()
-        i, j, values = np.repeat(np.arange(D.shape[0]), np.diff(D.indptr)), D.indices, D.data
-        wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
-        if wrong.size:
-            _bad_distance(name, i[wrong[0]], j[wrong[0]], values[wrong[0]])
-        off = i != j
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(i[off], minlength=D.shape[0]))])
-        return sparse.csr_matrix((values[off], j[off].astype(np.int32), indptr), shape=D.shape)
+        return _check_graph(D, name)
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:
         _bad_distance(name, bad[0][0], bad[0][1], D[tuple(bad[0])])
@@ -58,6 +65,22 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
     return D
 
 
+def _check_graph(D: Matrix, name: str) -> Matrix:
+    """Return CSR distances with sorted columns and nothing on the diagonal; the caller's arrays are never reordered."""
+    n = D.shape[0]
+    if not D.has_sorted_indices:
+        D = D.sorted_indices()
+    rows = entry_rows(D)
+    wrong = np.flatnonzero(~(D.data >= 0) | np.isinf(D.data))
+    if wrong.size:
+        _bad_distance(name, rows[wrong[0]], D.indices[wrong[0]], D.data[wrong[0]])
+    off = rows != D.indices
+    if off.all():
+        return make_csr(D.data, D.indices, D.indptr, D.shape)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[off], minlength=n))])
+    return make_csr(D.data[off], D.indices[off], indptr, D.shape)
+
+
 def check_finite(X: Array, name: str, columns: Any = None) -> None:
     """Raise if X (n, m) holds NaN or inf, naming the first such entry."""
     with np.errstate(all="ignore"):
@@ -66,12 +89,14 @@ def check_finite(X: Array, name: str, columns: Any = None) -> None:
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
         i, j = (int(k) for k in bad[0])
-        kind = "NaN" if np.isnan(X[i, j]) else "inf"
-        more = f", and {len(bad) - 1} more such entries" if len(bad) > 1 else ""
-        raise ValueError(
-            f"{name} contains {kind} at row {i}, {_column(j, columns)}{more}"
-            + ("; drop these rows or fill them in" if name == "X" else "")
-        )
+        raise _not_finite(name, X[i, j], i, _column(j, columns), len(bad))
+
+
+def _not_finite(name: str, value: float, i: int, column: str, count: int) -> ValueError:
+    kind = "NaN" if np.isnan(value) else "inf"
+    more = f", and {count - 1} more such entries" if count > 1 else ""
+    remedy = "; drop these rows or fill them in" if name == "X" else ""
+    return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
 
 
 def _bad_distance(name: str, i: int, j: int, value: float) -> None:

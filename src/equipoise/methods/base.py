@@ -5,25 +5,28 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import affinities, initialize
+from .. import affinities
 from .._types import Array, Matrix
+from ..data import is_neighbors
 from ..divergences import Alpha, Divergence
 from ..engines import Sampled, choose_engine, make_engine
 from ..geometry import Flat, Geometry
+from ..inputs import Affinities, Distances, Input, make_input
 from ..kernels import Kernel
 from ..objectives import Objective, joint_objective, require_dense
 from ..optimize import Callback, Momentum, Rule
 from ..placement import Placement
 from ..problem import Problem, Schedule, check_n_iter
-from .input import Input, check_new, make_input
+from .start import Start
 
 
 @dataclass(eq=False, repr=False)
@@ -34,11 +37,16 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ----------
     n_components : dimension d of the map
     perplexity : effective number of neighbours; several numbers average over scales; "auto" is 30, less on small data
-    metric : a metric of scikit-learn, a callable, or "precomputed": X is then a distance matrix (n, n), or a sparse one
-        whose stored entries are the neighbours
+    metric : a metric of scikit-learn, "inner_product", a callable, or "precomputed": X is then a distance matrix
+        (n, n), a sparse one whose stored entries are the neighbours, or the neighbours themselves, (indices, distances)
+        of shape (n, k) each, k ≥ perplexity. A sparse X under any other metric is a table (n, D)
+    affinity : "gaussian" in the distance, of the given perplexity; "uniform" over that many nearest neighbours; or
+        "precomputed": X is then P itself (n, n), dense or sparse, not negative. It is symmetrised and scaled to total
+        1, for SNE row by row; metric and perplexity have no use
     h : constant metric tensor (D, D) on the data in place of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j)
     g : constant metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j)
-    init : "pca", "random" (a disk) or an array (n, d)
+    init : "pca", "spectral" (Laplacian eigenmaps of P), "random" (a disk) or an array (n, d); "auto" is "pca" where X
+        gives coordinates or all distances, else "spectral"
     n_iter : iterations, at most; the first 100 (at most half) under early exaggeration
     learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
@@ -50,7 +58,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
     callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops
-    verbose : 1 prints the loss as it falls
+    verbose : 1 prints the engine and the loss as it falls
 
     Attributes
     ----------
@@ -66,9 +74,10 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     _: KW_ONLY
     perplexity: Any = "auto"
     metric: Any = "euclidean"
+    affinity: str = "gaussian"
     h: Any = None
     g: Any = None
-    init: Any = "pca"
+    init: Any = "auto"
     n_iter: int = 500
     learning_rate: Any = "auto"
     early_exaggeration: float = 12.0
@@ -99,7 +108,15 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return Flat(self.g, self.n_components)
 
     def _objective(self, conditional: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
-        return joint_objective(affinities.joint(conditional), kernel, divergence)
+        return joint_objective(affinities.joint(conditional, self._n_threads()), kernel, divergence)
+
+    def _given(self, P: Matrix, dtype: type[np.floating]) -> Matrix:
+        """Return the user's own affinities in place of the rows p_{j|i}."""
+        return affinities.of_total(P, dtype)
+
+    def _symmetric(self, objective: Objective) -> Matrix:
+        """Return the affinities as a symmetric matrix."""
+        return objective.affinities
 
     @property
     def _n_features_out(self) -> int:
@@ -113,46 +130,75 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
         return self._build(X)[0]
 
-    def _build(self, X: Any) -> tuple[Problem, Input, Array]:
-        """Return the problem, the checked input, and the perplexities."""
+    def _build(self, X: Any, init: Any = None) -> tuple[Problem, Input, Array]:
+        """Return the problem, the checked input, and the perplexities; `init` is a map to go on from."""
         schedule, rule = self._schedule(), self._rule()
+        if init is not None:
+            schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         kernel, divergence, geometry = self._kernel(), self._divergence(), self._geometry()
-        data = make_input(X, self.metric, self.h)
-        validate_data(self, X, skip_check_array=True)  # records n_features_in_ and feature_names_in_
+        data = make_input(X, self.metric, self.h, self.affinity)
+        self._record_features(X, data)
         if self._map_dimension() > data.limit:
             raise ValueError(f"n_components={self.n_components} is too large for {data.limited_by}")
         all_pairs, n_threads = divergence.s is None, self._n_threads()
         if all_pairs:
-            require_dense(data.sparse, divergence)
+            require_dense(data.sparse or self.affinity == "uniform", divergence)
         name = choose_engine(self.engine, data.n, self.n_components, all_pairs)
-        perplexities = affinities.resolve_perplexity(self.perplexity, data.n)
+        perplexities = self._resolve_perplexity(data)
+        start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
-        Y0 = self._initial(data, kernel, geometry, rng)
+        Y0 = start.from_data(rng)
         engine = make_engine(name, n_threads, self.tol, seed=rng.randint(2**31 - 1))
-        distances: affinities.Points | affinities.SquaredDistances
-        if engine.sparse and not all_pairs:
-            # Beyond 3 · perplexity neighbours p_{j|i} is negligible (van der Maaten 2014).
-            k = min(data.n - 1, int(np.ceil(3 * perplexities.max())))
-            distances, recall = data.neighbors(k, n_threads)
-        else:
-            distances, recall = data.distances(), 1.0
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
-        P = affinities.conditional(distances, perplexities, np.float64 if all_pairs else engine.dtype, n_threads)
+        dtype = np.float64 if all_pairs else engine.dtype
+        P, recall = self._conditional(data, perplexities, dtype, few=engine.sparse and not all_pairs)
         objective = self._objective(P, kernel, divergence)
         if isinstance(engine, Sampled):
             engine.include(P)
+        del P
+        if Y0 is None:
+            Y0 = start.from_affinities(self._symmetric(objective), rng)
         return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, perplexities
 
-    def fit(self, X: Any, y: Any = None) -> NeighborEmbedding:
-        """Embed X (n, D), or (n, n) distances if metric="precomputed"; y is ignored.
+    def _resolve_perplexity(self, data: Input) -> Array:
+        if self.affinity == "precomputed":
+            return np.empty(0)
+        return affinities.resolve_perplexity(self.perplexity, data.n)
 
-        Ctrl-C raises KeyboardInterrupt, with the last map in `embedding_`.
+    def _conditional(
+        self, data: Input, perplexities: Array, dtype: type[np.floating], *, few: bool
+    ) -> tuple[Matrix, float]:
+        """Return the rows p_{j|i}, on the nearest neighbours alone if `few`, and the recall of the search for them.
+
+        The user's own affinities stand in their place.
         """
-        problem, self._data, self._perplexities = self._build(X)
+        if isinstance(data, Affinities):
+            return self._given(sparse.csr_matrix(data.P) if few else data.P, dtype), 1.0
+        n_threads = self._n_threads()
+        if self.affinity == "uniform":
+            distances, recall = data.neighbors(int(max(1, np.rint(perplexities.max()))), n_threads)
+            return affinities.uniform(distances, perplexities, dtype), recall
+        if few:
+            distances, recall = data.neighbors(_width(perplexities, data.n - 1), n_threads)
+            return affinities.conditional(distances, perplexities, dtype, n_threads), recall
+        return affinities.conditional(data.distances(), perplexities, dtype, n_threads), data.recall
+
+    def fit(self, X: Any, y: Any = None, *, init: Any = None) -> NeighborEmbedding:
+        """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it; y is ignored.
+
+        `init` is a map (n, d) to go on from, such as an earlier `embedding_`: it takes the place of the parameter for
+        this run, and early exaggeration, which would undo it, is left out. Ctrl-C raises KeyboardInterrupt, with the
+        last map in `embedding_`.
+        """
+        if isinstance(init, str):
+            raise ValueError(f"fit takes a map (n, d) as init; give init={init!r} to {type(self).__name__}()")
+        problem, self._data, self._perplexities = self._build(X, init)
         self._frozen: dict[str, Placement] = {}  # filled by the first transform
         self._problem = problem
         self.affinities_, self.knn_recall_, self.engine_ = problem.affinities, problem.knn_recall, problem.engine.name
         callbacks = [*self.callbacks, *([print_loss] if self.verbose else [])]
+        if self.verbose:
+            print(describe(problem), flush=True)
         try:
             problem.optimize(callbacks=callbacks)
         finally:
@@ -162,31 +208,53 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             self.n_iter_ = problem.n_iter
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Embed X and return the map, (n, d)."""
-        return self.fit(X).embedding_
+    def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
+        """Embed X, from the map `init` if it is given, and return the map, (n, d)."""
+        return self.fit(X, init=init).embedding_
 
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map, (m, d): each by itself, so that its place does not depend on the others.
 
-        X is (m, D), or (m, n) distances to the n fitted points if metric="precomputed". A row equal to a fitted one
-        gets its place; any other starts at the mean of its neighbours' places and moves under the forces of the map.
+        X is (m, D). If metric="precomputed" it holds distances to the n fitted points: (m, n), dense or sparse, or
+        neighbours among them as (indices, distances), (m, k) each. If affinity="precomputed" it holds affinities to
+        them, (m, n). A row equal to a fitted one gets its place; any other starts at the mean of its neighbours' places
+        and moves under the forces of the map.
         """
         check_is_fitted(self, "embedding_")
-        X = check_new(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
-        k = min(self._data.n, int(np.ceil(3 * self._perplexities.max())))
-        graph = self._data.nearest(X, k, self._n_threads())
-        distances = affinities.SquaredDistances(graph.squared(self._data.n))
-        with warnings.catch_warnings():  # a row among many duplicates is no news here
-            warnings.simplefilter("ignore", UserWarning)
-            P = affinities.conditional(distances, self._perplexities, np.float64, self._n_threads())
+        P, twins = self._new_affinities(self._check_new(X))
         if "map" not in self._frozen:
             built = self._problem
             self._frozen["map"] = Placement(built.objective, built.geometry, built.engine, self.embedding_)
         Y = self._frozen["map"].place(P)
-        known = graph.distances.min(axis=1) == 0
-        Y[known] = self.embedding_[graph.indices[known, graph.distances[known].argmin(axis=1)]]
+        Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
         return Y
+
+    def _record_features(self, X: Any, data: Input) -> None:
+        """Set n_features_in_, and feature_names_in_ where X has them."""
+        if is_neighbors(X):
+            self.n_features_in_ = data.n  # as for the distances between all of them
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            validate_data(self, X, skip_check_array=True)
+
+    def _check_new(self, X: Any) -> Any:
+        if is_neighbors(X) and isinstance(self._data, Distances):
+            return self._data.check_new(X)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        return self._data.check_new(X)
+
+    def _new_affinities(self, X: Any) -> tuple[Matrix, Array]:
+        """Return p_{j|i} from checked new rows to the fitted points, CSR (m, n), and the point each equals or −1."""
+        n, n_threads = self._data.n, self._n_threads()
+        if isinstance(self._data, Affinities):
+            return affinities.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
+        nearby = self._data.nearest(X, _width(self._perplexities, n), n_threads)
+        distances = affinities.SquaredDistances(nearby.d2)
+        if self.affinity == "uniform":
+            return affinities.uniform(distances, self._perplexities, np.float64), nearby.twins
+        with warnings.catch_warnings():  # a row among many duplicates is no news here
+            warnings.simplefilter("ignore", UserWarning)
+            return affinities.conditional(distances, self._perplexities, np.float64, n_threads), nearby.twins
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
@@ -201,25 +269,10 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = self.metric == "precomputed"
+        tags.input_tags.pairwise = self.metric == "precomputed" or self.affinity == "precomputed"
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # the map is in the engine's precision
         return tags
-
-    def _initial(self, data: Input, kernel: Kernel, geometry: Geometry, rng: np.random.RandomState) -> Array:
-        """Return the initial map: standard deviation `kernel.spread` lengths of the kernel, or the user's own."""
-        n, d = data.n, self.n_components
-        if not isinstance(self.init, str):
-            Y = initialize.check_init(self.init, n, d)
-            try:
-                geometry.work(Y)
-            except ValueError as error:
-                raise ValueError(f"init: {error}") from None
-            return Y
-        if self.init not in ("pca", "random"):
-            raise ValueError(f'init must be "pca", "random" or an array (n, d), got {self.init!r}')
-        Y = initialize.random_ball(n, d, rng) if self.init == "random" else data.principal(d, rng)
-        return geometry.map(Y * (kernel.spread * kernel.length))
 
     def _schedule(self) -> Schedule:
         if not (isinstance(self.n_components, int | np.integer) and self.n_components >= 1):
@@ -252,6 +305,20 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
 def _positive(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)
+
+
+def _width(perplexities: Array, most: int) -> int:
+    """Return how many neighbours a row has: beyond 3 · perplexity p_{j|i} is negligible (van der Maaten 2014)."""
+    return min(most, int(np.ceil(3 * perplexities.max())))
+
+
+def describe(problem: Problem) -> str:
+    """Return which engine runs, and on what, in one line."""
+    P, (n, d) = problem.affinities, problem.Y0.shape
+    if not sparse.issparse(P):
+        return f"engine {problem.engine.name}: {n} points in {d}-D, P on all pairs"
+    pairs = f"sparse P of {P.nnz / n:.0f} entries a row"
+    return f"engine {problem.engine.name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
 
 
 def print_loss(iteration: int, loss: float, Y: Array) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from .. import geometry, kernels
+import numpy as np
+from scipy import sparse
+
+from .. import affinities, geometry, kernels
 from .._types import Matrix
+from ..csr import symmetrized
 from ..divergences import Alpha, Divergence
 from ..kernels import Kernel
 from ..objectives import ConditionalKL, Objective
@@ -21,6 +25,13 @@ class SNE(NeighborEmbedding):
 
     def _objective(self, conditional: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
         return ConditionalKL(conditional, kernel)
+
+    def _given(self, P: Matrix, dtype: type[np.floating]) -> Matrix:
+        return affinities.of_rows(P, dtype)
+
+    def _symmetric(self, objective: Objective) -> Matrix:
+        P = objective.affinities
+        return symmetrized(P) if sparse.issparse(P) else P + P.T
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -10,12 +10,19 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from .._types import Array, Matrix
+from ..csr import symmetrized
 from ..engines import Engine
 from ..kernels import Kernel
 from ..locality import permuted
 from .base import Balance, sum_positive
 
 FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms
+
+
+def _inverse(Z: Array) -> Array:
+    """Return 1/Z, and 0 for a point that the kernel hardly reaches: nothing pushes it."""
+    far = Z < FAR
+    return np.where(far, 0.0, 1 / np.where(far, 1.0, Z))
 
 
 class ConditionalKL:
@@ -31,13 +38,13 @@ class ConditionalKL:
         self.kernel = kernel
         self.mass = float(P.shape[0])
         self._plogp = sum_positive(P, lambda p: p * np.log(p))
-        self._A = (P + P.T).tocsr() if sparse.issparse(P) else P + P.T
+        self._A = symmetrized(P) if sparse.issparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self._A, self.kernel, -1.0, potential=loss)
         Z, gradient = engine.field(Y, self.kernel)
         far = Z < FAR
-        charge = np.where(far, 0.0, 1 / np.where(far, 1.0, Z))
+        charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = np.log(np.where(far, 1.0, Z))
         for i in np.flatnonzero(far):
@@ -64,12 +71,12 @@ class ConditionalKL:
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j stay those of the map."""
-        Z = np.maximum(engine.field(Y, self.kernel).potential, FAR)
-        ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, 1 / Z)
+        charge = _inverse(engine.field(Y, self.kernel).potential)
+        ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
 
         def force(targets: Array, P: Matrix) -> Array:
             own = ones(targets)
-            push = own.gradient / np.maximum(own.potential, FAR)[:, None] + inverse(targets).gradient
+            push = own.gradient * _inverse(own.potential)[:, None] + inverse(targets).gradient
             return 4 * engine.edges_to(targets, Y, P, self.kernel, -1.0) - push
 
         return force

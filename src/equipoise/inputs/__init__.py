@@ -1,0 +1,51 @@
+"""What comes in: a table, sparse or not, distances, lists of neighbours, or affinities, each checked once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy import sparse
+
+from ..data import check_affinities, check_distances, check_neighbors, check_sparse_table, check_table, is_neighbors
+from ..graph import Graph
+from ..sparse_neighbors import check_sparse_metric
+from .base import Input
+from .given import Affinities, Distances
+from .sparse_table import SparseTable
+from .table import Table
+
+# fmt: off
+METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
+    "braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice", "euclidean", "hamming",
+    "haversine", "inner_product", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski", "nan_euclidean",
+    "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
+)
+# fmt: on
+AFFINITIES = ("gaussian", "uniform", "precomputed")
+
+
+def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input:
+    """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is."""
+    if not (isinstance(affinity, str) and affinity in AFFINITIES):
+        raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
+    if not callable(metric) and metric not in METRICS:
+        raise ValueError(f"metric must be a callable or one of {', '.join(METRICS)}; got {metric!r}")
+    if affinity == "precomputed":
+        if h is not None or metric not in ("euclidean", "precomputed"):
+            raise ValueError('affinity="precomputed" takes X as the affinities; leave metric and h alone')
+        return Affinities(check_affinities(X))
+    if h is not None and metric != "euclidean":
+        raise ValueError(f"h replaces the Euclidean metric on columns of X; it excludes metric={metric!r}")
+    if isinstance(metric, str) and metric == "precomputed":
+        if is_neighbors(X):
+            return Distances(check_neighbors(X), X.recall if isinstance(X, Graph) else 1.0)
+        return Distances(check_distances(X))
+    if sparse.issparse(X):
+        if h is not None:
+            raise ValueError("h maps X to new columns, all of them filled; make X dense with X.toarray()")
+        check_sparse_metric(metric)
+        return SparseTable(check_sparse_table(X), metric)
+    return Table(check_table(X, getattr(X, "columns", None)), metric, h)
+
+
+__all__ = ["AFFINITIES", "METRICS", "Affinities", "Distances", "Input", "SparseTable", "Table", "make_input"]

@@ -1,0 +1,142 @@
+"""Sparse rows of numbers under a metric."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .. import initialize
+from .._types import Array, Matrix
+from ..affinities import Points, SquaredDistances
+from ..data import check_distances, check_sparse_table
+from ..graph import Graph
+from ..low_rank import Directions
+from ..neighbors import Searcher, nearest_neighbors
+from ..sparse_neighbors import PRODUCTS, SparseSearcher, search_work
+from .base import Input, Nearby, nearby, square
+
+SEARCH_WORK = 2e10  # of an exact search, beyond which rows are reduced first; 1e9 took 4 s on one core, measured once
+RANK = 100  # singular vectors they are reduced to
+
+
+class SparseTable(Input):
+    """CSR X (n, D) under a metric, never made dense.
+
+    Neighbours are exact, from products of blocks of rows, while that is affordable. Larger tables are first reduced to
+    their leading 100 singular vectors, with a notice, and searched as a dense table (n, 100).
+    """
+
+    def __init__(self, X: Matrix, metric: Any):
+        self.X, self.metric = X, metric
+        self.n = X.shape[0]
+        self.limit = min(X.shape)
+        self.limited_by = f"n_samples={X.shape[0]}" if X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
+        self._reduced: _Reduced | None = None
+        self._exact: SparseSearcher | None = None
+        self._places: dict[bytes, int] | None = None
+
+    def distances(self) -> Points | SquaredDistances:
+        name = getattr(self.metric, "__name__", self.metric)
+        D = self._searcher().all()
+        if self.metric != "inner_product":  # its distances are comparable within a row alone
+            D = check_distances(D, f"the distances by metric={name}")
+        return SquaredDistances(square(D))
+
+    def neighbors(self, k: int, n_threads: int) -> tuple[SquaredDistances, float]:
+        if min(self.X.shape) > RANK and search_work(self.X, self.metric) > SEARCH_WORK:
+            self._reduced = self._reduce()
+            graph = self._reduced.within(k, n_threads)
+        else:
+            graph = self._searcher().within(k)
+        return SquaredDistances(graph.into_squared(self.n)), graph.recall
+
+    def check_new(self, X: Any) -> Matrix:
+        return check_sparse_table(X, least=1)
+
+    def nearest(self, X: Matrix, k: int, n_threads: int) -> Nearby:
+        graph = self._searcher().nearest(X, k) if self._reduced is None else self._reduced.nearest(X, k, n_threads)
+        return nearby(graph, self.n, self._equal_rows(X))
+
+    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+        with initialize.one_blas_thread():
+            return initialize.finish(Directions(self.X, d, centered=True).scores(self.X), d, rng)
+
+    def _searcher(self) -> SparseSearcher:
+        if self._exact is None:
+            self._exact = SparseSearcher(self.X, self.metric)
+        return self._exact
+
+    def _reduce(self) -> _Reduced:
+        n, D = self.X.shape
+        if self.metric not in PRODUCTS:
+            raise ValueError(
+                f"{n} sparse rows are too many to search by metric={self.metric!r}; use euclidean, cosine or"
+                ' inner_product, or give the neighbours: X=(indices, distances) with metric="precomputed"'
+            )
+        warnings.warn(
+            f"neighbours of {n} sparse rows are searched in their leading {RANK} singular vectors, not in all {D}"
+            ' columns; to have them exact, give them: X=(indices, distances) with metric="precomputed"',
+            stacklevel=2,
+        )
+        return _Reduced(self.X, self.metric)
+
+    def _equal_rows(self, X: Matrix) -> Array | None:
+        """Return which row each of X equals, by the numbers themselves, where a distance of 0 does not say so."""
+        if self.metric != "inner_product" and self._reduced is None:
+            return None
+        if self._places is None:
+            self._places = {key: i for i, key in enumerate(_keys(self.X))}
+        return np.array([self._places.get(key, -1) for key in _keys(X)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_exact": None, "_places": None}  # quickly built again, and large
+
+
+class _Reduced:
+    """Sparse rows as their coordinates along the leading singular vectors: x·y, and so every distance, is kept best."""
+
+    def __init__(self, X: Matrix, metric: str):
+        self.metric = metric
+        self._searcher: Searcher | None = None
+        # Distances do not see the mean row; angles and products do.
+        with initialize.one_blas_thread():
+            self.directions = Directions(self._rows(X), RANK, centered=metric not in ("cosine", "inner_product"))
+        self.V = self._scores(X)
+
+    def _rows(self, X: Matrix) -> Matrix:
+        return SparseSearcher.unit_rows(X) if self.metric == "cosine" else X
+
+    def _scores(self, X: Matrix) -> Array:
+        with initialize.one_blas_thread():
+            return self.directions.scores(self._rows(X))
+
+    def _graph(self, graph: Graph) -> Graph:
+        if self.metric != "cosine":
+            return graph
+        return Graph(graph.indices, graph.distances / 2, graph.recall)  # ‖x̂ − ŷ‖² = 2 (1 − cos)
+
+    def within(self, k: int, n_threads: int) -> Graph:
+        return self._graph(nearest_neighbors(self.V, k, self._dense_metric, n_threads=n_threads))
+
+    def nearest(self, X: Matrix, k: int, n_threads: int) -> Graph:
+        if self._searcher is None:
+            self._searcher = Searcher(self.V, self._dense_metric, n_threads)
+        return self._graph(self._searcher.nearest(self._scores(X), k))
+
+    @property
+    def _dense_metric(self) -> str:
+        return "sqeuclidean" if self.metric == "cosine" else self.metric
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_searcher": None}
+
+
+def _keys(X: Matrix) -> list[bytes]:
+    """Return the stored numbers of each row of CSR X, without zeros, as something to look up."""
+    X = sparse.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr), shape=X.shape)
+    X.eliminate_zeros()
+    ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    return [X.indices[a:b].astype(np.int64).tobytes() + X.data[a:b].tobytes() for a, b in ends]

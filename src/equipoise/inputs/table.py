@@ -1,0 +1,83 @@
+"""Rows of numbers under a metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
+
+from .. import initialize
+from .._types import Array
+from ..affinities import Points, SquaredDistances
+from ..data import check_distances, check_finite
+from ..geometry import factor
+from ..metrics import product_distances
+from ..neighbors import Searcher, nearest_neighbors
+from .base import Input, Nearby, in_range, nearby, square
+
+
+class Table(Input):
+    """Rows of numbers (n, D) under a metric; h makes it Mahalanobis': d² = (x_i − x_j)ᵀ h (x_i − x_j)."""
+
+    def __init__(self, X: Array, metric: Any, h: Any = None):
+        self.metric = metric
+        self._A = None if h is None else factor(h, "h", X.shape[1])
+        self.X = self._under_h(X)
+        self.n = len(X)
+        self.limit = min(X.shape)
+        self.limited_by = f"n_samples={X.shape[0]}" if X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
+        self._searcher: Searcher | None = None
+        self._places: dict[bytes, int] | None = None
+
+    def _under_h(self, X: Array) -> Array:
+        return X if self._A is None else np.ascontiguousarray(X @ self._A.T)
+
+    def distances(self) -> Points | SquaredDistances:
+        if isinstance(self.metric, str) and self.metric in ("euclidean", "l2"):
+            return Points(in_range(self.X))
+        if isinstance(self.metric, str) and self.metric == "inner_product":
+            return SquaredDistances(_all_products(in_range(self.X)))
+        name = getattr(self.metric, "__name__", self.metric)
+        D = check_distances(pairwise_distances(self.X, metric=self.metric), f"the distances by metric={name}")
+        return SquaredDistances(square(D))
+
+    def neighbors(self, k: int, n_threads: int) -> tuple[SquaredDistances, float]:
+        X = in_range(self.X) if self.metric in ("euclidean", "inner_product") else self.X
+        graph = nearest_neighbors(X, k, self.metric, n_threads=n_threads)
+        return SquaredDistances(graph.into_squared(self.n)), graph.recall
+
+    def check_new(self, X: Any) -> Array:
+        X = X.toarray() if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+        check_finite(X, "X")
+        return self._under_h(X)
+
+    def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
+        if self._searcher is None:
+            self._searcher = Searcher(self.X, self.metric, n_threads)
+        return nearby(self._searcher.nearest(X, k), self.n, self._equal_rows(X))
+
+    def _equal_rows(self, X: Array) -> Array | None:
+        """Return which row each of X equals, by the numbers themselves, where a distance of 0 does not say so."""
+        if self.metric != "inner_product":
+            return None
+        if self._places is None:
+            self._places = {(row + 0.0).tobytes(): i for i, row in enumerate(self.X)}  # −0 + 0 = 0
+        return np.array([self._places.get((row + 0.0).tobytes(), -1) for row in X])
+
+    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+        return initialize.principal_components(self.X, d, rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_searcher": None, "_places": None}  # quickly built again, and large
+
+
+def _all_products(X: Array) -> Array:
+    """Return d² of metrics.InnerProduct between all rows, (n, n)."""
+    with initialize.one_blas_thread():
+        S = X @ X.T
+    np.fill_diagonal(S, -np.inf)  # a row's constant is its largest product with another
+    D = product_distances(S)
+    np.fill_diagonal(D, 0.0)
+    return np.square(D, out=D)
