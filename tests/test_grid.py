@@ -50,6 +50,13 @@ def test_single_precision_keeps_it_too(rng, kernel):
     assert relative_error(Grid(1, 1e-2).field(Y.astype(np.float32), kernel).gradient, truth) <= 1e-2
 
 
+@pytest.mark.parametrize("extent", [1e-3, 1.0, 10.0])
+def test_many_points_on_a_small_mesh(rng, extent):
+    Y = cloud(rng, 2, extent, 17_000).astype(np.float32)
+    truth = Exact(2).field(Y.astype(np.float64), StudentT()).gradient
+    assert relative_error(Grid(2, 1e-2).field(Y, StudentT()).gradient, truth) <= 1e-2
+
+
 def test_several_charges(rng):
     Y, charges = cloud(rng, 2, 20), rng.uniform(0.5, 2, (N, 3))
     field, truth = Grid(1, 1e-3).field(Y, StudentT(), charges), Exact(1).field(Y, StudentT(), charges)

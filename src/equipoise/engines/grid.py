@@ -220,8 +220,9 @@ def make_transform(kernel: Kernel, tol: float, n: int, rungs: tuple[int, ...]) -
     span = kernel.length * 2.0 ** (np.array(rungs) / STEPS)
     h, radius = plan(kernel, tol, n, span)
     padded = tuple(_even_fast(2 * (int(np.ceil(s / h)) + ORDER + 1)) for s in span)
-    # float32 places a point to 1/2000 of a cell on up to 8192 nodes
-    real = np.float64 if np.prod(padded) <= 2**14 or max(padded) > 2**14 else np.float32
+    # float32 places a point to 1/2000 of a cell on up to 8192 nodes. Small meshes afford float64 for few points.
+    small = np.prod(padded) <= 2**14 and n <= 2**14
+    real = np.float64 if small or max(padded) > 2**14 else np.float32
     return Transform(kernel, h, padded, radius, real)
 
 
