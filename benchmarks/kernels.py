@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--data", choices=common.DATASETS, default="fashion")
     parser.add_argument("--subset", type=int, default=None, help="so many random rows")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--n-iter", type=int, default=500, help="iterations of the runs")
+    parser.add_argument("--n-iter", type=int, default=300, help="iterations of the runs")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/kernels.md"))
     args = parser.parse_args()

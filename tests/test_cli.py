@@ -47,7 +47,7 @@ def test_embed_writes_the_map_and_says_how_good_it_is(tmp_path, capsys):
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "iris: 150 rows, 4 columns; TSNE, seed 0"
-    assert any(line.startswith("iteration   250 of 400   loss ") for line in lines)
+    assert any(line.startswith("iteration   250 of 300   loss ") for line in lines)
     report = {line[:20].strip(): line[20:] for line in lines}
     assert 0 < float(report["loss"].split()[0]) < 0.3
     assert 60 < float(report["neighbours kept"].split("%")[0]) <= 100

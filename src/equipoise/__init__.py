@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import divergences, kernels, neighbors
 from .force_laws import forces
+from .memory import estimate_memory
 from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
 from .problem import Problem
@@ -22,6 +23,7 @@ __all__ = [
     "SphericalSNE",
     "SymmetricSNE",
     "divergences",
+    "estimate_memory",
     "forces",
     "kernels",
     "neighbors",

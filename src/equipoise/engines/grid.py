@@ -7,6 +7,7 @@ radius a, summed over near pairs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from .tables import Table, tabulate
 
 ORDER = 6  # quintic splines: they bear a coarser mesh than cubic ones; the two have not been timed against each other
 STEPS = 4  # mesh widths and extents come in 4 steps per octave: a growing map rarely needs a new kernel transform
-CACHE = 8  # kernel transforms kept
+CACHE = 4  # kernel transforms kept: a map's extents change by one rung at a time
 # The part of the tolerance that a pair may use up, measured in one or two dimensions: in three it must be smaller.
 # With these every map of tests/test_grid.py keeps its tolerance; 0.5 fails.
 SHARE = {1: 0.4, 2: 0.4, 3: 0.25}
@@ -141,7 +142,8 @@ class Source:
         grid = transform.convolve(grid, n_threads).reshape(m, -1)
         shift = transform.shift * self.charges.sum(axis=0)
         cells = None
-        if transform.near is not None:
+        if transform.radius > 0:
+            near = near_table(transform.kernel, transform.radius)
             counts = np.floor((self.high - self.low) / transform.radius).astype(np.int64) + 1
             cells = _core.Mesh(self.low, transform.radius, counts, ORDER)
 
@@ -150,8 +152,8 @@ class Source:
             potential, half = np.empty((len(T), m)), np.empty((len(T), m, T.shape[1]))
             _core.gather(mesh, T, grid, potential, half, n_threads)
             potential += shift
-            if cells is not None and transform.near is not None:
-                _core.near(cells, *transform.near, T, Y, self.charges, potential, half, n_threads)
+            if cells is not None:
+                _core.near(cells, *near, T, Y, self.charges, potential, half, n_threads)
             return potential, 2 * half
 
         return at
@@ -184,9 +186,7 @@ class Transform:
                 b += 2 * w * np.cos(j * omega)
             K /= (b**2).reshape([-1 if a == axis else 1 for a in range(len(padded))])
         self.K = K.astype(dtype)
-        self.near: Table | None = None
-        if part is not None:
-            self.near = tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
+        self.kernel = kernel
 
     def place(self, low: Array, high: Array) -> _core.Mesh:
         """Return the mesh, centred on the points."""
@@ -290,11 +290,9 @@ def mesh_width(kernel: Kernel, tol: float, d: int) -> float:
     """
     if kernel.kink > 0:
         return 0.0
-    for step in range(STEPS, -5 * STEPS - 1, -1):
-        h = kernel.length * 2 ** (step / STEPS)
-        if _pair_error(kernel, h, min(d, 2), 0.0) <= SHARE[d] * tol:
-            return h
-    return 0.0
+    widths = [kernel.length * 2 ** (step / STEPS) for step in range(STEPS, -5 * STEPS - 1, -1)]
+    first = bisect_left(widths, True, key=lambda h: _pair_error(kernel, h, min(d, 2), 0.0) <= SHARE[d] * tol)
+    return widths[first] if first < len(widths) else 0.0
 
 
 @lru_cache(maxsize=4096)
@@ -305,11 +303,16 @@ def near_radius(kernel: Kernel, tol: float, d: int, h: float) -> float:
     """
     # What is left of a kink in the smooth part is 1 − χ ≈ 35 (kink/a)^8 of it.
     least = kernel.kink * (3 * 35 / tol) ** (1 / 8)
-    for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0):
-        radius = max(cells * h, least)
-        if _pair_error(kernel, h, min(d, 2), radius) <= SHARE[d] * tol:
-            return radius
-    return max(16.0 * h, least)
+    radii = [max(cells * h, least) for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)]
+    first = bisect_left(radii, True, key=lambda a: _pair_error(kernel, h, min(d, 2), a) <= SHARE[d] * tol)
+    return radii[first] if first < len(radii) else max(16.0 * h, least)
+
+
+@lru_cache(maxsize=16)
+def near_table(kernel: Kernel, radius: float) -> Table:
+    """Return the table of the near part, 0 at its end."""
+    part = split(kernel, radius)
+    return tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
 
 
 def _pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:

@@ -78,7 +78,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     h: Any = None
     g: Any = None
     init: Any = "auto"
-    n_iter: int = 400
+    n_iter: int = 300
     learning_rate: Any = "auto"
     early_exaggeration: float = 12.0
     exaggeration: float = 1.0

@@ -1,0 +1,61 @@
+"""How much memory a fit will take, before it is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .affinities import resolve_perplexity
+from .engines import choose_engine
+from .engines.grid import CACHE
+
+FREE = 200e6  # libraries, search buffers and whatever does not grow with the data
+NODES = 64  # nodes of the padded mesh per point; 53 were seen on Fashion-MNIST
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes at the busiest moment of each phase of a fit, beyond the user's own X; `peak` is the larger."""
+
+    build: int  # the search for neighbours and the affinities
+    optimize: int
+
+    @property
+    def peak(self) -> int:
+        return max(self.build, self.optimize)
+
+    def __str__(self) -> str:
+        return f"{self.peak / 1e9:.2f} GB (build {self.build / 1e9:.2f}, optimise {self.optimize / 1e9:.2f})"
+
+
+def estimate_memory(
+    n: int, D: int, *, n_components: int = 2, perplexity: float | str = "auto", engine: str = "auto", kl: bool = True
+) -> Memory:
+    """Return the most memory that embedding a dense table (n, D) takes: an upper bound, with P as full as it can be.
+
+    `kl` says that the divergence is KL on joint affinities, as for t-SNE; the others keep a second copy of P.
+
+    >>> print(estimate_memory(1_000_000, 50))
+    5.54 GB (build 4.25, optimise 5.54)
+    """
+    if n < 2 or D < 1:
+        raise ValueError(f"n must be at least 2 and D at least 1, got n={n}, D={D}")
+    table = 8 * n * D  # X in float64, kept for transform
+    points = 80 * n * n_components  # the map, its forces, velocity and gains
+    copies = 1 if kl else 2
+    name = choose_engine(engine, n, n_components, False)
+    if name in ("exact", "reference"):
+        entry = 8 if name == "reference" else 4
+        square = entry * n * n
+        return Memory(int(FREE + 2 * table + square), int(FREE + table + copies * square + points))
+    k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
+    vectors = 2 * 4 * n * D  # float32, in the search and in its index
+    neighbors = (4 + 8) * n * k  # columns in int32, distances in float64
+    rows = 4 * n * k  # p_{j|i} in float32
+    P = min((4 + 4) * 2 * n * k, 8 * n * n)  # no pair of neighbours mutual: twice the entries, with their columns
+    build = table + max(vectors + neighbors, neighbors + rows, (4 + 4) * n * k + P)
+    mesh = 4 * NODES * n * (4 + CACHE / 2) if name == "grid" else 0.0  # potentials, transforms in work, transforms kept
+    # P, the same in the order of the map, and for a moment its columns once more.
+    optimize = table + copies * (2 * P + P / 2) + points + mesh
+    return Memory(int(FREE + build), int(FREE + optimize))
