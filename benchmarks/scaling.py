@@ -38,9 +38,8 @@ def mixture(n: int, decay: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def child(file: Path) -> None:
-    from equipoise.inputs import Table
-
     import equipoise as eq
+    from equipoise.inputs import Table
 
     request = json.loads(file.read_text())
     X, labels = mixture(request["n"], request["decay"])

@@ -32,9 +32,9 @@ class Fit:
 
 def fit_equipoise(X: np.ndarray, threads: int) -> Fit:
     import faiss  # noqa: F401  the clock does not count imports, of peers either
-    from equipoise.inputs import Table, make_input
 
     import equipoise as eq
+    from equipoise.inputs import Table, make_input
 
     start = time.perf_counter()
     with timed(Table, "neighbors") as search:

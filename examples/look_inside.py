@@ -28,7 +28,7 @@ class StopWhenFlat:
 
     def __call__(self, iteration, loss, Y):
         self.maps[iteration] = Y.copy()
-        flat = iteration > 300 and self.last - loss < 0.01 * loss
+        flat = iteration > 150 and self.last - loss < 0.01 * loss
         self.last = loss
         return flat
 
@@ -65,11 +65,11 @@ def main(folder):
 
     figure = new_figure(figsize=(13, 4.5), dpi=150)
     early, late, curve = figure.subplots(1, 3)
-    draw_forces(early, problem, watch.maps[250], "forces after 250 iterations")
+    draw_forces(early, problem, watch.maps[100], "forces after 100 iterations")
     draw_forces(late, problem, Y, f"forces after {problem.n_iter} iterations")
     curve.plot(*problem.loss_curve.T, color="black", marker="o", markersize=3)
-    curve.axvspan(0, 250, color="#eeeeee", linewidth=0)
-    curve.text(125, 0.1, "early exaggeration", ha="center")
+    curve.axvspan(0, 100, color="#eeeeee", linewidth=0)
+    curve.text(50, 0.1, "early exaggeration", ha="center")
     curve.set_xlim(0, None)
     curve.set_ylim(0, None)
     curve.set_xlabel("iteration")

@@ -326,3 +326,33 @@ def test_problem_refuses_a_negative_count():
 def test_no_such_data_set():
     with pytest.raises(ValueError, match="no bundled data set is called 'mnist'; there are: digits, "):
         load("mnist")
+
+
+@pytest.mark.parametrize("tol", [0, -1, 1, float("nan"), "a"])
+def test_tolerance(tol):
+    refuses(eq.TSNE(tol=tol), X, "tol must be a number between 0 and 1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"momentum": 0.8}, "momentum must be two numbers"),
+        ({"momentum": (0.5, 1.0)}, "momentum must be two numbers"),
+        ({"friction": -1}, "friction must not be negative"),
+        ({"gain_up": -0.1}, "gain_up must not be negative"),
+        ({"turned": -0.1}, "turned must not be negative"),
+        ({"gain_down": 0}, "gain_down must be positive"),
+        ({"max_step": -1}, "max_step must be positive"),
+    ],
+)
+def test_momentum(settings, match):
+    with pytest.raises(ValueError, match=match):
+        eq.Momentum(**settings)
+
+
+def test_a_metric_that_is_an_array():
+    refuses(eq.TSNE(metric=np.ones((3, 3))), X, "metric must be a callable or one of")
+
+
+def test_neighbours_without_saying_so():
+    refuses(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'say metric="precomputed"')

@@ -40,7 +40,7 @@ void require(bool holds, const char *what) {
     if (!holds) throw nb::value_error(what);
 }
 
-// Row pointers of a CSR pattern rise from 0 to the number of entries. That indices are below n, scipy has checked.
+// Row pointers of a CSR pattern rise from 0 to the number of entries. The callers check that indices are below n.
 void require_csr(const In<std::int64_t, nb::shape<-1>> &indptr, std::size_t entries, std::size_t rows) {
     require(indptr.shape(0) == rows + 1, "indptr must have one entry more than there are rows");
     const std::int64_t *p = indptr.data();
@@ -367,7 +367,7 @@ template <class R> void bind_symmetrize(nb::module_ &m) {
 }  // namespace
 
 NB_MODULE(_core, m) {
-    m.doc() = "Compiled core: edges and field by direct summation, and the perplexity search.";
+    m.doc() = "Compiled core: edges and field, by direct sums, on a mesh and from samples; perplexities; the optimiser's step.";
     m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
     m.def("use_base_instruction_set", &use_base_instruction_set, "base"_a,
           "Run without AVX2, or with it again where the machine has it; the results are the same.");
@@ -399,18 +399,18 @@ NB_MODULE(_core, m) {
 
     nb::class_<eq::Mesh>(m, "Mesh", "A regular grid in 1 to 3 dimensions.")
         .def("__init__",
-             [](eq::Mesh *mesh, In<double, nb::shape<-1>> origin, double h, In<std::int64_t, nb::shape<-1>> size,
-                int order) {
+             [](eq::Mesh *mesh, In<double, nb::shape<-1>> origin, double h, In<std::int64_t, nb::shape<-1>> size) {
+                 require(origin.shape(0) >= 1 && origin.shape(0) <= 3 && size.shape(0) == origin.shape(0),
+                         "a mesh has 1 to 3 axes");
                  new (mesh) eq::Mesh();
                  mesh->d = int(origin.shape(0));
-                 mesh->order = order;
                  mesh->inverse_h = 1 / h;
                  for (int c = 0; c < mesh->d; ++c) {
                      mesh->origin[c] = origin.data()[c];
                      mesh->size[c] = size.data()[c];
                  }
              },
-             "origin"_a, "h"_a, "size"_a, "order"_a);
+             "origin"_a, "h"_a, "size"_a);
 
     m.def("pair_distances",
           [](In<double, nb::shape<-1, -1>> X, In<std::int32_t, nb::shape<-1, -1>> neighbors,

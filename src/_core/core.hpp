@@ -1,4 +1,5 @@
-// What the core offers: the two primitives of docs/math.md (edges and field), exactly, and the perplexity search.
+// What the core offers: the two primitives of docs/math.md (edges and field), exactly, on a mesh and from samples, the
+// perplexity search and the optimiser's step.
 // Plain arrays in, plain arrays out. Each output row is summed by one thread in a fixed order, so the number of
 // threads never changes a byte.
 #pragma once
@@ -15,9 +16,9 @@ struct Table {
     float scale = 1;
 };
 
-// A regular grid of d axes: size[c] nodes from origin[c] on, 1 / inverse_h apart; splines of this order spread to it.
+// A regular grid of d axes: size[c] nodes from origin[c] on, 1 / inverse_h apart.
 struct Mesh {
-    int d = 0, order = 0;
+    int d = 0;
     double origin[3] = {0, 0, 0}, inverse_h = 1;
     std::int64_t size[3] = {1, 1, 1};
     std::int64_t nodes() const { return size[0] * size[1] * size[2]; }

@@ -8,6 +8,7 @@
 namespace eq {
 namespace EQ_ISA {
 
+constexpr int ORDER = 6;  // quintic splines, as in engines/grid.py
 constexpr std::int64_t SMALL_MESH = 1 << 14;  // numbers on a mesh below which each share of the points has its own
 constexpr int STRIP = 8;  // rows of cells per strip: more than a spline is wide, so that strips touch only the next one
 
@@ -190,26 +191,22 @@ void gather_in(const Mesh &mesh, const R *Y, std::int64_t n, const R *grid, int 
     }
 }
 
-template <class R, class Use> EQ_INLINE void with_mesh(const Mesh &mesh, Use use) {
-    const auto width = [&](auto D) {
-        if (mesh.order == 4) use(D, std::integral_constant<int, 4>{});
-        else use(D, std::integral_constant<int, 6>{});
-    };
-    if (mesh.d == 1) width(std::integral_constant<int, 1>{});
-    else if (mesh.d == 2) width(std::integral_constant<int, 2>{});
-    else width(std::integral_constant<int, 3>{});
+template <class Use> EQ_INLINE void with_mesh(const Mesh &mesh, Use use) {
+    if (mesh.d == 1) use(std::integral_constant<int, 1>{});
+    else if (mesh.d == 2) use(std::integral_constant<int, 2>{});
+    else use(std::integral_constant<int, 3>{});
 }
 
 template <class R>
 void spread(const Mesh &mesh, const R *Y, std::int64_t n, const double *charges, int m, R *grid, int threads) {
-    with_mesh<R>(mesh, [&](auto D, auto P) { spread_in<D, P, R>(mesh, Y, n, charges, m, grid, threads); });
+    with_mesh(mesh, [&](auto D) { spread_in<D, ORDER, R>(mesh, Y, n, charges, m, grid, threads); });
 }
 
 template <class R>
 void gather(const Mesh &mesh, const R *Y, std::int64_t n, const R *grid, int m, double *potential, double *half_gradient,
             int threads) {
-    with_mesh<R>(mesh, [&](auto D, auto P) {
-        gather_in<D, P, R>(mesh, Y, n, grid, m, potential, half_gradient, threads);
+    with_mesh(mesh, [&](auto D) {
+        gather_in<D, ORDER, R>(mesh, Y, n, grid, m, potential, half_gradient, threads);
     });
 }
 

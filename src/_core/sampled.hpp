@@ -1,4 +1,4 @@
-// The field from a sample of partners (docs/math.md, section 12), for any dimension. A block of consecutive points meets
+// The field from a sample of partners (docs/math.md, section 13), for any dimension. A block of consecutive points meets
 // its partners at one offset all at once, and they are consecutive too: every loop runs over the block.
 #pragma once
 #include "kernels.hpp"

@@ -15,7 +15,7 @@ def locality(U: Array) -> Array:
     axes = np.ascontiguousarray(U.T[:3], dtype=np.float64)
     d, bits = len(axes), BITS[min(3, len(axes))]
     axes -= axes.min(axis=1, keepdims=True)
-    cells = (axes * ((2**bits - 1) / max(axes.max(), np.finfo(np.float64).tiny))).astype(np.int64)
+    cells = (axes / (axes.max() or 1.0) * (2**bits - 1)).astype(np.int64)
     code = np.zeros(axes.shape[1], np.int64)
     for bit in range(bits):
         for axis, cell in enumerate(cells):

@@ -11,7 +11,7 @@ from .engines import choose_engine
 from .engines.grid import CACHE
 
 FREE = 200e6  # libraries, search buffers and whatever does not grow with the data
-NODES = 64  # nodes of the padded mesh per point; 53 were seen on Fashion-MNIST
+NODES = 64  # nodes of the padded mesh per point; 53 were seen on Fashion-MNIST in 2-D, 3-D was not looked at
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,16 @@ class Memory:
 def estimate_memory(
     n: int, D: int, *, n_components: int = 2, perplexity: float | str = "auto", engine: str = "auto", kl: bool = True
 ) -> Memory:
-    """Return the most memory that embedding a dense table (n, D) takes: an upper bound, with P as full as it can be.
+    """Return the most memory that embedding a dense table (n, D) under the Euclidean metric takes: an upper bound,
+    with P as full as it can be.
 
     `kl` says that the divergence is KL on joint affinities, as for t-SNE; the others keep a second copy of P.
 
     >>> print(estimate_memory(1_000_000, 50))
-    5.54 GB (build 4.25, optimise 5.54)
+    5.90 GB (build 2.76, optimise 5.90)
     """
-    if n < 2 or D < 1:
-        raise ValueError(f"n must be at least 2 and D at least 1, got n={n}, D={D}")
+    if n < 2 or D < 1 or n_components < 1:
+        raise ValueError(f"n must be at least 2, D and n_components at least 1, got {n}, {D} and {n_components}")
     table = 8 * n * D  # X in float64, kept for transform
     points = 80 * n * n_components  # the map, its forces, velocity and gains
     copies = 1 if kl else 2
@@ -55,7 +56,8 @@ def estimate_memory(
     rows = 4 * n * k  # p_{j|i} in float32
     P = min((4 + 4) * 2 * n * k, 8 * n * n)  # no pair of neighbours mutual: twice the entries, with their columns
     build = table + max(vectors + neighbors, neighbors + rows, (4 + 4) * n * k + P)
-    mesh = 4 * NODES * n * (4 + CACHE / 2) if name == "grid" else 0.0  # potentials, transforms in work, transforms kept
+    # Potentials, transforms in work and those kept; or the stored pairs of every sample.
+    mesh = 4 * NODES * n * (4 + CACHE / 2) if name == "grid" else 4.0 * 2 * n * k
     # P, the same in the order of the map, and for a moment its columns once more.
     optimize = table + copies * (2 * P + P / 2) + points + mesh
     return Memory(int(FREE + build), int(FREE + optimize))

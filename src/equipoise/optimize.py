@@ -78,8 +78,9 @@ def _check_every(every: int) -> None:
 class Momentum:
     """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
 
-    μ = t/(t + r) after t steps, up to a cap (Nesterov 1983; with friction r as in Su, Boyd & Candès 2016): gentle while
-    the forces are new and large, so that a map let go by early exaggeration is not torn, and long-winded later.
+    μ = t/(t + r) after t steps, up to a cap (it grows as in Nesterov 1983; friction r as in Su, Boyd &
+    Candès 2016): gentle while the forces are new and large, so that a map let go by early exaggeration is not torn,
+    and long-winded later.
     The quarter follows FIt-SNE and openTSNE, whose gradient leaves out the 4 of docs/math.md eq. (1), so that learning
     rates carry over; "auto" is n / stiffness in units of the kernel's length, for t-SNE n / exaggeration (Belkina et
     al. 2019).
@@ -98,6 +99,15 @@ class Momentum:
 
     def __post_init__(self) -> None:
         _check_every(self.every)
+        early_late = self.momentum
+        if not (isinstance(early_late, tuple) and len(early_late) == 2 and all(0 <= m < 1 for m in early_late)):
+            raise ValueError(f"momentum must be two numbers from 0 to below 1, early and late, got {early_late!r}")
+        for name in ("friction", "gain_up", "turned"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+        for name in ("gain_down", "min_gain", "max_step"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1

@@ -10,7 +10,7 @@ from .geometry import Geometry
 from .objectives import Objective
 from .optimize import Momentum, State
 
-STEPS = 25  # chosen, not tuned: how the held-out error depends on it has not been measured
+STEPS = 25  # chosen, not tuned
 RULE = Momentum(momentum=(0.5, 0.8), friction=0, max_step=1.0)  # no farther than one length of the kernel at a time
 
 

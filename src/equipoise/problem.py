@@ -148,7 +148,7 @@ class Problem:
 
         def sort(U: Array) -> Array | None:
             nonlocal objective
-            if not self.engine.sparse or len(U) < LOCALITY:
+            if not self.engine.local or len(U) < LOCALITY:
                 return None
             order = locality(U)
             objective = objective.permuted(order)

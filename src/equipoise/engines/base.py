@@ -24,6 +24,7 @@ class Engine(Protocol):
     name: str
     sparse: bool  # whether it wants P on the nearest neighbours alone
     dtype: type[np.floating]  # the precision it optimises in
+    local: bool  # whether it gains from neighbours in the map being neighbours in memory
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ = Σ_ij A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i − y_j), (n, d).

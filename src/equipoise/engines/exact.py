@@ -23,6 +23,7 @@ class Exact:
     name = "exact"
     sparse = False
     dtype = np.float32
+    local = False
 
     def __init__(self, n_threads: int):
         self.n_threads = n_threads

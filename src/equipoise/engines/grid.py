@@ -24,7 +24,7 @@ from .base import Field
 from .exact import Exact
 from .tables import Table, tabulate
 
-ORDER = 6  # quintic splines: they bear a coarser mesh than cubic ones; the two have not been timed against each other
+ORDER = 6  # quintic splines, as in grid.hpp
 STEPS = 4  # mesh widths and extents come in 4 steps per octave: a growing map rarely needs a new kernel transform
 CACHE = 4  # kernel transforms kept: a map's extents change by one rung at a time
 # The part of the tolerance that a pair may use up, measured in one or two dimensions: in three it must be smaller.
@@ -35,7 +35,7 @@ NODE = 7.0  # per node of the padded mesh: two FFTs
 PAIR = 5.0  # per pair of the near field
 CLUMP = 3.0  # near pairs, over those of a uniform map; 1.5 to 6 were seen
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
-SPLINE = {4: (4 / 6, 1 / 6), 6: (66 / 120, 26 / 120, 1 / 120)}  # central B-splines at the integers
+SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
 
 
 class Grid:
@@ -44,6 +44,7 @@ class Grid:
     name = "grid"
     sparse = True
     dtype = np.float32
+    local = True
 
     def __init__(self, n_threads: int, tol: float):
         self.n_threads = n_threads
@@ -145,7 +146,7 @@ class Source:
         if transform.radius > 0:
             near = near_table(transform.kernel, transform.radius)
             counts = np.floor((self.high - self.low) / transform.radius).astype(np.int64) + 1
-            cells = _core.Mesh(self.low, transform.radius, counts, ORDER)
+            cells = _core.Mesh(self.low, transform.radius, counts)
 
         def at(targets: Array) -> tuple[Array, Array]:
             T = Y if targets is self.Y else np.ascontiguousarray(targets, dtype=transform.dtype)
@@ -181,8 +182,8 @@ class Transform:
         K = fft.rfftn(k - self.shift).real
         for axis, N in enumerate(padded):
             omega = 2 * np.pi * np.arange(K.shape[axis]) / N
-            b = np.full_like(omega, SPLINE[ORDER][0])
-            for j, w in enumerate(SPLINE[ORDER][1:], start=1):
+            b = np.full_like(omega, SPLINE[0])
+            for j, w in enumerate(SPLINE[1:], start=1):
                 b += 2 * w * np.cos(j * omega)
             K /= (b**2).reshape([-1 if a == axis else 1 for a in range(len(padded))])
         self.K = K.astype(dtype)
@@ -192,7 +193,7 @@ class Transform:
         """Return the mesh, centred on the points."""
         size = np.array(self.size)
         origin = (low + high) / 2 - (size - 1) / 2 * self.h
-        return _core.Mesh(origin, self.h, size.astype(np.int64), ORDER)
+        return _core.Mesh(origin, self.h, size.astype(np.int64))
 
     def empty(self, m: int) -> Array:
         """Return room for m potentials on the mesh, with the few numbers more that a padded spline may touch."""
@@ -246,9 +247,8 @@ def plan(kernel: Kernel, tol: float, n: int, span: Array) -> tuple[float, float]
 
 @dataclass(frozen=True)
 class Split:
-    """k = smooth + near, where near is zero beyond the radius."""
+    """The near part of k = smooth + near, zero beyond the radius."""
 
-    smooth: Callable[[Array], Array]
     near: Callable[[Array], Array]
     near_slope: Callable[[Array], Array]
 
@@ -279,7 +279,7 @@ def split(kernel: Kernel, radius: float) -> Split:
     def near_slope(d2: Array) -> Array:
         return np.where(d2 < a2, window_slope(d2) * excess(d2) + window(d2) * (kernel.slope(d2) - slope), 0.0)
 
-    return Split(lambda d2: kernel.value(d2) - near(d2), near, near_slope)
+    return Split(near, near_slope)
 
 
 @lru_cache(maxsize=256)

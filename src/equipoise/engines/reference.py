@@ -21,6 +21,7 @@ class Reference:
     name = "reference"
     sparse = False
     dtype = np.float64
+    local = False
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         Y = np.asarray(Y, dtype=np.float64)

@@ -1,14 +1,14 @@
-"""Linear time in any dimension: the field of stored and of random partners, without bias (docs/math.md, section 12)."""
+"""Linear time in any dimension: the field of stored and of random partners, without bias (docs/math.md, section 13)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
+from ..csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
 from .base import Field
 from .grid import Grid
@@ -27,12 +27,13 @@ class Sampled:
 
     The offsets depend on the seed and on n alone: they stay the same. So the estimates are functions of Y, and the
     forces are the gradient of the estimated loss. New offsets for every map would average out over the iterations, but
-    the optimiser's gains take the noise for overshooting and hold the map back (docs/math.md, section 12).
+    the optimiser's gains take the noise for overshooting and hold the map back (docs/math.md, section 13).
     """
 
     name = "sampled"
     sparse = True
     dtype = np.float32
+    local = False
 
     def __init__(self, n_threads: int, seed: int, partners: int = PARTNERS, sources: int = SOURCES):
         self.n_threads = n_threads
@@ -48,11 +49,10 @@ class Sampled:
 
         They are the neighbours in the data, so most of those in the map: what is left to chance is far and smooth.
         """
-        pairs = sparse.csr_matrix((np.ones(P.nnz, np.int8), P.indices, P.indptr), shape=P.shape)
-        pairs = (pairs + pairs.T).tocoo()
-        off = pairs.row != pairs.col
-        pairs = sparse.csr_matrix((pairs.data[off], (pairs.row[off], pairs.col[off])), shape=P.shape)
-        self._always = pairs.indptr.astype(np.int64), pairs.indices.astype(np.int32)
+        pairs = symmetrized(make_csr(np.ones(P.nnz, np.float32), P.indices, P.indptr, P.shape), self.n_threads)
+        off = pairs.indices != entry_rows(pairs)
+        stored = np.concatenate([[0], np.cumsum(off, dtype=np.int64)])
+        self._always = stored[pairs.indptr], pairs.indices[off]
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         return self._stored.edges(Y, A, kernel, b, potential=potential)

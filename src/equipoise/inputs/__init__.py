@@ -28,7 +28,7 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input
     """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is."""
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
-    if not callable(metric) and metric not in METRICS:
+    if not callable(metric) and not (isinstance(metric, str) and metric in METRICS):
         raise ValueError(f"metric must be a callable or one of {', '.join(METRICS)}; got {metric!r}")
     if affinity == "precomputed":
         if h is not None or metric not in ("euclidean", "precomputed"):
@@ -45,6 +45,8 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input
             raise ValueError("h maps X to new columns, all of them filled; make X dense with X.toarray()")
         check_sparse_metric(metric)
         return SparseTable(check_sparse_table(X), metric)
+    if is_neighbors(X):
+        raise ValueError('X is a pair (indices, distances): say metric="precomputed"')
     return Table(check_table(X, getattr(X, "columns", None)), metric, h)
 
 

@@ -44,7 +44,7 @@ class Table(Input):
         return SquaredDistances(square(D))
 
     def neighbors(self, k: int, n_threads: int) -> tuple[SquaredDistances, float]:
-        X = in_range(self.X) if self.metric in ("euclidean", "inner_product") else self.X
+        X = in_range(self.X) if self.metric in ("euclidean", "l2", "inner_product") else self.X
         graph = nearest_neighbors(X, k, self.metric, n_threads=n_threads)
         return SquaredDistances(graph.into_squared(self.n)), graph.recall
 

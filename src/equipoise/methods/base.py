@@ -282,6 +282,8 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         for name in ("early_exaggeration", "exaggeration"):
             if not _positive(getattr(self, name)):
                 raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
+        if not (_positive(self.tol) and self.tol < 1):
+            raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
         n_iter = check_n_iter(self.n_iter)
         return Schedule(n_iter, self.learning_rate, self.early_exaggeration, self.exaggeration)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from scipy import sparse
@@ -68,7 +69,9 @@ class DenseDivergence:
         return Balance(-4 / Z * pull, -4 / Z * push, total, max(1.0, len(Y) * load))
 
     def permuted(self, order: Array) -> DenseDivergence:
-        return DenseDivergence(permuted(self.affinities, order), self.kernel, self.divergence)
+        other = copy(self)
+        other.affinities = permuted(self.affinities, order)
+        return other
 
     def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
         raise ValueError(f"transform needs an Alpha divergence with α < 1; {self.divergence!r} compares every pair")
