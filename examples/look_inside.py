@@ -21,14 +21,14 @@ from equipoise.views.style import COLORS, bare, new_figure
 
 
 class StopWhenFlat:
-    """Stop when the loss falls by less than one percent between two reports; keep every map on the way."""
+    """Stop when the loss falls by less than five percent between two reports; keep every map on the way."""
 
     def __init__(self):
         self.maps, self.last = {}, np.inf
 
     def __call__(self, iteration, loss, Y):
         self.maps[iteration] = Y.copy()
-        flat = iteration > 150 and self.last - loss < 0.01 * loss
+        flat = iteration > 150 and self.last - loss < 0.05 * loss
         self.last = loss
         return flat
 
