@@ -217,7 +217,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
         X is (m, D). If metric="precomputed" it holds distances to the n fitted points: (m, n), dense or sparse, or
         neighbours among them as (indices, distances), (m, k) each. If affinity="precomputed" it holds affinities to
-        them, (m, n). A row equal to a fitted one gets its place; any other starts at the mean of its neighbours' places
+        them, (m, n). A row equal to a fitted one gets its place; any other starts at the place of the nearest
         and moves under the forces of the map.
         """
         check_is_fitted(self, "embedding_")
