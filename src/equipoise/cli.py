@@ -50,7 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--method", choices=sorted(METHODS), default="tsne")
     embed.add_argument("--perplexity", type=float, default=None, help="effective number of neighbours (default: auto)")
     embed.add_argument("--components", type=int, default=None, help="dimension of the map (default: the method's own)")
-    embed.add_argument("--iterations", type=int, default=300, help="iterations, at most (default: %(default)s)")
+    n_iter = methods.NeighborEmbedding.n_iter
+    embed.add_argument("--iterations", type=int, default=n_iter, help="iterations, at most (default: %(default)s)")
     embed.add_argument("--engine", default="auto", help=f"{', '.join(ENGINES)} (default: %(default)s)")
     embed.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
     embed.add_argument("--out", type=Path, default=Path("."), help="folder for the outputs (default: here)")
