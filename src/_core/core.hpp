@@ -82,6 +82,9 @@ struct Backend {
                        double *half_gradient, int threads);
     void (*gather_f64)(const Mesh &, const double *Y, std::int64_t n, const double *grid, int m, double *potential,
                        double *half_gradient, int threads);
+    // A grid (m, nodes) convolved with a kernel, in place; fourier.hpp says how its frequencies lie.
+    void (*convolve_f32)(const Mesh &, const float *frequencies, int m, float *grid, int threads);
+    void (*convolve_f64)(const Mesh &, const double *frequencies, int m, double *grid, int threads);
     // Adds the sources Y nearer to each target than one cell of `cells`; null targets are the sources, each without itself.
     void (*near_f32)(const Mesh &cells, const Table &, const float *targets, std::int64_t n_targets, const float *Y,
                      std::int64_t n, int d, const double *charges, int m, double *potential, double *half_gradient,

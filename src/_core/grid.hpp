@@ -1,5 +1,5 @@
 // The particle mesh: charges are spread to a regular grid with B-splines, and a potential on the grid is gathered back
-// with its gradient. The convolution in between is an FFT, in Python. docs/math.md, section 10.
+// with its gradient. The convolution in between is in fourier.hpp. docs/math.md, section 10.
 #pragma once
 #include <type_traits>
 

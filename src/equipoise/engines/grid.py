@@ -25,6 +25,7 @@ from .exact import Exact
 from .tables import Table, tabulate
 
 ORDER = 6  # quintic splines, as in grid.hpp
+SMALL = 2**12  # nodes of a mesh too small for two threads
 STEPS = 4  # mesh widths and extents come in 4 steps per octave: a growing map rarely needs a new kernel transform
 CACHE = 4  # kernel transforms kept: a map's extents change by one rung at a time
 # The part of the tolerance that a pair may use up, measured in one or two dimensions: in three it must be smaller.
@@ -138,9 +139,7 @@ class Source:
         m = self.charges.shape[1]
         mesh = transform.place(self.low, self.high)
         Y = self.Y.astype(transform.dtype, copy=False)
-        grid = transform.empty(m)
-        _core.spread(mesh, Y, self.charges, grid.reshape(m, -1), n_threads)
-        grid = transform.convolve(grid, n_threads).reshape(m, -1)
+        grid = transform.potential(mesh, Y, self.charges, n_threads)
         shift = transform.shift * self.charges.sum(axis=0)
         cells = None
         if transform.radius > 0:
@@ -161,33 +160,24 @@ class Source:
 
 
 class Transform:
-    """The Fourier transform of a kernel at the lags of a padded mesh, divided by the symbol of the spline, twice."""
+    """A kernel at the frequencies of a mesh padded to twice its size, divided by the symbol of the spline, twice."""
 
-    def __init__(
-        self, kernel: Kernel, h: float, padded: tuple[int, ...], radius: float, dtype: type[np.floating]
-    ):
-        self.h, self.padded, self.radius, self.dtype = h, padded, radius, dtype
-        self.size = tuple(N // 2 for N in padded)
-        part = split(kernel, radius) if radius > 0 else None
-        lags = [np.minimum(np.arange(N), N - np.arange(N)) * h for N in padded]
-        d2 = sum(np.ix_(*(lag**2 for lag in lags)), start=np.zeros(1))
+    def __init__(self, kernel: Kernel, h: float, size: tuple[int, ...], radius: float, dtype: type[np.floating]):
+        self.kernel, self.h, self.size, self.radius, self.dtype = kernel, h, size, radius, dtype
+        d2 = sum(np.ix_(*((h * np.arange(n + 1)) ** 2 for n in size)), start=np.zeros(1))
         # A constant shift moves no force. Taken at the largest lag, it keeps the digits of a map much smaller than the
         # kernel, where k is nearly constant.
         k = kernel.value(d2)
-        if part is not None:
+        self.shift = float(k.flat[-1])
+        if radius > 0:
             inside = d2 < radius**2
-            k[inside] -= part.near(d2[inside])
-        self.shift = float(kernel.value(np.array([sum((s * h) ** 2 for s in self.size)]))[0])
+            k[inside] -= split(kernel, radius).near(d2[inside])
         self.at_zero = float(k.flat[0])
-        K = fft.rfftn(k - self.shift).real
-        for axis, N in enumerate(padded):
-            omega = 2 * np.pi * np.arange(K.shape[axis]) / N
-            b = np.full_like(omega, SPLINE[0])
-            for j, w in enumerate(SPLINE[1:], start=1):
-                b += 2 * w * np.cos(j * omega)
-            K /= (b**2).reshape([-1 if a == axis else 1 for a in range(len(padded))])
-        self.K = K.astype(dtype)
-        self.kernel = kernel
+        K = fft.dctn(k - self.shift, type=1)  # of the even kernel at lags −n … n
+        for axis, n in enumerate(size):
+            b = SPLINE[0] + 2 * sum(w * np.cos(np.pi * np.arange(n + 1) / n * j) for j, w in enumerate(SPLINE[1:], 1))
+            K /= (2 * n * b**2).reshape([-1 if a == axis else 1 for a in range(len(size))])
+        self.frequencies = in_groups(K / 2, size, dtype)
 
     def place(self, low: Array, high: Array) -> _core.Mesh:
         """Return the mesh, centred on the points."""
@@ -195,36 +185,46 @@ class Transform:
         origin = (low + high) / 2 - (size - 1) / 2 * self.h
         return _core.Mesh(origin, self.h, size.astype(np.int64))
 
-    def empty(self, m: int) -> Array:
-        """Return room for m potentials on the mesh, with the few numbers more that a padded spline may touch."""
-        count = m * int(np.prod(self.size))
-        return np.zeros(count + 8, self.dtype)[:count].reshape(m, *self.size)
+    def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
+        """Return the potential (m, nodes) on the mesh of charges (n, m) at Y."""
+        m, nodes = charges.shape[1], int(np.prod(self.size))
+        room = np.empty(m * nodes + 8, self.dtype)  # a spline may read a few numbers more, with weight 0
+        room[m * nodes :] = 0
+        grid = room[: m * nodes].reshape(m, nodes)
+        _core.spread(mesh, Y, charges, grid, n_threads)
+        _core.convolve(mesh, self.frequencies, grid, n_threads if nodes > SMALL else 1)
+        return grid
 
-    def convolve(self, grid: Array, workers: int) -> Array:
-        """Return the potential (m, nodes…) of charges on the mesh; axes are padded one by one, skipping zeros."""
-        d = len(self.padded)
-        workers = workers if self.K.size > 2**15 else 1
-        G = fft.rfft(grid, n=self.padded[-1], axis=d, workers=workers)
-        for axis in range(d - 1, 0, -1):
-            G = fft.fft(G, n=self.padded[axis - 1], axis=axis, workers=workers, overwrite_x=True)
-        G *= self.K
-        for axis in range(1, d):
-            G = fft.ifft(G, axis=axis, workers=workers, overwrite_x=True)
-            G = G[(slice(None),) * axis + (slice(self.size[axis - 1]),)]
-        out = self.empty(len(grid))
-        out[...] = fft.irfft(G, n=self.padded[-1], axis=d, workers=workers, overwrite_x=True)[..., : self.size[-1]]
-        return out
+
+def in_groups(K: Array, size: tuple[int, ...], dtype: type[np.floating]) -> Array:
+    """Return the frequencies 0 … n of each axis in the order of fourier.hpp, where a vector holds a group of them.
+
+    Even ones come before odd ones. The last axis has each once, the others have all 2n, and go after the groups.
+    """
+    for axis, n in enumerate(size[:-1]):
+        f = np.arange(2 * n)
+        K = K.take(np.concatenate([np.minimum(f, 2 * n - f)[::2], np.minimum(f, 2 * n - f)[1::2]]), axis=axis)
+    f = np.arange(size[-1] + 1)
+    K = K.take(np.concatenate([f[::2], f[1::2]]), axis=-1)
+    lines = 32 // np.dtype(dtype).itemsize
+    groups = -(-len(f) // lines)
+    out = np.zeros((groups, K.size // len(f), lines), dtype)
+    rows = K.reshape(-1, len(f))
+    for g in range(groups):
+        part = rows[:, g * lines : (g + 1) * lines]
+        out[g, :, : part.shape[1]] = part
+    return out
 
 
 def make_transform(kernel: Kernel, tol: float, n: int, rungs: tuple[int, ...]) -> Transform:
     """Return the cheapest transform that keeps the tolerance for n points in a box of sides length · 2^(rung/4)."""
     span = kernel.length * 2.0 ** (np.array(rungs) / STEPS)
     h, radius = plan(kernel, tol, n, span)
-    padded = tuple(_even_fast(2 * (int(np.ceil(s / h)) + ORDER + 1)) for s in span)
+    size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + ORDER + 1, real=True) for s in span)
     # float32 places a point to 1/2000 of a cell on up to 8192 nodes. Small meshes afford float64 for few points.
-    small = np.prod(padded) <= 2**14 and n <= 2**14
-    real = np.float64 if small or max(padded) > 2**14 else np.float32
-    return Transform(kernel, h, padded, radius, real)
+    small = np.prod(size) <= SMALL and n <= 2**14
+    real = np.float64 if small or max(size) > 2**13 else np.float32
+    return Transform(kernel, h, size, radius, real)
 
 
 def plan(kernel: Kernel, tol: float, n: int, span: Array) -> tuple[float, float]:
@@ -321,7 +321,7 @@ def _pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
     A few sources at random offsets, targets uniform in a ball: the error in quadrature is that of a random cloud.
     """
     nodes = 40
-    transform = Transform(kernel, h, (2 * nodes,) * d, radius, np.float64)
+    transform = Transform(kernel, h, (nodes,) * d, radius, np.float64)
     rng = np.random.RandomState(0)
     reach = (nodes - 2 * ORDER - 2) * h / 2
     wrong = right = 0.0
@@ -329,11 +329,9 @@ def _pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
         source = rng.uniform(-0.5, 0.5, (1, d)) * h
         target = rng.uniform(-1, 1, (600, d)) * reach
         mesh = transform.place(np.zeros(d), np.zeros(d))
-        grid = transform.empty(1)
-        _core.spread(mesh, source, np.ones((1, 1)), grid.reshape(1, -1), 1)
-        grid = transform.convolve(grid, 1)
+        grid = transform.potential(mesh, source, np.ones((1, 1)), 1)
         phi, half = np.empty((len(target), 1)), np.empty((len(target), 1, d))
-        _core.gather(mesh, target, grid.reshape(1, -1), phi, half, 1)
+        _core.gather(mesh, target, grid, phi, half, 1)
         diff = target - source
         d2 = (diff**2).sum(axis=1)
         slope = kernel.slope(d2)
@@ -351,12 +349,3 @@ def _padded_nodes(span: Array, h: float) -> float:
 def _step_up(h: float, unit: float) -> float:
     """Return the smallest unit · 2^(k/4) that is not below h."""
     return float(unit * 2 ** (np.ceil(STEPS * np.log2(h / unit)) / STEPS))
-
-
-def _even_fast(N: int) -> int:
-    """Return an even fast FFT length not below N."""
-    while True:
-        N = fft.next_fast_len(N, real=True)
-        if N % 2 == 0:
-            return N
-        N += 1
