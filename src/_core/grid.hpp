@@ -8,7 +8,7 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int ORDER = 6;  // quintic splines, as in engines/grid.py
+constexpr int ORDER = 6;  // quintic splines, as in engines/plan.py
 constexpr std::int64_t SMALL_MESH = 1 << 14;  // numbers on a mesh below which each share of the points has its own
 constexpr int STRIP = 8;  // rows of cells per strip: more than a spline is wide, so that strips touch only the next one
 

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .._types import Array
+from ..kernels import Kernel
 
 
 class Table(NamedTuple):
@@ -31,3 +33,19 @@ def tabulate(
     ends = np.column_stack([nodes[:-1] * (1 + 1e-12), nodes[1:] * (1 - 1e-12)])
     with np.errstate(over="ignore", under="ignore"):
         return Table(np.hstack([value(ends), slope(ends)]).astype(np.float32), first, scale)
+
+
+class Compiled:
+    """Kernels as compiled code: a built-in one itself, a user's own as a table of k and k'."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
+
+    def __call__(self, kernel: Kernel) -> _core.Kernel:
+        native = kernel.native()
+        if native is not None:
+            return native
+        if kernel not in self._tables:
+            ends = 1e-6 * kernel.length, 1e6 * kernel.length
+            self._tables[kernel] = tabulate(kernel.value, kernel.slope, *ends, kernel.kink)
+        return _core.Kernel.tabulated(*self._tables[kernel])
