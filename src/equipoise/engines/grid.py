@@ -139,8 +139,8 @@ class Grid:
             transform, error = finer, smaller
         if error * MARGIN > 1:
             warnings.warn(
-                f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for {kernel} on "
-                'this map; engine="exact" has none',
+                f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for {kernel} "
+                'on this map; engine="exact" has none',
                 stacklevel=2,
             )
         return transform
@@ -228,5 +228,3 @@ class Source:
             return potential, 2 * half
 
         return at
-
-
