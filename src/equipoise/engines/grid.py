@@ -26,7 +26,8 @@ from .transform import Transform, near_table
 
 RUNGS = 4  # extents come in 4 steps per octave: a growing map rarely needs a new kernel transform
 CACHE = 4  # kernel transforms kept: a map's extents change by one rung at a time
-CHECK = 50  # fields between two checks of the tolerance, while the extents stay the same
+MOVED = 2  # rungs that an extent moves before the tolerance is checked again
+CHECK = 50  # fields after which it is checked again in any case
 MARGIN = 0.8  # of the tolerance, allowed on the points that are checked
 CHECKED = 128  # points checked, more while they make fewer pairs than
 PAIRS = 2**20
@@ -110,7 +111,8 @@ class Grid:
         rungs = tuple(int(np.ceil(RUNGS * np.log2(max(s, least) / kernel.length))) for s in span)
         trust = self._trust.setdefault(kernel, Trust())
         trust.fields += 1
-        if rungs == trust.rungs and trust.fields < CHECK:
+        moved = max((abs(a - b) for a, b in zip(rungs, trust.rungs, strict=False)), default=MOVED)
+        if moved < MOVED and trust.fields < CHECK:
             return self._make(kernel, len(source.Y), rungs, trust.level)
         trust.rungs, trust.fields = rungs, 0
         return self._keep(kernel, source, trust)
@@ -139,8 +141,8 @@ class Grid:
             transform, error = finer, smaller
         if error * MARGIN > 1:
             warnings.warn(
-                f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for {kernel} "
-                'on this map; engine="exact" has none',
+                f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for"
+                f' {kernel} on this map; engine="exact" has none',
                 stacklevel=2,
             )
         return transform
@@ -175,9 +177,8 @@ class Check:
         chosen = np.sort(np.random.RandomState(0).permutation(n)[:count])
         self.n_threads, self.source = n_threads, source
         self.targets = np.ascontiguousarray(source.Y[chosen])
-        Y = source.Y.astype(np.float64)
         potential, half = np.empty((count, source.charges.shape[1])), np.empty((count, source.charges.shape[1], d))
-        _core.field_at(compiled, source.charges, Y[chosen], Y, potential, half, n_threads)
+        _core.field_at(compiled, source.charges, self.targets, source.Y, potential, half, n_threads)
         self.force = 2 * half
         # Forces lost in the rounding of the potential, or of the point's own part of it, do not count.
         own = kernel.value(np.zeros(1)) * source.charges[chosen]

@@ -34,7 +34,8 @@ class Transform:
         self.at_zero = float(k.flat[0])
         K = fft.dctn(k - self.shift, type=1)  # of the even kernel at lags −n … n
         for axis, n in enumerate(size):
-            b = SPLINE[0] + 2 * sum(w * np.cos(np.pi * np.arange(n + 1) / n * j) for j, w in enumerate(SPLINE[1:], 1))
+            omega = np.pi * np.arange(n + 1) / n
+            b = SPLINE[0] + 2 * SPLINE[1] * np.cos(omega) + 2 * SPLINE[2] * np.cos(2 * omega)
             K /= (2 * n * b**2).reshape([-1 if a == axis else 1 for a in range(len(size))])
         self.frequencies = in_groups(K / 2, size, dtype)
 
