@@ -264,7 +264,7 @@ template <class R> struct Pack {
 };
 EQ_INLINE void near_eight(const Table &table, Pack<float>::type d2, Pack<float>::type *value, Pack<float>::type *slope) {
     Vector v = {}, s = {};
-    look_up_eight<true>(table, Vector(d2), &v, &s);
+    look_up_eight<true>(table, {table, Vector(d2)}, &v, &s);
     *value = v;
     *slope = s;
 }

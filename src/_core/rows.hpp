@@ -52,7 +52,7 @@ void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *ta
                         squares[t] += diff * diff;
                     }
                 }
-                k.template read<POTENTIAL>(totals(squares), &value, &slope);
+                k.template read<POTENTIAL>(k.place(totals(squares)), &value, &slope);
                 slope *= weight;
                 for (int c = 0; c < W; c += 8) {
                     const Vector own = load(home + c);

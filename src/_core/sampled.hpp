@@ -120,6 +120,7 @@ EQ_INLINE void block_sums(const R *targets, std::int64_t n, int d, int m, std::i
 // k and k' of 8 edges, for wide_rows.
 template <class K> struct FieldOf {
     K k;
+    EQ_INLINE Vector place(Vector d2) const { return d2; }
     template <bool> EQ_INLINE void read(Vector d2, Vector *value, Vector *slope) const {
         float in[8], k_out[8], slope_out[8];
         std::memcpy(in, &d2, sizeof in);

@@ -10,17 +10,27 @@
 namespace eq {
 namespace EQ_ISA {
 
+// A kernel reads 8 edges in two steps, so that the second may run over vectors of edges after the first: `place` and
+// `read`. AHEAD is the number of vectors placed before they are read.
+
 // k'/k = -c b / (a + b d2): every kernel that is a power of a + b d2, and the Gaussian as b → 0.
 struct Rational {
     float a, b, c;
-    template <bool> EQ_INLINE void read(Vector d2, Vector *, Vector *slope) const { *slope = -c / (a + b * d2); }
+    static constexpr int AHEAD = 1;
+    using Placed = Vector;
+    EQ_INLINE Placed place(Vector d2) const { return d2; }
+    template <bool> EQ_INLINE void read(Placed d2, Vector *, Vector *slope) const { *slope = -c / (a + b * d2); }
 };
 
-// Any radial function and its slope from their table.
+// Any radial function and its slope from their table. The loads wait for their places: placing 16 vectors ahead lets the
+// waits overlap (measured: a fifth less time than with one, and as much with 8 or 32).
 struct LookUp {
     Table table;
-    template <bool POTENTIAL> EQ_INLINE void read(Vector d2, Vector *value, Vector *slope) const {
-        look_up_eight<POTENTIAL>(table, d2, value, slope);
+    static constexpr int AHEAD = 16;
+    using Placed = Place<Vector, Integers>;
+    EQ_INLINE Placed place(Vector d2) const { return Placed(table, d2); }
+    template <bool POTENTIAL> EQ_INLINE void read(const Placed &at, Vector *value, Vector *slope) const {
+        look_up_eight<POTENTIAL>(table, at, value, slope);
     }
 };
 
@@ -31,27 +41,43 @@ void sparse_rows(const K &k, const Weights &A, const float *targets, std::int64_
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (std::int64_t i = 0; i < n; ++i) {
         Vector sum[W] = {}, psi = {};
-        const auto add = [&](const std::int32_t *j, Vector weight) {
-            Vector diff[W], d2 = {}, value = {}, slope = {};
-            columns<W>(Y, j, diff);
-            for (int c = 0; c < W; ++c) {
-                diff[c] = targets[i * W + c] - diff[c];
-                d2 += diff[c] * diff[c];
+        const auto add = [&](const std::int32_t *index, const float *weights, int count) {
+            Vector diff[K::AHEAD][W];
+            typename K::Placed at[K::AHEAD];
+            for (int v = 0; v < count; ++v) {
+                Vector d2 = {}, y[W];
+                columns<W>(Y, index + 8 * v, y);
+                for (int c = 0; c < W; ++c) {
+                    diff[v][c] = targets[i * W + c] - y[c];
+                    d2 += diff[v][c] * diff[v][c];
+                }
+                at[v] = k.place(d2);
             }
-            k.template read<POTENTIAL>(d2, &value, &slope);
-            if constexpr (POTENTIAL) psi += weight * value;
-            slope *= weight;
-            for (int c = 0; c < W; ++c) sum[c] += slope * diff[c];
+            for (int v = 0; v < count; ++v) {
+                const Vector weight = load(weights + 8 * v);
+                Vector value = {}, slope = {};
+                k.template read<POTENTIAL>(at[v], &value, &slope);
+                if constexpr (POTENTIAL) psi += weight * value;
+                slope *= weight;
+                for (int c = 0; c < W; ++c) sum[c] += slope * diff[v][c];
+            }
         };
         std::int64_t e = A.indptr[i];
         const std::int64_t end = A.indptr[i + 1];
-        for (; e + 8 <= end; e += 8) add(A.indices + e, load(A.f32 + e));
-        if (e < end) {
-            std::int32_t j[8];
-            Vector weight = {};
-            for (int t = 0; t < 8; ++t) j[t] = A.indices[e + t < end ? e + t : e];
-            for (int t = 0; e + t < end; ++t) weight[t] = A.f32[e + t];
-            add(j, weight);
+        while (e + 8 <= end) {
+            const std::int64_t whole = (end - e) / 8, count = whole < K::AHEAD ? whole : K::AHEAD;
+            add(A.indices + e, A.f32 + e, int(count));
+            e += 8 * count;
+        }
+        if (e < end) {  // the last vector is filled up with its first edge, without weight
+            std::int32_t index[8];
+            float weights[8];
+            for (int t = 0; t < 8; ++t) {
+                const std::int64_t from = e + t < end ? e + t : e;
+                index[t] = A.indices[from];
+                weights[t] = e + t < end ? A.f32[from] : 0.0f;
+            }
+            add(index, weights, 1);
         }
         for (int c = 0; c < d; ++c) force[i * d + c] = total(sum[c]);
         if constexpr (POTENTIAL) potential[i] = total(psi);

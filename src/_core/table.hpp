@@ -11,6 +11,7 @@ namespace EQ_ISA {
 template <class V, class I> struct Place {
     I segment;
     V f, step;
+    Place() = default;
     EQ_INLINE Place(const Table &table, V d2) {
         const V low = V{} + bits<float>(table.first << 17), high = V{} + bits<float>((table.first + table.size - 1) << 17);
         V x = d2 * table.scale;
@@ -40,8 +41,8 @@ template <class R> EQ_INLINE void look_up(const Table &table, R d2, R *value, R 
 }
 
 // Eight at a time; the value only if it is asked for.
-template <bool VALUE> EQ_INLINE void look_up_eight(const Table &table, Vector d2, Vector *value, Vector *slope) {
-    const Place<Vector, Integers> at(table, d2);
+template <bool VALUE>
+EQ_INLINE void look_up_eight(const Table &table, const Place<Vector, Integers> &at, Vector *value, Vector *slope) {
     std::int32_t index[8];
     std::memcpy(index, &at.segment, sizeof index);
     Vector segment[4];
