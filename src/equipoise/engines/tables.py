@@ -32,7 +32,7 @@ def tabulate(
     """Return the table of a function of d2 and its slope for distances from `low` to `high`; beyond, the ends are held.
 
     The slope is met at both ends and in the middle of a segment, the function at its start: by Simpson's rule it
-    arrives at the next. Both may jump at the distance `kink`: a segment starts there, and each end is taken from inside.
+    arrives at the next. Both may jump at the distance `kink`: a segment starts there, each end is taken from inside.
     """
     scale = 1 / kink**2 if kink > 0 else 1.0
     first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> BITS for r in (low, high))
