@@ -152,8 +152,25 @@ def test_the_near_field_holds_a_kink():
 def test_tables_hold_a_jump():
     kernel = PowerLaw(2.0, 0.3)
     table = tabulate(kernel.value, kernel.slope, 1e-3, 1e3, kernel.kink)
-    i = np.flatnonzero(np.abs(np.diff(table.segments[:, 2])) > 1)[0]
-    assert table.segments[i, 3] == 0 and table.segments[i + 1, 2] < -100
+    i = np.flatnonzero(np.abs(np.diff(table.segments[:, 1])) > 1)[0]
+    assert not table.segments[i, 1:].any() and table.segments[i + 1, 1] < -100
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, Loop()], ids=lambda k: repr(k).split(" object")[0])
+def test_tables_meet_the_function_and_its_slope(kernel):
+    table = tabulate(kernel.value, kernel.slope, 1e-3, 1e3, kernel.kink)
+    v0, s0, s1, s2 = table.segments[:-1].astype(np.float64).T
+    nodes = (np.arange(table.first, table.first + len(table.segments)) << 17).astype(np.int32).view(np.float32)
+    nodes = nodes.astype(np.float64) / table.scale
+    start, width, unit = nodes[:-1], np.diff(nodes), np.array(1.01 * kernel.length**2)
+    for f in (0.2, 0.4, 0.8):
+        d2 = start + f * width
+        k = v0 + width * (s0 * f + s1 * f**2 / 2 + s2 * f**3 / 3)
+        assert_allclose(k, kernel.value(d2), rtol=2e-6, atol=2e-6 * kernel.value(unit))
+        slope, r = s0 + s1 * f + s2 * f**2, np.sqrt(d2)
+        pull = np.abs(kernel.slope(unit)) * kernel.length
+        assert_allclose(slope * r, kernel.slope(d2) * r, rtol=2e-6, atol=2e-6 * pull)
+    assert not table.segments[-1, 2:].any()  # the last holds the end
 
 
 def test_a_growing_map_rarely_needs_a_new_transform(rng):

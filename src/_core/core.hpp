@@ -7,9 +7,10 @@
 
 namespace eq {
 
-// A radial function and its slope d/d(d2) in segments: segment i holds the d2 whose bits, as float(d2 · scale) >> 14, are
-// first + i (512 per octave). It stores the function at both ends, then the slope; inside both are linear, outside the
-// table they are held.
+// A radial function and its slope d/d(d2) in segments, 64 per octave: segment i holds the d2 whose bits, as
+// float(d2 · scale) >> 17, are first + i. With f from 0 to 1 inside, of width Δ in d2, it stores v0, s0, s1, s2: the slope
+// is s0 + s1 f + s2 f² and the function its integral, v0 + Δ (s0 f + s1 f²/2 + s2 f³/3). What lies before the first
+// segment is held at its start, what lies behind the start of the last at that.
 struct Table {
     const float *segments = nullptr;  // (size, 4)
     std::int32_t first = 0, size = 0;
