@@ -20,7 +20,7 @@ from ..divergences import antiderivative
 from ..kernels import Kernel
 from .base import Field
 from .exact import Exact
-from .plan import make_transform
+from .plan import Plan, plan
 from .tables import Compiled, Table, tabulate
 from .transform import Transform, near_table
 
@@ -113,7 +113,7 @@ class Grid:
         trust.fields += 1
         moved = max((abs(a - b) for a, b in zip(rungs, trust.rungs, strict=False)), default=MOVED)
         if moved < MOVED and trust.fields < CHECK:
-            return self._make(kernel, len(source.Y), rungs, trust.level)
+            return self._make(kernel, self._plan(kernel, source, rungs, trust.level))
         trust.rungs, trust.fields = rungs, 0
         return self._keep(kernel, source, trust)
 
@@ -121,38 +121,41 @@ class Grid:
         """Return a transform that keeps the tolerance: refined until it does, coarsened where that still does."""
         check = Check(kernel, self._compiled(kernel), source, self.n_threads)
 
-        def attempt(level: int) -> tuple[Transform, float]:
-            transform = self._make(kernel, len(source.Y), trust.rungs, level)
-            return transform, check.error(transform) / (MARGIN * self.tol)
+        def planned(level: int) -> Plan:
+            return self._plan(kernel, source, trust.rungs, level)
 
-        transform, error = attempt(trust.level)
+        def excess(level: int) -> float:
+            """Return the error found with a plan of this level, over what is allowed."""
+            return check.error(self._make(kernel, planned(level))) / (MARGIN * self.tol)
+
+        error, stalled = excess(trust.level), 0
         if error <= 0.5 and trust.level < HIGHEST:
             level = min(HIGHEST, trust.level + (int(-2 * np.log2(error)) if error > 0 else HIGHEST))
-            coarser, larger = attempt(level)
-            if larger <= 1:
+            if planned(level) == planned(trust.level) or excess(level) <= 1:
                 trust.level = level
-                return coarser
-        stalled = 0
         while error > 1 and trust.level > LOWEST and stalled < 3:
+            tried = planned(trust.level)
             trust.level = max(LOWEST, trust.level - int(np.ceil(2 * np.log2(error))))
-            finer, smaller = attempt(trust.level)
-            if (finer.h, finer.radius) != (transform.h, transform.radius):
-                stalled = stalled + 1 if smaller > 0.9 * error else 0
-            transform, error = finer, smaller
+            if planned(trust.level) != tried:
+                last, error = error, excess(trust.level)
+                stalled = stalled + 1 if error > 0.9 * last else 0
         if error * MARGIN > 1:
             warnings.warn(
                 f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for"
                 f' {kernel} on this map; engine="exact" has none',
                 stacklevel=2,
             )
-        return transform
+        return self._make(kernel, planned(trust.level))
 
-    def _make(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Transform:
+    def _plan(self, kernel: Kernel, source: Source, rungs: tuple[int, ...], level: int) -> Plan:
+        span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
+        return plan(kernel, self.tol * 2 ** (level / 2), len(source.Y), span)
+
+    def _make(self, kernel: Kernel, of: Plan) -> Transform:
         """Return a transform from the cache, or a new one."""
-        key = (kernel, n, rungs, level)
+        key = (kernel, of)
         if key not in self._transforms:
-            span = kernel.length * 2.0 ** (np.array(rungs) / RUNGS)
-            self._transforms[key] = make_transform(kernel, self.tol * 2 ** (level / 2), n, span)
+            self._transforms[key] = Transform(kernel, of.h, of.size, of.radius, of.dtype)
             if len(self._transforms) > CACHE:
                 self._transforms.popitem(last=False)
         self._transforms.move_to_end(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
@@ -22,18 +23,28 @@ CLUMP = 3.0  # near pairs, over those of a uniform map; 1.5 to 6 were seen
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
 
 
-def make_transform(kernel: Kernel, error: float, n: int, span: Array) -> Transform:
-    """Return the cheapest transform with this pair error, for n points in a box with the given sides."""
-    h, radius = plan(kernel, error, n, span)
+class Plan(NamedTuple):
+    """What a transform is made of."""
+
+    h: float  # mesh width
+    size: tuple[int, ...]  # nodes
+    radius: float  # of the near field, 0 for none
+    dtype: type[np.floating]
+
+
+@lru_cache(maxsize=4096)
+def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
+    """Return the cheapest plan with this pair error, for n points in a box with the given sides."""
+    h, radius = _cheapest(kernel, error, n, np.array(span))
     size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + ORDER + 1, real=True) for s in span)
-    # float32 places a point to 1/2000 of a cell on up to 8192 nodes. Small meshes afford float64 for few points.
-    small = np.prod(size) <= SMALL and n <= 2**14
-    real = np.float64 if small or max(size) > 2**13 else np.float32
-    return Transform(kernel, h, size, radius, real)
+    # float32 places a point to 1/2000 of a cell on up to 8192 nodes. Inside the kernel's plateau, where forces are
+    # small differences, and for few points on small meshes, float64 costs little.
+    double = max(span) < kernel.length or (np.prod(size) <= SMALL and n <= 2**14) or max(size) > 2**13
+    return Plan(h, size, radius, np.float64 if double else np.float32)
 
 
-def plan(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
-    """Return the mesh width and the radius of the near field, 0 for none: the cheapest with this pair error."""
+def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
+    """Return the mesh width and the radius of the near field, 0 for none."""
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:

@@ -24,6 +24,13 @@ def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Object
     return DenseDivergence(P, kernel, divergence)
 
 
+def _power(P: Matrix, unit: float, s: float) -> Matrix:
+    """Return (P / unit)^s in the precision of P."""
+    if not sparse.issparse(P):
+        return (P / unit) ** s
+    return sparse.csr_matrix(((P.data / unit) ** s, P.indices, P.indptr), shape=P.shape)
+
+
 class JointDivergence:
     """E = (1 − Σ_ij P^s Q^{1−s}) / (s(1−s)), s = (1−α)/2 > 0; Σ P log(P/Q) at s = 1.
 
@@ -50,7 +57,7 @@ class JointDivergence:
         # P^s in units of its largest entry: float32 holds it for any s.
         largest = float((P.data if sparse.issparse(P) else P).max())
         self._unit = 1.0 if self.e == 0 else largest**self.s
-        self._A = P if self.e == 0 else (P / largest).power(self.s) if sparse.issparse(P) else (P / largest) ** self.s
+        self._A = P if self.e == 0 else _power(P, largest, self.s)
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
