@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include "core.hpp"
+#include "permute.hpp"
 #include "symmetrize.hpp"
 
 namespace nb = nanobind;
@@ -369,6 +370,26 @@ template <class R> void bind_conditional(nb::module_ &m) {
           "saturated"_a.noconvert(), "threads"_a, "p_{j|i} over the stored entries of a CSR graph of squared distances.");
 }
 
+template <class R> void bind_permute(nb::module_ &m) {
+    m.def("permute",
+          [](In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices,
+             In<R, nb::shape<-1>> values, In<std::int64_t, nb::shape<-1>> order, In<std::int32_t, nb::shape<-1>> place,
+             Out<std::int64_t, nb::shape<-1>> out_indptr, Out<std::int32_t, nb::shape<-1>> out_indices,
+             Out<R, nb::shape<-1>> out_values) {
+              const std::size_t n = order.shape(0), entries = values.shape(0);
+              require_csr(indptr, entries, n);
+              require(indices.shape(0) == entries && place.shape(0) == n, "indices and place must fit values and order");
+              require(out_indptr.shape(0) == n + 1 && out_indices.shape(0) == entries && out_values.shape(0) == entries,
+                      "the outputs must have the sizes of the inputs");
+              nb::gil_scoped_release release;
+              eq::permute(indptr.data(), indices.data(), values.data(), std::int64_t(n), order.data(), place.data(),
+                          out_indptr.data(), out_indices.data(), out_values.data());
+          },
+          "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "order"_a.noconvert(),
+          "place"_a.noconvert(), "out_indptr"_a.noconvert(), "out_indices"_a.noconvert(), "out_values"_a.noconvert(),
+          "A[order][:, order] for CSR A, where place[order[i]] = i.");
+}
+
 template <class R> void bind_symmetrize(nb::module_ &m) {
     m.def("symmetrize",
           [](In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices, In<R, nb::shape<-1>> values,
@@ -477,6 +498,8 @@ NB_MODULE(_core, m) {
     bind_sampled<double>(m);
     bind_conditional<float>(m);
     bind_conditional<double>(m);
+    bind_permute<float>(m);
+    bind_permute<double>(m);
     bind_symmetrize<float>(m);
     bind_symmetrize<double>(m);
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from . import _core
 from ._types import Array, Matrix
+from .csr import make_csr
 
 BITS = {1: 20, 2: 12, 3: 8}  # per axis
 
@@ -29,5 +31,7 @@ def permuted(A: Matrix, order: Array) -> Matrix:
         return A[np.ix_(order, order)]
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    rows = A[order]
-    return sparse.csr_matrix((rows.data, place[rows.indices], rows.indptr), shape=A.shape)
+    indptr, indices, values = np.empty(len(order) + 1, np.int64), np.empty(A.nnz, np.int32), np.empty_like(A.data)
+    from_indptr, from_indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
+    _core.permute(from_indptr, from_indices, A.data, order, place, indptr, indices, values)
+    return make_csr(values, indices, indptr, A.shape)
