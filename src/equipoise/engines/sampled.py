@@ -10,7 +10,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
-from .base import Field
+from .base import Field, charge_columns
 from .grid import Grid
 from .tables import Compiled
 
@@ -62,7 +62,7 @@ class Sampled:
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         Y = np.ascontiguousarray(Y)
-        c, columns = _columns(charges, len(Y))
+        c, columns = charge_columns(charges, len(Y))
         offsets, weights = draw_offsets(len(Y), self.partners, self.seed)
         always = self._always if len(offsets) < len(Y) - 1 else NONE
         potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
@@ -73,7 +73,7 @@ class Sampled:
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
         """The same sample of the points for every target, so that a target's field does not depend on the others."""
         n, d = Y.shape
-        c, columns = _columns(charges, n)
+        c, columns = charge_columns(charges, n)
         if n > self.sources:
             chosen = np.sort(np.random.default_rng(self.seed).choice(n, self.sources, replace=False))
             Y, columns = Y[chosen], columns[chosen] * (n / self.sources)
@@ -102,9 +102,3 @@ def draw_offsets(n: int, partners: int, seed: int) -> tuple[Array, Array]:
     middle = np.array([n // 2] if n % 2 == 0 else [], dtype=np.int64)
     offsets = np.concatenate([half, n - half[::-1], middle])
     return offsets, np.concatenate([np.full(2 * drawn, pairs / drawn), np.ones(len(middle))])
-
-
-def _columns(charges: Array | None, n: int) -> tuple[Array, Array]:
-    """Return the charges, one each by default, and the same as columns (n, m)."""
-    c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-    return c, np.ascontiguousarray(c.reshape(n, -1))
