@@ -24,10 +24,14 @@ class Input:
 
     n: int
     limit: int  # the most dimensions a map of it can use
-    limited_by: str
     sparse = False  # whether only some pairs are known
     recall = 1.0  # of the search behind the pairs that are known
     has_principal = True  # whether it has coordinates, or all distances
+
+    @property
+    def limited_by(self) -> str:
+        """What sets the limit."""
+        return f"n_samples={self.n}" if self.limit == self.n else f"n_features={self.limit}"
 
     def distances(self) -> Points | SquaredDistances:
         """Return the distances between all pairs, or what they are computed from."""

@@ -23,7 +23,6 @@ class Distances(Input):
     def __init__(self, D: Matrix, recall: float = 1.0):
         self.D, self.recall = D, recall
         self.n = self.limit = D.shape[0]
-        self.limited_by = f"n_samples={self.n}"
         self.sparse = sparse.issparse(D)
         self.has_principal = not self.sparse
 
@@ -68,7 +67,6 @@ class Affinities(Input):
         else:
             self.P = in_range(P)
         self.n = self.limit = P.shape[0]
-        self.limited_by = f"n_samples={self.n}"
         self.sparse = sparse.issparse(P)
 
     def check_new(self, X: Any) -> Matrix:

@@ -27,7 +27,6 @@ class Table(Input):
         self.X = self._under_h(X)
         self.n = len(X)
         self.limit = min(X.shape)
-        self.limited_by = f"n_samples={X.shape[0]}" if X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
         self._searcher: Searcher | None = None
         self._places: dict[bytes, int] | None = None
 
