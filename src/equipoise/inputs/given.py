@@ -12,9 +12,9 @@ from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
 from ..csr import entry_rows
 from ..data import check_affinities, check_neighbors, check_new_distances, is_neighbors
-from ..graph import smallest
+from ..graph import in_range, smallest
 from ..neighbors import nearest_in_matrix
-from .base import Input, Nearby, in_range, nearby, square
+from .base import Input, Nearby, nearby, square
 
 
 class Distances(Input):
@@ -74,4 +74,3 @@ class Affinities(Input):
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         raise ValueError('init="pca" needs coordinates or all distances; with affinities use "random" or "spectral"')
-

@@ -13,9 +13,10 @@ from .._types import Array
 from ..affinities import Points, SquaredDistances
 from ..data import check_distances, check_finite
 from ..geometry import factor
+from ..graph import in_range
 from ..metrics import product_distances
 from ..neighbors import Searcher, nearest_neighbors
-from .base import Input, Nearby, in_range, nearby, square
+from .base import Input, Nearby, nearby, square
 
 
 class Table(Input):
