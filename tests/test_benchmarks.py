@@ -8,6 +8,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
+from equipoise.kernels import RegularizedPowerLaw, StudentT
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are not in the source distribution")
 
@@ -51,6 +53,24 @@ def test_timing_a_function_changes_nothing():
     with timed(Tool, "work") as seconds, timed(Tool, "no such") as none:
         assert Tool().work(4) == 8
     assert len(seconds) == 1 and none == [] and Tool.work is before
+
+
+def test_the_crossing_of_two_power_laws():
+    from crossover import crossing
+
+    sizes = [300, 1000, 3000]
+    assert crossing(sizes, [(n / 700) ** 0.8 for n in sizes]) == pytest.approx(700)
+    assert crossing(sizes, [1.2, 0.9, 1.1]) == pytest.approx(1000 * 3 ** (np.log(0.9) / np.log(0.9 / 1.1)))
+    assert crossing(sizes, [2, 3, 4]) is None and crossing(sizes, [0.2, 0.3, 0.4]) is None
+
+
+def test_what_a_node_and_a_near_pair_cost():
+    from crossover import costs
+
+    Y = np.random.RandomState(0).uniform(0, 50, (2000, 2)).astype(np.float32)
+    smooth, cusped = (costs(Y, kernel, 0.01, 2) for kernel in (StudentT(), RegularizedPowerLaw(1.0, 1.0)))
+    assert smooth["nodes"] > 2000 and smooth["node_ns"] > 0
+    assert cusped["clump"] == pytest.approx(1, rel=0.2) and cusped["pair_ns"] > 0  # a uniform map
 
 
 def test_the_page_follows_from_the_raw_numbers():

@@ -241,7 +241,7 @@ def test_new_points_by_their_affinities(Method, engine):
 def test_own_affinities_over_all_pairs():
     P = np.exp(-pairwise_distances(X) / 2)
     dense = eq.GSNE(alpha=1.5, affinity="precomputed", n_iter=20, random_state=0).fit(P)
-    assert dense.affinities_.dtype == np.float64 and np.isfinite(dense.embedding_).all()
+    assert dense.affinities_.dtype == np.float64 and dense.loss_ < dense.loss_curve_[0, 1]
     with pytest.raises(ValueError, match=r"needs P > 0.*P is sparse"):
         eq.GSNE(alpha=1.5, affinity="precomputed").fit(sparse.csr_matrix(P))
 

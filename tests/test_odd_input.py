@@ -125,6 +125,20 @@ def test_squared_distances_that_overflow(scale):
     np.testing.assert_allclose(scaled, plain, rtol=1e-4, atol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+@pytest.mark.parametrize(
+    ("metric", "container"),
+    [("manhattan", np.asarray), ("chebyshev", np.asarray), ("manhattan", sparse.csr_matrix)],
+)
+def test_squared_distances_to_neighbours_that_overflow(metric, container, scale):
+    settings = {"engine": "grid", "perplexity": 5, "metric": metric, "n_iter": 0, "init": "random", "random_state": 0}
+    plain, scaled = (eq.TSNE(**settings).fit(container(data)) for data in (X, X * scale))
+    np.testing.assert_allclose(scaled.affinities_.toarray(), plain.affinities_.toarray(), rtol=1e-4, atol=1e-9)
+    new = X[::9] + 0.01
+    placed = [method.transform(container(data)) for method, data in ((plain, new), (scaled, new * scale))]
+    np.testing.assert_allclose(placed[1], placed[0], atol=1e-4 * np.abs(placed[0]).max())
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_unit_of_distances_does_not_matter(scale):
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))

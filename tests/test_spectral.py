@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from scipy import linalg, sparse
@@ -101,12 +99,17 @@ def test_shelves(d):
 
 
 @pytest.mark.parametrize("sizes", [[2] * 4000, [5] * 1000, [3000] + [2] * 500, [20] * 300])
-def test_thousands_of_components_are_quick_and_apart(sizes):
+def test_thousands_of_components_cost_their_own_points_and_stand_apart(sizes, monkeypatch):
     W, labels = blocks(sizes)
-    start = time.perf_counter()
+    solved, eigenmap = [], module._eigenmap
+
+    def count(part, d):
+        solved.append(part.shape[0])
+        return eigenmap(part, d)
+
+    monkeypatch.setattr(module, "_eigenmap", count)
     Y = spectral(W, 2, seed())
-    assert time.perf_counter() - start < 30
-    assert np.isfinite(Y).all() and len(np.unique(Y, axis=0)) == len(Y)
+    assert solved == [m for m in sizes if m > module.TINY]  # each by itself, the small ones without any eigenvector
     centers = np.array([Y[labels == c].mean(axis=0) for c in range(0, len(sizes), max(1, len(sizes) // 200))])
     assert len(np.unique(centers.round(2), axis=0)) > 0.9 * len(centers)
 
@@ -121,7 +124,7 @@ def test_what_does_not_converge_is_reported_and_smooth(monkeypatch):
     with pytest.warns(UserWarning, match=r"spectral start of 2000 points did not converge in 100 restarts; 100 steps"):
         Y = spectral(W, 2, seed())
     rough = np.abs(Y[:, None] - Y[kneighbors_graph(X, 5).indices.reshape(-1, 5)]).mean()
-    assert np.isfinite(Y).all() and rough < 0.2 * Y.std()
+    assert rough < 0.2 * Y.std()
 
 
 def test_a_bound_on_restarts_is_a_bound(monkeypatch):
@@ -175,6 +178,12 @@ def test_auto_is_pca_with_coordinates_or_all_distances():
         assert auto.tobytes() == named.tobytes()
 
 
+def purity(Y, labels):
+    """Return the share of the 5 nearest neighbours in the map that have the point's label."""
+    nearest = NearestNeighbors(n_neighbors=5).fit(Y).kneighbors(return_distance=False)
+    return np.mean(labels[nearest] == labels[:, None])
+
+
 @pytest.mark.parametrize(
     ("Method", "engine"), [*[(Method, "exact") for Method in METHODS], (eq.SNE, "grid"), (eq.TSNE, "grid")]
 )
@@ -182,9 +191,7 @@ def test_a_disconnected_graph_makes_a_good_map(Method, engine):
     graph = kneighbors_graph(BLOBS, 20, mode="distance")  # three components
     method = Method(metric="precomputed", perplexity=7, engine=engine, random_state=0, n_iter=300).fit(graph)
     Y = method.embedding_
-    assert np.isfinite(Y).all() and len(np.unique(Y, axis=0)) == 150
-    nearest = NearestNeighbors(n_neighbors=5).fit(Y).kneighbors(return_distance=False)
-    assert np.mean(LABELS[nearest] == LABELS[:, None]) > 0.95
+    assert len(np.unique(Y, axis=0)) == 150 and purity(Y, LABELS) > 0.95
 
 
 @every_method
@@ -196,8 +203,9 @@ def test_hundreds_of_copies(Method, init, engine):
     with pytest.warns(UserWarning, match="1500 rows .*duplicates"):
         problem = Method(init=init, engine=engine, perplexity=10, n_iter=40, random_state=0).problem(X)
     assert len(np.unique(problem.Y0, axis=0)) == len(X)
-    Y = problem.optimize()
-    assert np.isfinite(Y).all() and np.isfinite(problem.loss_curve).all()
+    places = np.repeat(np.arange(5), [500, 500, 500, 200, 200])
+    assert purity(problem.optimize(), places) > 0.95  # 0.985 and more were seen
+    assert problem.loss_curve[-1, 1] < 0.95 * problem.loss_curve[0, 1]
 
 
 @pytest.mark.parametrize(
@@ -223,4 +231,5 @@ def test_pairs_that_know_only_each_other():
     partner = np.arange(n) ^ 1
     P = sparse.csr_matrix((np.ones(n), (np.arange(n), partner)), shape=(n, n))
     Y = eq.TSNE(affinity="precomputed", random_state=0, n_iter=50).fit_transform(P)
-    assert np.isfinite(Y).all() and len(np.unique(Y, axis=0)) == n
+    nearest = NearestNeighbors(n_neighbors=1).fit(Y).kneighbors(return_distance=False)[:, 0]
+    assert np.mean(nearest == partner) > 0.6  # after 50 iterations 0.70 were seen; by chance it is 1/n

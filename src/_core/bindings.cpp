@@ -122,15 +122,20 @@ template <class R, class T> void bind_edges(nb::module_ &m) {
           "Ψ and E of the stored pairs, A in CSR; an empty `potential` leaves Ψ out.");
 }
 
+void require_field_outputs(std::size_t targets, std::size_t m, std::size_t d,
+                           const Out<double, nb::shape<-1, -1>> &potential,
+                           const Out<double, nb::shape<-1, -1, -1>> &half_gradient) {
+    require(potential.shape(0) == targets && potential.shape(1) == m, "potential must be (targets, m)");
+    require(half_gradient.shape(0) == targets && half_gradient.shape(1) == m && half_gradient.shape(2) == d,
+            "half_gradient must be (targets, m, d)");
+}
+
 template <class R> void bind_field(nb::module_ &m) {
     m.def("field",
           [](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, In<R, nb::shape<-1, -1>> Y,
              Out<double, nb::shape<-1, -1>> potential, Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
-              const std::size_t n = Y.shape(0), m = charges.shape(1);
-              require(charges.shape(0) == n, "charges must be (n, m) for Y (n, d)");
-              require(potential.shape(0) == n && potential.shape(1) == m, "potential must be (n, m)");
-              require(half_gradient.shape(0) == n && half_gradient.shape(1) == m && half_gradient.shape(2) == Y.shape(1),
-                      "half_gradient must be (n, m, d)");
+              require(charges.shape(0) == Y.shape(0), "charges must be (n, m) for Y (n, d)");
+              require_field_outputs(Y.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
               nb::gil_scoped_release release;
               field(kernel, charges.data(), int(charges.shape(1)), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)),
                     potential.data(), half_gradient.data(), threads);
@@ -219,10 +224,19 @@ eq::Table make_table(const Segments &segments, int first, float scale) {
     return {segments.data(), first, std::int32_t(segments.shape(0)), scale};
 }
 
+template <class R>
+void require_on_mesh(const eq::Mesh &mesh, const In<R, nb::shape<-1, -1>> &Y, std::size_t nodes) {
+    require(Y.shape(1) == std::size_t(mesh.d), "Y must have a column for every axis of the mesh");
+    require(nodes == std::size_t(mesh.nodes()), "grid must have a column for every node of the mesh");
+}
+
 template <class R> void bind_grid(nb::module_ &m) {
     m.def("spread",
           [](const eq::Mesh &mesh, In<R, nb::shape<-1, -1>> Y, In<double, nb::shape<-1, -1>> charges,
              Out<R, nb::shape<-1, -1>> grid, int threads) {
+              require_on_mesh<R>(mesh, Y, grid.shape(1));
+              require(charges.shape(0) == Y.shape(0), "charges must be (n, m) for Y (n, d)");
+              require(grid.shape(0) == charges.shape(1), "grid must have a row for every column of the charges");
               nb::gil_scoped_release release;
               spread(mesh, Y.data(), std::int64_t(Y.shape(0)), charges.data(), int(charges.shape(1)), grid.data(),
                      threads);
@@ -232,6 +246,8 @@ template <class R> void bind_grid(nb::module_ &m) {
     m.def("gather",
           [](const eq::Mesh &mesh, In<R, nb::shape<-1, -1>> Y, In<R, nb::shape<-1, -1>> grid,
              Out<double, nb::shape<-1, -1>> potential, Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
+              require_on_mesh<R>(mesh, Y, grid.shape(1));
+              require_field_outputs(Y.shape(0), grid.shape(0), Y.shape(1), potential, half_gradient);
               nb::gil_scoped_release release;
               gather(mesh, Y.data(), std::int64_t(Y.shape(0)), grid.data(), int(grid.shape(0)), potential.data(),
                      half_gradient.data(), threads);
@@ -262,6 +278,10 @@ template <class R> void bind_grid(nb::module_ &m) {
           [](const eq::Mesh &cells, Segments segments, int first, float scale, In<R, nb::shape<-1, -1>> targets,
              In<R, nb::shape<-1, -1>> Y, In<double, nb::shape<-1, -1>> charges, Out<double, nb::shape<-1, -1>> potential,
              Out<double, nb::shape<-1, -1, -1>> half_gradient, int threads) {
+              require(Y.shape(1) == std::size_t(cells.d), "Y must have a column for every axis of the cells");
+              require(targets.shape(1) == Y.shape(1), "targets must be (n_targets, d) for Y (n, d)");
+              require(charges.shape(0) == Y.shape(0), "charges must be (n, m) for Y (n, d)");
+              require_field_outputs(targets.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
               nb::gil_scoped_release release;
               near(cells, make_table(segments, first, scale), targets.data() == Y.data() ? nullptr : targets.data(),
                    std::int64_t(targets.shape(0)), Y.data(), std::int64_t(Y.shape(0)), int(Y.shape(1)), charges.data(),
@@ -278,11 +298,8 @@ template <class R> void bind_sampled(nb::module_ &m) {
     using Gradient = Out<double, nb::shape<-1, -1, -1>>;
     const auto check = [](const In<double, nb::shape<-1, -1>> &charges, const Rows &Y, std::size_t targets,
                           const Potential &potential, const Gradient &half_gradient) {
-        const std::size_t m = charges.shape(1);
         require(charges.shape(0) == Y.shape(0), "charges must be (n, m) for Y (n, d)");
-        require(potential.shape(0) == targets && potential.shape(1) == m, "potential must have m columns, a row per target");
-        require(half_gradient.shape(0) == targets && half_gradient.shape(1) == m && half_gradient.shape(2) == Y.shape(1),
-                "half_gradient must be (targets, m, d)");
+        require_field_outputs(targets, charges.shape(1), Y.shape(1), potential, half_gradient);
     };
     m.def("field_offsets",
           [check](const eq::Kernel &kernel, In<double, nb::shape<-1, -1>> charges, Rows Y,
@@ -462,6 +479,9 @@ NB_MODULE(_core, m) {
     m.def("pair_distances",
           [](In<double, nb::shape<-1, -1>> X, In<std::int32_t, nb::shape<-1, -1>> neighbors,
              Out<double, nb::shape<-1, -1>> d2, int threads) {
+              require(neighbors.shape(0) == X.shape(0), "neighbors must be (n, k) for X (n, D)");
+              require(d2.shape(0) == X.shape(0) && d2.shape(1) == neighbors.shape(1),
+                      "d2 must have the shape of the neighbours, (n, k)");
               nb::gil_scoped_release release;
               backend().pair_distances(X.data(), std::int64_t(X.shape(0)), std::int64_t(X.shape(1)), neighbors.data(),
                                        int(neighbors.shape(1)), d2.data(), threads);
@@ -473,6 +493,11 @@ NB_MODULE(_core, m) {
           [](const eq::Kernel &kernel, In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices,
              In<float, nb::shape<-1>> values, In<float, nb::shape<-1, -1>> targets, In<float, nb::shape<-1, -1>> Y,
              Out<double, nb::shape<-1, -1>> force, int threads) {
+              require(indices.shape(0) == values.shape(0), "indices and values must be of one length");
+              require_csr(indptr, values.shape(0), targets.shape(0));
+              require(targets.shape(1) == Y.shape(1), "targets must be (n_targets, d) for Y (n, d)");
+              require(force.shape(0) == targets.shape(0) && force.shape(1) == Y.shape(1),
+                      "force must be (n_targets, d)");
               nb::gil_scoped_release release;
               eq::Weights A = weights(values.data());
               A.indptr = indptr.data();

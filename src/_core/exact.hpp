@@ -42,8 +42,8 @@ template <int TILE, class R> struct Pairs {
 };
 
 template <class R>
-void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, std::int64_t n, int d, double *potential,
-           double *half_gradient, int threads) {
+void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, std::int64_t n, int d,
+           double *potential, double *half_gradient, int threads) {
     const Columns<R> Y(Y_rows, n, d);
     const Columns<double> C64(charges, n, m);  // padded with zeros: the padding has no charge
     Buffer<R> C(C64.stride * m);

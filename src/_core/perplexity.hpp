@@ -113,8 +113,8 @@ EQ_INLINE double squared_distance(const double *x, const double *y, std::int64_t
     return lanes[0] + tail;
 }
 
-inline void pair_distances(const double *X, std::int64_t n, std::int64_t dimension, const std::int32_t *neighbors, int k,
-                           double *d2, int threads) {
+inline void pair_distances(const double *X, std::int64_t n, std::int64_t dimension, const std::int32_t *neighbors,
+                           int k, double *d2, int threads) {
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (std::int64_t i = 0; i < n; ++i)
         for (int t = 0; t < k; ++t)

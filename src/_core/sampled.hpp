@@ -1,5 +1,5 @@
-// The field from a sample of partners (docs/math.md, section 13), for any dimension. A block of consecutive points meets
-// its partners at one offset all at once, and they are consecutive too: every loop runs over the block.
+// The field from a sample of partners (docs/math.md, section 13), for any dimension. A block of consecutive points
+// meets its partners at one offset all at once, and they are consecutive too: every loop runs over the block.
 #pragma once
 #include "kernels.hpp"
 #include "rows.hpp"
@@ -8,7 +8,7 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int BLOCK = 64;  // points per block: up to d = 40 its coordinates and sums stay in a first-level cache of 32 kB
+constexpr int BLOCK = 64;  // points per block: up to d = 40 its coordinates and sums stay in a first cache of 32 kB
 constexpr int RUN = 16;    // partners summed in R before the sum goes to float64
 
 template <class R, class K> EQ_INLINE void value_and_slope(const K &k, R d2, R *value, R *slope) {
@@ -30,8 +30,8 @@ template <class R> struct Ring {
     }
 };
 
-// One number for each point of a block and each of some columns: x(c, t) = data[c * stride + S * t]. With S = 1 the points
-// are consecutive, with S = 0 all are the same.
+// One number for each point of a block and each of some columns: x(c, t) = data[c * stride + S * t]. With S = 1 the
+// points are consecutive, with S = 0 all are the same.
 template <int S, class R> struct Partners {
     const R *data;
     std::int64_t stride;
@@ -176,8 +176,8 @@ void field_offsets(const Kernel &kernel, const double *charges, int m, const R *
         block_sums(Y, n, d, m, count, potential, half_gradient, threads, [&](std::int64_t first, BlockSum<R> &sum) {
             for (std::int64_t s = 0; s < count; ++s) {
                 const std::int64_t from = first + offsets[s];
-                sum.template add<1>(k, {points.data.data + from, points.stride}, {charge.data.data + from, charge.stride},
-                                    R(weights[s]));
+                sum.template add<1>(k, {points.data.data + from, points.stride},
+                                    {charge.data.data + from, charge.stride}, R(weights[s]));
             }
         });
     });

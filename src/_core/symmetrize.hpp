@@ -1,7 +1,7 @@
 // S = A + Aᵀ for a CSR matrix A without duplicates, with sorted columns; docs/math.md section 3.
-// Twice the entries of A bound those of S, so S is written where it will stay and closed up: nothing of the size of A is
-// made on the way. Every thread owns a range of rows and fills them in one fixed order, so the number of threads never
-// changes a byte.
+// Twice the entries of A bound those of S, so S is written where it will stay and closed up: nothing of the size of A
+// is made on the way. Every thread owns a range of rows and fills them in one fixed order, so the number of threads
+// never changes a byte.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -40,8 +40,8 @@ std::int64_t merge(std::vector<Entry<R>> &row, std::int64_t own, std::int32_t *c
     return size;
 }
 
-// A (n, n) as indptr, indices, values; S as out_indptr (n + 1) and, of twice the length of A's, out_indices, out_values.
-// Returns the number of entries of S.
+// A (n, n) as indptr, indices, values; S as out_indptr (n + 1) and, of twice the length of A's, out_indices,
+// out_values. Returns the number of entries of S.
 template <class R>
 std::int64_t symmetrize(const std::int64_t *indptr, const std::int32_t *indices, const R *values, std::int64_t n,
                         std::int64_t *out_indptr, std::int32_t *out_indices, R *out_values, int threads) {

@@ -18,8 +18,8 @@ template <class To, class From> EQ_INLINE To bits(From x) {
 
 template <class R> EQ_INLINE R clamp_below(R x, R low) { return x > low ? x : low; }
 
-// e^x = 2^q e^f with q = round(x / ln 2), |f| <= ln(2)/2. Adding 1.5·2^mantissa rounds x / ln 2 to an integer and leaves
-// it in the low bits. Arguments are clamped where 2^q is a normal number; below that the result is 0.
+// e^x = 2^q e^f with q = round(x / ln 2), |f| <= ln(2)/2. Adding 1.5·2^mantissa rounds x / ln 2 to an integer and
+// leaves it in the low bits. Arguments are clamped where 2^q is a normal number; below that the result is 0.
 EQ_INLINE float exp(float argument) {
     float x = clamp_below(argument, -87.0f);
     x = x < 88.0f ? x : 88.0f;

@@ -19,10 +19,18 @@ class Graph:
     recall: float = 1.0  # measured on a sample against an exact scan; 1.0 for exact searches
 
     def into_squared(self, n: int) -> Matrix:
-        """Return d² to n points as CSR, in the memory of the distances, which are then gone."""
+        """Return d², in units that keep it in range, to n points as CSR, in the memory of the distances, now gone."""
         m, k = self.indices.shape
-        d2 = np.square(self.distances, out=self.distances)
+        d2 = np.square(in_range(self.distances), out=self.distances)
         return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
+
+
+def in_range(X: Array) -> Array:
+    """Return X, scaled by a power of two if its squares would overflow or vanish; affinities do not see the scale."""
+    largest = max(X.max(initial=0.0), -X.min(initial=0.0))
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return X
+    return np.ldexp(X, -int(np.frexp(largest)[1]))
 
 
 def smallest(D: Array, k: int) -> Graph:

@@ -42,16 +42,16 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
 
     Distances must be finite and not negative; a dense matrix must be symmetric with a zero diagonal.
     """
-    D = check_array(
-        D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2
-    )
+    D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
+    if sparse.issparse(D) and not D.has_sorted_indices:
+        D = D.sorted_indices()  # the caller's stays as it is
+    if (bad := bad_entry(D)) is not None:
+        i, j, value, kind = bad
+        raise ValueError(f"{name} must be finite and not negative: D[{i}, {j}] = {value:g} is {kind}")
     if sparse.issparse(D):
-        return _check_graph(D, name)
-    bad = np.argwhere(~(D >= 0) | np.isinf(D))
-    if bad.size:
-        _bad_distance(name, bad[0][0], bad[0][1], D[tuple(bad[0])])
+        return _without_diagonal(D)
     if D.diagonal().any():
         k = int(np.flatnonzero(D.diagonal())[0])
         raise ValueError(f"{name} must have a zero diagonal, but D[{k}, {k}] = {D[k, k]:g}")
@@ -65,20 +65,25 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
     return D
 
 
-def _check_graph(D: Matrix, name: str) -> Matrix:
-    """Return CSR distances with sorted columns and nothing on the diagonal; the caller's arrays are never reordered."""
-    n = D.shape[0]
-    if not D.has_sorted_indices:
-        D = D.sorted_indices()
+def _without_diagonal(D: Matrix) -> Matrix:
+    """Return CSR D with nothing stored on the diagonal, in the same arrays if nothing was."""
     rows = entry_rows(D)
-    wrong = np.flatnonzero(~(D.data >= 0) | np.isinf(D.data))
-    if wrong.size:
-        _bad_distance(name, rows[wrong[0]], D.indices[wrong[0]], D.data[wrong[0]])
     off = rows != D.indices
     if off.all():
         return make_csr(D.data, D.indices, D.indptr, D.shape)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[off], minlength=n))])
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[off], minlength=D.shape[0]))])
     return make_csr(D.data[off], D.indices[off], indptr, D.shape)
+
+
+def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
+    """Return row, column, value and kind of the first entry that is negative, NaN or infinite."""
+    values = (A.data if sparse.issparse(A) else A).ravel()
+    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    if not wrong.size:
+        return None
+    value = float(values[wrong[0]])
+    kind = "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"
+    return *entry_place(A, wrong[0]), value, kind
 
 
 def check_finite(X: Array, name: str, columns: Any = None) -> None:
@@ -97,11 +102,6 @@ def _not_finite(name: str, value: float, i: int, column: str, count: int) -> Val
     more = f", and {count - 1} more such entries" if count > 1 else ""
     remedy = "; drop these rows or fill them in" if name == "X" else ""
     return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
-
-
-def _bad_distance(name: str, i: int, j: int, value: float) -> None:
-    kind = "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"
-    raise ValueError(f"{name} must be finite and not negative: D[{i}, {j}] = {value:g} is {kind}")
 
 
 def _name_the_text(X: Any, error: ValueError, columns: Any) -> None:

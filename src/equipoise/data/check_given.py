@@ -9,8 +9,9 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from .._types import Array, Matrix
-from ..csr import entry_place, entry_rows, make_csr
+from ..csr import entry_rows, make_csr
 from ..graph import Graph
+from .check import bad_entry
 
 ROWS = 65536  # rows looked at once, so that nothing of the size of the lists is made beside the result
 
@@ -86,7 +87,7 @@ def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None
     if outside.size:
         i, t = outside[0]
         raise ValueError(f"row {first + i} of indices lists {indices[i, t]}, but there are {n} points, 0 to {n - 1}")
-    if (bad := _bad_entry(distances)) is not None:
+    if (bad := bad_entry(distances)) is not None:
         i, t, value, kind = bad
         raise ValueError(f"distances must be finite and not negative: row {first + i}, column {t} is {value:g}, {kind}")
 
@@ -96,7 +97,7 @@ def check_new_distances(X: Any, n: int) -> Matrix:
     X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
     if X.shape[1] != n:
         raise ValueError(f"X has shape {X.shape}; (m, {n}) distances to the fitted points are needed")
-    if (bad := _bad_entry(X)) is not None:
+    if (bad := bad_entry(X)) is not None:
         i, j, _, kind = bad
         raise ValueError(f"X contains {kind} at row {i}, column {j}; distances are finite and not negative")
     return sparse.csr_matrix(X.sorted_indices()) if sparse.issparse(X) else X
@@ -115,7 +116,7 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
         wanted = "be square" if own else f"have shape (m, {n}), a column for each fitted point"
         raise ValueError(f"precomputed affinities must {wanted}; got shape {P.shape}")
     P = sparse.csr_matrix(P) if sparse.issparse(P) else P
-    if (bad := _bad_entry(P)) is not None:
+    if (bad := bad_entry(P)) is not None:
         i, j, value, kind = bad
         raise ValueError(f"precomputed affinities must be finite and not negative: P[{i}, {j}] = {value:g} is {kind}")
     if own:
@@ -137,17 +138,3 @@ def _clear_diagonal(P: Matrix) -> None:
         P.data[entry_rows(P) == P.indices] = 0.0
     else:
         np.fill_diagonal(P, 0.0)
-
-
-def _bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
-    """Return row, column, value and kind of the first entry that is negative, NaN or infinite."""
-    values = (A.data if sparse.issparse(A) else A).ravel()
-    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
-    if not wrong.size:
-        return None
-    value = float(values[wrong[0]])
-    return *entry_place(A, wrong[0]), value, _kind(value)
-
-
-def _kind(value: float) -> str:
-    return "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"

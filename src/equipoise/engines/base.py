@@ -18,6 +18,12 @@ class Field(NamedTuple):
     gradient: Array  # (n, d), or (n, m, d)
 
 
+def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
+    """Return the charges, one each by default, and the same as columns (n, m)."""
+    c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
+    return c, np.ascontiguousarray(c.reshape(n, -1))
+
+
 class Engine(Protocol):
     """The two primitives. Y is (n, d), float32 or float64: its type is the precision of the arithmetic."""
 

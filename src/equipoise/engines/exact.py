@@ -10,7 +10,7 @@ from scipy import sparse
 from .. import _core
 from .._types import Array, Matrix
 from ..kernels import Kernel
-from .base import Field
+from .base import Field, charge_columns
 from .reference import Reference
 
 
@@ -56,8 +56,7 @@ class Exact:
         if native is None:
             return self._numpy.field(Y, kernel, charges)
         Y = np.ascontiguousarray(Y)
-        c = np.ones(len(Y)) if charges is None else np.asarray(charges, dtype=np.float64)
-        columns = np.ascontiguousarray(c.reshape(len(Y), -1))
+        c, columns = charge_columns(charges, len(Y))
         potential = np.empty(columns.shape)
         half_gradient = np.empty((*columns.shape, Y.shape[1]))
         _core.field(native, columns, Y, potential, half_gradient, self.n_threads)

@@ -10,7 +10,7 @@ from scipy import sparse
 from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
-from .base import Field
+from .base import Field, charge_columns
 
 BLOCK = 256  # rows at a time: (256, n, d) float64 stays small
 
@@ -48,8 +48,7 @@ class Reference:
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         Y = np.asarray(Y, dtype=np.float64)
-        c = np.ones(len(Y)) if charges is None else np.asarray(charges, dtype=np.float64)
-        columns = c.reshape(len(Y), -1)
+        c, columns = charge_columns(charges, len(Y))
         potential = np.empty(columns.shape)
         gradient = np.empty((*columns.shape, Y.shape[1]))
         for rows, diff, d2, off in _row_blocks(Y):
@@ -61,7 +60,7 @@ class Reference:
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
         Y = np.asarray(Y, dtype=np.float64)
-        c = np.ones(len(Y)) if charges is None else np.asarray(charges, dtype=np.float64)
+        c, _ = charge_columns(charges, len(Y))
 
         def at(targets: Array) -> Field:
             potential, gradient = np.empty((len(targets), *c.shape[1:])), np.empty((*targets.shape[:1], Y.shape[1]))

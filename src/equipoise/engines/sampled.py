@@ -10,13 +10,13 @@ from .. import _core
 from .._types import Array, Matrix
 from ..csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
-from .base import Field
+from .base import Field, charge_columns
 from .grid import Grid
 from .tables import Compiled
 
-# Random partners of a point. Measured for t-SNE in d = 5, exact loss after 750 iterations with 64, 256, 512 and all:
-# digits 0.633, 0.628, 0.628, 0.627; 6000 of MNIST 1.423, 1.398, 1.390, 1.383; and 20,000 of MNIST with 256, 512 and
-# 1024: 1.914, 1.898, 1.890, in 28, 35, 47 s on a core.
+# Random partners of a point. Measured for t-SNE in d = 5 at its defaults, exact loss with 64, 256, 512 and all: digits
+# 0.636, 0.632, 0.630, 0.630; 6,000 of MNIST 1.419, 1.399, 1.394, 1.387; and 20,000 of MNIST with 256, 512 and 1024:
+# 1.912, 1.899, 1.889.
 PARTNERS = 512
 SOURCES = 2**15  # points of a map that new ones feel: 25 steps of 1000 rows take 1 s, from 1.2 ns a pair in d = 5
 NONE = np.empty(0, np.int64), np.empty(0, np.int32)  # no graph
@@ -62,7 +62,7 @@ class Sampled:
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         Y = np.ascontiguousarray(Y)
-        c, columns = _columns(charges, len(Y))
+        c, columns = charge_columns(charges, len(Y))
         offsets, weights = draw_offsets(len(Y), self.partners, self.seed)
         always = self._always if len(offsets) < len(Y) - 1 else NONE
         potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
@@ -73,7 +73,7 @@ class Sampled:
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
         """The same sample of the points for every target, so that a target's field does not depend on the others."""
         n, d = Y.shape
-        c, columns = _columns(charges, n)
+        c, columns = charge_columns(charges, n)
         if n > self.sources:
             chosen = np.sort(np.random.default_rng(self.seed).choice(n, self.sources, replace=False))
             Y, columns = Y[chosen], columns[chosen] * (n / self.sources)
@@ -102,9 +102,3 @@ def draw_offsets(n: int, partners: int, seed: int) -> tuple[Array, Array]:
     middle = np.array([n // 2] if n % 2 == 0 else [], dtype=np.int64)
     offsets = np.concatenate([half, n - half[::-1], middle])
     return offsets, np.concatenate([np.full(2 * drawn, pairs / drawn), np.ones(len(middle))])
-
-
-def _columns(charges: Array | None, n: int) -> tuple[Array, Array]:
-    """Return the charges, one each by default, and the same as columns (n, m)."""
-    c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-    return c, np.ascontiguousarray(c.reshape(n, -1))

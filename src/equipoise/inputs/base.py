@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
-from ..graph import Graph
+from ..graph import Graph, in_range
 
 
 class Nearby(NamedTuple):
@@ -24,10 +24,14 @@ class Input:
 
     n: int
     limit: int  # the most dimensions a map of it can use
-    limited_by: str
     sparse = False  # whether only some pairs are known
     recall = 1.0  # of the search behind the pairs that are known
     has_principal = True  # whether it has coordinates, or all distances
+
+    @property
+    def limited_by(self) -> str:
+        """What sets the limit."""
+        return f"n_samples={self.n}" if self.limit == self.n else f"n_features={self.limit}"
 
     def distances(self) -> Points | SquaredDistances:
         """Return the distances between all pairs, or what they are computed from."""
@@ -64,11 +68,3 @@ def square(D: Matrix) -> Matrix:
     if not sparse.issparse(D):
         return in_range(D) ** 2
     return sparse.csr_matrix((in_range(D.data) ** 2, D.indices, D.indptr), shape=D.shape)
-
-
-def in_range(X: Array) -> Array:
-    """Return X, scaled by a power of two if its squares would overflow or vanish; affinities do not see the scale."""
-    largest = max(X.max(initial=0.0), -X.min(initial=0.0))
-    if largest == 0 or 1e-100 < largest < 1e100:
-        return X
-    return np.ldexp(X, -int(np.frexp(largest)[1]))

@@ -12,9 +12,9 @@ from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
 from ..csr import entry_rows
 from ..data import check_affinities, check_neighbors, check_new_distances, is_neighbors
-from ..graph import smallest
+from ..graph import in_range, smallest
 from ..neighbors import nearest_in_matrix
-from .base import Input, Nearby, in_range, nearby, square
+from .base import Input, Nearby, nearby, square
 
 
 class Distances(Input):
@@ -23,7 +23,6 @@ class Distances(Input):
     def __init__(self, D: Matrix, recall: float = 1.0):
         self.D, self.recall = D, recall
         self.n = self.limit = D.shape[0]
-        self.limited_by = f"n_samples={self.n}"
         self.sparse = sparse.issparse(D)
         self.has_principal = not self.sparse
 
@@ -68,7 +67,6 @@ class Affinities(Input):
         else:
             self.P = in_range(P)
         self.n = self.limit = P.shape[0]
-        self.limited_by = f"n_samples={self.n}"
         self.sparse = sparse.issparse(P)
 
     def check_new(self, X: Any) -> Matrix:
@@ -76,4 +74,3 @@ class Affinities(Input):
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         raise ValueError('init="pca" needs coordinates or all distances; with affinities use "random" or "spectral"')
-

@@ -33,7 +33,6 @@ class SparseTable(Input):
         self.X, self.metric = X, metric
         self.n = X.shape[0]
         self.limit = min(X.shape)
-        self.limited_by = f"n_samples={X.shape[0]}" if X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
         self._reduced: _Reduced | None = None
         self._exact: SparseSearcher | None = None
         self._places: dict[bytes, int] | None = None

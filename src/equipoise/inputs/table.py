@@ -13,9 +13,10 @@ from .._types import Array
 from ..affinities import Points, SquaredDistances
 from ..data import check_distances, check_finite
 from ..geometry import factor
+from ..graph import in_range
 from ..metrics import product_distances
 from ..neighbors import Searcher, nearest_neighbors
-from .base import Input, Nearby, in_range, nearby, square
+from .base import Input, Nearby, nearby, square
 
 
 class Table(Input):
@@ -27,7 +28,6 @@ class Table(Input):
         self.X = self._under_h(X)
         self.n = len(X)
         self.limit = min(X.shape)
-        self.limited_by = f"n_samples={X.shape[0]}" if X.shape[0] < X.shape[1] else f"n_features={X.shape[1]}"
         self._searcher: Searcher | None = None
         self._places: dict[bytes, int] | None = None
 
