@@ -5,14 +5,16 @@ from __future__ import annotations
 from . import divergences, kernels, neighbors
 from .force_laws import forces
 from .memory import estimate_memory
-from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
+from .methods import GSNE, MDS, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
 from .problem import Problem
+from .stress_problem import StressProblem
 
 __version__ = "0.1.0"
 
 __all__ = [
     "GSNE",
+    "MDS",
     "SNE",
     "TSNE",
     "GradientDescent",
@@ -21,6 +23,7 @@ __all__ = [
     "PowerSNE",
     "Problem",
     "SphericalSNE",
+    "StressProblem",
     "SymmetricSNE",
     "divergences",
     "estimate_memory",
