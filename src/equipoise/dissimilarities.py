@@ -73,6 +73,15 @@ class Dissimilarities:
         return delta
 
 
+def _checked(D: Array, i: Array, j: Array) -> Array:
+    """Return computed distances (len(i), len(j)), or say between which points one is none."""
+    bad = np.argwhere(~(D >= 0) | np.isinf(D))
+    if bad.size:
+        a, b = bad[0]
+        raise ValueError(f"the distance between points {i[a]} and {j[b]} is {D[a, b]}; it must be finite, not negative")
+    return D
+
+
 class Table(Dissimilarities):
     """Rows of numbers (n, D), dense or CSR, under a metric."""
 
@@ -92,7 +101,7 @@ class Table(Dissimilarities):
             check_size(2 * float(np.abs(self.points).max()))
 
     def block(self, i: Array, j: Array) -> Array:
-        return self._between(self.X[i], self.X[j])
+        return _checked(self._between(self.X[i], self.X[j]), i, j)
 
     def along(self, pairs: Matrix, n_threads: int) -> Array:
         width = np.diff(pairs.indptr)
@@ -142,11 +151,6 @@ class KnownPairs(Dissimilarities):
         self.known = D
         self.n = self.features = D.shape[0]
 
-    def along(self, pairs: Matrix, n_threads: int) -> Array:
-        if self.known is not pairs:
-            raise ValueError("weights and the stored pairs of a sparse distance matrix must be of one pattern")
-        return np.asarray(pairs.data)
-
     def from_new(self, X: Any, j: Array) -> Array:
         raise ValueError("transform needs distances to all fitted points, which a sparse matrix did not have")
 
@@ -159,7 +163,7 @@ class InSpace(Dissimilarities):
         self.n = self.features = space.n
 
     def block(self, i: Array, j: Array) -> Array:
-        return np.asarray(self.space.distances(i, j), dtype=np.float64)
+        return _checked(np.asarray(self.space.distances(i, j), dtype=np.float64), i, j)
 
     def from_new(self, X: Any, j: Array) -> Array:
         raise ValueError("transform needs a table or distances; a metric space has no points but its own")

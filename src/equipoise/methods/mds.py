@@ -42,7 +42,8 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     """Place points so that their distances d are the dissimilarities δ: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)².
 
     Attraction and repulsion: −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j); every pair pulls
-    like a spring of length 0 and pushes with a force that does not fall with distance (docs/math.md, section 14). For unit weights gradient descent with rate 1/(2n) is SMACOF.
+    like a spring of length 0 and pushes with a force that does not fall with distance (docs/math.md, section 14). For
+    unit weights gradient descent with rate 1/(2n) is SMACOF.
 
     Parameters
     ----------
@@ -134,12 +135,9 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             check_size(float(delta.max()))
             return Listed(delta, pairs, n_threads), source
         if engine == "listed":
-            pairs = W if W is not None else known
-            assert pairs is not None
-            delta = source.along(pairs, n_threads)
-            check_size(float(delta.max(initial=0.0)))
-            ones = make_csr(np.ones(pairs.nnz), pairs.indices, pairs.indptr, pairs.shape)
-            return Listed(delta, ones if W is None else W, n_threads), source
+            assert known is not None
+            check_size(float(known.data.max(initial=0.0)))
+            return Listed(known.data, _weights_of(known, W), n_threads), source
         ordinal = self.stress == "ordinal"
         delta = source.condensed(np.float64 if ordinal else np.float32, n_threads)
         w = _condensed_weights(delta, W)
@@ -260,12 +258,17 @@ def _known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:
         pattern.data = np.ones_like(pattern.data)
         weighted = weighted.multiply(pattern).tocsr()
         weighted.eliminate_zeros()
-    known = weighted.copy()
-    if isinstance(source, KnownPairs):
-        known.data = np.asarray(source.known[entry_rows(known), known.indices]).ravel()
+    if isinstance(source, KnownPairs) and source.known is not None:
+        delta = np.asarray(source.known[entry_rows(weighted), weighted.indices]).ravel()
     else:
-        known.data = source.along(known, 1)
-    return known
+        delta = source.along(weighted, 1)
+    return make_csr(delta, weighted.indices, weighted.indptr, weighted.shape)
+
+
+def _weights_of(known: Matrix, W: Matrix | None) -> Matrix:
+    """Return CSR weights of the known pairs, in their pattern."""
+    values = np.ones(known.nnz) if W is None else np.asarray(W[entry_rows(known), known.indices]).ravel()
+    return make_csr(values, known.indices, known.indptr, known.shape)
 
 
 def _require_connected(known: Matrix) -> None:
@@ -293,8 +296,7 @@ def _condensed_weights(delta: Array, W: Matrix | None) -> Array:
 def _random_pairs(n: int, seed: int) -> Matrix:
     """Return CSR weights of the pairs i, i + o modulo n for random offsets o (docs/math.md, section 13)."""
     offsets, weights = draw_offsets(n, PARTNERS, seed)
-    columns = (np.arange(n, dtype=np.int64)[:, None] + offsets) % n
-    order = np.argsort(columns, axis=1, kind="stable")
-    values = weights.astype(np.float32)[order]
-    indptr = np.arange(n + 1, dtype=np.int64) * len(offsets)
-    return make_csr(values.ravel(), np.take_along_axis(columns, order, axis=1).ravel(), indptr, (n, n))
+    columns = np.add.outer(np.arange(n, dtype=np.int32), offsets.astype(np.int32))
+    columns %= n
+    values = np.tile(weights.astype(np.float32), n)
+    return make_csr(values, columns.ravel(), np.arange(n + 1, dtype=np.int64) * len(offsets), (n, n))

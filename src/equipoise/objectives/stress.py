@@ -112,7 +112,7 @@ class Listed(_Metric):
         self.delta = delta.astype(np.float32, copy=False)
         self._csr = weights.indptr.astype(np.int64), weights.indices.astype(np.int32, copy=False)
         self._values = weights.data.astype(np.float32, copy=False)
-        self._row_sums = np.asarray(weights.sum(axis=1)).reshape(-1, 1)
+        self._row_sums = np.asarray(weights.sum(axis=1, dtype=np.float64)).reshape(-1, 1)
         self.stiffness = 2 * self._row_sums
 
     def slope(self, Y: Array) -> Slope:
