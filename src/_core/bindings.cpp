@@ -451,8 +451,6 @@ template <class R> void bind_stress(nb::module_ &m) {
               require_csr(indptr, indices.shape(0), n);
               require(delta.shape(0) == indices.shape(0) && values.shape(0) == indices.shape(0) && stress.shape(0) == n,
                       "delta and values must be as indices, and stress (n,)");
-              for (std::size_t t = 0; t < indices.shape(0); ++t)
-                  require(indices.data()[t] >= 0 && std::size_t(indices.data()[t]) < n, "a column is out of range");
               eq::Weights A = weights(values.data());
               A.indptr = indptr.data();
               A.indices = indices.data();

@@ -14,6 +14,15 @@ namespace EQ_ISA {
 constexpr int ROWS = 32;     // rows per block: its 32 × 256 distances stay in a first-level cache of 32 kB
 constexpr int STRIPES = 32;  // at most; as many threads find work
 
+template <class R> EQ_INLINE R square(R x) { return x * x; }
+
+// The residual d - δ, and 1 - δ/d. Coincident points have a residual and, as y_i - y_j = 0, no force.
+template <class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
+    const R r = std::sqrt(clamp_below(d2, R(1e-36)));
+    *residual = r - target;
+    return *residual / r;
+}
+
 // Rows of one block against one tile of columns.
 template <class R> struct StressBlock {
     typedef R Part __attribute__((vector_size(32)));
@@ -41,7 +50,7 @@ template <class R> struct StressBlock {
     }
 
     // One row at `home` (d): adds its own half gradient to sum[c * stride] and returns its stress. Columns run at
-    // columns[c * step + t]; w is null for weights of 1. Coincident points have a residual and no direction: no force.
+    // columns[c * step + t]; w is null for weights of 1.
     double row(const R *home, const R *columns, std::int64_t step, const float *target, const float *w, double *sum,
                std::int64_t stride) {
         switch (d) {
@@ -62,28 +71,18 @@ template <class R> struct StressBlock {
         if constexpr (DIMENSION > 0) {
             for (int t = 0; t < TILE; ++t) {
                 R d2 = R(0);
-                for (int c = 0; c < DIMENSION; ++c) d2 += (home[c] - columns[c * step + t]) * (home[c] - columns[c * step + t]);
-                const R length = std::sqrt(clamp_below(d2, R(1e-36)));
-                e[t] = length - R(target[t]);
-                r[t] = e[t] / length;
+                for (int c = 0; c < DIMENSION; ++c) d2 += square(home[c] - columns[c * step + t]);
+                r[t] = d2;
             }
         } else {
             for (int t = 0; t < TILE; ++t) r[t] = R(0);
             for (int c = 0; c < dimension; ++c)
-                for (int t = 0; t < TILE; ++t) r[t] += (home[c] - columns[c * step + t]) * (home[c] - columns[c * step + t]);
-            for (int t = 0; t < TILE; ++t) {
-                const R length = std::sqrt(clamp_below(r[t], R(1e-36)));
-                e[t] = length - R(target[t]);
-                r[t] = e[t] / length;
-            }
+                for (int t = 0; t < TILE; ++t) r[t] += square(home[c] - columns[c * step + t]);
         }
-        double stress;
-        if (w == nullptr) {
-            stress = squares(e, nullptr);
-        } else {
-            stress = squares(e, w);
+        for (int t = 0; t < TILE; ++t) r[t] = stretch(r[t], R(target[t]), &e[t]);
+        const double stress = w == nullptr ? squares(e, nullptr) : squares(e, w);
+        if (w != nullptr)
             for (int t = 0; t < TILE; ++t) r[t] *= R(w[t]);
-        }
         for (int c = 0; c < dimension; ++c) {
             const R own = home[c], *__restrict y = columns + c * step;
             R *__restrict out = column_sum.data + c * TILE;
@@ -312,9 +311,7 @@ void stress_listed(const Weights &A, const float *delta, const R *Y_rows, std::i
                 load_weights<SHORT>(A, from, count, weight);
                 for (int t = 0; t < SHORT; ++t) target[t] = t < count ? R(delta[from + t]) : R(0);
                 for (int t = 0; t < SHORT; ++t) {
-                    const R r = std::sqrt(clamp_below(pairs.d2[t], R(1e-36)));
-                    residual[t] = r - target[t];
-                    strength[t] = weight[t] * (residual[t] / r);
+                    strength[t] = weight[t] * stretch(pairs.d2[t], target[t], &residual[t]);
                     target[t] = weight[t] * residual[t];
                 }
                 stress[i] += dot<SHORT>(target, residual);
