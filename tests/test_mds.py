@@ -312,6 +312,12 @@ def test_ordinal_sees_the_order_alone():
     assert a.embedding_.tobytes() == b.embedding_.tobytes() == c.embedding_.tobytes()
 
 
+def test_ordinal_starts_where_it_is_told():
+    a, b = (eq.MDS(stress=stress, init="pca", random_state=0).problem(X).Y0 for stress in ("metric", "ordinal"))
+    np.testing.assert_allclose(b / np.linalg.norm(b), a / np.linalg.norm(a), atol=1e-6)
+    assert np.sqrt((pdist(b) ** 2).mean()) == pytest.approx(1, rel=1e-5)
+
+
 def test_ordinal_recovers_a_configuration_up_to_scale():
     Z = np.random.RandomState(0).standard_normal((60, 2))
     method = eq.MDS(stress="ordinal", metric="precomputed", random_state=0, tol=0).fit(squareform(pdist(Z)) ** 2)

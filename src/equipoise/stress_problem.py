@@ -19,7 +19,7 @@ class StressProblem:
 
     Attributes
     ----------
-    engine : "stored", "recomputed", "listed" or "pivots": where the dissimilarities come from
+    engine : "stored", "recomputed", "listed" or "sampled": which pairs are compared, and where their δ come from
     starts : the initial maps, each (n, d)
     Y : the best map of the last `optimize`, also after Ctrl-C; the first initial map before
     loss_curve : (m, 2) array of iteration and loss on the way to it

@@ -34,6 +34,7 @@ from .mds_start import check_start, first_map
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "sampled")
 STORED = 10_000  # points up to which all δ are stored, 200 MB at most; chosen
+# Random partners of a point. Measured on digits, exact stress of the map above the least with 128, 256, 512: 15, 6, 2 %.
 PARTNERS = 512
 
 
@@ -114,6 +115,8 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             _require_connected(known)
         rng = check_random_state(self.random_state)
         stress, start_from = self._stress(source, W, known, engine, rng)
+        if isinstance(self.init, str) and self.init == "pca":
+            start_from = source
         starts = [first_map(self.init, start_from, known, self.n_components, rng)]
         starts += [initialize.random_ball(source.n, self.n_components, rng) for _ in range(self.n_init - 1)]
         own = 0 if isinstance(self.init, str) else 1  # the user's map stays as it is
