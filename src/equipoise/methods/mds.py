@@ -34,7 +34,7 @@ from .mds_start import check_start, first_map
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "sampled")
 STORED = 10_000  # points up to which all δ are stored, 200 MB at most; chosen
-# Random partners of a point. Measured on digits, exact stress of the map above the least with 128, 256, 512: 15, 6, 2 %.
+# Random partners of a point. Measured on digits, stress of the map above the least with 128, 256, 512: 15, 6, 2 %.
 PARTNERS = 512
 
 
