@@ -486,6 +486,8 @@ template <class R> void bind_symmetrize(nb::module_ &m) {
 
 }  // namespace
 
+void bind_spaces(nb::module_ &m);
+
 NB_MODULE(_core, m) {
     m.doc() = "Compiled core: edges and field, by direct sums, on a mesh and from samples; perplexities; the optimiser's step; stress.";
     m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
@@ -585,4 +587,5 @@ NB_MODULE(_core, m) {
     bind_stress<double>(m);
     bind_symmetrize<float>(m);
     bind_symmetrize<double>(m);
+    bind_spaces(m);
 }

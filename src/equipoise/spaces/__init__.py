@@ -11,6 +11,7 @@ from .derived import LogCompressed, Product, Restriction
 from .distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
 from .graph_geodesic import GraphGeodesic
 from .landmarks import farthest_points
+from .mesh_geodesic import MeshGeodesic
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Euclidean",
     "GraphGeodesic",
     "LogCompressed",
+    "MeshGeodesic",
     "MetricReport",
     "MetricSpace",
     "PNorm",
