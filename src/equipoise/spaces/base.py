@@ -28,7 +28,7 @@ class MetricSpace:
 
         The result is the caller's own.
         """
-        return self._block(self._points(i, "i"), self._points(j, "j"))
+        return np.ascontiguousarray(self._block(self._points(i, "i"), self._points(j, "j")))
 
     def matrix(self) -> Array:
         """Return all distances (n, n), float64."""
@@ -59,6 +59,8 @@ class MetricSpace:
 def check_points(points: Any, n: int, name: str) -> Array:
     """Return numbers of points as int64 within 0 … n − 1, or say which one is none of them."""
     points = np.asarray(points)
+    if points.shape == (0,):
+        return points.astype(np.int64)
     if points.ndim != 1 or points.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must list numbers of points, 0 to {n - 1}; got {points.dtype} of shape {points.shape}"

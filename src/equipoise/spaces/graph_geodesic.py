@@ -64,7 +64,7 @@ class GraphGeodesic(MetricSpace):
 
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
-            return np.ascontiguousarray(self._block(j, i).T)
+            return self._block(j, i).T
         return csgraph.dijkstra(self.graph, directed=False, indices=i)[:, j]
 
 

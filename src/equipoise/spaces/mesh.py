@@ -34,8 +34,8 @@ def check_mesh(vertices: Any, faces: Any) -> tuple[Array, Array]:
     if outside.size:
         f, k = outside[0]
         raise ValueError(
-            f"face {f} lists the vertex {faces[f, k]}, but there are {n} vertices, 0 to {n - 1}; files that count from 1"
-            " need faces - 1"
+            f"face {f} lists the vertex {faces[f, k]}, but there are {n} vertices, 0 to {n - 1}; files that count from"
+            " 1 need faces - 1"
         )
     twice = np.flatnonzero((faces == faces[:, [1, 2, 0]]).any(axis=1))
     if twice.size:
@@ -53,8 +53,8 @@ def _check_connected(faces: Array, n: int) -> None:
     if count > 1:
         sizes = ", ".join(str(size) for size in np.sort(np.bincount(part))[::-1][:5])
         raise ValueError(
-            f"the mesh falls into {count} components, of {sizes}{', …' if count > 5 else ''} vertices, and no path joins"
-            f" vertex 0 to vertex {int((part != part[0]).argmax())}; take one component, or join them"
+            f"the mesh falls into {count} components, of {sizes}{', …' if count > 5 else ''} vertices, and no path"
+            f" joins vertex 0 to vertex {int((part != part[0]).argmax())}; take one component, or join them"
         )
 
 
@@ -91,8 +91,8 @@ def _thickened(lengths: Array, faces: Array) -> Array:
     if not more:
         raise ValueError("all vertices of the mesh are at one place")
     warnings.warn(
-        f"{flat.size} faces have no area, the first of them face {flat[0]}, of vertices {faces[flat[0]].tolist()}; all edges"
-        f" are taken {more:.2g} longer, {THICKER:g} of their mean",
+        f"{flat.size} faces have no area, the first of them face {flat[0]}, of vertices {faces[flat[0]].tolist()}; all"
+        f" edges are taken {more:.2g} longer, {THICKER:g} of their mean",
         stacklevel=4,
     )
     return lengths + more

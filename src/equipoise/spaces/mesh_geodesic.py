@@ -36,7 +36,7 @@ class MeshGeodesic(MetricSpace):
 
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
-            return np.ascontiguousarray(self._block(j, i).T)
+            return self._block(j, i).T
         return self._by_heat(i, j) if self.method == "heat" else self._exact(i)[:, j]
 
     def _exact(self, i: Array) -> Array:

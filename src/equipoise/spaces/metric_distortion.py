@@ -151,6 +151,7 @@ class _Tally:
         below = np.cumsum(self.bins)
         ranks = np.ceil(np.array(QUANTILES) * self.count).astype(np.int64)
         numbers = np.searchsorted(below, np.maximum(ranks, 1)).astype(np.uint32)
-        middle = ((numbers << np.uint32(self.SHIFT)) | np.uint32(1 << (self.SHIFT - 1))).view(np.float32)
+        low, half = numbers << np.uint32(self.SHIFT), np.uint32(1 << (self.SHIFT - 1))
+        middle = np.where(np.isinf(low.view(np.float32)), low, low | half).view(np.float32)
         values = np.clip(middle.astype(np.float64), self.min, self.max)
         return Spread(self.total / self.count, self.min, self.max, dict(zip(QUANTILES, values.tolist(), strict=True)))
