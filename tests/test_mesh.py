@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.spatial import ConvexHull
+from scipy.spatial import ConvexHull, Delaunay
 
 from equipoise.spaces import (
     Euclidean,
@@ -51,6 +51,19 @@ def test_a_flat_sheet_has_straight_lines():
     V, F = sheet(6, 9)
     D = MeshGeodesic(V, F, "exact").matrix()
     np.testing.assert_allclose(D, Euclidean(V).matrix(), atol=1e-9)
+
+
+def test_random_triangles_of_a_square_and_a_rolled_sheet_have_straight_lines():
+    corners = [[0, 0], [1, 0], [0, 1], [1, 1]]
+    square = np.concatenate([corners, np.random.default_rng(0).uniform(size=(120, 2))])
+    flat = np.column_stack([square, np.zeros(len(square))])
+    D = MeshGeodesic(flat, Delaunay(square).simplices, "exact").matrix()
+    np.testing.assert_allclose(D, Euclidean(flat).matrix(), atol=1e-12)
+    V, F = sheet(9, 9)
+    rolled = np.column_stack([4 * np.cos(V[:, 0] / 4), 4 * np.sin(V[:, 0] / 4), V[:, 1]])
+    chord = 8 * np.sin(1 / 8)
+    D = MeshGeodesic(rolled, F, "exact").matrix()
+    np.testing.assert_allclose(D, Euclidean(V * [chord, 1, 1]).matrix(), atol=1e-12)
 
 
 def test_corner_to_corner_over_a_cube_is_the_root_of_five():

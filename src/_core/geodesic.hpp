@@ -1,5 +1,5 @@
 // Exact distances on a triangle mesh: straight lines are unfolded from face to face, as windows on the edges, from the
-// nearest on (Chen & Han 1990, with the queue and the filters of Xin & Wang 2009); docs/math.md section 14.
+// nearest on (Chen & Han 1990, with the queue and the filters of Xin & Wang 2009); docs/math.md section 18.
 // The mesh enters through the lengths of its edges alone. Each source is one thread's, so the number of threads never
 // changes a byte.
 #pragma once
@@ -73,7 +73,9 @@ class Geodesics {
 
   private:
     static constexpr double infinite = std::numeric_limits<double>::infinity();
-    static constexpr double slack = 1e-9;  // of an edge: a vertex this close to the edge of the light is lit
+    static constexpr double slack = 1e-9;      // of an edge: a vertex this close to the end of a window is lit
+    static constexpr double thin = 1e-12;      // of an edge: narrower windows are dropped; a neighbour's slack covers them
+    static constexpr double keep = 1 - 1e-12;  // rounding kills no window
 
     void reach(std::int32_t vertex, double length) {
         if (!(length < d[vertex])) return;
@@ -100,7 +102,7 @@ class Geodesics {
         const double L = S.lengths[h];
         from = std::max(from, 0.0);
         to = std::min(to, L);
-        if (twin < 0 || !(to - from > slack * L) || !(light.y > 0)) return;
+        if (twin < 0 || !(to - from > thin * L) || !(light.y > 0)) return;
         light.y = -light.y;
         if (S.faces[twin] != S.faces[h]) {  // the twin runs the other way, as it does if the faces agree on a side
             light.x = L - light.x;
@@ -114,7 +116,6 @@ class Geodesics {
         const double x = std::min(std::max(light.x, from), to);
         queue.push({behind + distance(light, {x, 0}), twin, bend, from, to, behind, light});
     }
-    static constexpr double keep = 1 - 1e-12;  // rounding kills no window
 
     // Take a window through the face of its half-edge.
     void cross(const Window &w) {
@@ -126,15 +127,13 @@ class Geodesics {
         if (at >= w.from - slack * L && at <= w.to + slack * L) {
             const double length = w.behind + distance(s, c);
             reach(S.faces[left], length);
-            if (go_left && go_right) {  // one angle, one split: only the nearest light goes on to both sides
-                if (length < best[std::size_t(w.h)]) {
-                    best[std::size_t(w.h)] = length;
-                    best_at[std::size_t(w.h)] = at;
-                } else if (at < best_at[std::size_t(w.h)]) {
-                    go_right = false;
-                } else {
-                    go_left = false;
-                }
+            double &least = best[std::size_t(w.h)], &least_at = best_at[std::size_t(w.h)];
+            const bool again = length * keep < least && std::abs(at - least_at) <= slack * L;
+            // One angle, one split: only the nearest light goes on to both sides. The next window of that light does too.
+            if (go_left && go_right && !again && length >= least) (at < least_at ? go_right : go_left) = false;
+            if (length < least) {
+                least = length;
+                least_at = at;
             }
         }
         if (go_right) side(w, right, b, c, std::max(at, w.from), w.to);

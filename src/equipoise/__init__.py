@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import divergences, kernels, neighbors, spaces
+from .canonical import canonical_form
 from .force_laws import forces
 from .memory import estimate_memory
 from .methods import GSNE, MDS, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
@@ -25,6 +26,7 @@ __all__ = [
     "SphericalSNE",
     "StressProblem",
     "SymmetricSNE",
+    "canonical_form",
     "divergences",
     "estimate_memory",
     "forces",

@@ -1,4 +1,4 @@
-"""What a map does to the metric: dilation and absolute distortion, pair by pair and in summary (docs/math.md, 14)."""
+"""What a map does to the metric: dilation and absolute distortion, pair by pair and in summary (docs/math.md, 18)."""
 
 from __future__ import annotations
 
