@@ -59,7 +59,7 @@ def main(folder):
 
     faces = ConvexHull(X).simplices
     edges = np.unique(np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1), axis=0)
-    figure = new_figure(figsize=(12, 7.8), dpi=130)
+    figure = new_figure(figsize=(12, 7.8), dpi=90)
     *panels, last = figure.subplots(2, 3).ravel()
     share = np.linspace(0, 1, N * (N - 1) // 2)
     for color, axes, (name, Y) in zip(COLORS, panels, maps.items(), strict=False):
