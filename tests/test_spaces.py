@@ -1,5 +1,8 @@
 """Metric spaces against their formulas, the axioms, shortest paths in graphs, and landmarks."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,6 +28,7 @@ from equipoise.spaces import (
     farthest_points,
 )
 
+GUIDE = Path(__file__).parents[1] / "docs" / "spaces.md"
 X = np.random.default_rng(0).normal(size=(40, 3))
 UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
 SPACES = (
@@ -226,3 +230,12 @@ def test_farthest_points_spread_and_bring_their_distances():
     for k in range(1, 12):  # each is the farthest from those before
         assert D[points[k]][points[:k]].min() == pytest.approx(D[:, points[:k]].min(axis=1).max())
     np.testing.assert_array_equal(farthest_points(space, 12, random_state=3)[0], points)
+
+
+def test_the_python_of_the_guide_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    namespace = {}
+    for block in blocks:  # each goes on from the one before
+        exec(compile(block, "spaces.md", "exec"), namespace)
+    assert namespace["Y"].shape == (200, 2) and len(namespace["report"].violations) == 1
+    assert "not a metric on 200 points: triangle inequality: d(" in capsys.readouterr().out
