@@ -83,7 +83,9 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     assert (tmp_path / "map.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md", MATH], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [README, ROOT / "CONTRIBUTING.md", MATH, ROOT / "docs" / "spaces.md"], ids=lambda page: page.name
+)
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     for target in targets:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from . import divergences, kernels, neighbors
+from . import divergences, kernels, neighbors, spaces
+from .canonical import canonical_form
 from .force_laws import forces
 from .memory import estimate_memory
-from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
+from .methods import GSNE, MDS, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
 from .problem import Problem
+from .stress_problem import StressProblem
 
 __version__ = "0.1.0"
 
 __all__ = [
     "GSNE",
+    "MDS",
     "SNE",
     "TSNE",
     "GradientDescent",
@@ -21,10 +24,13 @@ __all__ = [
     "PowerSNE",
     "Problem",
     "SphericalSNE",
+    "StressProblem",
     "SymmetricSNE",
+    "canonical_form",
     "divergences",
     "estimate_memory",
     "forces",
     "kernels",
     "neighbors",
+    "spaces",
 ]
