@@ -97,6 +97,38 @@ class Sphere:
         return self.work(U)
 
 
+class Orthonormal:
+    """Maps of the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
+
+    The loss must see the span of U alone: steps are taken across the maps of one span (Edelman et al. 1998, section 2.5)
+    and every map returns to the nearest one of the surface.
+    """
+
+    def __init__(self, root: Array):
+        self.root = root[:, None]
+        self._spread = float(root @ root)
+
+    def work(self, Y: Array) -> Array:
+        return self.root * Y
+
+    def map(self, U: Array) -> Array:
+        return U / self.root
+
+    def pull_back(self, Y: Array, F: Array) -> Array:
+        return self.root * F
+
+    def tangent(self, U: Array, F: Array) -> Array:
+        return F - U @ (U.T @ F) / self._spread
+
+    def project(self, U: Array) -> Array:
+        return self.retract(U)
+
+    def retract(self, U: Array) -> Array:
+        U = U - self.root * (self.root.T @ U) / self._spread
+        left, _, right = np.linalg.svd(U, full_matrices=False)
+        return left @ right * np.sqrt(self._spread)
+
+
 def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
     """Return A with tensor = AᵀA for a symmetric positive definite metric tensor."""
     G = np.asarray(tensor, dtype=np.float64)

@@ -83,7 +83,7 @@ def lle_weights_from_distances(
 
 def lle_matrix(W: Matrix) -> Matrix:
     """Return M = (I − W)ᵀ(I − W), CSR (n, n): tr(YᵀMY) = Σ_i ‖y_i − Σ_j w_ij y_j‖², and M 1 = 0."""
-    A = sparse.eye_array(W.shape[0], format="csr") - sparse.csr_array(W)
+    A = sparse.identity(W.shape[0], format="csr") - W
     M = sparse.csr_matrix(A.T @ A)
     M.sort_indices()
     return M

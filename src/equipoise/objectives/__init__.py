@@ -5,14 +5,19 @@ from __future__ import annotations
 from .base import Balance, Objective
 from .conditional import ConditionalKL
 from .dense import DenseDivergence, require_dense
+from .gram import GramLoss
 from .joint import JointDivergence, joint_objective
+from .quotient import TraceQuotient, normalized_laplacian
 
 __all__ = [
     "Balance",
     "ConditionalKL",
     "DenseDivergence",
+    "GramLoss",
     "JointDivergence",
     "Objective",
+    "TraceQuotient",
     "joint_objective",
+    "normalized_laplacian",
     "require_dense",
 ]

@@ -1,0 +1,118 @@
+"""Leading eigenvectors of symmetric matrices and operators, to the last digits, with a bound on the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
+
+from ._types import Array, Matrix
+
+SMALL = 300  # rows up to which all of a matrix is decomposed: Lanczos gains nothing there; chosen
+DENSE = 6000  # rows up to which a dense decomposition stands in where Lanczos does not converge: 288 MB; chosen
+RESTARTS = 300  # of Lanczos, at most, each some 20 products: a bound on the time; chosen
+# Added to the diagonal before a singular matrix is inverted, as a part of its largest entry: above the rounding of its
+# factors, and far below the eigenvalues that are asked for. It moves no eigenvector.
+SHIFT = 1e-11
+
+Product = Callable[[Array], Array]  # A v for v (n,)
+
+
+def top(A: Array, d: int) -> tuple[Array, Array]:
+    """Return the d largest eigenvalues, falling, of a dense symmetric A (n, n), and their unit eigenvectors (n, d)."""
+    n = len(A)
+    if n <= SMALL or 5 * d > n:
+        values, V = linalg.eigh(A, subset_by_index=[n - d, n - 1])
+        return values[::-1], signed(V[:, ::-1])
+    return top_of(lambda v: A @ v, n, d, lambda: A)
+
+
+def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tuple[Array, Array]:
+    """Return the same for an operator; `dense` makes its matrix, for the case that Lanczos does not converge."""
+    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
+    try:
+        values, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
+    except ArpackNoConvergence as error:
+        if n > DENSE:
+            raise _stuck(n, error) from None
+        values, V = linalg.eigh(dense(), subset_by_index=[n - d, n - 1])
+    order = np.argsort(-values, kind="stable")
+    return values[order], signed(V[:, order])
+
+
+def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
+    """Return the d smallest eigenvalues, rising, of a sparse A ≥ 0 with A null = 0, `null` itself left out, and their
+    unit eigenvectors (n, d).
+
+    Lanczos on the inverse of A + εI, from a factorisation: small eigenvalues that lie close together are far apart
+    there. The null vector is projected out of every product.
+    """
+    n = A.shape[0]
+    null = null / np.linalg.norm(null)
+    shift = SHIFT * float(abs(A).max())
+
+    def dense() -> Array:
+        full = A.toarray()
+        full += float(abs(A).sum(axis=1).max()) * np.outer(null, null)  # ‖A‖ ≤ this: from 0 to the far end
+        return full
+
+    if n <= SMALL or 5 * d > n:
+        values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
+        return values, signed(V)
+    solve = _factor(A + shift * sparse.identity(n, format="csr"))
+
+    def multiply(v: Array) -> Array:
+        v = solve(v - null * (null @ v))
+        return v - null * (null @ v)
+
+    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
+    try:
+        inverse, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
+        order = np.argsort(-inverse, kind="stable")
+        V = V[:, order]
+        return np.einsum("ij,ij->j", V, A @ V), signed(V)
+    except ArpackNoConvergence as error:
+        if n > DENSE:
+            raise _stuck(n, error) from None
+    values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
+    return values, signed(V)
+
+
+def norm(multiply: Product, n: int) -> float:
+    """Return the largest |eigenvalue| of an operator on R^n, to one percent, from above but for the last digits."""
+    if n < 3:
+        return float(np.linalg.norm(np.column_stack([multiply(e) for e in np.eye(n)]), 2))
+    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
+    try:
+        values = eigsh(operator, 1, which="LM", v0=_start(n), tol=5e-3, maxiter=RESTARTS, return_eigenvectors=False)
+    except ArpackNoConvergence as error:
+        raise _stuck(n, error) from None
+    return 1.01 * float(np.abs(values).max())  # a Ritz value is never above the largest
+
+
+def signed(V: Array) -> Array:
+    """Return V with the largest entry of every column positive: eigenvectors have no sign of their own."""
+    sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])
+    return V * np.where(sign == 0, 1.0, sign)
+
+
+def _factor(A: Matrix) -> Product:
+    """Return the solution of A x = b as a function, from a factorisation of a positive definite sparse A."""
+    # An ordering for symmetric patterns and pivots from the diagonal, which a definite matrix allows: less fill.
+    options = {"SymmetricMode": True}
+    factors: Any = splu(A.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    return factors.solve
+
+
+def _start(n: int) -> Array:
+    return np.random.RandomState(0).standard_normal(n)
+
+
+def _stuck(n: int, error: Exception) -> RuntimeError:
+    return RuntimeError(
+        f"the eigenvectors of {n} points did not converge in {RESTARTS} restarts ({error}); their eigenvalues may be"
+        " all alike: use other neighbours, fewer n_components, or a sample of the data"
+    )
