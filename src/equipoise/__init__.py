@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import divergences, kernels, neighbors
+from . import divergences, kernels, neighbors, spaces
 from .force_laws import forces
 from .memory import estimate_memory
 from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
@@ -27,4 +27,5 @@ __all__ = [
     "forces",
     "kernels",
     "neighbors",
+    "spaces",
 ]
