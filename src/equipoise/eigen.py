@@ -44,19 +44,18 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 
 
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """Return the d smallest eigenvalues, rising, of a sparse A ≥ 0 with A null = 0, `null` itself left out, and their
-    unit eigenvectors (n, d).
+    """Return the d smallest eigenvalues, rising, of a sparse A ≥ 0, and their unit eigenvectors (n, d), leaving out those
+    of `null` (n, c), orthonormal and with A null = 0.
 
     Lanczos on the inverse of A + εI, from a factorisation: small eigenvalues that lie close together are far apart
-    there. The null vector is projected out of every product.
+    there. The null vectors are projected out of every product.
     """
     n = A.shape[0]
-    null = null / np.linalg.norm(null)
     shift = SHIFT * float(abs(A).max())
 
     def dense() -> Array:
         full = A.toarray()
-        full += float(abs(A).sum(axis=1).max()) * np.outer(null, null)  # ‖A‖ ≤ this: from 0 to the far end
+        full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # ‖A‖ ≤ this: from 0 to the far end
         return full
 
     if n <= SMALL or 5 * d > n:
@@ -65,8 +64,8 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     solve = _factor(A + shift * sparse.identity(n, format="csr"))
 
     def multiply(v: Array) -> Array:
-        v = solve(v - null * (null @ v))
-        return v - null * (null @ v)
+        v = solve(v - null @ (null.T @ v))
+        return v - null @ (null.T @ v)
 
     operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:

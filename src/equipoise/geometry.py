@@ -1,4 +1,4 @@
-"""Where the map lives: flat space, with a constant metric tensor if wanted, or the unit sphere.
+"""Where the map lives: flat space, with a metric tensor if wanted, the unit sphere, or maps of one spread.
 
 The optimiser works in coordinates U in which distances are Euclidean and steps are straight; a geometry takes Y there
 and back, and keeps steps on the surface.
@@ -100,8 +100,8 @@ class Sphere:
 class Orthonormal:
     """Maps of the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
 
-    The loss must see the span of U alone: steps are taken across the maps of one span (Edelman et al. 1998, section 2.5)
-    and every map returns to the nearest one of the surface.
+    For losses that see the span of U alone: steps go across the maps of one span (Edelman, Arias & Smith 1998,
+    section 2.5), and end at the nearest map of the surface.
     """
 
     def __init__(self, root: Array):

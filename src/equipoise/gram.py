@@ -37,6 +37,14 @@ class Gram:
         """Return rows of B, (m, n)."""
         raise TypeError(f"{type(self).__name__} must define rows()")
 
+    def axes(self, Y: Array) -> Array:
+        """Return the solution Y (n, d) as a linear function of what the matrix was made from."""
+        raise TypeError(f"{type(self).__name__} must define axes()")
+
+    def place(self, new: Matrix, axes: Array) -> Array:
+        """Return the places (m, d) of new points under that function."""
+        raise TypeError(f"{type(self).__name__} must define place()")
+
     def norm(self) -> float:
         """Return the spectral norm ‖B‖₂, to one percent, from above."""
         return eigen.norm(self.times, self.n)
@@ -50,8 +58,9 @@ class Inner(Gram):
     def __init__(self, D2: Array):
         self.n = len(D2)
         self.B = D2 * -0.5
-        self.column_means = self.B.mean(axis=0)
-        self.B -= self.column_means
+        self._means = self.B.mean(axis=0)
+        self._mean = float(self._means.mean())
+        self.B -= self._means
         self.B -= self.B.mean(axis=1, keepdims=True)
 
     def times(self, V: Array) -> Array:
@@ -65,6 +74,19 @@ class Inner(Gram):
 
     def rows(self, which: Array) -> Array:
         return self.B[which]
+
+    def axes(self, Y: Array) -> Array:
+        return over(Y, np.square(Y).sum(axis=0))
+
+    def place(self, new: Matrix, axes: Array) -> Array:
+        """From squared distances (m, n) to all points: Gower's formula (1968)."""
+        K = -0.5 * new
+        return (K - K.mean(axis=1, keepdims=True) - self._means + self._mean) @ axes
+
+    def squared(self, which: Array) -> Array:
+        """Return the squared distances (m, n) from some points to all: B_ii + B_jj − 2 B_ij."""
+        own = self.B.diagonal()
+        return np.maximum(own[which, None] + own - 2 * self.B[which], 0.0)
 
 
 class Factor(Gram):
@@ -88,6 +110,13 @@ class Factor(Gram):
         result = np.asarray(self.F.T @ V)
         return result if self._shift is None else result - np.multiply.outer(self._shift, V.sum(axis=0))
 
+    def axes(self, Y: Array) -> Array:
+        return over(self.project_back(Y), np.square(Y).sum(axis=0))
+
+    def place(self, new: Matrix, axes: Array) -> Array:
+        """From coordinates (m, r)."""
+        return np.asarray(new @ axes) - self.mean @ axes
+
     def times(self, V: Array) -> Array:
         return self.project(self.project_back(V))
 
@@ -106,8 +135,7 @@ class Factor(Gram):
 
     def top(self, d: int) -> tuple[Array, Array]:
         values, V = self.directions(d)
-        U = self.project(V)
-        return values, U / np.where(values > 0, np.sqrt(np.maximum(values, np.finfo(np.float64).tiny)), 1.0)
+        return values, over(self.project(V), np.sqrt(np.maximum(values, 0.0)))
 
     def directions(self, d: int) -> tuple[Array, Array]:
         """Return the d largest eigenvalues of Fᵀ C F, falling, and their unit eigenvectors (r, d)."""
@@ -117,7 +145,7 @@ class Factor(Gram):
         if n <= SIDE:
             values, U = eigen.top(self.times(np.eye(n)), d)
             V = self.project_back(U)
-            return values, eigen.signed(V / np.maximum(np.linalg.norm(V, axis=0), np.finfo(np.float64).tiny))
+            return values, over(V, np.linalg.norm(V, axis=0))
         return eigen.top_of(lambda v: self.project_back(self.project(v)), r, d, self._inner_side)
 
     def _inner_side(self) -> Array:
@@ -132,3 +160,8 @@ class Factor(Gram):
             return np.asarray(own @ self.F.T)
         left = own.toarray() - self._shift
         return self.project(left.T).T
+
+
+def over(V: Array, lengths: Array) -> Array:
+    """Return V with every column divided by its length, and 0 where that is 0."""
+    return V / np.where(lengths > 0, lengths, np.inf)

@@ -16,13 +16,13 @@ class Landmarks:
     """Nyström's G' = K W⁺ Kᵀ from d² between n points and m of them, the landmarks (Williams & Seeger 2001).
 
     K (n, m) holds ⟨x_i − c, x_a − c⟩ = −½ (d²_ia − s_i − s_a) with c the mean of the landmarks,
-    s_i = mean_a d²_ia − ½ mean_ab d²_ab = ‖x_i − c‖², and W (m, m) its rows at the landmarks. `F` (n, r) are coordinates
-    with F Fᵀ = G'; classical scaling of these is landmark MDS (Platt 2005).
+    s_i = mean_a d²_ia − ½ mean_ab d²_ab = ‖x_i − c‖², and W (m, m) its rows at the landmarks. `F` (n, r) holds
+    coordinates with F Fᵀ = G'; classical scaling of these is landmark MDS (Platt 2005).
     """
 
     def __init__(self, D2: Array, chosen: Array):
         """`D2` (m, n): squared distances from the landmarks `chosen` to all points."""
-        self.chosen = chosen
+        self.D2, self.chosen = D2, chosen
         among = D2[:, chosen]
         self._half_mean = among.mean() / 2
         self._own = among.mean(axis=1) - self._half_mean
@@ -46,12 +46,12 @@ class Landmarks:
     def _products(self, d2: Array) -> Array:
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
-    def error(self, D2_rows: Array, D2: Array, which: Array) -> tuple[float, float]:
+    def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
         """Return estimates of ‖G − G'‖_F and ‖G‖_F from squared distances (q, n) of the points `which` to all.
 
         Both are about the mean c of the landmarks; centring takes nothing but norm away.
         """
-        s = self.squared_norms(D2.T)
+        s = self.squared_norms(self.D2.T)
         G = -0.5 * (D2_rows - s[which, None] - s)
         return sampled_norm(G - self.F[which] @ self.F.T), sampled_norm(G)
 

@@ -32,8 +32,8 @@ def lle_weights(
     """Return W, CSR (m, n): the weights, Σ_j w_ij = 1, that make Σ_j w_ij φ(x_j) nearest to φ(x_i).
 
     `neighbors` (m, k) lists the rows of X (n, D), dense or CSR, that stand for each row; the rows are those of X itself
-    or the m given as `rows`. φ(x) = x, or the feature map of k_x = kernel(d2 / scale), with one scale for all or one for
-    each row. `reg`, times its trace, is added to the diagonal of each local Gram matrix.
+    or the m given as `rows`. φ(x) = x, or the feature map of k_x = kernel(d2 / scale), with one scale for all or one
+    for each row. `reg`, times its trace, is added to the diagonal of each local Gram matrix.
     """
     own = X if rows is None else rows
     k, D = neighbors.shape[1], X.shape[1]

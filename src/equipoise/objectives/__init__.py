@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import Balance, Objective
+from .closed_form import ClosedForm
 from .conditional import ConditionalKL
 from .dense import DenseDivergence, require_dense
 from .gram import GramLoss
@@ -11,6 +12,7 @@ from .quotient import TraceQuotient, normalized_laplacian
 
 __all__ = [
     "Balance",
+    "ClosedForm",
     "ConditionalKL",
     "DenseDivergence",
     "GramLoss",
