@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -9,26 +10,27 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import affinities
 from .._types import Array, Matrix
+from ..data import is_neighbors
 from ..divergences import Alpha, Divergence
 from ..engines import Sampled, choose_engine, make_engine
 from ..geometry import Flat, Geometry
-from ..inputs import Affinities, Input, make_input
+from ..inputs import Affinities, Distances, Input, make_input
 from ..kernels import Kernel
 from ..objectives import Objective, joint_objective, require_dense
 from ..optimize import Callback, Momentum, Rule
 from ..placement import Placement
 from ..problem import Problem, Schedule, check_n_iter
-from .estimator import Embedding, check_callbacks, check_n_components, is_positive
 from .start import Start
 
 
 @dataclass(eq=False, repr=False)
-class NeighborEmbedding(Embedding):
+class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Embed data so that neighbours stay neighbours.
 
     Parameters
@@ -115,6 +117,10 @@ class NeighborEmbedding(Embedding):
     def _symmetric(self, objective: Objective) -> Matrix:
         """Return the affinities as a symmetric matrix."""
         return objective.affinities
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
 
     def _map_dimension(self) -> int:
         """Return the dimension of the surface that the map covers."""
@@ -223,6 +229,20 @@ class NeighborEmbedding(Embedding):
         Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
         return Y
 
+    def _record_features(self, X: Any, data: Input) -> None:
+        """Set n_features_in_, and feature_names_in_ where X has them."""
+        if is_neighbors(X):
+            self.n_features_in_ = data.n  # as for the distances between all of them
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            validate_data(self, X, skip_check_array=True)
+
+    def _check_new(self, X: Any) -> Any:
+        if is_neighbors(X) and isinstance(self._data, Distances):
+            return self._data.check_new(X)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        return self._data.check_new(X)
+
     def _new_affinities(self, X: Any) -> tuple[Matrix, Array]:
         """Return p_{j|i} from checked new rows to the fitted points, CSR (m, n), and the point each equals or −1."""
         n, n_threads = self._data.n, self._n_threads()
@@ -255,24 +275,38 @@ class NeighborEmbedding(Embedding):
         return tags
 
     def _schedule(self) -> Schedule:
-        check_n_components(self.n_components)
-        if self.learning_rate != "auto" and not is_positive(self.learning_rate):
+        if not (isinstance(self.n_components, int | np.integer) and self.n_components >= 1):
+            raise ValueError(f"n_components must be a whole number of at least 1, got {self.n_components!r}")
+        if self.learning_rate != "auto" and not _positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
         for name in ("early_exaggeration", "exaggeration"):
-            if not is_positive(getattr(self, name)):
+            if not _positive(getattr(self, name)):
                 raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
-        if not (is_positive(self.tol) and self.tol < 1):
+        if not (_positive(self.tol) and self.tol < 1):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
         n_iter = check_n_iter(self.n_iter)
         return Schedule(n_iter, self.learning_rate, self.early_exaggeration, self.exaggeration)
 
     def _rule(self) -> Rule:
-        check_callbacks(self.callbacks)
+        if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
+            raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {self.callbacks!r}")
         if self.optimizer is None:
             return Momentum()
         if not hasattr(self.optimizer, "step"):
             raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {self.optimizer!r}")
         return self.optimizer
+
+    def _n_threads(self) -> int:
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if self.n_jobs is None or self.n_jobs == -1:
+            return available
+        if not isinstance(self.n_jobs, int | np.integer) or self.n_jobs < 1:
+            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs!r}")
+        return int(self.n_jobs)
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)
 
 
 def _width(perplexities: Array, most: int) -> int:

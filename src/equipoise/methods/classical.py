@@ -22,7 +22,7 @@ from ..inputs import Input
 from ..objectives import ClosedForm
 from ..optimize import Accelerated, Callback
 from ..problem import Problem, Steady, check_n_iter
-from .estimator import Embedding, check_callbacks, check_n_components, is_positive
+from .estimator import Estimator, check_callbacks, check_n_components, is_positive
 
 SOLVERS = ("eigen", "flow")
 
@@ -38,7 +38,7 @@ class Model:
 
 
 @dataclass(eq=False, repr=False)
-class ClassicalEmbedding(Embedding):
+class ClassicalEmbedding(Estimator):
     """Embed data by a loss whose minimum has a closed form.
 
     Parameters

@@ -14,7 +14,7 @@ from ..data import is_neighbors
 from ..inputs import Distances, Input
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that maps n points to (n, n_components); `_data` is its checked input once it is fitted."""
 
     n_components: int

@@ -19,7 +19,7 @@ from ..inputs.base import square
 from ..objectives import TraceQuotient, normalized_laplacian
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
-from .neighborhood import resolve_neighbors
+from .neighbor_graphs import resolve_neighbors
 
 
 def _warn_apart(method: str, components: Array) -> None:

@@ -18,7 +18,7 @@ from ..landmarks import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
-from .neighborhood import neighbor_graph, resolve_neighbors
+from .neighbor_graphs import neighbor_graph, resolve_neighbors
 
 
 @dataclass(eq=False, repr=False)
@@ -197,7 +197,7 @@ class Isomap(Scaling):
         m = self._check_landmarks(data.n)
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         graph, recall = neighbor_graph(data, self._k, self._n_threads())
-        space = GraphGeodesic(graph)
+        space = GraphGeodesic(graph, n_threads=self._n_threads())
         self._landmarks: Landmarks | None = None
         if m is not None:
             model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng)
