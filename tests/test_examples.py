@@ -11,6 +11,7 @@ from matplotlib.image import imread
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PICTURES = {
     "alpha.py": ["alpha.png"],
+    "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
@@ -57,6 +58,13 @@ def test_force_laws(tmp_path, monkeypatch, capsys):
     np.testing.assert_allclose(numbers(text, "attraction at r = 1:"), [4, 2, 4, 4 / 1.25], atol=2e-3)
     np.testing.assert_allclose(numbers(text, "repulsion:"), [4 / np.e, 1, 4, 4 / 1.25**2], atol=2e-3)
     np.testing.assert_allclose(numbers(text, "balance at r ="), 5 * [3.0], atol=0.02)
+
+
+def test_flow(tmp_path, monkeypatch, capsys):
+    text = run("flow.py", tmp_path, monkeypatch, capsys)
+    r2, steps = numbers(text, "R2"), numbers(text, "steps")
+    assert len(r2) == 6 and min(r2) > 0.99999
+    assert all(fast < slow for fast, slow in zip(steps[::2], steps[1::2], strict=True))
 
 
 def test_alpha(tmp_path, monkeypatch, capsys):

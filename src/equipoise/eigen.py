@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from ._types import Array, Matrix
 
@@ -35,7 +35,7 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
     operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:
         values, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
-    except ArpackNoConvergence as error:
+    except ArpackError as error:
         if n > DENSE:
             raise _stuck(n, error) from None
         values, V = linalg.eigh(dense(), subset_by_index=[n - d, n - 1])
@@ -44,8 +44,8 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 
 
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """Return the d smallest eigenvalues, rising, of a sparse A ≥ 0, and their unit eigenvectors (n, d), leaving out those
-    of `null` (n, c), orthonormal and with A null = 0.
+    """Return the d smallest eigenvalues of a sparse A ≥ 0, rising, and their unit eigenvectors (n, d), leaving out
+    `null` (n, c), orthonormal and with A null = 0.
 
     Lanczos on the inverse of A + εI, from a factorisation: small eigenvalues that lie close together are far apart
     there. The null vectors are projected out of every product.
@@ -73,7 +73,7 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
         order = np.argsort(-inverse, kind="stable")
         V = V[:, order]
         return np.einsum("ij,ij->j", V, A @ V), signed(V)
-    except ArpackNoConvergence as error:
+    except ArpackError as error:
         if n > DENSE:
             raise _stuck(n, error) from None
     values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
@@ -84,10 +84,12 @@ def norm(multiply: Product, n: int) -> float:
     """Return the largest |eigenvalue| of an operator on R^n, to one percent, from above but for the last digits."""
     if n < 3:
         return float(np.linalg.norm(np.column_stack([multiply(e) for e in np.eye(n)]), 2))
+    if not multiply(_start(n)).any():
+        return 0.0
     operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:
         values = eigsh(operator, 1, which="LM", v0=_start(n), tol=5e-3, maxiter=RESTARTS, return_eigenvectors=False)
-    except ArpackNoConvergence as error:
+    except ArpackError as error:
         raise _stuck(n, error) from None
     return 1.01 * float(np.abs(values).max())  # a Ritz value is never above the largest
 

@@ -2,8 +2,8 @@
 
 Euclidean metrics in up to five columns go through a k-d tree, the other metrics of metrics.py through faiss: an exact
 scan for small data and for L1 and L∞, an inverted file (IVF: cells around k-means centres, the nearest few scanned) for
-large. All give the same bytes for any number of threads; faiss's HNSW graphs do not, so they are not used. Other metrics
-are searched exactly, block by block, and so are sparse tables (sparse_neighbors.py).
+large. All give the same bytes for any number of threads; faiss's HNSW graphs do not, so they are not used. Other
+metrics are searched exactly, block by block, and so are sparse tables (sparse_neighbors.py).
 """
 
 from __future__ import annotations

@@ -88,8 +88,10 @@ class PCA(Scaling):
         self._basis: Array | None = None
         if m is None:
             return self._scaled(data, exact)
-        near = data.X[choose(data.n, m, rng)]
-        self._basis = linalg.orth(((near.toarray() if sparse.issparse(near) else near) - exact.mean).T)
+        near: Matrix = data.X[choose(data.n, m, rng)]
+        if sparse.issparse(near):
+            near = near.toarray()
+        self._basis = linalg.orth((near - exact.mean).T)
         if self._basis.shape[1] < self.n_components:
             raise ValueError(f"{m} landmarks span only {self._basis.shape[1]} directions; raise n_landmarks")
         reduced = Factor(np.asarray(data.X @ self._basis))

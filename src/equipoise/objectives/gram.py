@@ -34,8 +34,8 @@ class GramLoss(ClosedForm):
 
     @cached_property
     def norm(self) -> float:
-        """‖B‖₂"""
-        return self.gram.norm()
+        """‖B‖₂, or 1 where all points are in one place and nothing has a scale."""
+        return self.gram.norm() or 1.0
 
     @cached_property
     def norm2(self) -> float:
