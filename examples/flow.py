@@ -22,7 +22,7 @@ METHODS = {
     "classical MDS, L1": lambda **p: eq.ClassicalMDS(metric="manhattan", **p),
     "Isomap": eq.Isomap,
 }
-MOMENTS = (0, 10, 30, 90)
+MOMENTS = (0, 5, 15, 60)
 
 
 def flow(method, X, rule, moments=()):
