@@ -104,7 +104,8 @@ def _factor(A: Matrix) -> Product:
     """Return the solution of A x = b as a function, from a factorisation of a positive definite sparse A."""
     # An ordering for symmetric patterns and pivots from the diagonal, which a definite matrix allows: less fill.
     options = {"SymmetricMode": True}
-    factors: Any = splu(A.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is its own transpose
+    factors: Any = splu(columns, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
     return factors.solve
 
 

@@ -5,6 +5,8 @@ C = I − 11ᵀ/n takes the mean out (docs/math.md, "Gram matrices").
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy import sparse
 
@@ -124,6 +126,8 @@ class Factor(Gram):
         """‖C F Fᵀ C‖ = ‖Fᵀ C F‖, summed over blocks of columns of whichever is smaller."""
         wide = self.F.shape[1] > self.n
         size = min(self.F.shape)
+        if not wide and size <= SIDE:
+            return float(np.square(self.scatter).sum())
         product = self.times if wide else lambda V: self.project_back(self.project(V))
         total = 0.0
         step = max(1, BLOCK // size)
@@ -133,6 +137,12 @@ class Factor(Gram):
             total += float(np.square(product(unit)).sum())
         return total
 
+    def trace(self) -> float:
+        """Return Σ ‖x_i − x̄‖²."""
+        if self._shift is None:
+            return float(np.einsum("ij,ij->", self.F, self.F))
+        return float(self.F.multiply(self.F).sum()) - self.n * float(self._shift @ self._shift)
+
     def top(self, d: int) -> tuple[Array, Array]:
         values, V = self.directions(d)
         return values, over(self.project(V), np.sqrt(np.maximum(values, 0.0)))
@@ -141,14 +151,16 @@ class Factor(Gram):
         """Return the d largest eigenvalues of Fᵀ C F, falling, and their unit eigenvectors (r, d)."""
         n, r = self.F.shape
         if r <= min(n, SIDE) or (r <= n and not sparse.issparse(self.F) and 5 * d > r):
-            return eigen.top(self._inner_side(), d)
+            return eigen.top(self.scatter, d)
         if n <= SIDE:
             values, U = eigen.top(self.times(np.eye(n)), d)
             V = self.project_back(U)
             return values, over(V, np.linalg.norm(V, axis=0))
-        return eigen.top_of(lambda v: self.project_back(self.project(v)), r, d, self._inner_side)
+        return eigen.top_of(lambda v: self.project_back(self.project(v)), r, d, lambda: self.scatter)
 
-    def _inner_side(self) -> Array:
+    @cached_property
+    def scatter(self) -> Array:
+        """Fᵀ C F, (r, r)."""
         S = self.F.T @ self.F
         if self._shift is None:
             return np.asarray(S)

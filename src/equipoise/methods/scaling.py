@@ -85,6 +85,7 @@ class PCA(Scaling):
         self._check_dimension(data.limit, data.limited_by)
         m = self._check_landmarks(data.n)
         exact = Factor(data.X)
+        self.mean_, self._total = exact.mean, exact.trace()
         self._basis: Array | None = None
         if m is None:
             return self._scaled(data, exact)
@@ -100,15 +101,9 @@ class PCA(Scaling):
     def _keep(self, model: Model) -> None:
         super()._keep(model)
         self.components_ = (self._axes if self._basis is None else self._basis @ self._axes).T
-        X = model.data.X  # type: ignore[attr-defined]
-        self.mean_ = np.asarray(X.mean(axis=0)).ravel()
-        n = model.data.n
-        self.explained_variance_ = np.square(self.embedding_).sum(axis=0) / (n - 1)
-        if sparse.issparse(X):
-            total = float(X.multiply(X).sum()) / (n - 1) - n / (n - 1) * float(self.mean_ @ self.mean_)
-        else:
-            total = float(X.var(axis=0, ddof=1).sum())
-        self.explained_variance_ratio_ = over(self.explained_variance_, np.full(self.n_components, total))
+        squares = np.square(self.embedding_).sum(axis=0)
+        self.explained_variance_ = squares / (model.data.n - 1)
+        self.explained_variance_ratio_ = over(squares, np.full(self.n_components, self._total))
 
     def _place(self, X: Matrix) -> Array:
         return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .. import eigen
 from .._types import Array, Matrix
+from ..csr import entry_rows, make_csr
 from ..engines import Engine
 from .base import Balance
 from .closed_form import ClosedForm
@@ -103,5 +104,5 @@ class TraceQuotient(ClosedForm):
 def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
     """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric weights W (n, n)."""
     root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
-    scale = sparse.diags(1 / root)
-    return (sparse.identity(W.shape[0], format="csr") - scale @ W @ scale).tocsr(), root
+    scaled = make_csr(W.data / (root[entry_rows(W)] * root[W.indices]), W.indices, W.indptr, W.shape)
+    return (sparse.identity(W.shape[0], format="csr") - scaled).tocsr(), root
