@@ -51,6 +51,15 @@ def test_where_lanczos_does_not_converge_all_is_decomposed(rng, monkeypatch):
         eigen.top(A, 3)
 
 
+def test_a_wide_graph_is_not_factorised(rng, monkeypatch):
+    L = laplacian(400, rng)
+    monkeypatch.setattr(eigen, "WIDEST", 50)
+    monkeypatch.setattr(eigen, "_factor", None)
+    values, V = eigen.bottom(L, np.full((400, 1), 400**-0.5), 2)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(L.toarray())[1:3], rtol=1e-5)
+    np.testing.assert_allclose(L @ V, V * values, atol=1e-5)
+
+
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_shortest_paths_are_those_of_scipy(n_threads, rng):
     X = rng.standard_normal((150, 3))

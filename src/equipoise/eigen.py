@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
+from scipy.sparse import csgraph
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from ._types import Array, Matrix
@@ -17,6 +18,11 @@ RESTARTS = 300  # of Lanczos, at most, each some 20 products: a bound on the tim
 # Added to the diagonal before a singular matrix is inverted, as a part of its largest entry: above the rounding of its
 # factors, and far below the eigenvalues that are asked for. It moves no eigenvector.
 SHIFT = 1e-11
+# Points at one number of steps from a first one, at most, for a factorisation: they part the graph in two, and its
+# factors hold all pairs of such a set. 5000 are 25 million numbers, and some ten seconds. Beyond, as in large graphs of
+# data of high dimension, Lanczos works on A itself: it needs gaps between the eigenvalues, not memory.
+WIDEST = 5000
+LOOSE = 1e-7  # residual of those eigenvectors, as a part of the norm of A
 
 Product = Callable[[Array], Array]  # A v for v (n,)
 
@@ -48,7 +54,7 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     `null` (n, c), orthonormal and with A null = 0.
 
     Lanczos on the inverse of A + εI, from a factorisation: small eigenvalues that lie close together are far apart
-    there. The null vectors are projected out of every product.
+    there. The null vectors are projected out of every product. Where the factors would be too large, on A itself.
     """
     n = A.shape[0]
     shift = SHIFT * float(abs(A).max())
@@ -61,6 +67,8 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     if n <= SMALL or 5 * d > n:
         values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
         return values, signed(V)
+    if _widest_level(A) > WIDEST:
+        return _bottom_without_factors(A, null, d)
     solve = _factor(A + shift * sparse.identity(n, format="csr"))
 
     def multiply(v: Array) -> Array:
@@ -78,6 +86,31 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
             raise _stuck(n, error) from None
     values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
     return values, signed(V)
+
+
+def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
+    """The same, as the largest eigenvalues of ‖A‖ I − A, which takes products alone."""
+    n = A.shape[0]
+    largest = norm(lambda v: A @ v, n)
+
+    def multiply(v: Array) -> Array:
+        v = v - null @ (null.T @ v)
+        v = largest * v - A @ v
+        return v - null @ (null.T @ v)
+
+    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
+    try:
+        values, V = eigsh(operator, d, which="LA", v0=_start(n), tol=LOOSE, maxiter=RESTARTS)
+    except ArpackError as error:
+        raise _stuck(n, error) from None
+    order = np.argsort(-values, kind="stable")
+    return largest - values[order], signed(V[:, order])
+
+
+def _widest_level(A: Matrix) -> int:
+    """Return the largest number of points that are equally many steps from the first one in the graph of A."""
+    steps = csgraph.dijkstra(abs(A), unweighted=True, indices=0)
+    return int(np.bincount(steps[np.isfinite(steps)].astype(np.int64)).max())
 
 
 def norm(multiply: Product, n: int) -> float:
