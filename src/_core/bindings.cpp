@@ -9,6 +9,8 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
+void bind_paths(nb::module_ &m);
+
 namespace {
 
 template <class T, class... Config> using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Config...>;
@@ -636,4 +638,5 @@ NB_MODULE(_core, m) {
     bind_symmetrize<float>(m);
     bind_symmetrize<double>(m);
     bind_spaces(m);
+    bind_paths(m);
 }

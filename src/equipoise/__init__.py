@@ -6,8 +6,22 @@ from . import divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
 from .force_laws import forces
 from .memory import estimate_memory
-from .methods import GSNE, MDS, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
-from .optimize import GradientDescent, Momentum
+from .methods import (
+    GSNE,
+    LLE,
+    MDS,
+    PCA,
+    SNE,
+    TSNE,
+    ClassicalMDS,
+    Isomap,
+    LaplacianEigenmaps,
+    NeighborEmbedding,
+    PowerSNE,
+    SphericalSNE,
+    SymmetricSNE,
+)
+from .optimize import Accelerated, GradientDescent, Momentum
 from .problem import Problem
 from .stress_problem import StressProblem
 
@@ -15,10 +29,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GSNE",
+    "LLE",
     "MDS",
+    "PCA",
     "SNE",
     "TSNE",
+    "Accelerated",
+    "ClassicalMDS",
     "GradientDescent",
+    "Isomap",
+    "LaplacianEigenmaps",
     "Momentum",
     "NeighborEmbedding",
     "PowerSNE",

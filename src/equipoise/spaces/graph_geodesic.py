@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from .. import _core
 from .._types import Array, Matrix
 from ..csr import entry_rows
 from ..data import check_distances, check_neighbors, check_table, is_neighbors
@@ -29,8 +31,9 @@ class GraphGeodesic(MetricSpace):
     `distances(i, j)` runs Dijkstra's algorithm from the points i or j, whichever are fewer, and from no others.
     """
 
-    def __init__(self, graph: Any):
+    def __init__(self, graph: Any, *, n_threads: int = 1):
         self.graph = _check_edges(graph)
+        self.n_threads = n_threads
         self.n = self.graph.shape[0]
         count, part = csgraph.connected_components(self.graph, directed=False)
         if count > 1:
@@ -60,12 +63,27 @@ class GraphGeodesic(MetricSpace):
             k = int(found.distances[:, 0].argmin())
             return int(inside[k]), int(outside[found.indices[k, 0]]), float(found.distances[k, 0])
 
-        return cls(joined(check_neighbors(near), closest))
+        return cls(joined(check_neighbors(near), closest), n_threads=n_threads)
 
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
             return self._block(j, i).T
-        return csgraph.dijkstra(self.graph, directed=False, indices=i)[:, j]
+        indptr, indices, lengths = self._roads
+        distances = np.empty((len(i), self.n))
+        _core.shortest_paths(indptr, indices, lengths, i, distances, self.n_threads)
+        return distances if np.array_equal(j, np.arange(self.n)) else distances[:, j]
+
+    @cached_property
+    def _roads(self) -> tuple[Array, Array, Array]:
+        """Both directions of every edge, as CSR, the shorter of two lengths."""
+        rows, columns = entry_rows(self.graph), self.graph.indices
+        begin, end = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+        lengths = np.concatenate([self.graph.data, self.graph.data])
+        order = np.lexsort((lengths, end, begin))
+        begin, end, lengths = begin[order], end[order], lengths[order]
+        first = np.concatenate([[True], (begin[1:] != begin[:-1]) | (end[1:] != end[:-1])])
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(begin[first], minlength=self.n))])
+        return indptr.astype(np.int64), end[first].astype(np.int32), lengths[first].astype(np.float64)
 
 
 def joined(graph: Matrix, closest: Closest) -> Matrix:
