@@ -5,12 +5,15 @@ from __future__ import annotations
 from .base import Balance, Objective
 from .conditional import ConditionalKL
 from .dense import DenseDivergence, require_dense
+from .double import DoubleKernelLLE, DoubleKernelPCA
 from .joint import JointDivergence, joint_objective
 
 __all__ = [
     "Balance",
     "ConditionalKL",
     "DenseDivergence",
+    "DoubleKernelLLE",
+    "DoubleKernelPCA",
     "JointDivergence",
     "Objective",
     "joint_objective",
