@@ -5,13 +5,15 @@ from __future__ import annotations
 from . import divergences, kernels, neighbors
 from .force_laws import forces
 from .memory import estimate_memory
-from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
+from .methods import DKLLE, DKPCA, GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
 from .problem import Problem
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DKLLE",
+    "DKPCA",
     "GSNE",
     "SNE",
     "TSNE",

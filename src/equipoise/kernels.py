@@ -220,7 +220,7 @@ class SphericalExit(_LogSlopeKernel):
 
 @dataclass(frozen=True)
 class Squared(Kernel):
-    """k² for a kernel k: what ‖K_Y‖² sums (docs/math.md, eq. 23)."""
+    """k² for a kernel k: what ‖K_Y‖² sums (docs/math.md, eq. D2)."""
 
     kernel: Kernel
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .double import DKLLE, DKPCA
 from .embedding import Embedding
 from .neighbor_embedding import NeighborEmbedding
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
@@ -9,6 +10,8 @@ from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)
 
 __all__ = [
+    "DKLLE",
+    "DKPCA",
     "GSNE",
     "METHODS",
     "SNE",

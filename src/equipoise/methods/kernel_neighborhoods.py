@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
 
 from .._types import Array, Matrix
 from ..affinities import Points
 from ..bandwidth import positive, variances
 from ..csr import entry_rows, make_csr
-from ..inputs import Affinities, Distances, Input, SparseTable, Table
-from ..inputs.base import in_range, square
+from ..inputs import Distances, Input, SparseTable, Table
+from ..inputs.base import in_range
 from ..kernels import Gaussian
 from ..lle import lle_weights, lle_weights_from_distances
 
@@ -51,29 +52,96 @@ class Bandwidth:
 class LocallyLinear:
     """W with Σ_j w_ij = 1 on the k nearest neighbours, fitted in the feature space of k_x; in that of X for σ = ∞."""
 
-    def __init__(self, data: Input, k: int, bandwidth: Any, n_threads: int):
-        self.k, self.n_threads = k, n_threads
-        self._bandwidth = Bandwidth(bandwidth, k)
-        self._linear = bandwidth == np.inf
+    def __init__(self, data: Input, bandwidth: Bandwidth, n_threads: int):
+        self.bandwidth, self.n_threads = bandwidth, n_threads
         _require_distances_among_neighbors(data)
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        distances, recall = data.neighbors(self.k, self.n_threads)
-        d2 = distances.D2
-        return self._weights(data, d2, self._bandwidth.fit(d2), None).astype(dtype), recall
+        distances, recall = data.neighbors(self.bandwidth.k, self.n_threads)
+        return self._weights(data, distances.D2, self.bandwidth.fit(distances.D2), None).astype(dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         if isinstance(data, Distances) and sparse.issparse(X):
-            raise ValueError("new points need their distances to all fitted ones here, a dense matrix (m, n)")
-        nearby = data.nearest(X, self.k, self.n_threads)
-        return self._weights(data, nearby.d2, self._bandwidth.of_new(nearby.d2), X), nearby.twins
+            raise ValueError("locally linear weights of new points need their distances to all n fitted ones, (m, n)")
+        nearby = data.nearest(X, self.bandwidth.k, self.n_threads)
+        return self._weights(data, nearby.d2, self.bandwidth.of_new(nearby.d2), X), nearby.twins
 
     def _weights(self, data: Input, d2: Matrix, sigma2: Array, new: Matrix | None) -> Matrix:
-        neighbors = d2.indices.reshape(-1, self.k)
-        kernel = None if self._linear else Gaussian().value
-        scale = 1.0 if self._linear else 2 * sigma2
-        if _euclidean(data):
-            X, rows = (None if V is None else _in_range(V) for V in (data.X, new))
-            return lle_weights(X, neighbors, rows=rows, kernel=kernel, scale=scale)
-        rows = None if new is None else square(_distances_to_new(data, new))
-        return lle_weights_from_distances(_all(data), neighbors, rows=rows, kernel=kernel, scale=scale)
+        neighbors = d2.indices.reshape(-1, self.bandwidth.k)
+        linear = self.bandwidth.bandwidth == np.inf
+        kernel, scale = (None, 1.0) if linear else (Gaussian().value, 2 * sigma2)
+        if isinstance(data, Table | SparseTable) and _is_euclidean(data):
+            X = in_range(data.X) if new is None and isinstance(data, Table) else data.X  # as the search had it
+            return lle_weights(X, neighbors, rows=new, kernel=kernel, scale=scale)
+        D2 = data.distances()
+        if isinstance(D2, Points):
+            raise TypeError(f"{type(data).__name__} gives no distances")
+        rows = None if new is None else self._distances_to(data, new)
+        return lle_weights_from_distances(D2.D2, neighbors, rows=rows, kernel=kernel, scale=scale)
+
+    @staticmethod
+    def _distances_to(data: Input, new: Matrix) -> Array:
+        """Return d² from new rows to all fitted points, (m, n)."""
+        if isinstance(data, Table):
+            new = pairwise_distances(new, data.X, metric=data.metric)
+        return np.square(new)
+
+
+class Radial:
+    """K_X = exp(−d²_ij / 2σ_iσ_j) between all pairs, or between each point and its 3k nearest, in either direction.
+
+    With one σ for all this is the Gaussian kernel; the product for local ones follows Zelnik-Manor & Perona 2004. The
+    ones on the diagonal are left out.
+    """
+
+    def __init__(self, bandwidth: Bandwidth, n_threads: int):
+        self.bandwidth, self.n_threads = bandwidth, n_threads
+        self._sigma2 = np.empty(0)
+        self._width = 0
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        self._width = min(data.n - 1, WIDTH * self.bandwidth.k) if few else data.n
+        if few or data.sparse:
+            distances, recall = data.neighbors(min(self._width, data.n - 1), self.n_threads)
+            d2 = distances.D2
+            self._sigma2 = self.bandwidth.fit(d2)
+            K = make_csr(self._value(d2, self._sigma2), d2.indices, d2.indptr, d2.shape)
+            K.sort_indices()
+            return sparse.csr_matrix(K.maximum(K.T), dtype=dtype), recall
+        D2 = data.distances()
+        D2 = cdist(D2.X, D2.X, "sqeuclidean") if isinstance(D2, Points) else D2.D2
+        self._sigma2 = self.bandwidth.fit(data.neighbors(self.bandwidth.k, self.n_threads)[0].D2)
+        sigma = np.sqrt(self._sigma2)
+        K = np.exp(-D2 / (2 * np.outer(sigma, sigma)))
+        np.fill_diagonal(K, 0.0)
+        return np.ascontiguousarray(K, dtype=dtype), data.recall
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        nearby = data.nearest(X, self._width, self.n_threads)
+        d2 = nearby.d2
+        return make_csr(self._value(d2, self.bandwidth.of_new(d2)), d2.indices, d2.indptr, d2.shape), nearby.twins
+
+    def _value(self, d2: Matrix, sigma2: Array) -> Array:
+        """Return k_x at the stored entries of d2 (m, n), whose rows have variances `sigma2` (m,)."""
+        return np.exp(-d2.data / (2 * np.sqrt(sigma2[entry_rows(d2)] * self._sigma2[d2.indices])))
+
+
+def _is_euclidean(data: Table | SparseTable) -> bool:
+    return isinstance(data.metric, str) and data.metric in ("euclidean", "l2")
+
+
+def _require_distances_among_neighbors(data: Input) -> None:
+    """Raise if the distances between two neighbours of a point, which its weights depend on, cannot be had."""
+    what = "locally linear weights take the distances among the neighbours of a point"
+    if isinstance(data, Distances) and data.sparse:
+        raise ValueError(f"{what}, and a graph does not store them all; give a table, or distances between all pairs")
+    if not isinstance(data, Table | SparseTable) or _is_euclidean(data):
+        return
+    name = getattr(data.metric, "__name__", data.metric)
+    if data.metric == "inner_product":
+        raise ValueError(f'{what}; inner products compare points within a row alone. Use metric="cosine"')
+    if data.n > MOST:
+        raise ValueError(
+            f"{what}: under metric={name} all are computed, too many for n_samples={data.n}, more than {MOST};"
+            ' use metric="euclidean"'
+        )

@@ -24,12 +24,12 @@ def _at_zero(kernel: Kernel) -> float:
 class DoubleKernelLLE:
     """E = Tr(M K_Y) + (1/n) Σ_ij k(d2_ij), M = (I − W)ᵀ(I − W) for locally linear weights W, Σ_j w_ij = 1.
 
-        ∇_i E = 4 Σ_j (M_ij + 1/n) k' (y_i − y_j)                                        docs/math.md, eq. (22)
+        ∇_i E = 4 Σ_j (M_ij + 1/n) k' (y_i − y_j)                                            docs/math.md, eq. (D1)
 
-    Draganov & Dohn 2024, eq. (8) and proposition 4.1, i = j included: E is not negative, as M and K_Y are not. Pairs with
-    M_ij < 0 attract: one stands for the other in its neighbourhood. Pairs with M_ij > 0, which stand for the same third
-    point, repel, and so do all pairs through the second term: edges on the pattern of M with b = 0, and one field.
-    Exaggeration multiplies M. As it grows the map shrinks to where k is linear in d2, and E to the loss of LLE itself.
+    Draganov & Dohn 2024, eq. (8) and proposition 4.1; i = j included, so that E is not negative, M and K_Y being
+    positive semidefinite. Pairs with M_ij < 0 attract: one stands for the other in its neighbourhood. Pairs with
+    M_ij > 0, which stand side by side for a third point, repel, and so does every pair through the second term: edges
+    on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
@@ -39,8 +39,9 @@ class DoubleKernelLLE:
         self.mass = float(n)
         M = lle_matrix(self.weights)
         self._constant = (float(M.diagonal().sum()) + 1) * _at_zero(kernel)
-        # The largest eigenvalue of M holds the stiffest points, those that many others lean on.
-        self._stiffness = float(abs(M).sum(axis=1).mean()) * n
+        # Near 0, where k is linear, 4 M Y is the gradient: a row of M says how hard its point is held. The mean of
+        # them, not the most loaded one: the gains see to the few that many others lean on.
+        self._stiffness = float(np.abs(M.data).sum())
         self.affinities = M.astype(self.weights.dtype)
         self._pull, self._push = (_signed(self.affinities, sign) for sign in (-1, 1))
 
@@ -83,7 +84,7 @@ def _signed(M: Matrix, sign: int) -> Matrix:
 class DoubleKernelPCA:
     """E = ‖C (K_X − K_Y) C‖²_F, C = I − 11ᵀ/n. With A = C (K_X − K_Y) C,
 
-        ∇_i E = −8 Σ_j A_ij k' (y_i − y_j)                                               docs/math.md, eq. (23)
+        ∇_i E = −8 Σ_j A_ij k' (y_i − y_j)                                                   docs/math.md, eq. (D2)
 
     Draganov & Dohn 2024, eq. (6) and (7). K_X (n, n) is symmetric, dense or CSR, with 1 on the diagonal, which is left
     out of what is stored. With ρ and μ the row means and the mean of K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ: edges
