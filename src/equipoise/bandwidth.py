@@ -15,9 +15,14 @@ def check_bandwidth(bandwidth: Any) -> Any:
     """Return a bandwidth: "local", "global" or a positive number, infinity included."""
     if isinstance(bandwidth, str) and bandwidth in ("local", "global"):
         return bandwidth
-    if isinstance(bandwidth, int | float | np.number) and not isinstance(bandwidth, bool) and bandwidth > 0:
-        return float(bandwidth)
-    raise ValueError(f'bandwidth must be "local", "global" or a positive number, got {bandwidth!r}')
+    return check_positive(bandwidth, "bandwidth", '"local", "global" or ')
+
+
+def check_positive(value: Any, name: str, or_else: str = "") -> float:
+    """Return a positive number, infinity included; `or_else` says what else would have been taken."""
+    if not isinstance(value, int | float | np.number) or isinstance(value, bool) or not value > 0:
+        raise ValueError(f"{name} must be {or_else}a positive number, got {value!r}")
+    return float(value)
 
 
 def check_n_neighbors(n_neighbors: Any, n: int) -> int:

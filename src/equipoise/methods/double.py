@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from .._types import Matrix
-from ..bandwidth import check_bandwidth, check_n_neighbors
+from ..bandwidth import check_bandwidth, check_n_neighbors, check_positive
 from ..csr import make_csr, symmetrized
 from ..inputs import Input
 from ..kernels import Kernel, StudentT
@@ -48,14 +48,22 @@ class DKLLE(DoubleKernel):
     the kernel on the data; bandwidth=inf fits them in the data's own space, as LLE does. `affinities_` is M, and
     exaggeration multiplies it. The weights take the distances among neighbours: X is a table, or all distances. A new
     point starts at the place of the neighbour of the largest weight.
+
+    Parameters
+    ----------
+    reg : part of its trace that is added to the diagonal of each local Gram matrix before it is solved for the weights
     """
 
     # Measured on 70,000 digits of MNIST: the final loss is 1.5 % lower than without, and the share of the points whose
     # 10 nearest vote for their class rises from 97.1 % to 97.4 %. The paper has none.
     early_exaggeration: float = 4.0
+    # LLE's usual 0.001 leaves large weights of both signs where 15 neighbours lie in fewer dimensions: Σ|M|/n is 11 on
+    # Seeds, Ionosphere and Abalone, with 0.01 it is 5 to 6; on images of 784 pixels it hardly changes.
+    reg: float = 0.01
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
-        return LocallyLinear(data, self._bandwidth(data.n), self._n_threads())
+        reg = check_positive(self.reg, "reg")
+        return LocallyLinear(data, self._bandwidth(data.n), reg, self._n_threads())
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return DoubleKernelLLE(P, kernel)

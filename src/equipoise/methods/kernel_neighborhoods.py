@@ -52,8 +52,8 @@ class Bandwidth:
 class LocallyLinear:
     """W with Σ_j w_ij = 1 on the k nearest neighbours, fitted in the feature space of k_x; in that of X for σ = ∞."""
 
-    def __init__(self, data: Input, bandwidth: Bandwidth, n_threads: int):
-        self.bandwidth, self.n_threads = bandwidth, n_threads
+    def __init__(self, data: Input, bandwidth: Bandwidth, reg: float, n_threads: int):
+        self.bandwidth, self.reg, self.n_threads = bandwidth, reg, n_threads
         _require_distances_among_neighbors(data)
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
@@ -72,12 +72,12 @@ class LocallyLinear:
         kernel, scale = (None, 1.0) if linear else (Gaussian().value, 2 * sigma2)
         if isinstance(data, Table | SparseTable) and _is_euclidean(data):
             X = in_range(data.X) if new is None and isinstance(data, Table) else data.X  # as the search had it
-            return lle_weights(X, neighbors, rows=new, kernel=kernel, scale=scale)
-        D2 = data.distances()
-        if isinstance(D2, Points):
+            return lle_weights(X, neighbors, rows=new, reg=self.reg, kernel=kernel, scale=scale)
+        distances = data.distances()
+        if isinstance(distances, Points):
             raise TypeError(f"{type(data).__name__} gives no distances")
         rows = None if new is None else self._distances_to(data, new)
-        return lle_weights_from_distances(D2.D2, neighbors, rows=rows, kernel=kernel, scale=scale)
+        return lle_weights_from_distances(distances.D2, neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale)
 
     @staticmethod
     def _distances_to(data: Input, new: Matrix) -> Array:
