@@ -3,9 +3,9 @@
     python benchmarks/papers/double_kernel.py [--threads 2] [--out benchmarks/results/double_kernel.md]
 
 UMAP is umap-learn, which must be installed. Figure 4 and 8: the maps, with the accuracy of a 10-nearest-neighbour
-classifier on them, cross-validated tenfold, the mean over three seeds. Figure 5: the DK-LLE loss along UMAP's own run and
-along our own descent from the same start. Figure 6: the ratios of eq. (9). The images are taken as they are (pixels from
-0 to 1), the tables standardised. The pictures are written beside the page.
+classifier on them, cross-validated tenfold, the mean over three seeds. Figure 5: the DK-LLE loss along UMAP's own run
+and along our own descent from the same start. Figure 6: the ratios of eq. (9). The images are taken as they are (pixels
+from 0 to 1), the tables standardised. The pictures are written beside the page.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def ratios(X: np.ndarray, maps: list[np.ndarray]) -> list[float]:
     return [float(B[low - 1 : high].sum() / (high - low) / B[0]) for low, high in RANGES]
 
 
-def umap_run(X: np.ndarray, seed: int, threads: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def umap_run(X: np.ndarray, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return UMAP's map, and what it looked like at EPOCHS."""
     import umap
 
@@ -144,7 +144,7 @@ def draw_ratios(results: dict[str, Any], file: Path) -> None:
 
 def measure(name: str, threads: int) -> dict[str, Any]:
     X, y = load(name)
-    runs = [umap_run(X, seed, threads) for seed in SEEDS]
+    runs = [umap_run(X, seed) for seed in SEEDS]
     maps = {"UMAP": [run[0] for run in runs]}
     losses = curves(X, runs[0][1], threads)
     for method, make in METHODS.items():
