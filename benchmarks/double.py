@@ -2,8 +2,8 @@
 
     python benchmarks/double.py [--data mnist] [--runs 3] [--threads 2] [--out benchmarks/results/double.md]
 
-Both from the 50 principal components of the 70,000 images, with their defaults: the search for neighbours, the weights or
-affinities, the start and 300 iterations are all on the clock. A small fit of each comes first, off the clock.
+Both from the 50 principal components of the 70,000 images, with their defaults: the search for neighbours, the weights
+or affinities, the start and 300 iterations are all on the clock. A small fit of each comes first, off the clock.
 """
 
 from __future__ import annotations
