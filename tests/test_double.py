@@ -25,7 +25,7 @@ from equipoise.objectives import DoubleKernelLLE, DoubleKernelPCA
 
 N, K = 30, 6
 CASES = [
-    eq.DKLLE(n_neighbors=K),
+    eq.DKLLE(n_neighbors=K, bandwidth="local"),
     eq.DKLLE(n_neighbors=K, bandwidth="global"),
     eq.DKLLE(3, n_neighbors=K, bandwidth=2.0),
     eq.DKLLE(1, n_neighbors=K, bandwidth=np.inf),
@@ -268,7 +268,7 @@ def test_another_metric(X):
 def test_duplicates_have_no_bandwidth_of_their_own(rng, Method):
     X = np.concatenate([rng.standard_normal((40, 3)), np.ones((10, 3))])
     with pytest.warns(UserWarning, match=re.escape("10 rows (the first is row 40) have 5 duplicates or more")):
-        method = Method(n_neighbors=5, random_state=0).fit(X)
+        method = Method(n_neighbors=5, bandwidth="local", random_state=0).fit(X)
     assert np.isfinite(method.embedding_).all()
     spread = np.ptp(method.embedding_, axis=0).max()
     assert np.ptp(method.embedding_[40:], axis=0).max() < 0.7 * spread

@@ -41,7 +41,7 @@ EPOCHS = (0, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500)  # umap-learn 
 RANGES = ((2, 5), (5, 10), (10, 20), (20, 40), (40, 80))  # l and m of eq. (9)
 METHODS = {
     "DK-LLE": lambda seed: eq.DKLLE(random_state=seed),
-    "DK-LLE, input space": lambda seed: eq.DKLLE(bandwidth=np.inf, random_state=seed),
+    "DK-LLE, local bandwidth": lambda seed: eq.DKLLE(bandwidth="local", random_state=seed),
     "t-SNE": lambda seed: eq.TSNE(random_state=seed),
 }
 
