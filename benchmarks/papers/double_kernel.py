@@ -180,9 +180,9 @@ def page(results: dict[str, Any], lines: list[str], folder: str) -> list[str]:
     lines += common.table(["data", "n", *names, "DK-LLE − UMAP, points of a hundred"], rows)
     lines += ["", f"![Maps]({folder}_maps.png)", "", "## The DK-LLE loss along UMAP's run (fig. 5)", ""]
     lines += [
-        "As parts of the loss at UMAP's own start, from which our descent starts too, without exaggeration. UMAP's random"
-        " steps at its own learning rate shake the map by more than the distance between neighbours until they have"
-        " shrunk; with a tenth of it the loss falls from the start.",
+        "As parts of the loss at UMAP's own start, from which our descent starts too, without exaggeration. UMAP's"
+        " random steps at its own learning rate shake the map by more than the distance between neighbours until they"
+        " have shrunk; with a tenth of it the loss falls from the start.",
         "",
     ]
     marks = (0, 20, 100, 200, 500)

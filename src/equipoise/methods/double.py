@@ -46,8 +46,8 @@ class DKLLE(DoubleKernel):
 
     W holds the weights, Σ_j w_ij = 1, by which the neighbours of a point come nearest to it: in the data's own space,
     as in LLE, or with a finite bandwidth in the feature space of the kernel on the data. They take the distances among
-    neighbours: X is a table, or all distances. `affinities_` is M, and exaggeration multiplies it. A new point starts at
-    the place of the neighbour of the largest weight.
+    neighbours: X is a table, or all distances. `affinities_` is M, and exaggeration multiplies it. A new point starts
+    at the place of the neighbour of the largest weight.
 
     Parameters
     ----------
