@@ -1,5 +1,6 @@
 // Compiled once per instruction set, with EQ_ISA naming the namespace; bindings.cpp picks one at import.
 #include "exact.hpp"
+#include "fourier.hpp"
 #include "grid.hpp"
 #include "perplexity.hpp"
 #include "sampled.hpp"
@@ -10,7 +11,7 @@ namespace EQ_ISA {
 
 extern const Backend backend;
 const Backend backend = {edges<float>, edges<double>, field<float>, field<double>,
-                         spread<float>, spread<double>, gather<float>, gather<double>, near<float>, near<double>,
+                         spread<float>, spread<double>, gather<float>, gather<double>, convolve<float>, convolve<double>, near<float>, near<double>,
                          field_offsets<float>, field_offsets<double>, field_at<float>, field_at<double>, edges_to,
                          pair_distances, conditional<float>, conditional<double>, momentum_step<float>,
                          momentum_step<double>};

@@ -153,6 +153,12 @@ void gather(const eq::Mesh &mesh, const double *Y, std::int64_t n, const double 
             double *half_gradient, int threads) {
     backend().gather_f64(mesh, Y, n, grid, m, phi, half_gradient, threads);
 }
+void convolve(const eq::Mesh &mesh, const float *frequencies, int m, float *grid, int threads) {
+    backend().convolve_f32(mesh, frequencies, m, grid, threads);
+}
+void convolve(const eq::Mesh &mesh, const double *frequencies, int m, double *grid, int threads) {
+    backend().convolve_f64(mesh, frequencies, m, grid, threads);
+}
 void near(const eq::Mesh &cells, const eq::Table &table, const float *targets, std::int64_t n_targets, const float *Y,
           std::int64_t n, int d, const double *charges, int m, double *phi, double *half_gradient, int threads) {
     backend().near_f32(cells, table, targets, n_targets, Y, n, d, charges, m, phi, half_gradient, threads);
@@ -231,6 +237,26 @@ template <class R> void bind_grid(nb::module_ &m) {
           },
           "mesh"_a, "Y"_a.noconvert(), "grid"_a.noconvert(), "potential"_a.noconvert(), "half_gradient"_a.noconvert(),
           "threads"_a, "Read Φ (n, m) and ½∇Φ (n, m, d) off a potential on the mesh, (m, nodes).");
+    m.def("convolve",
+          [](const eq::Mesh &mesh, In<R, nb::shape<-1, -1, -1>> frequencies, Out<R, nb::shape<-1, -1>> grid, int threads) {
+              const std::int64_t last = mesh.size[mesh.d - 1], lines = 32 / std::int64_t(sizeof(R));
+              std::int64_t others = 1;
+              for (int c = 0; c < mesh.d; ++c) {
+                  std::int64_t rest = mesh.size[c];
+                  for (const int factor : {2, 3, 5})
+                      while (rest > 1 && rest % factor == 0) rest /= factor;
+                  require(rest == 1, "an axis of the mesh must have a number of nodes without prime factors above 5");
+                  if (c < mesh.d - 1) others *= 2 * mesh.size[c];
+              }
+              require(std::int64_t(frequencies.shape(0)) == (last + lines) / lines &&
+                          std::int64_t(frequencies.shape(1)) == others && std::int64_t(frequencies.shape(2)) == lines,
+                      "frequencies must be (groups of the last axis, frequencies of the others, frequencies in a group)");
+              require(std::int64_t(grid.shape(1)) == mesh.nodes(), "grid must be (m, nodes)");
+              nb::gil_scoped_release release;
+              convolve(mesh, frequencies.data(), int(grid.shape(0)), grid.data(), threads);
+          },
+          "mesh"_a, "frequencies"_a.noconvert(), "grid"_a.noconvert(), "threads"_a,
+          "Convolve grids (m, nodes) with a kernel given at its frequencies, in place.");
     m.def("near",
           [](const eq::Mesh &cells, Segments segments, int first, float scale, In<R, nb::shape<-1, -1>> targets,
              In<R, nb::shape<-1, -1>> Y, In<double, nb::shape<-1, -1>> charges, Out<double, nb::shape<-1, -1>> potential,

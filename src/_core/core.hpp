@@ -7,9 +7,10 @@
 
 namespace eq {
 
-// A radial function and its slope d/d(d2) in segments: segment i holds the d2 whose bits, as float(d2 · scale) >> 14, are
-// first + i (512 per octave). It stores the function at both ends, then the slope; inside both are linear, outside the
-// table they are held.
+// A radial function and its slope d/d(d2) in segments, 64 per octave: segment i holds the d2 whose bits, as
+// float(d2 · scale) >> 17, are first + i. With f from 0 to 1 inside, of width Δ in d2, it stores v0, s0, s1, s2: the slope
+// is s0 + s1 f + s2 f² and the function its integral, v0 + Δ (s0 f + s1 f²/2 + s2 f³/3). What lies before the first
+// segment is held at its start, what lies behind the start of the last at that.
 struct Table {
     const float *segments = nullptr;  // (size, 4)
     std::int32_t first = 0, size = 0;
@@ -82,6 +83,9 @@ struct Backend {
                        double *half_gradient, int threads);
     void (*gather_f64)(const Mesh &, const double *Y, std::int64_t n, const double *grid, int m, double *potential,
                        double *half_gradient, int threads);
+    // A grid (m, nodes) convolved with a kernel, in place; fourier.hpp says how its frequencies lie.
+    void (*convolve_f32)(const Mesh &, const float *frequencies, int m, float *grid, int threads);
+    void (*convolve_f64)(const Mesh &, const double *frequencies, int m, double *grid, int threads);
     // Adds the sources Y nearer to each target than one cell of `cells`; null targets are the sources, each without itself.
     void (*near_f32)(const Mesh &cells, const Table &, const float *targets, std::int64_t n_targets, const float *Y,
                      std::int64_t n, int d, const double *charges, int m, double *potential, double *half_gradient,

@@ -1,14 +1,15 @@
 // The particle mesh: charges are spread to a regular grid with B-splines, and a potential on the grid is gathered back
-// with its gradient. The convolution in between is an FFT, in Python. docs/math.md, section 10.
+// with its gradient. The convolution in between is in fourier.hpp. docs/math.md, section 10.
 #pragma once
 #include <type_traits>
 
-#include "sparse.hpp"
+#include "table.hpp"
+#include "tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int ORDER = 6;  // quintic splines, as in engines/grid.py
+constexpr int ORDER = 6;  // quintic splines, as in engines/plan.py
 constexpr std::int64_t SMALL_MESH = 1 << 14;  // numbers on a mesh below which each share of the points has its own
 constexpr int STRIP = 8;  // rows of cells per strip: more than a spline is wide, so that strips touch only the next one
 
@@ -261,14 +262,13 @@ template <int D, class R> struct Cells {
 template <class R> struct Pack {
     typedef R type __attribute__((vector_size(8 * sizeof(R)), aligned(sizeof(R)), may_alias));
 };
-EQ_INLINE void look_up_eight(const Table &table, Pack<float>::type d2, Pack<float>::type *value, Pack<float>::type *slope) {
+EQ_INLINE void near_eight(const Table &table, Pack<float>::type d2, Pack<float>::type *value, Pack<float>::type *slope) {
     Vector v = {}, s = {};
-    LookUp{table}.read<1, true>(Vector(d2), &v, &s);
+    look_up_eight<true>(table, {table, Vector(d2)}, &v, &s);
     *value = v;
     *slope = s;
 }
-EQ_INLINE void look_up_eight(const Table &table, Pack<double>::type d2, Pack<double>::type *value,
-                             Pack<double>::type *slope) {
+EQ_INLINE void near_eight(const Table &table, Pack<double>::type d2, Pack<double>::type *value, Pack<double>::type *slope) {
     for (int l = 0; l < 8; ++l) {
         double v, s;
         look_up(table, double(d2[l]), &v, &s);
@@ -305,7 +305,7 @@ void near_in(const Mesh &mesh, const Table &table, const R *targets, std::int64_
                         diff[c] = home[c] - *reinterpret_cast<const Eight *>(cells.axes.data + c * stride + s);
                         d2 += diff[c] * diff[c];
                     }
-                    look_up_eight(table, d2, &value, &slope);
+                    near_eight(table, d2, &value, &slope);
                     Eight weight = *reinterpret_cast<const Eight *>(charge.data + q * stride + s);
                     weight = (lane < R(last - s)) & (lane != R(self - s)) ? weight : Eight{};
                     phi += weight * value;

@@ -2,6 +2,7 @@
 // the compiler drops them. The NumPy twins are in kernels.py, with the same names.
 #pragma once
 #include "core.hpp"
+#include "table.hpp"
 #include "vecmath.hpp"
 
 namespace eq {
@@ -50,16 +51,6 @@ template <class R> struct RegularizedPower {
         return {R(1) / base, -log(base), -c * (power / x) / base};
     }
 };
-
-// Linear interpolation in the segment given by the leading bits of d2 · scale.
-template <class R> EQ_INLINE void look_up(const Table &table, R d2, R *value, R *slope) {
-    const auto b = bits<std::int32_t>(float(d2) * table.scale);
-    const std::int32_t i = (b >> 14) - table.first, last = table.size - 1;
-    const float *s = table.segments + 4 * std::int64_t(i < 0 ? 0 : i < last ? i : last);
-    const R fraction = i < 0 ? R(0) : i > last ? R(1) : R(b & 0x3FFF) * R(1.0 / 16384);
-    *value = R(s[0]) + R(s[1] - s[0]) * fraction;
-    *slope = R(s[2]) + R(s[3] - s[2]) * fraction;
-}
 
 template <class R> struct Tabulated {
     Table table;

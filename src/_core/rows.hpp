@@ -2,12 +2,11 @@
 // squared distances of 8 edges are brought into one vector, so the kernel is evaluated for 8 edges at a time.
 #pragma once
 #include "core.hpp"
+#include "eight.hpp"
 #include "tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
-
-typedef float Vector __attribute__((vector_size(32)));  // as in sparse.hpp
 
 // The sum over the lanes of each of 8 vectors.
 EQ_INLINE Vector totals(const Vector *x) {
@@ -20,12 +19,6 @@ EQ_INLINE Vector totals(const Vector *x) {
                   __builtin_shufflevector(pair[2 * t], pair[2 * t + 1], 2, 3, 10, 11, 6, 7, 14, 15);
     return __builtin_shufflevector(quad[0], quad[1], 0, 1, 2, 3, 8, 9, 10, 11) +
            __builtin_shufflevector(quad[0], quad[1], 4, 5, 6, 7, 12, 13, 14, 15);
-}
-
-EQ_INLINE Vector load(const float *x) {
-    Vector v;
-    std::memcpy(&v, x, sizeof v);
-    return v;
 }
 
 // The weights of 8 edges as they are stored.
@@ -59,7 +52,7 @@ void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *ta
                         squares[t] += diff * diff;
                     }
                 }
-                k.template read<1, POTENTIAL>(totals(squares), &value, &slope);
+                k.template read<POTENTIAL>(k.place(totals(squares)), &value, &slope);
                 slope *= weight;
                 for (int c = 0; c < W; c += 8) {
                     const Vector own = load(home + c);

@@ -120,7 +120,8 @@ EQ_INLINE void block_sums(const R *targets, std::int64_t n, int d, int m, std::i
 // k and k' of 8 edges, for wide_rows.
 template <class K> struct FieldOf {
     K k;
-    template <int, bool> EQ_INLINE void read(Vector d2, Vector *value, Vector *slope) const {
+    EQ_INLINE Vector place(Vector d2) const { return d2; }
+    template <bool> EQ_INLINE void read(Vector d2, Vector *value, Vector *slope) const {
         float in[8], k_out[8], slope_out[8];
         std::memcpy(in, &d2, sizeof in);
         for (int t = 0; t < 8; ++t) value_and_slope(k, in[t], &k_out[t], &slope_out[t]);

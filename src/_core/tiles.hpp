@@ -11,9 +11,13 @@ constexpr int TILE = 256;  // pairs per tile of a full row: a dozen arrays of th
 constexpr int SHORT = 32;  // pairs per tile of a sparse row, so that little of the last one is padding
 constexpr int LANES = 16;  // partial sums per tile, the same in every instruction set
 
+struct Unset {};
+constexpr Unset UNSET;
+
 template <class T> struct Buffer {  // std::vector would emit symbols that the linker shares between instruction sets
     T *data;
     explicit Buffer(std::int64_t size) : data(new T[size]()) {}
+    Buffer(std::int64_t size, Unset) : data(new T[size]) {}
     ~Buffer() { delete[] data; }
     Buffer(const Buffer &) = delete;
     Buffer &operator=(const Buffer &) = delete;

@@ -12,7 +12,7 @@ from ..csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
 from .base import Field
 from .grid import Grid
-from .tables import Table, tabulate
+from .tables import Compiled
 
 # Random partners of a point. Measured for t-SNE in d = 5, exact loss after 750 iterations with 64, 256, 512 and all:
 # digits 0.633, 0.628, 0.628, 0.627; 6000 of MNIST 1.423, 1.398, 1.390, 1.383; and 20,000 of MNIST with 256, 512 and
@@ -41,7 +41,7 @@ class Sampled:
         self.partners = partners
         self.sources = sources
         self._stored = Grid(n_threads, 0.05)  # its edges work in any dimension and do not look at the tolerance
-        self._tables: dict[Kernel, Table] = {}
+        self._compiled = Compiled()
         self._always = NONE
 
     def include(self, P: Matrix) -> None:
@@ -66,7 +66,7 @@ class Sampled:
         offsets, weights = draw_offsets(len(Y), self.partners, self.seed)
         always = self._always if len(offsets) < len(Y) - 1 else NONE
         potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
-        native = self._native(kernel)
+        native = self._compiled(kernel)
         _core.field_offsets(native, columns, Y, offsets, weights, *always, potential, half, self.n_threads)
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 
@@ -77,7 +77,7 @@ class Sampled:
         if n > self.sources:
             chosen = np.sort(np.random.default_rng(self.seed).choice(n, self.sources, replace=False))
             Y, columns = Y[chosen], columns[chosen] * (n / self.sources)
-        Y, native = np.ascontiguousarray(Y), self._native(kernel)
+        Y, native = np.ascontiguousarray(Y), self._compiled(kernel)
 
         def at(targets: Array) -> Field:
             T = np.ascontiguousarray(targets, dtype=Y.dtype)
@@ -87,16 +87,6 @@ class Sampled:
             return Field(potential.reshape(shape), (2 * half).reshape(*shape, d))
 
         return at
-
-    def _native(self, kernel: Kernel) -> _core.Kernel:
-        """Return the compiled kernel, for a user's own a table of k and k'."""
-        native = kernel.native()
-        if native is not None:
-            return native
-        if kernel not in self._tables:
-            ends = 1e-6 * kernel.length, 1e6 * kernel.length
-            self._tables[kernel] = tabulate(kernel.value, kernel.slope, *ends, kernel.kink)
-        return _core.Kernel.tabulated(*self._tables[kernel])
 
 
 def draw_offsets(n: int, partners: int, seed: int) -> tuple[Array, Array]:

@@ -1,0 +1,55 @@
+// Reading a table: the one place that knows its layout, for a squared distance and for eight.
+#pragma once
+#include "core.hpp"
+#include "eight.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+// Where d2 falls: its segment, how far inside it as a fraction f in [0, 1), and as a step in d2. Both differences are exact.
+// V is float or Vector and I the integers of its size.
+template <class V, class I> struct Place {
+    I segment;
+    V f, step;
+    Place() = default;
+    EQ_INLINE Place(const Table &table, V d2) {
+        const V low = V{} + bits<float>(table.first << 17), high = V{} + bits<float>((table.first + table.size - 1) << 17);
+        V x = d2 * table.scale;
+        x = x > low ? x : low;
+        x = x < high ? x : high;
+        const I b = bits<I>(x);
+        segment = (b >> 17) - table.first;
+        f = bits<V>(((b & 0x1FFFF) << 6) | 0x3F800000) - 1.0f;  // the last 17 bits lead the mantissa of 1 + f
+        step = (x - bits<V>(b & ~0x1FFFF)) * (1.0f / table.scale);
+    }
+};
+
+// The slope is the parabola s0 + s1 f + s2 f², the value its integral from v0 on.
+template <class V> EQ_INLINE V slope_in(const V *segment, V f) {
+    return segment[1] + f * (segment[2] + f * segment[3]);
+}
+template <class V> EQ_INLINE V value_in(const V *segment, V f, V step) {
+    return segment[0] + step * (segment[1] + f * (segment[2] * 0.5f + f * (segment[3] * (1.0f / 3))));
+}
+
+template <class R> EQ_INLINE void look_up(const Table &table, R d2, R *value, R *slope) {
+    const Place<float, std::int32_t> at(table, float(d2));
+    R segment[4];
+    for (int s = 0; s < 4; ++s) segment[s] = R(table.segments[4 * std::int64_t(at.segment) + s]);
+    *value = value_in(segment, R(at.f), R(at.step));
+    *slope = slope_in(segment, R(at.f));
+}
+
+// Eight at a time; the value only if it is asked for.
+template <bool VALUE>
+EQ_INLINE void look_up_eight(const Table &table, const Place<Vector, Integers> &at, Vector *value, Vector *slope) {
+    std::int32_t index[8];
+    std::memcpy(index, &at.segment, sizeof index);
+    Vector segment[4];
+    columns<4>(table.segments, index, segment);
+    if constexpr (VALUE) *value = value_in(segment, at.f, at.step);
+    *slope = slope_in(segment, at.f);
+}
+
+}  // namespace EQ_ISA
+}  // namespace eq
