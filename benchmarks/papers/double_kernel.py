@@ -130,7 +130,7 @@ def draw_curves(results: dict[str, Any], file: Path) -> None:
             ax.plot(curve[:, 0], curve[:, 1] / curve[0, 1], color=color, label=label)
         ax.set_title(title, fontsize=10)
         ax.set_xlabel("epoch or iteration")
-        ax.set_ylim(bottom=0)
+    axes[0].set_ylim(bottom=0)
     axes[0].set_ylabel("DK-LLE loss / at the start")
     axes[0].legend(frameon=False, fontsize=7)
     figure.savefig(file)
