@@ -102,7 +102,7 @@ def test_four_points(tmp_path, monkeypatch, capsys):
     assert numbers(text, "eigenvalues:") == [-0.25]  # one is negative
     line, *others = numbers(text, "stress")
     assert line > 0.3  # a line is worse than the plane, and nothing is better
-    np.testing.assert_allclose(others, 1 / 36, atol=1e-3)
+    np.testing.assert_allclose(others, 4.5 - 2 * np.sqrt(5), atol=1e-3)  # docs/math.md, section 18
 
 
 def test_cartographer(tmp_path, monkeypatch, capsys):

@@ -7,6 +7,8 @@ from .canonical import canonical_form
 from .force_laws import forces
 from .memory import estimate_memory
 from .methods import (
+    DKLLE,
+    DKPCA,
     GSNE,
     LLE,
     MDS,
@@ -28,6 +30,8 @@ from .stress_problem import StressProblem
 __version__ = "0.1.0"
 
 __all__ = [
+    "DKLLE",
+    "DKPCA",
     "GSNE",
     "LLE",
     "MDS",

@@ -1,11 +1,13 @@
-"""The methods, as scikit-learn estimators: each is a kernel, a divergence, affinities and a geometry."""
+"""The methods, as scikit-learn estimators, a row each."""
 
 from __future__ import annotations
 
-from .base import NeighborEmbedding
 from .classical import ClassicalEmbedding
+from .double import DKLLE, DKPCA
+from .embedding import Embedding
 from .local import LLE, LaplacianEigenmaps
 from .mds import MDS
+from .neighbor_embedding import NeighborEmbedding
 from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 
@@ -14,6 +16,8 @@ CLASSICAL: tuple[type[ClassicalEmbedding], ...] = (PCA, ClassicalMDS, Isomap, LL
 
 __all__ = [
     "CLASSICAL",
+    "DKLLE",
+    "DKPCA",
     "GSNE",
     "LLE",
     "MDS",
@@ -23,6 +27,7 @@ __all__ = [
     "TSNE",
     "ClassicalEmbedding",
     "ClassicalMDS",
+    "Embedding",
     "Isomap",
     "LaplacianEigenmaps",
     "NeighborEmbedding",

@@ -7,6 +7,7 @@ from .closed_form import ClosedForm
 from .conditional import ConditionalKL
 from .dense import DenseDivergence, require_dense
 from .gram import GramLoss
+from .double import DoubleKernelLLE, DoubleKernelPCA
 from .joint import JointDivergence, joint_objective
 from .quotient import TraceQuotient, normalized_laplacian
 
@@ -16,6 +17,8 @@ __all__ = [
     "ConditionalKL",
     "DenseDivergence",
     "GramLoss",
+    "DoubleKernelLLE",
+    "DoubleKernelPCA",
     "JointDivergence",
     "Objective",
     "TraceQuotient",
