@@ -6,8 +6,8 @@ from .base import Balance, Objective
 from .closed_form import ClosedForm
 from .conditional import ConditionalKL
 from .dense import DenseDivergence, require_dense
-from .gram import GramLoss
 from .double import DoubleKernelLLE, DoubleKernelPCA
+from .gram import GramLoss
 from .joint import JointDivergence, joint_objective
 from .quotient import TraceQuotient, normalized_laplacian
 
@@ -16,9 +16,9 @@ __all__ = [
     "ClosedForm",
     "ConditionalKL",
     "DenseDivergence",
-    "GramLoss",
     "DoubleKernelLLE",
     "DoubleKernelPCA",
+    "GramLoss",
     "JointDivergence",
     "Objective",
     "TraceQuotient",
