@@ -4,6 +4,7 @@
 
 #include "core.hpp"
 #include "permute.hpp"
+#include "select.hpp"
 #include "symmetrize.hpp"
 
 namespace nb = nanobind;
@@ -621,6 +622,16 @@ NB_MODULE(_core, m) {
     bind_sampled<double>(m);
     bind_conditional<float>(m);
     bind_conditional<double>(m);
+    m.def("nearest",
+          [](In<float, nb::shape<-1, -1>> dots, In<float, nb::shape<-1>> norms, Out<std::int32_t, nb::shape<-1, -1>> out) {
+              require(norms.shape(0) == dots.shape(1) && out.shape(0) == dots.shape(0), "norms and out must fit dots");
+              require(out.shape(1) >= 1 && out.shape(1) <= dots.shape(1), "there must be candidates for every neighbour");
+              nb::gil_scoped_release release;
+              eq::nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)), std::int64_t(dots.shape(1)),
+                          std::int64_t(out.shape(1)), out.data());
+          },
+          "dots"_a.noconvert(), "norms"_a.noconvert(), "out"_a.noconvert(),
+          "The columns of the smallest norm - 2 dot in each row, from the smallest on.");
     bind_permute<float>(m);
     bind_permute<double>(m);
     m.def("condensed_distances",

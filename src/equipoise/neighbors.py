@@ -1,15 +1,14 @@
 """X → Graph: the k nearest neighbours of every point, with the recall of the search measured, not hoped for.
 
 Euclidean metrics in up to five columns go through a k-d tree, the other metrics of metrics.py through faiss: an exact
-scan for small data and for L1 and L∞, an inverted file (IVF: cells around k-means centres, the nearest few scanned) for
-large. All give the same bytes for any number of threads; faiss's HNSW graphs do not, so they are not used. Other
-metrics are searched exactly, block by block, and so are sparse tables (sparse_neighbors.py).
+scan for small data and for L1 and L∞; for large data the points of a cell around a k-means centre are compared with
+those of the nearest cells (cells.py). All give the same bytes for any number of threads; faiss's HNSW graphs do not, so
+they are not used. Other metrics are searched exactly, block by block, and so are sparse tables (sparse_neighbors.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from scipy.spatial import cKDTree
 from sklearn.metrics import pairwise_distances, pairwise_distances_chunked
 
 from ._types import Array, Matrix
+from .cells import Cells, faiss_threads, without_self
 from .graph import Graph, smallest
 from .metrics import Space, make_space
 from .sparse_neighbors import SparseSearcher
@@ -26,8 +26,6 @@ from .sparse_neighbors import SparseSearcher
 # scan: 3 columns 0.04 s, 0.44 s; 5 columns 0.12 s, 0.49 s; 8 columns 0.46 s, 0.56 s; 12 columns 1.4 s, 0.53 s.
 TREE = 5
 EXACT_WORK = 5e10  # n² · D up to which a full scan is used: about a second; chosen
-SAMPLE = 500  # rows whose recall is measured
-TRAINING = 64  # points per cell that k-means sees
 ROWS = 65536  # rows searched at once: faiss answers in int64, which is not held for all of them
 
 
@@ -103,19 +101,6 @@ class Unit:
         return result
 
 
-@contextmanager
-def faiss_threads(n_threads: int) -> Iterator[None]:
-    """Run faiss on this many threads, and put its setting back."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(n_threads)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)
-
-
 Search = Callable[[Array, int], Array]  # queries (m, D) and k → indices (m, k), int64
 
 
@@ -138,58 +123,26 @@ def _search(space: Space, k: int, n_threads: int, min_recall: float) -> tuple[Ar
     queries = base if space.own is space.base else unit.float32(space.own)
     n, D = base.shape
     with faiss_threads(n_threads):
-        search, recall = _exact(base, space.search), 1.0
         if space.search == "l2" and float(n) * n * D > EXACT_WORK:
-            search, recall = _inverted_file(base, queries, k, min_recall)
-        return _in_blocks(search, queries, k + 1, _without_self), recall
-
-
-def _inverted_file(base: Array, queries: Array, k: int, min_recall: float) -> tuple[Search, float]:
-    """Return a search of the cells nearest to a query, as many as the recall asks for, and that recall."""
-    import faiss
-
-    n, D = base.shape
-    cells = int(4 * np.sqrt(n))
-    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(D), D, cells)
-    index.cp.seed = 0
-    index.cp.niter = 6
-    rows = np.random.RandomState(0).permutation(n)
-    index.train(base[np.sort(rows[: TRAINING * cells])])
-    index.add(base)
-    sample = queries[np.sort(rows[:SAMPLE])]
-    truth = _exact(base, "l2")(sample, k + 1)
-    index.nprobe, recall = 4, 0.0
-    while True:
-        found = index.search(sample, k + 1)[1]
-        recall = float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, found, strict=True)]))
-        if recall >= min_recall or index.nprobe >= cells:
-            break
-        index.nprobe = min(cells, int(index.nprobe * 1.5))
-    return lambda Q, width: index.search(Q, width)[1], recall
+            cells = Cells(base, queries)
+            return cells.search(k, cells.reach(k, min_recall), n_threads), cells.recall
+        return _in_blocks(_exact(base, space.search), queries, k + 1, without_self), 1.0
 
 
 def _row_blocks(n: int) -> list[slice]:
     return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
 
 
-def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, int], Array] | None = None) -> Array:
-    """Return what the search finds as int32, a block of queries at a time; `tidy` gets each block and its first row."""
+def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], Array] | None = None) -> Array:
+    """Return what the search finds as int32, a block of queries at a time; `tidy` gets each block and its rows."""
     blocks = _row_blocks(len(Q))
     result: Array | None = None
     for rows in blocks:
         found = search(Q[rows], k)
-        found = found if tidy is None else tidy(found, rows.start)
+        found = found if tidy is None else tidy(found, np.arange(rows.start, rows.stop))
         result = np.empty((len(Q), found.shape[1]), np.int32) if result is None else result
         result[rows] = found
     return np.empty((0, k), np.int32) if result is None else result
-
-
-def _without_self(found: Array, first: int) -> Array:
-    """Return neighbours (m, k) from a search for k + 1 that may hold the point itself anywhere, or not at all."""
-    m, width = found.shape
-    own = found == np.arange(first, first + m)[:, None]
-    own[~own.any(axis=1), -1] = True  # crowded out by nearer points: drop the farthest instead
-    return found[~own].reshape(m, width - 1)
 
 
 def _scan(X: Array, k: int, metric: Any) -> Graph:
