@@ -16,7 +16,6 @@ class FromSpace(Input):
     def __init__(self, space: MetricSpace):
         self._space = space
         self.n = self.limit = space.n
-        self.limited_by = f"n_samples={space.n}"
 
     def distances(self) -> Points | SquaredDistances:
         return SquaredDistances(self._space.matrix() ** 2)

@@ -15,8 +15,8 @@ from .._types import Array, Matrix
 from ..affinities import Points
 from ..bandwidth import positive, variances
 from ..csr import entry_rows, make_csr
+from ..graph import in_range
 from ..inputs import Distances, Input, SparseTable, Table
-from ..inputs.base import in_range
 from ..kernels import Gaussian
 from ..lle import lle_weights, lle_weights_from_distances
 
