@@ -6,12 +6,18 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from matplotlib.image import imread
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+HORSE = Path(__file__).parents[2] / "shared" / "data" / "mesh_horse.npz"
 PICTURES = {
     "alpha.py": ["alpha.png"],
+    "canonical_forms.py": ["canonical_forms.png"],
+    "cartographer.py": ["cartographer.png"],
+    "flow.py": ["flow.png"],
     "force_laws.py": ["force_laws.png", "net_force.png"],
+    "four_points.py": ["four_points.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
@@ -59,6 +65,13 @@ def test_force_laws(tmp_path, monkeypatch, capsys):
     np.testing.assert_allclose(numbers(text, "balance at r ="), 5 * [3.0], atol=0.02)
 
 
+def test_flow(tmp_path, monkeypatch, capsys):
+    text = run("flow.py", tmp_path, monkeypatch, capsys)
+    r2, steps = numbers(text, "R2"), numbers(text, "steps")
+    assert len(r2) == 6 and min(r2) > 0.99999
+    assert all(fast < slow for fast, slow in zip(steps[::2], steps[1::2], strict=True))
+
+
 def test_alpha(tmp_path, monkeypatch, capsys):
     text = run("alpha.py", tmp_path, monkeypatch, capsys)
     assert numbers(text, "alpha =") == [-2, -1.5, -1, -0.5, 0, 0.6]
@@ -81,6 +94,30 @@ def test_look_inside(tmp_path, monkeypatch, capsys):
     assert numbers(text, "final loss")[0] < 0.2 * numbers(text, "initial loss")[0]
     assert numbers(text, "balance")[0] < 1e-12 and numbers(text, "total attraction")[0] < 1e-12
     assert numbers(text, "left over")[0] < 0.05
+
+
+def test_four_points(tmp_path, monkeypatch, capsys):
+    text = run("four_points.py", tmp_path, monkeypatch, capsys)
+    assert "the axioms: a metric on 4 points" in text and "isometry: True" not in text
+    assert numbers(text, "eigenvalues:") == [-0.25]  # one is negative
+    line, *others = numbers(text, "stress")
+    assert line > 0.3  # a line is worse than the plane, and nothing is better
+    np.testing.assert_allclose(others, 4.5 - 2 * np.sqrt(5), atol=1e-3)  # docs/math.md, section 18
+
+
+def test_cartographer(tmp_path, monkeypatch, capsys):
+    text = run("cartographer.py", tmp_path, monkeypatch, capsys)
+    stress = numbers(text, "stress")
+    assert len(stress) == 5 and stress[-1] == min(stress) > 0.05  # least stress is least, and never none
+    assert min(numbers(text, "; distortion")) > 10
+
+
+@pytest.mark.skipif(not HORSE.exists(), reason="../shared/data/mesh_horse.npz is not there")
+def test_canonical_forms(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("potpourri3d")
+    text = run("canonical_forms.py", tmp_path, monkeypatch, capsys)
+    shapes, forms = numbers(text, "disagreement of the shapes"), numbers(text, "of their canonical forms")
+    assert len(shapes) == 2 and all(form < shape / 5 for shape, form in zip(shapes, forms, strict=True))
 
 
 def test_readme_pictures(tmp_path, monkeypatch, capsys):

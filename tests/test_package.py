@@ -83,7 +83,9 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     assert (tmp_path / "map.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md", MATH], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [README, ROOT / "CONTRIBUTING.md", MATH, ROOT / "docs" / "spaces.md"], ids=lambda page: page.name
+)
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     for target in targets:
@@ -97,10 +99,11 @@ def test_the_mathematics_has_every_equation_that_the_code_cites():
     for path in sorted((ROOT / "src").rglob("*")):
         if path.suffix not in (".py", ".hpp", ".cpp"):
             continue
-        for kind, number in re.findall(r"docs/math\.md,? (eq\.|section) \(?([\d']+)", path.read_text(encoding="utf-8")):
+        code = path.read_text(encoding="utf-8")
+        for kind, number in re.findall(r"docs/math\.md,? (eq\.|section) \(?(D?[\d']+)", code):
             assert number in (equations if kind == "eq." else sections), f"{path.name} cites {kind} {number}"
             cited += 1
-        for title in re.findall(r'docs/math\.md, "(.+?)"', path.read_text(encoding="utf-8")):
+        for title in re.findall(r'docs/math\.md, "(.+?)"', code):
             assert f"**{title}.**" in text, f"{path.name} cites {title!r}"
             cited += 1
     assert cited >= 10

@@ -5,6 +5,7 @@
 #include "perplexity.hpp"
 #include "sampled.hpp"
 #include "step.hpp"
+#include "stress.hpp"
 
 namespace eq {
 namespace EQ_ISA {
@@ -14,7 +15,8 @@ const Backend backend = {edges<float>, edges<double>, field<float>, field<double
                          spread<float>, spread<double>, gather<float>, gather<double>, convolve<float>, convolve<double>, near<float>, near<double>,
                          field_offsets<float>, field_offsets<double>, field_at<float>, field_at<double>, edges_to,
                          pair_distances, conditional<float>, conditional<double>, momentum_step<float>,
-                         momentum_step<double>};
+                         momentum_step<double>, condensed_distances, stress_pairs<float>, stress_pairs<double>,
+                         stress_between<float>, stress_between<double>, stress_listed<float>, stress_listed<double>};
 
 }  // namespace EQ_ISA
 }  // namespace eq

@@ -1,5 +1,5 @@
 // What the core offers: the two primitives of docs/math.md (edges and field), exactly, on a mesh and from samples, the
-// perplexity search and the optimiser's step.
+// perplexity search, the optimiser's step, and stress.
 // Plain arrays in, plain arrays out. Each output row is summed by one thread in a fixed order, so the number of
 // threads never changes a byte.
 #pragma once
@@ -55,6 +55,15 @@ struct Distances {
     const double *dense = nullptr;
     const std::int64_t *indptr = nullptr;
     const double *graph = nullptr;
+};
+
+// What the distances of a map should be: stored for the pairs i < j, row by row, with a weight each if these are given, or
+// those between points X (n, dimension).
+struct Targets {
+    const float *condensed = nullptr;
+    const float *weights = nullptr;
+    const float *points = nullptr;
+    std::int64_t dimension = 0;
 };
 
 // One step of momentum with gains; optimize.py says what the letters mean.
@@ -122,6 +131,21 @@ struct Backend {
     void (*momentum_step_f32)(const Step &, const double *gradient, std::int64_t n, int d, float *velocity, float *gain);
     void (*momentum_step_f64)(const Step &, const double *gradient, std::int64_t n, int d, double *velocity,
                               double *gain);
+    // Euclidean distances of the pairs i < j of X (n, D), row by row.
+    void (*condensed_distances)(const float *X, std::int64_t n, std::int64_t D, float *out, int threads);
+    // Σ w (d - δ)² over pairs, returned, and half its gradient: all pairs; between Y (n, d) and T (m, d) with a weight per
+    // column; and the pairs stored in CSR, in both directions, for each point (stress.hpp).
+    double (*stress_pairs_f32)(const Targets &, const float *Y, std::int64_t n, int d, double *half_gradient, int threads);
+    double (*stress_pairs_f64)(const Targets &, const double *Y, std::int64_t n, int d, double *half_gradient,
+                               int threads);
+    double (*stress_between_f32)(const float *delta, const float *weights, const float *Y, std::int64_t n, const float *T,
+                                 std::int64_t m, int d, double *half_gradient, double *half_gradient_T, int threads);
+    double (*stress_between_f64)(const float *delta, const float *weights, const double *Y, std::int64_t n, const double *T,
+                                 std::int64_t m, int d, double *half_gradient, double *half_gradient_T, int threads);
+    void (*stress_listed_f32)(const Weights &, const float *delta, const float *Y, std::int64_t n, int d, double *stress,
+                              double *half_gradient, int threads);
+    void (*stress_listed_f64)(const Weights &, const float *delta, const double *Y, std::int64_t n, int d, double *stress,
+                              double *half_gradient, int threads);
 };
 
 namespace base {

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from . import divergences, kernels, neighbors
+from . import divergences, kernels, neighbors, spaces
+from .canonical import canonical_form
 from .force_laws import forces
 from .memory import estimate_memory
-from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
-from .optimize import GradientDescent, Momentum
+from .methods import (
+    DKLLE,
+    DKPCA,
+    GSNE,
+    LLE,
+    MDS,
+    PCA,
+    SNE,
+    TSNE,
+    ClassicalMDS,
+    Isomap,
+    LaplacianEigenmaps,
+    NeighborEmbedding,
+    PowerSNE,
+    SphericalSNE,
+    SymmetricSNE,
+)
+from .optimize import Accelerated, GradientDescent, Momentum
 from .problem import Problem
+from .stress_problem import StressProblem
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DKLLE",
+    "DKPCA",
     "GSNE",
+    "LLE",
+    "MDS",
+    "PCA",
     "SNE",
     "TSNE",
+    "Accelerated",
+    "ClassicalMDS",
     "GradientDescent",
+    "Isomap",
+    "LaplacianEigenmaps",
     "Momentum",
     "NeighborEmbedding",
     "PowerSNE",
     "Problem",
     "SphericalSNE",
+    "StressProblem",
     "SymmetricSNE",
+    "canonical_form",
     "divergences",
     "estimate_memory",
     "forces",
     "kernels",
     "neighbors",
+    "spaces",
 ]

@@ -1,4 +1,4 @@
-"""Where the map lives: flat space, with a constant metric tensor if wanted, or the unit sphere.
+"""Where the map lives: flat space, with a metric tensor if wanted, the unit sphere, or maps of one spread.
 
 The optimiser works in coordinates U in which distances are Euclidean and steps are straight; a geometry takes Y there
 and back, and keeps steps on the surface.
@@ -95,6 +95,38 @@ class Sphere:
 
     def retract(self, U: Array) -> Array:
         return self.work(U)
+
+
+class Orthonormal:
+    """Maps of the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
+
+    For losses that see the span of U alone: steps go across the maps of one span (Edelman, Arias & Smith 1998,
+    section 2.5), and end at the nearest map of the surface.
+    """
+
+    def __init__(self, root: Array):
+        self.root = root[:, None]
+        self._spread = float(root @ root)
+
+    def work(self, Y: Array) -> Array:
+        return self.root * Y
+
+    def map(self, U: Array) -> Array:
+        return U / self.root
+
+    def pull_back(self, Y: Array, F: Array) -> Array:
+        return self.root * F
+
+    def tangent(self, U: Array, F: Array) -> Array:
+        return F - U @ (U.T @ F) / self._spread
+
+    def project(self, U: Array) -> Array:
+        return self.retract(U)
+
+    def retract(self, U: Array) -> Array:
+        U = U - self.root * (self.root.T @ U) / self._spread
+        left, _, right = np.linalg.svd(U, full_matrices=False)
+        return left @ right * np.sqrt(self._spread)
 
 
 def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy import linalg
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ._types import Array
 
@@ -15,7 +16,13 @@ JITTER = 0.01  # of the spread: enough to part duplicates, too little to move an
 
 def one_blas_thread() -> Any:
     """Return a context in which BLAS runs on one thread: the same bytes whatever the machine's number of them."""
-    return threadpool_limits(limits=1, user_api="blas")
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of NumPy and SciPy, looked up once: looking takes as long as a small PCA, 5 ms."""
+    return ThreadpoolController()
 
 
 def random_ball(n: int, d: int, rng: np.random.RandomState) -> Array:

@@ -218,6 +218,32 @@ class SphericalExit(_LogSlopeKernel):
         return _core.Kernel.shifted_power((1 - self.rho) ** 2, self.rho, self.dimension / 2)
 
 
+@dataclass(frozen=True)
+class Squared(Kernel):
+    """k² for a kernel k: what ‖K_Y‖² sums (docs/math.md, eq. D2)."""
+
+    kernel: Kernel
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        return float(self.kernel.length / np.sqrt(2))  # its log-slope is twice that of k
+
+    @property
+    def kink(self) -> float:  # type: ignore[override]
+        return self.kernel.kink
+
+    def value(self, d2: Array) -> Array:
+        return self.kernel.value(d2) ** 2
+
+    def slope(self, d2: Array) -> Array:
+        return 2 * self.kernel.value(d2) * self.kernel.slope(d2)
+
+    def native(self) -> _core.Kernel | None:
+        if type(self.kernel) is not StudentT:
+            return None
+        return _core.Kernel.shifted_power(1.0, 1 / self.kernel.dof, self.kernel.dof + 1)
+
+
 def _require(holds: bool, name: str, value: float, condition: str) -> None:
     if not (holds and np.isfinite(value)):  # NaN holds nothing
         raise ValueError(f"{name} must be {condition}, got {value!r}")

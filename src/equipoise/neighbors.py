@@ -1,9 +1,9 @@
 """X → Graph: the k nearest neighbours of every point, with the recall of the search measured, not hoped for.
 
-The metrics of metrics.py go through faiss: an exact scan for small data and for L1 and L∞; for large data the points
-of a cell around a k-means centre are compared with those of the nearest cells (cells.py). Both give the same bytes for
-any number of threads; faiss's HNSW graphs do not, so they are not used. Other metrics are searched exactly, block by
-block, and so are sparse tables (sparse_neighbors.py).
+Euclidean metrics in up to five columns go through a k-d tree, the other metrics of metrics.py through faiss: an exact
+scan for small data and for L1 and L∞; for large data the points of a cell around a k-means centre are compared with
+those of the nearest cells (cells.py). All give the same bytes for any number of threads; faiss's HNSW graphs do not, so
+they are not used. Other metrics are searched exactly, block by block, and so are sparse tables (sparse_neighbors.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial import cKDTree
 from sklearn.metrics import pairwise_distances, pairwise_distances_chunked
 
 from ._types import Array, Matrix
@@ -21,6 +22,9 @@ from .graph import Graph, smallest
 from .metrics import Space, make_space
 from .sparse_neighbors import SparseSearcher
 
+# Columns up to which a k-d tree is searched, exactly. Measured, 10,000 normal points, k = 15, one thread, tree against
+# scan: 3 columns 0.04 s, 0.44 s; 5 columns 0.12 s, 0.49 s; 8 columns 0.46 s, 0.56 s; 12 columns 1.4 s, 0.53 s.
+TREE = 5
 EXACT_WORK = 5e10  # n² · D up to which a full scan is used: about a second; chosen
 ROWS = 65536  # rows searched at once: faiss answers in int64, which is not held for all of them
 
@@ -82,7 +86,7 @@ def nearest_in_matrix(D: Array, k: int) -> Graph:
 
 
 class Unit:
-    """The shift and the scale that fit vectors into float32."""
+    """The shift and the scale that fit vectors into ±1, where float32 and squares hold them."""
 
     def __init__(self, V: Array):
         self.center = V.mean(axis=0)
@@ -111,6 +115,10 @@ def _exact(base: Array, search: str) -> Search:
 def _search(space: Space, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
     """Return the neighbours (n, k) of every row, int32, and the recall."""
     unit = Unit(space.base)
+    if space.search == "l2" and space.base.shape[1] <= TREE:
+        tree = cKDTree((space.base - unit.center) / unit.scale)
+        queries = (space.own - unit.center) / unit.scale
+        return _in_blocks(lambda Q, k: tree.query(Q, k, workers=n_threads)[1], queries, k + 1, without_self), 1.0
     base = unit.float32(space.base)
     queries = base if space.own is space.base else unit.float32(space.own)
     n, D = base.shape

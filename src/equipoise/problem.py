@@ -40,6 +40,18 @@ class Schedule:
         ]
 
 
+@dataclass(frozen=True)
+class Steady(Schedule):
+    """One phase without exaggeration, and the rule's own rate."""
+
+    learning_rate: float | str = "auto"
+    early_exaggeration: float = 1.0
+    exaggeration: float = 1.0
+
+    def phases(self, n_iter: int) -> list[Phase]:
+        return [Phase(n_iter, 1.0, None, late=True)]
+
+
 class Problem:
     """A loss over maps Y (n, d), with its forces and its optimiser.
 

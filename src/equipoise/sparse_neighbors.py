@@ -78,6 +78,10 @@ class SparseSearcher:
             D[rows][own] = 0.0
         return D
 
+    def to_all(self, X_new: Matrix) -> Array:
+        """Return the distances (m, n) from each row of X_new to every row."""
+        return np.vstack([self._finish(block) for _, block in self._blocks(self._rows(X_new))])
+
     def _rows(self, X: Matrix) -> Matrix:
         return self.unit_rows(X) if self.metric == "cosine" else X
 

@@ -11,6 +11,7 @@ from ..graph import Graph
 from ..sparse_neighbors import check_sparse_metric
 from .base import Input
 from .given import Affinities, Distances
+from .space import FromSpace
 from .sparse_table import SparseTable
 from .table import Table
 
@@ -50,4 +51,14 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input
     return Table(check_table(X, getattr(X, "columns", None)), metric, h)
 
 
-__all__ = ["AFFINITIES", "METRICS", "Affinities", "Distances", "Input", "SparseTable", "Table", "make_input"]
+__all__ = [
+    "AFFINITIES",
+    "METRICS",
+    "Affinities",
+    "Distances",
+    "FromSpace",
+    "Input",
+    "SparseTable",
+    "Table",
+    "make_input",
+]

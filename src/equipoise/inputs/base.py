@@ -49,6 +49,14 @@ class Input:
         """Return the k points nearest to each new row."""
         raise TypeError(f"{type(self).__name__} must define nearest()")
 
+    def rows(self, i: Array) -> Any:
+        """Return points of its own as new rows."""
+        raise TypeError(f"{type(self).__name__} must define rows()")
+
+    def squared_to_all(self, X: Any) -> Array:
+        """Return d² (m, n) from new rows to every point."""
+        raise TypeError(f"{type(self).__name__} must define squared_to_all()")
+
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         """Return the first d principal components, of standard deviation 1."""
         raise TypeError(f"{type(self).__name__} must define principal()")

@@ -47,6 +47,14 @@ class Distances(Input):
         twins[entry_rows(X)[at_zero][::-1]] = X.indices[at_zero][::-1]  # the first of several
         return Nearby(square(X), twins)
 
+    def rows(self, i: Array) -> Matrix:
+        return self.D[i]
+
+    def squared_to_all(self, X: Matrix) -> Array:
+        if sparse.issparse(X):
+            raise ValueError(f"X has the distances of some pairs; all of them, dense (m, {self.n}), are needed")
+        return np.asarray(X**2)
+
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         if self.sparse:
             raise ValueError(

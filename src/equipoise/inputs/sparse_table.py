@@ -59,6 +59,12 @@ class SparseTable(Input):
         graph = self._searcher().nearest(X, k) if self._reduced is None else self._reduced.nearest(X, k, n_threads)
         return nearby(graph, self.n, self._equal_rows(X))
 
+    def rows(self, i: Array) -> Matrix:
+        return self.X[i]
+
+    def squared_to_all(self, X: Matrix) -> Array:
+        return self._searcher().to_all(X) ** 2
+
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         with initialize.one_blas_thread():
             return initialize.finish(Directions(self.X, d, centered=True).scores(self.X), d, rng)

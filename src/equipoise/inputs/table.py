@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import pairwise_distances
+from sklearn.metrics import euclidean_distances, pairwise_distances
 
 from .. import initialize
 from .._types import Array
@@ -57,6 +57,14 @@ class Table(Input):
         if self._searcher is None:
             self._searcher = Searcher(self.X, self.metric, n_threads)
         return nearby(self._searcher.nearest(X, k), self.n, self._equal_rows(X))
+
+    def rows(self, i: Array) -> Array:
+        return self.X[i]
+
+    def squared_to_all(self, X: Array) -> Array:
+        if isinstance(self.metric, str) and self.metric in ("euclidean", "l2"):
+            return np.asarray(euclidean_distances(X, self.X, squared=True))
+        return np.asarray(pairwise_distances(X, self.X, metric=self.metric) ** 2)
 
     def _equal_rows(self, X: Array) -> Array | None:
         """Return which row each of X equals, by the numbers themselves, where a distance of 0 does not say so."""

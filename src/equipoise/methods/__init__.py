@@ -1,10 +1,37 @@
-"""The methods, as scikit-learn estimators: each is a kernel, a divergence, affinities and a geometry."""
+"""The methods, as scikit-learn estimators, a row each."""
 
 from __future__ import annotations
 
-from .base import NeighborEmbedding
+from .classical import ClassicalEmbedding
+from .double import DKLLE, DKPCA
+from .embedding import Embedding
+from .local import LLE, LaplacianEigenmaps
+from .mds import MDS
+from .neighbor_embedding import NeighborEmbedding
+from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 
 METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)
+CLASSICAL: tuple[type[ClassicalEmbedding], ...] = (PCA, ClassicalMDS, Isomap, LLE, LaplacianEigenmaps)
 
-__all__ = ["GSNE", "METHODS", "SNE", "TSNE", "NeighborEmbedding", "PowerSNE", "SphericalSNE", "SymmetricSNE"]
+__all__ = [
+    "CLASSICAL",
+    "DKLLE",
+    "DKPCA",
+    "GSNE",
+    "LLE",
+    "MDS",
+    "METHODS",
+    "PCA",
+    "SNE",
+    "TSNE",
+    "ClassicalEmbedding",
+    "ClassicalMDS",
+    "Embedding",
+    "Isomap",
+    "LaplacianEigenmaps",
+    "NeighborEmbedding",
+    "PowerSNE",
+    "SphericalSNE",
+    "SymmetricSNE",
+]

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from .base import Balance, Objective
+from .closed_form import ClosedForm
 from .conditional import ConditionalKL
 from .dense import DenseDivergence, require_dense
+from .double import DoubleKernelLLE, DoubleKernelPCA
+from .gram import GramLoss
 from .joint import JointDivergence, joint_objective
+from .quotient import TraceQuotient, normalized_laplacian
 
 __all__ = [
     "Balance",
+    "ClosedForm",
     "ConditionalKL",
     "DenseDivergence",
+    "DoubleKernelLLE",
+    "DoubleKernelPCA",
+    "GramLoss",
     "JointDivergence",
     "Objective",
+    "TraceQuotient",
     "joint_objective",
+    "normalized_laplacian",
     "require_dense",
 ]

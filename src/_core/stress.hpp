@@ -1,0 +1,325 @@
+// Stress and half its gradient, docs/math.md section 14: Σ w (d - δ)² and G_i = Σ_j w (1 - δ/d)(y_i - y_j).
+// A pair is met once and felt at both ends. The sums for the far ends go to a number of stripes that depends on n alone,
+// and these are added in order, so the number of threads never changes a byte.
+#pragma once
+#include <cmath>
+
+#include "core.hpp"
+#include "exact.hpp"
+#include "rows.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+constexpr int ROWS = 32;     // rows per block: its 32 × 256 distances stay in a first-level cache of 32 kB
+constexpr int STRIPES = 32;  // at most; as many threads find work
+
+template <class R> EQ_INLINE R square(R x) { return x * x; }
+
+// The residual d - δ, and 1 - δ/d. Coincident points have a residual and, as y_i - y_j = 0, no force.
+template <class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
+    const R r = std::sqrt(clamp_below(d2, R(1e-36)));
+    *residual = r - target;
+    return *residual / r;
+}
+
+// Rows of one block against one tile of columns.
+template <class R> struct StressBlock {
+    typedef R Part __attribute__((vector_size(32)));
+    static constexpr int PART = 32 / sizeof(R);
+    int d;
+    Buffer<R> column_sum;  // (d, TILE)
+    alignas(64) R strength[TILE], residual[TILE];
+    alignas(64) float delta[TILE], weight[TILE];
+    explicit StressBlock(int d_) : d(d_), column_sum(std::int64_t(d_) * TILE) {}
+
+    void start() {
+        for (int t = 0; t < d * TILE; ++t) column_sum[t] = R(0);
+    }
+
+    // Columns from .. to - 1 of a tile go to `delta` and `weight`; the others have weight 0. Null weights are all 1.
+    void part_of(const float *targets, const float *weights, std::int64_t from, std::int64_t to) {
+        const std::int64_t low = from < 0 ? 0 : from < TILE ? from : TILE, high = to < TILE ? to : TILE;
+        std::memset(delta, 0, sizeof delta);
+        std::memset(weight, 0, sizeof weight);
+        if (low >= high) return;
+        std::memcpy(delta + low, targets + low, (high - low) * sizeof(float));
+        if (weights != nullptr) std::memcpy(weight + low, weights + low, (high - low) * sizeof(float));
+        else
+            for (std::int64_t t = low; t < high; ++t) weight[t] = 1.0f;
+    }
+
+    // One row at `home` (d): adds its own half gradient to sum[c * stride] and returns its stress. Columns run at
+    // columns[c * step + t]; w is null for weights of 1.
+    double row(const R *home, const R *columns, std::int64_t step, const float *target, const float *w, double *sum,
+               std::int64_t stride) {
+        switch (d) {
+        case 1: return row_in<1>(home, columns, step, target, w, sum, stride);
+        case 2: return row_in<2>(home, columns, step, target, w, sum, stride);
+        case 3: return row_in<3>(home, columns, step, target, w, sum, stride);
+        default: return row_in<0>(home, columns, step, target, w, sum, stride);
+        }
+    }
+
+    // DIMENSION is d where the compiler may know it, else 0.
+    template <int DIMENSION>
+    EQ_INLINE double row_in(const R *home, const R *__restrict columns, std::int64_t step, const float *__restrict target,
+                            const float *__restrict w, double *sum, std::int64_t stride) {
+        const int dimension = DIMENSION > 0 ? DIMENSION : d;
+        R *__restrict r = strength;
+        R *__restrict e = residual;
+        if constexpr (DIMENSION > 0) {
+            for (int t = 0; t < TILE; ++t) {
+                R d2 = R(0);
+                for (int c = 0; c < DIMENSION; ++c) d2 += square(home[c] - columns[c * step + t]);
+                r[t] = d2;
+            }
+        } else {
+            for (int t = 0; t < TILE; ++t) r[t] = R(0);
+            for (int c = 0; c < dimension; ++c)
+                for (int t = 0; t < TILE; ++t) r[t] += square(home[c] - columns[c * step + t]);
+        }
+        for (int t = 0; t < TILE; ++t) r[t] = stretch(r[t], R(target[t]), &e[t]);
+        const double stress = w == nullptr ? squares(e, nullptr) : squares(e, w);
+        if (w != nullptr)
+            for (int t = 0; t < TILE; ++t) r[t] *= R(w[t]);
+        for (int c = 0; c < dimension; ++c) {
+            const R own = home[c], *__restrict y = columns + c * step;
+            R *__restrict out = column_sum.data + c * TILE;
+            Part lanes[LANES / PART] = {};
+            for (int t = 0; t < TILE; t += LANES)
+                for (int l = 0; l < LANES / PART; ++l) {
+                    const Part push = part(r + t + l * PART) * (own - part(y + t + l * PART));
+                    const Part pulled = part(out + t + l * PART) - push;
+                    std::memcpy(out + t + l * PART, &pulled, sizeof pulled);
+                    lanes[l] += push;
+                }
+            sum[c * stride] += total(lanes);
+        }
+        return stress;
+    }
+
+    static EQ_INLINE Part part(const R *x) {
+        Part v;
+        std::memcpy(&v, x, sizeof v);
+        return v;
+    }
+
+    // Adds LANES partial sums up, as dot() does.
+    static EQ_INLINE R total(const Part *lanes) {
+        R x[LANES];
+        std::memcpy(x, lanes, sizeof x);
+        for (int half = LANES / 2; half > 0; half /= 2)
+            for (int l = 0; l < half; ++l) x[l] += x[l + half];
+        return x[0];
+    }
+
+    // Σ_t w_t e_t²; w is null for weights of 1.
+    static EQ_INLINE R squares(const R *__restrict e, const float *__restrict w) {
+        Part lanes[LANES / PART] = {};
+        for (int t = 0; t < TILE; t += LANES)
+            for (int l = 0; l < LANES / PART; ++l) {
+                const Part x = part(e + t + l * PART);
+                Part square = x * x;
+                if (w != nullptr)
+                    for (int q = 0; q < PART; ++q) square[q] *= R(w[t + l * PART + q]);
+                lanes[l] += square;
+            }
+        return total(lanes);
+    }
+
+    // Adds what the rows since start() did to the columns; `count` of them are not padding.
+    void finish(double *sum, std::int64_t stride, std::int64_t count) const {
+        for (int c = 0; c < d; ++c)
+            for (int t = 0; t < count; ++t) sum[c * stride + t] += column_sum[c * TILE + t];
+    }
+};
+
+// Distances between all rows of X (n, D) in float32, computed a block at a time by direct differences.
+struct PointTargets {
+    std::int64_t n, tiles, D;
+    Buffer<float> panels;  // (tiles, D, TILE)
+    PointTargets(const float *X, std::int64_t n_, std::int64_t D_)
+        : n(n_), tiles((n_ + TILE - 1) / TILE), D(D_), panels(tiles * D_ * TILE) {
+        for (std::int64_t i = 0; i < n; ++i)
+            for (std::int64_t c = 0; c < D; ++c) panels[(i / TILE * D + c) * TILE + i % TILE] = X[i * D + c];
+    }
+
+    float at(std::int64_t i, std::int64_t c) const { return panels[(i / TILE * D + c) * TILE + i % TILE]; }
+
+    // From rows first .. first + ROWS - 1, those beyond n repeating the last, to one tile of columns: out (ROWS, TILE).
+    void block(std::int64_t first, std::int64_t tile, float *out) const {
+        const float *panel = panels.data + tile * D * TILE;
+        for (int r = 0; r < ROWS; r += 4) {
+            std::int64_t row[4];
+            for (int q = 0; q < 4; ++q) row[q] = first + r + q < n ? first + r + q : n - 1;
+            for (int t = 0; t < TILE; t += 16) {
+                Vector sum[4][2] = {};
+                for (std::int64_t c = 0; c < D; ++c) {
+                    const Vector x0 = load(panel + c * TILE + t), x1 = load(panel + c * TILE + t + 8);
+                    for (int q = 0; q < 4; ++q) {
+                        const float own = at(row[q], c);
+                        const Vector d0 = own - x0, d1 = own - x1;
+                        sum[q][0] += d0 * d0;
+                        sum[q][1] += d1 * d1;
+                    }
+                }
+                for (int q = 0; q < 4; ++q) std::memcpy(out + (r + q) * TILE + t, sum[q], sizeof sum[q]);
+            }
+        }
+        for (int t = 0; t < ROWS * TILE; ++t) out[t] = std::sqrt(out[t]);
+    }
+};
+
+// Where row i of a condensed matrix (pairs i < j, row by row) would have its column 0.
+EQ_INLINE std::int64_t condensed_row(std::int64_t i, std::int64_t n) { return i * n - i * (i + 1) / 2 - i - 1; }
+
+inline void condensed_distances(const float *X, std::int64_t n, std::int64_t D, float *out, int threads) {
+    const PointTargets points(X, n, D);
+    const std::int64_t blocks = (n + ROWS - 1) / ROWS;
+#pragma omp parallel num_threads(worth(threads, n * n * D / 64))
+    {
+        Buffer<float> distances(ROWS * TILE);
+#pragma omp for schedule(dynamic, 1)
+        for (std::int64_t b = 0; b < blocks; ++b)
+            for (std::int64_t tile = b * ROWS / TILE; tile < points.tiles; ++tile) {
+                points.block(b * ROWS, tile, distances.data);
+                const std::int64_t end = (tile + 1) * TILE < n ? (tile + 1) * TILE : n;
+                for (std::int64_t i = b * ROWS; i < (b + 1) * ROWS && i < n; ++i)
+                    for (std::int64_t j = tile * TILE > i ? tile * TILE : i + 1; j < end; ++j)
+                        out[condensed_row(i, n) + j] = distances[(i - b * ROWS) * TILE + j - tile * TILE];
+            }
+    }
+}
+
+// All pairs. The targets δ are stored, condensed, with or without weights, or come from points.
+template <class R>
+double stress_pairs(const Targets &targets, const R *Y_rows, std::int64_t n, int d, double *half_gradient, int threads) {
+    const Columns<R> Y(Y_rows, n, d);
+    const bool stored = targets.points == nullptr;
+    const PointTargets points(targets.points, stored ? 0 : n, stored ? 0 : targets.dimension);
+    const std::int64_t blocks = (n + ROWS - 1) / ROWS, tiles = Y.stride / TILE;
+    const std::int64_t quarter = blocks / 4 + 1, stripes = quarter < STRIPES ? quarter : STRIPES;
+    Buffer<double> sums(stripes * d * Y.stride), stress(stripes);
+
+    const auto add_block = [&](std::int64_t b, std::int64_t tile, StressBlock<R> &block, float *distances, double *sum) {
+        const std::int64_t first = b * ROWS, last = first + ROWS < n ? first + ROWS : n, start = tile * TILE;
+        const bool whole = start >= last && start + TILE <= n;
+        double total = 0;
+        block.start();
+        if (!stored) points.block(first, tile, distances);
+        for (std::int64_t i = first; i < last; ++i) {
+            const std::int64_t at = condensed_row(i, n) + start;
+            const float *delta = stored ? targets.condensed + at : distances + (i - first) * TILE;
+            const float *weight = targets.weights == nullptr ? nullptr : targets.weights + at;
+            if (!whole) {  // pairs j <= i have their turn elsewhere, and beyond n are none
+                block.part_of(delta, weight, i + 1 - start, n - start);
+                delta = block.delta;
+                weight = block.weight;
+            }
+            total += block.row(Y_rows + i * d, Y.data.data + start, Y.stride, delta, weight, sum + i, Y.stride);
+        }
+        block.finish(sum + start, Y.stride, TILE);
+        return total;
+    };
+    const std::int64_t work = n * n / 2 * (stored ? 1 : 1 + targets.dimension / 16);
+#pragma omp parallel num_threads(worth(threads, work))
+    {
+        StressBlock<R> block(d);
+        Buffer<float> distances(stored ? 1 : ROWS * TILE);
+#pragma omp for schedule(dynamic, 1)
+        for (std::int64_t s = 0; s < stripes; ++s)
+            for (std::int64_t b = 0; b < blocks; ++b) {
+                const std::int64_t turn = b % (2 * stripes);  // there and back again: long rows and short ones
+                if (turn != s && turn != 2 * stripes - 1 - s) continue;
+                for (std::int64_t tile = b * ROWS / TILE; tile < tiles; ++tile)
+                    stress[s] += add_block(b, tile, block, distances.data, sums.data + s * d * Y.stride);
+            }
+#pragma omp for
+        for (std::int64_t i = 0; i < n; ++i)
+            for (int c = 0; c < d; ++c) {
+                double sum = 0;
+                for (std::int64_t s = 0; s < stripes; ++s) sum += sums[(s * d + c) * Y.stride + i];
+                half_gradient[i * d + c] = sum;
+            }
+    }
+    double total = 0;
+    for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
+    return total;
+}
+
+// Points Y (n, d) against others T (m, d), with targets δ (n, m) and a weight for each column. Half gradients of both.
+template <class R>
+double stress_between(const float *delta, const float *weights, const R *Y, std::int64_t n, const R *T_rows, std::int64_t m,
+                      int d, double *half_gradient, double *half_gradient_T, int threads) {
+    const Columns<R> T(T_rows, m, d);
+    const std::int64_t blocks = (n + ROWS - 1) / ROWS, quarter = blocks / 4 + 1;
+    const std::int64_t stripes = quarter < STRIPES ? quarter : STRIPES;
+    Buffer<double> sums(stripes * d * T.stride), stress(stripes);
+    for (std::int64_t i = 0; i < n * d; ++i) half_gradient[i] = 0;
+#pragma omp parallel num_threads(worth(threads, n * m))
+    {
+        StressBlock<R> block(d);
+#pragma omp for schedule(dynamic, 1)
+        for (std::int64_t s = 0; s < stripes; ++s)
+            for (std::int64_t b = blocks * s / stripes; b < blocks * (s + 1) / stripes; ++b)
+                for (std::int64_t start = 0; start < m; start += TILE) {
+                    const std::int64_t count = m - start < TILE ? m - start : TILE;
+                    block.start();
+                    for (std::int64_t i = b * ROWS; i < (b + 1) * ROWS && i < n; ++i) {
+                        const float *row = delta + i * m + start, *weight = weights + start;
+                        if (count < TILE) {
+                            block.part_of(row, weight, 0, count);
+                            row = block.delta;
+                            weight = block.weight;
+                        }
+                        stress[s] += block.row(Y + i * d, T.data.data + start, T.stride, row, weight,
+                                               half_gradient + i * d, 1);
+                    }
+                    block.finish(sums.data + s * d * T.stride + start, T.stride, count);
+                }
+    }
+    double total = 0;
+    for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
+    for (std::int64_t j = 0; j < m; ++j)
+        for (int c = 0; c < d; ++c) {
+            double sum = 0;
+            for (std::int64_t s = 0; s < stripes; ++s) sum += sums[(s * d + c) * T.stride + j];
+            half_gradient_T[j * d + c] = sum;
+        }
+    return total;
+}
+
+// The pairs that a symmetric CSR pattern stores, in both directions, with targets δ and weights. `stress` (n) holds, for
+// each point, that of all its pairs.
+template <class R>
+void stress_listed(const Weights &A, const float *delta, const R *Y_rows, std::int64_t n, int d, double *stress,
+                   double *half_gradient, int threads) {
+    const Columns<R> Y(Y_rows, n, d);
+#pragma omp parallel num_threads(worth(threads, A.indptr[n]))
+    {
+        Pairs<SHORT, R> pairs(d);
+        alignas(64) R weight[SHORT], target[SHORT], residual[SHORT], strength[SHORT];
+#pragma omp for schedule(dynamic, 64)
+        for (std::int64_t i = 0; i < n; ++i) {
+            stress[i] = 0;
+            for (int c = 0; c < d; ++c) half_gradient[i * d + c] = 0;
+            for (std::int64_t from = A.indptr[i]; from < A.indptr[i + 1]; from += SHORT) {
+                const std::int64_t left = A.indptr[i + 1] - from;
+                const int count = int(left < SHORT ? left : SHORT);
+                pairs.listed(Y, i, A.indices + from, count);
+                load_weights<SHORT>(A, from, count, weight);
+                for (int t = 0; t < SHORT; ++t) target[t] = t < count ? R(delta[from + t]) : R(0);
+                for (int t = 0; t < SHORT; ++t) {
+                    strength[t] = weight[t] * stretch(pairs.d2[t], target[t], &residual[t]);
+                    target[t] = weight[t] * residual[t];
+                }
+                stress[i] += dot<SHORT>(target, residual);
+                for (int c = 0; c < d; ++c) half_gradient[i * d + c] += dot<SHORT>(strength, pairs.component(c));
+            }
+        }
+    }
+}
+
+}  // namespace EQ_ISA
+}  // namespace eq

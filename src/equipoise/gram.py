@@ -1,0 +1,179 @@
+"""Centred Gram matrices C G C of points, as operators: never formed where coordinates say the same.
+
+C = I − 11ᵀ/n takes the mean out (docs/math.md, "Gram matrices").
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from . import eigen
+from ._types import Array, Matrix
+
+SIDE = 1000  # rows or columns up to which a small Gram matrix is formed, 8 MB; as in low_rank.py
+BLOCK = 2**22  # numbers of a block in sums over such a matrix that is not formed, 32 MB
+
+
+class Gram:
+    """A symmetric matrix B = C G C, (n, n), that is multiplied with maps."""
+
+    n: int
+    definite: bool  # whether no eigenvalue is negative
+
+    def times(self, V: Array) -> Array:
+        """Return B V for V (n,) or (n, d)."""
+        raise TypeError(f"{type(self).__name__} must define times()")
+
+    def norm2(self) -> float:
+        """Return ‖B‖²_F."""
+        raise TypeError(f"{type(self).__name__} must define norm2()")
+
+    def top(self, d: int) -> tuple[Array, Array]:
+        """Return the d largest eigenvalues, falling, and their unit eigenvectors (n, d)."""
+        raise TypeError(f"{type(self).__name__} must define top()")
+
+    def rows(self, which: Array) -> Array:
+        """Return rows of B, (m, n)."""
+        raise TypeError(f"{type(self).__name__} must define rows()")
+
+    def axes(self, Y: Array) -> Array:
+        """Return the solution Y (n, d) as a linear function of what the matrix was made from."""
+        raise TypeError(f"{type(self).__name__} must define axes()")
+
+    def place(self, new: Matrix, axes: Array) -> Array:
+        """Return the places (m, d) of new points under that function."""
+        raise TypeError(f"{type(self).__name__} must define place()")
+
+    def norm(self) -> float:
+        """Return the spectral norm ‖B‖₂, to one percent, from above."""
+        return eigen.norm(self.times, self.n)
+
+
+class Inner(Gram):
+    """B held as it is: −½ C D2 C from squared distances (n, n) (Torgerson 1952)."""
+
+    definite = False
+
+    def __init__(self, D2: Array):
+        self.n = len(D2)
+        self.B = D2 * -0.5
+        self._means = self.B.mean(axis=0)
+        self._mean = float(self._means.mean())
+        self.B -= self._means
+        self.B -= self.B.mean(axis=1, keepdims=True)
+
+    def times(self, V: Array) -> Array:
+        return self.B @ V
+
+    def norm2(self) -> float:
+        return float(np.einsum("ij,ij->", self.B, self.B))
+
+    def top(self, d: int) -> tuple[Array, Array]:
+        return eigen.top(self.B, d)
+
+    def rows(self, which: Array) -> Array:
+        return self.B[which]
+
+    def axes(self, Y: Array) -> Array:
+        return over(Y, np.square(Y).sum(axis=0))
+
+    def place(self, new: Matrix, axes: Array) -> Array:
+        """From squared distances (m, n) to all points: Gower's formula (1968)."""
+        K = -0.5 * new
+        return (K - K.mean(axis=1, keepdims=True) - self._means + self._mean) @ axes
+
+    def squared(self, which: Array) -> Array:
+        """Return the squared distances (m, n) from some points to all: B_ii + B_jj − 2 B_ij."""
+        own = self.B.diagonal()
+        return np.maximum(own[which, None] + own - 2 * self.B[which], 0.0)
+
+
+class Factor(Gram):
+    """B = C F Fᵀ C for coordinates F (n, r), dense or CSR; a product costs O(n r) and B is never formed."""
+
+    definite = True
+
+    def __init__(self, F: Matrix):
+        self.n = F.shape[0]
+        self.mean = np.asarray(F.mean(axis=0)).ravel()
+        self.F = F if sparse.issparse(F) else F - self.mean
+        self._shift = self.mean if sparse.issparse(F) else None  # what F still holds of the mean
+
+    def project(self, V: Array) -> Array:
+        """Return C F V."""
+        result = np.asarray(self.F @ V)
+        return result if self._shift is None else result - self._shift @ V
+
+    def project_back(self, V: Array) -> Array:
+        """Return Fᵀ C V."""
+        result = np.asarray(self.F.T @ V)
+        return result if self._shift is None else result - np.multiply.outer(self._shift, V.sum(axis=0))
+
+    def axes(self, Y: Array) -> Array:
+        return over(self.project_back(Y), np.square(Y).sum(axis=0))
+
+    def place(self, new: Matrix, axes: Array) -> Array:
+        """From coordinates (m, r)."""
+        return np.asarray(new @ axes) - self.mean @ axes
+
+    def times(self, V: Array) -> Array:
+        return self.project(self.project_back(V))
+
+    def norm2(self) -> float:
+        """‖C F Fᵀ C‖ = ‖Fᵀ C F‖, summed over blocks of columns of whichever is smaller."""
+        wide = self.F.shape[1] > self.n
+        size = min(self.F.shape)
+        if not wide and size <= SIDE:
+            return float(np.square(self.scatter).sum())
+        product = self.times if wide else lambda V: self.project_back(self.project(V))
+        total = 0.0
+        step = max(1, BLOCK // size)
+        for start in range(0, size, step):
+            unit = np.zeros((size, min(step, size - start)))
+            unit[np.arange(start, start + unit.shape[1]), np.arange(unit.shape[1])] = 1.0
+            total += float(np.square(product(unit)).sum())
+        return total
+
+    def trace(self) -> float:
+        """Return Σ ‖x_i − x̄‖²."""
+        if self._shift is None:
+            return float(np.einsum("ij,ij->", self.F, self.F))
+        return float(self.F.multiply(self.F).sum()) - self.n * float(self._shift @ self._shift)
+
+    def top(self, d: int) -> tuple[Array, Array]:
+        values, V = self.directions(d)
+        return values, over(self.project(V), np.sqrt(np.maximum(values, 0.0)))
+
+    def directions(self, d: int) -> tuple[Array, Array]:
+        """Return the d largest eigenvalues of Fᵀ C F, falling, and their unit eigenvectors (r, d)."""
+        n, r = self.F.shape
+        if r <= min(n, SIDE) or (r <= n and not sparse.issparse(self.F) and 5 * d > r):
+            return eigen.top(self.scatter, d)
+        if n <= SIDE:
+            values, U = eigen.top(self.times(np.eye(n)), d)
+            V = self.project_back(U)
+            return values, over(V, np.linalg.norm(V, axis=0))
+        return eigen.top_of(lambda v: self.project_back(self.project(v)), r, d, lambda: self.scatter)
+
+    @cached_property
+    def scatter(self) -> Array:
+        """Fᵀ C F, (r, r)."""
+        S = self.F.T @ self.F
+        if self._shift is None:
+            return np.asarray(S)
+        return S.toarray() - self.n * np.outer(self._shift, self._shift)
+
+    def rows(self, which: Array) -> Array:
+        own = self.F[which]
+        if self._shift is None:
+            return np.asarray(own @ self.F.T)
+        left = own.toarray() - self._shift
+        return self.project(left.T).T
+
+
+def over(V: Array, lengths: Array) -> Array:
+    """Return V with every column divided by its length, and 0 where that is 0."""
+    return V / np.where(lengths > 0, lengths, np.inf)

@@ -1,0 +1,179 @@
+"""What the methods with a closed form share: eigenvectors, or the flow of attraction and repulsion that leads there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .. import eigen
+from .._types import Array
+from ..engines import Reference
+from ..geometry import Geometry
+from ..initialize import one_blas_thread
+from ..inputs import Input
+from ..objectives import ClosedForm
+from ..optimize import Accelerated, Callback
+from ..problem import Problem, Steady, check_n_iter
+from .estimator import Estimator, check_callbacks, check_n_components, is_positive
+
+SOLVERS = ("eigen", "flow")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loss built from data, with the surface that its maps lie on."""
+
+    data: Input
+    objective: ClosedForm
+    geometry: Geometry
+    recall: float = 1.0
+
+
+@dataclass(eq=False, repr=False)
+class ClassicalEmbedding(Estimator):
+    """Embed data by a loss whose minimum has a closed form.
+
+    Parameters
+    ----------
+    n_components : dimension d of the map
+    solver : "eigen" computes the map of least loss from eigenvectors; "flow" goes there by gradient descent from a
+        random map, under attraction and repulsion (Draganov & Dohn 2024)
+    n_iter : steps of the flow, at most
+    tol : the flow ends when the gradient is below this part of what it is for a map unrelated to the data
+    random_state : seed of the random map of the flow, and of the landmarks where there are any
+    n_jobs : threads for the search of neighbours; all cores by default
+    callbacks : called by the flow with (iteration, loss, Y) every 10 steps; returning True stops
+
+    Attributes
+    ----------
+    embedding_ : the map, (n, d), its axes in the order of their eigenvalues, the largest entry of each positive
+    eigenvalues_ : those of the axes, (d,)
+    loss_ : the loss of the map
+    loss_curve_ : (m, 2) array of iteration and loss; empty with solver="eigen"
+    n_iter_ : steps of the flow; 0 with solver="eigen"
+    affinities_ : the matrix behind the loss, see the method
+    knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
+    """
+
+    n_components: int = 2
+    _: KW_ONLY
+    solver: str = "eigen"
+    n_iter: int = 10_000
+    tol: float = 1e-6
+    random_state: Any = None
+    n_jobs: int | None = None
+    callbacks: Sequence[Callback] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__doc__ or cls.__doc__.startswith(cls.__name__ + "(") or "Parameters of every" in cls.__doc__:
+            return
+        shared = (ClassicalEmbedding.__doc__ or "").partition("    Parameters\n")
+        cls.__doc__ = f"{cls.__doc__}\n    Parameters of every classical method\n    {'-' * 36}{shared[2][14:]}"
+
+    # A method is how its loss is built, and where its new points go.
+    def _model(self, X: Any, rng: np.random.RandomState) -> Model:
+        raise TypeError(f"{type(self).__name__} must define _model()")
+
+    def _keep(self, model: Model) -> None:
+        """Keep, after the map is made, what `_place` needs."""
+        raise TypeError(f"{type(self).__name__} must define _keep()")
+
+    def _place(self, X: Any) -> Array:
+        """Return the places (m, d) of checked new rows."""
+        raise TypeError(f"{type(self).__name__} must define _place()")
+
+    def problem(self, X: Any) -> Problem:
+        """Return the unsolved problem for X: loss, gradient, forces, and a random initial map."""
+        with one_blas_thread():
+            return clone(self)._problem(X)[0]
+
+    def _problem(self, X: Any) -> tuple[Problem, Model]:
+        model, rng = self._built(X)
+        Y0 = model.geometry.map(model.objective.start(self.n_components, rng))
+        rule = Accelerated(min_grad_norm=self.tol)
+        schedule = Steady(check_n_iter(self.n_iter))
+        return Problem(model.objective, model.geometry, Reference(), Y0, schedule, rule, model.recall), model
+
+    def _built(self, X: Any) -> tuple[Model, np.random.RandomState]:
+        self._check_parameters()
+        rng = check_random_state(self.random_state)
+        model = self._model(X, rng)
+        return model, rng
+
+    def _check_parameters(self) -> None:
+        check_n_components(self.n_components)
+        check_callbacks(self.callbacks)
+        check_n_iter(self.n_iter)
+        self._n_threads()
+        if not (isinstance(self.solver, str) and self.solver in SOLVERS):
+            raise ValueError(f'solver must be "eigen" or "flow", got {self.solver!r}')
+        if not is_positive(self.tol):
+            raise ValueError(f"tol must be a positive number, got {self.tol!r}")
+
+    def _check_dimension(self, limit: int, limited_by: str) -> None:
+        if self.n_components > limit:
+            raise ValueError(f"n_components={self.n_components} is too large for {limited_by}: at most {limit}")
+
+    def fit(self, X: Any, y: Any = None) -> ClassicalEmbedding:
+        """Embed X (n, D), or what metric="precomputed" makes of it; y is ignored.
+
+        Ctrl-C during a flow raises KeyboardInterrupt.
+        """
+        with one_blas_thread():  # the same bytes whatever the machine
+            model = self._solve(X) if self.solver == "eigen" else self._flow(X)
+            self._data, self._objective = model.data, model.objective
+            self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
+            self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
+            self._keep(model)
+        return self
+
+    def _solve(self, X: Any) -> Model:
+        model, _ = self._built(X)
+        self.eigenvalues_, U = model.objective.solve(self.n_components)
+        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.loss_curve_, self.n_iter_ = np.empty((0, 2)), 0
+        return model
+
+    def _flow(self, X: Any) -> Model:
+        problem, model = self._problem(X)
+        Y = problem.optimize(callbacks=self.callbacks)
+        if problem.stopped == "n_iter":
+            gradient = float(np.linalg.norm(problem.gradient(Y)))
+            warnings.warn(
+                f"the flow of {type(self).__name__} stopped after n_iter={self.n_iter} steps, at a gradient of"
+                f" {gradient / model.objective.mass:.1e} instead of tol={self.tol:g}; raise n_iter or tol, or use"
+                ' solver="eigen"',
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.eigenvalues_, U = model.objective.aligned(model.geometry.work(Y))
+        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.loss_curve_, self.n_iter_ = problem.loss_curve, problem.n_iter
+        return model
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Embed X and return the map, (n, d)."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> Array:
+        """Place new rows in the fitted map, (m, d), each by itself."""
+        check_is_fitted(self, "embedding_")
+        X = self._check_new(X)
+        with one_blas_thread():
+            return self._place(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []  # eigenvectors are computed in float64
+        return tags

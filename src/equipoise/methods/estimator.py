@@ -1,0 +1,65 @@
+"""What every estimator of the package shares with scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from ..data import is_neighbors
+from ..inputs import Distances, Input
+
+
+class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator that maps n points to (n, n_components); `_data` is its checked input once it is fitted."""
+
+    n_components: int
+    n_jobs: int | None
+    _data: Input
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
+
+    def _record_features(self, X: Any, data: Input) -> None:
+        """Set n_features_in_, and feature_names_in_ where X has them."""
+        if is_neighbors(X):
+            self.n_features_in_ = data.n  # as for the distances between all of them
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            validate_data(self, X, skip_check_array=True)
+
+    def _check_new(self, X: Any) -> Any:
+        if is_neighbors(X) and isinstance(self._data, Distances):
+            return self._data.check_new(X)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        return self._data.check_new(X)
+
+    def _n_threads(self) -> int:
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if self.n_jobs is None or self.n_jobs == -1:
+            return available
+        if not isinstance(self.n_jobs, int | np.integer) or self.n_jobs < 1:
+            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs!r}")
+        return int(self.n_jobs)
+
+
+def check_n_components(n_components: Any) -> None:
+    """Raise unless the dimension of a map is a whole number of at least 1."""
+    if not (isinstance(n_components, int | np.integer) and n_components >= 1):
+        raise ValueError(f"n_components must be a whole number of at least 1, got {n_components!r}")
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Raise unless callbacks are functions in a list."""
+    if not (isinstance(callbacks, Sequence) and all(map(callable, callbacks))):
+        raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {callbacks!r}")
+
+
+def is_positive(value: Any) -> bool:
+    """Return whether a parameter is a number above 0 and below infinity."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)

@@ -1,0 +1,172 @@
+"""LLE and Laplacian eigenmaps: maps that keep what each point is to its neighbours, at a fixed spread."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .. import lle
+from .._types import Array, Matrix
+from ..csr import entry_rows, make_csr, symmetrized
+from ..data import check_affinities
+from ..geometry import Orthonormal
+from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
+from ..inputs.base import square
+from ..objectives import TraceQuotient, normalized_laplacian
+from .classical import ClassicalEmbedding, Model
+from .estimator import is_positive
+from .neighbor_graphs import resolve_neighbors
+
+
+def _warn_apart(method: str, components: Array) -> None:
+    sizes = np.sort(np.bincount(components))[::-1]
+    if len(sizes) > 1:
+        shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
+        warnings.warn(
+            f"the neighbour graph falls into {len(sizes)} components, of {shown} points, and the first"
+            f" {len(sizes) - 1} axes of {method} only tell them apart; raise n_neighbors, or embed each by itself",
+            stacklevel=2,
+        )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LLE(ClassicalEmbedding):
+    """Locally linear embedding (Roweis & Saul 2000): every point stays the same mean of its neighbours.
+
+        E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), at YᵀY = n I and Σ y_i = 0
+
+    with the weights w_ij, Σ_j w_ij = 1, that are best for x_i ≈ Σ_j w_ij x_j.
+
+    Parameters
+    ----------
+    n_neighbors : neighbours of each point; "auto" is 10, n − 1 on fewer points
+    reg : of the trace of a local Gram matrix, added to its diagonal
+    metric : a metric of scikit-learn or a callable, by which neighbours are found; their weights come from the
+        coordinates. "precomputed": X is a distance matrix (n, n), Euclidean in some space, and weights come from it
+
+    Further attributes
+    ------------------
+    weights_ : W, CSR (n, n)
+    affinities_ : M, CSR (n, n)
+    """
+
+    n_neighbors: Any = "auto"
+    reg: float = lle.REG
+    metric: Any = "euclidean"
+    tol: float = 1e-9
+
+    def _model(self, X: Any, rng: np.random.RandomState) -> Model:
+        if not is_positive(self.reg):
+            raise ValueError(f"reg must be a positive number, got {self.reg!r}")
+        data = make_input(X, self.metric, None)
+        if isinstance(data, Distances) and data.sparse:
+            raise ValueError("LLE needs the distances among neighbours too: give all of them, dense (n, n), or a table")
+        self._record_features(X, data)
+        self._check_dimension(data.n - 1, f"n_samples={data.n}")
+        self._k = resolve_neighbors(self.n_neighbors, data.n)
+        near, recall = data.neighbors(self._k, self._n_threads())
+        self.weights_ = self._weights(data, near.D2.indices.reshape(data.n, self._k))
+        M = lle.lle_matrix(self.weights_)
+        objective = TraceQuotient(M, np.ones(data.n), M)
+        _warn_apart("LLE", objective.components)
+        return Model(data, objective, Orthonormal(objective.root), recall)
+
+    def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
+        """Return W of the points themselves or of new rows."""
+        if isinstance(data, Table | SparseTable):
+            return lle.lle_weights(data.X, neighbors, rows=rows, reg=self.reg)
+        assert isinstance(data, Distances)
+        new = None if rows is None else square(rows)
+        return lle.lle_weights_from_distances(square(data.D), neighbors, rows=new, reg=self.reg)
+
+    def _keep(self, model: Model) -> None:
+        pass
+
+    def _place(self, X: Any) -> Array:
+        """A new point is the mean of its neighbours that its coordinates are (Saul & Roweis 2003, section 6.1)."""
+        near = self._data.nearest(X, self._k, self._n_threads())
+        W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
+        Y = np.asarray(W @ self.embedding_)
+        Y[near.twins >= 0] = self.embedding_[near.twins[near.twins >= 0]]
+        return Y
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LaplacianEigenmaps(ClassicalEmbedding):
+    """Laplacian eigenmaps (Belkin & Niyogi 2003): neighbours attract, and the spread of the map holds them apart.
+
+        E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W, at YᵀDY = (tr D) I and Σ D_ii y_i = 0
+
+    with D the row sums of W.
+
+    Parameters
+    ----------
+    n_neighbors : neighbours of each point; "auto" is 10, n − 1 on fewer points
+    affinity : "uniform": w_ij is 1 between mutual neighbours and ½ where only one lists the other; "gaussian": that
+        times exp(−d²/(σ_i σ_j)), σ_i the distance to the farthest neighbour (Zelnik-Manor & Perona 2004);
+        "precomputed": X is W itself (n, n), dense or sparse, not negative, and (W + Wᵀ)/2 is used
+    metric : a metric of scikit-learn or a callable; "precomputed": X is a distance matrix (n, n), a sparse one whose
+        stored entries are the neighbours, or (indices, distances)
+
+    Further attributes
+    ------------------
+    affinities_ : W, CSR (n, n)
+    """
+
+    n_neighbors: Any = "auto"
+    affinity: str = "uniform"
+    metric: Any = "euclidean"
+    tol: float = 1e-9
+
+    def _model(self, X: Any, rng: np.random.RandomState) -> Model:
+        data = make_input(X, self.metric, None, self.affinity)
+        self._record_features(X, data)
+        self._check_dimension(data.n - 1, f"n_samples={data.n}")
+        W, recall = self._graph(data)
+        A, root = normalized_laplacian(W)
+        objective = TraceQuotient(A, root, W)
+        _warn_apart("LaplacianEigenmaps", objective.components)
+        return Model(data, objective, Orthonormal(root), recall)
+
+    def _graph(self, data: Input) -> tuple[Matrix, float]:
+        if isinstance(data, Affinities):
+            W, recall = sparse.csr_matrix(data.P), 1.0
+        else:
+            self._k = resolve_neighbors(self.n_neighbors, data.n)
+            near, recall = data.neighbors(self._k, self._n_threads())
+            self._reach = self._farthest(near.D2)
+            W = self._decay(near.D2, self._reach)
+        W = symmetrized(W)
+        W.data /= 2
+        return W, recall
+
+    def _decay(self, D2: Matrix, own_reach: Array) -> Matrix:
+        """Return weights (m, n) for squared distances to neighbours, CSR."""
+        if self.affinity == "uniform":
+            return make_csr(np.ones(D2.nnz), D2.indices, D2.indptr, D2.shape)
+        scale = own_reach[entry_rows(D2)] * self._reach[D2.indices]
+        exponent = np.divide(D2.data, scale, out=np.zeros(D2.nnz), where=scale > 0)
+        return make_csr(np.exp(-exponent), D2.indices, D2.indptr, D2.shape)
+
+    @staticmethod
+    def _farthest(D2: Matrix) -> Array:
+        return np.sqrt(np.maximum.reduceat(D2.data, D2.indptr[:-1]))
+
+    def _keep(self, model: Model) -> None:
+        pass
+
+    def _place(self, X: Any) -> Array:
+        """(1 − λ) y_i = Σ_j w_ij y_j / Σ_j w_ij holds in the map, and is asked of new points (Bengio et al. 2004)."""
+        if isinstance(self._data, Affinities):
+            W, twins = sparse.csr_matrix(check_affinities(X, self._data.n)), np.full(X.shape[0], -1)
+        else:
+            near = self._data.nearest(X, self._k, self._n_threads())
+            W, twins = self._decay(near.d2, self._farthest(near.d2)), near.twins
+        mean = np.asarray(W @ self.embedding_) / np.asarray(W.sum(axis=1)).reshape(-1, 1)
+        Y = mean / np.maximum(1 - self.eigenvalues_, np.finfo(np.float64).eps)
+        Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
+        return Y

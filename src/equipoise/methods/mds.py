@@ -1,0 +1,305 @@
+"""Multidimensional scaling by stress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import initialize
+from .._types import Array, Matrix
+from ..csr import entry_rows, make_csr
+from ..data.check_stress import check_pair_weights, check_size, warn_if_not_metric
+from ..dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
+from ..engines.sampled import draw_offsets
+from ..majorize import SOLVERS
+from ..objectives.ordinal import OrdinalStress
+from ..objectives.stress import NONE, AllPairs, FromPoints, Listed, Stress
+from ..optimize import Callback
+from ..problem import check_n_iter
+from ..stress_placement import place_by_stress
+from ..stress_problem import StressProblem
+from .embedding import print_loss, threads
+from .mds_start import check_start, first_map
+
+STRESSES = ("metric", "ordinal")
+ENGINES = ("auto", "stored", "recomputed", "listed", "sampled")
+STORED = 10_000  # points up to which all δ are stored, 200 MB at most; chosen
+# Random partners of a point. Measured on digits, stress of the map above the least with 128, 256, 512: 15, 6, 2 %.
+PARTNERS = 512
+
+
+@dataclass(eq=False, repr=False)
+class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Place points so that their distances d are the dissimilarities δ: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)².
+
+    Attraction and repulsion: −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j); every pair pulls
+    like a spring of length 0 and pushes with a force that does not fall with distance (docs/math.md, section 14). For
+    unit weights gradient descent with rate 1/(2n) is SMACOF.
+
+    Parameters
+    ----------
+    n_components : dimension d of the map
+    metric : a metric of scikit-learn, a callable, or "precomputed": X is then the dissimilarities (n, n), with NaN
+        where one is missing, or a sparse matrix that stores the known ones. X may also be a metric space, an object
+        with `n` and `distances(i, j)`
+    weights : w (n, n), symmetric, dense or sparse; 0 leaves a pair out. All 1 by default
+    stress : "metric", or "ordinal": only the order of δ counts, the loss is Kruskal's stress-1 squared, and pairs of
+        equal δ may differ in the map (the primary treatment of ties)
+    init : "classical" scaling, "pca" of the table, "random" (a disk) or an array (n, d); "auto" is "classical"
+    n_init : number of starts, of which the best map is kept; all but the first are random
+    n_iter : iterations of each, at most
+    solver : "lbfgs", or "smacof", its majorising steps alone, which are many more
+    tol : stop when ten iterations lower the loss by less than this part of it
+    engine : "stored" holds δ of all pairs in float32; "recomputed" computes them from X (Euclidean) at every pass and
+        needs no memory; "listed" goes through the pairs of sparse weights or distances; "sampled" compares each point
+        with 512 random ones, so that the loss is an estimate. "auto": "listed" if something is sparse, "stored" up to
+        10,000 points, then "sampled"
+    random_state : seed; the same seed gives the same bytes, whatever the number of threads
+    n_jobs : threads; all cores by default
+    callbacks : called with (iteration, loss, Y) after every iteration; returning True stops
+    verbose : 1 prints the engine and the loss as it falls
+
+    Attributes
+    ----------
+    embedding_ : the map, (n, d)
+    loss_, loss_curve_ : final stress σ, for stress="ordinal" stress-1 squared; (m, 2) array of iteration and loss; with
+        engine="sampled" estimates, too low by what the map fits of its sample
+    stress_1_ : Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²)
+    n_iter_ : iterations of the best start
+    engine_ : the engine that ran
+    """
+
+    n_components: int = 2
+    _: KW_ONLY
+    metric: Any = "euclidean"
+    weights: Any = None
+    stress: str = "metric"
+    init: Any = "auto"
+    n_init: int = 1
+    n_iter: int = 300
+    solver: str = "lbfgs"
+    tol: float = 1e-5
+    engine: str = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+    callbacks: Sequence[Callback] = ()
+    verbose: int = 0
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
+
+    def problem(self, X: Any) -> StressProblem:
+        """Return the unsolved problem for X: stress, gradient, forces, and initial maps."""
+        return self._build(X)[0]
+
+    def _build(self, X: Any) -> tuple[StressProblem, Dissimilarities]:
+        self._check_parameters()
+        source = make_dissimilarities(X, self.metric)
+        self._record_features(X, source)
+        check_start(self.init, source)
+        W = None if self.weights is None else check_pair_weights(self.weights, source.n)
+        engine = self._choose_engine(source, W)
+        known = _known_pairs(source, W)
+        if known is not None:
+            _require_connected(known)
+        rng = check_random_state(self.random_state)
+        stress, start_from = self._stress(source, W, known, engine, rng)
+        if isinstance(self.init, str) and self.init == "pca":
+            start_from = source
+        starts = [first_map(self.init, start_from, known, self.n_components, rng)]
+        starts += [initialize.random_ball(source.n, self.n_components, rng) for _ in range(self.n_init - 1)]
+        own = 0 if isinstance(self.init, str) else 1  # the user's map stays as it is
+        starts = starts[:own] + [Y * stress.scale(Y) for Y in starts[own:]]
+        return StressProblem(stress, engine, starts, self.solver, self.n_iter, self.tol), source
+
+    def _stress(
+        self, source: Dissimilarities, W: Matrix | None, known: Matrix | None, engine: str, rng: np.random.RandomState
+    ) -> tuple[Stress, Dissimilarities]:
+        """Return the loss, and the dissimilarities to start from: for ordinal stress their ranks, the same for any δ
+        of one order."""
+        n, n_threads = source.n, threads(self.n_jobs)
+        if engine == "recomputed":
+            assert source.points is not None
+            return FromPoints(source.points, n_threads), source
+        if engine == "sampled":
+            pairs = _random_pairs(n, rng.randint(2**31 - 1))
+            delta = source.along(pairs, n_threads)
+            check_size(float(delta.max()))
+            return Listed(delta, pairs, n_threads), source
+        if engine == "listed":
+            assert known is not None
+            check_size(float(known.data.max(initial=0.0)))
+            return Listed(known.data, _weights_of(known, W), n_threads), source
+        ordinal = self.stress == "ordinal"
+        delta = source.condensed(np.float64 if ordinal else np.float32, n_threads)
+        w = _condensed_weights(delta, W)
+        check_size(float(delta.max(initial=0.0)))
+        if not ordinal:
+            return AllPairs(delta, n, n_threads, w), source
+        ranks = Given(squareform(rankdata(delta)))
+        return OrdinalStress(delta, n, n_threads, w), ranks
+
+    def _choose_engine(self, source: Dissimilarities, W: Matrix | None) -> str:
+        something_sparse = isinstance(source, KnownPairs) or sparse.issparse(W)
+        engine = self.engine
+        if engine == "auto":
+            small = source.n <= STORED or W is not None or source.known is not None
+            engine = "listed" if something_sparse else "stored" if small else "sampled"
+        if self.stress == "ordinal" and (engine != "stored" or something_sparse):
+            raise ValueError(
+                f'stress="ordinal" ranks all pairs and needs engine="stored" with dense input, not {engine!r}'
+                f"{'' if something_sparse else f' for {source.n} points; take fewer, or say engine= yourself'}"
+            )
+        if engine == "recomputed" and (source.points is None or W is not None):
+            raise ValueError(
+                'engine="recomputed" needs a dense table under the Euclidean metric, without weights; use "stored"'
+            )
+        if engine == "sampled" and (W is not None or source.known is not None):
+            raise ValueError('engine="sampled" chooses the pairs itself; leave out weights and give every distance')
+        if (engine == "listed") != something_sparse:
+            raise ValueError('engine="listed" goes through the pairs of sparse weights or distances, and only it does')
+        return engine
+
+    def fit(self, X: Any, y: Any = None) -> MDS:
+        """Embed X (n, D), dissimilarities (n, n) if metric="precomputed", or a metric space; y is ignored.
+
+        Ctrl-C raises KeyboardInterrupt, with the best map so far in `embedding_`.
+        """
+        problem, self._source = self._build(X)
+        if self.stress == "metric" and isinstance(self._source, Given):
+            warn_if_not_metric(self._source.D)
+        self.engine_ = problem.engine
+        if self.verbose:
+            n, d = problem.Y0.shape
+            print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
+        try:
+            problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose else [])])
+        finally:
+            self.embedding_ = problem.Y
+            self.loss_curve_ = problem.loss_curve
+            self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
+            self.n_iter_ = problem.n_iter
+            self.stress_1_ = self._stress_1(problem)
+        return self
+
+    def _stress_1(self, problem: StressProblem) -> float:
+        if self.stress == "ordinal":
+            return float(np.sqrt(self.loss_))
+        Y = self.embedding_.astype(np.float64)
+        squares = -float((Y * problem.attraction(Y)).sum()) / 2  # Σ w d² = tr YᵀVY
+        return float(np.sqrt(self.loss_ / squares)) if squares > 0 else 0.0
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Embed X and return the map, (n, d)."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> Array:
+        """Place new rows in the fitted map, (m, d), each by itself where Σ_j (‖y − y_j‖ − δ_j)² is least.
+
+        X is (m, D), or (m, n) distances to the fitted points if metric="precomputed". The sum runs over all fitted
+        points, or over 10,000 of them. A row equal to a fitted one gets its place.
+        """
+        check_is_fitted(self, "embedding_")
+        if self.stress == "ordinal":
+            raise ValueError('transform needs stress="metric": the order of δ says nothing about one new point')
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        n = self._source.n
+        seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
+        return place_by_stress(
+            lambda rows: self._source.from_new(X[rows], seen), X.shape[0], self.embedding_[seen], threads(self.n_jobs)
+        )
+
+    def _record_features(self, X: Any, source: Dissimilarities) -> None:
+        if isinstance(X, Space):
+            self.n_features_in_ = source.n
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            validate_data(self, X, skip_check_array=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _check_parameters(self) -> None:
+        for name in ("n_components", "n_init"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | np.integer) and value >= 1):
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name, allowed in (("stress", STRESSES), ("solver", SOLVERS), ("engine", ENGINES)):
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value in allowed):
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        if not (isinstance(self.tol, int | float | np.number) and 0 <= self.tol < 1):
+            raise ValueError(f"tol must be a number from 0 to below 1, got {self.tol!r}")
+        if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
+            raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {self.callbacks!r}")
+        check_n_iter(self.n_iter)
+        threads(self.n_jobs)
+
+
+def _known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:
+    """Return CSR with δ of the pairs that are known and have weight, or None if all are and have."""
+    if W is None or (not sparse.issparse(W) and (W + np.eye(len(W)) > 0).all()):
+        return source.known
+    weighted = sparse.csr_matrix(W)
+    if source.known is not None:
+        pattern = source.known.copy()
+        pattern.data = np.ones_like(pattern.data)
+        weighted = weighted.multiply(pattern).tocsr()
+        weighted.eliminate_zeros()
+    if isinstance(source, KnownPairs) and source.known is not None:
+        delta = np.asarray(source.known[entry_rows(weighted), weighted.indices]).ravel()
+    else:
+        delta = source.along(weighted, 1)
+    return make_csr(delta, weighted.indices, weighted.indptr, weighted.shape)
+
+
+def _weights_of(known: Matrix, W: Matrix | None) -> Matrix:
+    """Return CSR weights of the known pairs, in their pattern."""
+    values = np.ones(known.nnz) if W is None else np.asarray(W[entry_rows(known), known.indices]).ravel()
+    return make_csr(values, known.indices, known.indptr, known.shape)
+
+
+def _require_connected(known: Matrix) -> None:
+    groups, label = connected_components(known, directed=False)
+    if groups > 1:
+        other = int(np.flatnonzero(label != label[0])[0])
+        raise ValueError(
+            f"the known distances of positive weight fall into {groups} groups of points that none of them joins: 0 and"
+            f" {other} are in different ones, and nothing says where one lies from the other; give a distance between"
+            " the groups, or embed each by itself"
+        )
+
+
+def _condensed_weights(delta: Array, W: Matrix | None) -> Array:
+    """Return weights of the pairs i < j, float32, or none if all are 1; missing δ get weight 0 and become 0."""
+    missing = np.isnan(delta)
+    if W is None and not missing.any():
+        return NONE
+    w = np.ones(len(delta), np.float32) if W is None else squareform(W, checks=False).astype(np.float32)
+    w[missing] = 0.0
+    delta[missing] = 0.0
+    return w
+
+
+def _random_pairs(n: int, seed: int) -> Matrix:
+    """Return CSR weights of the pairs i, i + o modulo n for random offsets o (docs/math.md, section 13)."""
+    offsets, weights = draw_offsets(n, PARTNERS, seed)
+    columns = np.add.outer(np.arange(n, dtype=np.int32), offsets.astype(np.int32))
+    columns %= n
+    values = np.tile(weights.astype(np.float32), n)
+    return make_csr(values, columns.ravel(), np.arange(n + 1, dtype=np.int64) * len(offsets), (n, n))

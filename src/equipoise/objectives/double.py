@@ -1,0 +1,148 @@
+"""Classical losses with a kernel on both sides: double-kernel LLE and PCA (Draganov & Dohn 2024, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Array, Matrix
+from ..csr import entry_rows, make_csr
+from ..engines import Engine
+from ..kernels import Kernel, Squared
+from ..lle import lle_matrix
+from ..locality import permuted
+from .base import Balance, sum_positive
+
+
+def _at_zero(kernel: Kernel) -> float:
+    return float(kernel.value(np.zeros(1))[0])
+
+
+class DoubleKernelLLE:
+    """E = Tr(M K_Y) + (1/n) Σ_ij k(d2_ij), M = (I − W)ᵀ(I − W) for locally linear weights W, Σ_j w_ij = 1.
+
+        ∇_i E = 4 Σ_j (M_ij + 1/n) k' (y_i − y_j)                                            docs/math.md, eq. (D1)
+
+    Draganov & Dohn 2024, eq. (8) and proposition 4.1; i = j included, so that E is not negative, M and K_Y being
+    positive semidefinite. Pairs with M_ij < 0 attract: one stands for the other in its neighbourhood. Pairs with
+    M_ij > 0, which stand side by side for a third point, repel, and so does every pair through the second term: edges
+    on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
+    """
+
+    def __init__(self, W: Matrix, kernel: Kernel):
+        self.weights = sparse.csr_matrix(W)
+        self.kernel = kernel
+        n = self.weights.shape[0]
+        self.mass = float(n)
+        M = lle_matrix(self.weights)
+        self._constant = (float(M.diagonal().sum()) + 1) * _at_zero(kernel)
+        # Near 0, where k is linear, 4 M Y is the gradient: a row of M says how hard its point is held. The mean of
+        # them, not the most loaded one: the gains see to the few that many others lean on.
+        self._stiffness = float(np.abs(M.data).sum())
+        self.affinities = M.astype(self.weights.dtype)
+        self._pull, self._push = (_signed(self.affinities, sign) for sign in (-1, 1))
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        pulled, pull = engine.edges(Y, self._pull, self.kernel, 0.0, potential=loss)
+        pushed, push = engine.edges(Y, self._push, self.kernel, 0.0, potential=loss)
+        phi, gradient = engine.field(Y, self.kernel)
+        total = pulled + pushed + float(phi.sum()) / len(Y) + self._constant
+        repulsion = -4 * exaggeration * push - 2 / len(Y) * gradient
+        return Balance(-4 * exaggeration * pull, repulsion, total, self._stiffness * exaggeration)
+
+    def permuted(self, order: Array) -> DoubleKernelLLE:
+        other = copy(self)
+        for name in ("weights", "affinities", "_pull", "_push"):
+            setattr(other, name, permuted(getattr(self, name), order))
+        return other
+
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        """A new point leans on points of the map and none leans on it: M_ij = −w_ij."""
+        n, field = len(Y), engine.freeze(Y, self.kernel)
+
+        def force(targets: Array, W: Matrix) -> Array:
+            return 4 * engine.edges_to(targets, Y, W, self.kernel, 0.0) - 2 / n * field(targets).gradient
+
+        return force
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        """p stands for −M_ij and Z for n."""
+        force = 4 * np.abs(self.kernel.slope(r**2)) * r
+        return p * force, force / Z
+
+
+def _signed(M: Matrix, sign: int) -> Matrix:
+    """Return the entries of CSR M off the diagonal that have this sign."""
+    keep = (np.sign(M.data) == sign) & (M.indices != entry_rows(M))
+    indptr = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[M.indptr]
+    return make_csr(M.data[keep], M.indices[keep], indptr, M.shape)
+
+
+class DoubleKernelPCA:
+    """E = ‖C (K_X − K_Y) C‖²_F, C = I − 11ᵀ/n. With A = C (K_X − K_Y) C,
+
+        ∇_i E = −8 Σ_j A_ij k' (y_i − y_j)                                                   docs/math.md, eq. (D2)
+
+    Draganov & Dohn 2024, eq. (6) and (7). K_X (n, n) is symmetric, dense or CSR, with 1 on the diagonal, which is left
+    out of what is stored. With ρ and μ the row means and the mean of K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ: edges
+    on the pattern of K_X with b = 0, the field of k², and those of k with charges 1 and ρ.
+    """
+
+    def __init__(self, K: Matrix, kernel: Kernel):
+        self.affinities = K
+        self.kernel = kernel
+        n = K.shape[0]
+        self._squared = Squared(kernel)
+        self._sums = np.asarray(K.sum(axis=1, dtype=np.float64)).ravel() + 1.0  # rows of K_X
+        self.mass = float(self._sums.sum())
+        square = sum_positive(K, np.square) + n
+        self._own = square - 2 / n * float(self._sums @ self._sums) + self.mass**2 / n**2  # ‖C K_X C‖²
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        n, k0 = len(Y), _at_zero(self.kernel)
+        psi, pull = engine.edges(Y, self.affinities, self.kernel, 0.0, potential=loss)
+        squares, push = engine.field(Y, self._squared)
+        phi, ones = engine.field(Y, self.kernel)
+        sums, rho, mu = self._means(k0 + phi, n)
+        centring = (rho - mu)[:, None] * ones + engine.field(Y, self.kernel, rho).gradient
+        S = float(sums.sum())
+        overlap = psi + n * k0 - 2 / n * float(self._sums @ sums) + self.mass * S / n**2  # ⟨C K_X C, K_Y⟩
+        theirs = n * k0**2 + float(squares.sum()) - 2 / n * float(sums @ sums) + S**2 / n**2  # ‖C K_Y C‖²
+        total = self._own - 2 * overlap + theirs
+        load = float(self._sums.max()) * n
+        return Balance(8 * exaggeration * pull, -2 * push - 4 * centring, total, 2 * load * exaggeration)
+
+    def _means(self, sums: Array, n: int) -> tuple[Array, Array, float]:
+        """Return the row sums of K_Y, and the row means ρ and the mean μ of K_X − K_Y."""
+        rho = (self._sums - sums) / n
+        return sums, rho, float(rho.mean())
+
+    def permuted(self, order: Array) -> DoubleKernelPCA:
+        other = copy(self)
+        other.affinities, other._sums = permuted(self.affinities, order), self._sums[order]
+        return other
+
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        """A new point brings its row of K_X; the means of the others stay those of the map."""
+        n = len(Y)
+        _, rho, mu = self._means(_at_zero(self.kernel) + engine.field(Y, self.kernel).potential, n)
+        squared, ones = engine.freeze(Y, self._squared), engine.freeze(Y, self.kernel)
+        charged = engine.freeze(Y, self.kernel, rho)
+
+        def force(targets: Array, K: Matrix) -> Array:
+            phi, gradient = ones(targets)
+            own = (np.asarray(K.sum(axis=1)).ravel() - phi) / n
+            centring = (own - mu)[:, None] * gradient + charged(targets).gradient
+            pull = engine.edges_to(targets, Y, K, self.kernel, 0.0)
+            return 8 * pull - 2 * squared(targets).gradient - 4 * centring
+
+        return force
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        """p stands for K_X, Z has no part; two points far from all others, whose means are negligible."""
+        d2 = r**2
+        force = 8 * np.abs(self.kernel.slope(d2)) * r
+        return p * force, self.kernel.value(d2) * force

@@ -1,0 +1,108 @@
+"""LLE and Laplacian eigenmaps as attraction and repulsion: the least of tr(YᵀMY) at a fixed spread of the map."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from .. import eigen
+from .._types import Array, Matrix
+from ..csr import entry_rows, make_csr
+from ..engines import Engine
+from .base import Balance
+from .closed_form import ClosedForm
+
+
+class TraceQuotient(ClosedForm):
+    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for a sparse A ≥ 0 with A t = 0, over U ⟂ t: the loss sees the span of U alone.
+
+        ∇E = 2 (A U − U S⁻¹ UᵀAU) S⁻¹                                      docs/math.md, "Trace quotients"
+
+    The first term attracts: A holds the wishes of the data. The second is the force of the constraint, and repels:
+    for t = 1 and a centred U, U_i = (1/n) Σ_j (u_i − u_j), every point pushes every other away.
+    Least at the eigenvectors of the smallest eigenvalues of A beyond that of t.
+    """
+
+    def __init__(self, A: Matrix, root: Array, affinities: Matrix):
+        """`root` (n,) is t, with ‖t‖² the spread of each axis of U; `affinities` is what A was made from."""
+        self.A, self.root = A, root
+        self.affinities = affinities
+        self._spread = float(root @ root)
+        self._null = root / np.sqrt(self._spread)
+        self.components = connected_components(A, directed=False)[1]
+
+    @cached_property
+    def norm(self) -> float:
+        """‖A‖₂"""
+        return eigen.norm(lambda v: self.A @ v, len(self.root))
+
+    @property
+    def mass(self) -> float:  # type: ignore[override]
+        """The norm of the gradient of one axis that has nothing to do with the data."""
+        return 2 * self.norm / np.sqrt(self._spread)
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        U = self._centered(Y)
+        inverse = np.linalg.inv(U.T @ U)
+        AU = self.A @ U
+        quotient = inverse @ (U.T @ AU)
+        # At UᵀU = S the Hessian along the surface is 2 (A − λ) S⁻¹, and λ ≥ 0.
+        curvature = 2 * self.norm * float(np.linalg.norm(inverse, 2))
+        attraction, repulsion = -2 * exaggeration * AU @ inverse, 2 * U @ (quotient @ inverse)
+        return Balance(attraction, repulsion, float(np.trace(quotient)), len(U) * curvature / 4)
+
+    def loss(self, U: Array) -> float:
+        U = self._centered(U)
+        return float(np.trace(np.linalg.solve(U.T @ U, U.T @ (self.A @ U))))
+
+    def solve(self, d: int) -> tuple[Array, Array]:
+        """Return the d smallest eigenvalues of A beyond that of t, and U.
+
+        Where the graph of A falls into c components, the first c − 1 axes have the eigenvalue 0 and tell them apart.
+        """
+        null = self._null_space(d + 1)
+        apart = null[:, 1 : d + 1]
+        values, V = np.zeros(apart.shape[1]), apart
+        if V.shape[1] < d:
+            more, W = eigen.bottom(self.A, null, d - V.shape[1])
+            values, V = np.concatenate([values, more]), np.column_stack([V, W])
+        return values, V * np.sqrt(self._spread)
+
+    def start(self, d: int, rng: np.random.RandomState) -> Array:
+        """Normal numbers; the geometry makes their spread that of t."""
+        return rng.standard_normal((len(self.root), d))
+
+    def aligned(self, U: Array) -> tuple[Array, Array]:
+        """Return the Ritz values of the span of U, rising, and U turned to its Ritz vectors."""
+        values, V = np.linalg.eigh(U.T @ (self.A @ U) / self._spread)
+        return values, U @ V
+
+    def _centered(self, U: Array) -> Array:
+        U = np.asarray(U, dtype=np.float64)
+        return U - np.outer(self._null, self._null @ U)
+
+    def _null_space(self, most: int) -> Array:
+        """Return orthonormal vectors (n, ≤ most) that A takes to 0: t, and then one for each component but the last.
+
+        The largest component comes first; each vector parts one from those after it.
+        """
+        sizes = np.bincount(self.components)
+        if len(sizes) == 1:
+            return self._null[:, None]
+        order = np.argsort(-sizes, kind="stable")
+        parts = np.zeros((len(self.root), min(len(sizes), most)))
+        parts[:, 0] = self.root
+        for column, part in enumerate(order[: parts.shape[1] - 1], 1):
+            members = self.components == part
+            parts[members, column] = self.root[members]
+        return eigen.signed(np.linalg.qr(parts)[0])
+
+
+def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
+    """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric weights W (n, n)."""
+    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
+    scaled = make_csr(W.data / (root[entry_rows(W)] * root[W.indices]), W.indices, W.indptr, W.shape)
+    return (sparse.identity(W.shape[0], format="csr") - scaled).tocsr(), root

@@ -1,0 +1,40 @@
+"""Metric spaces as objects: points, and blocks of the distances between them (Rodolà, "Metric spaces").
+
+Every space has `n`, `distances(i, j)` and `matrix()`; see `MetricSpace`.
+"""
+
+from __future__ import annotations
+
+from .axioms import MetricReport, Violation, check_metric
+from .base import MetricSpace
+from .derived import LogCompressed, Product, Restriction
+from .graph_geodesic import GraphGeodesic
+from .landmarks import farthest_points
+from .mesh_geodesic import MeshGeodesic
+from .metric_distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
+from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
+
+__all__ = [
+    "Discrete",
+    "Distortion",
+    "Euclidean",
+    "GraphGeodesic",
+    "LogCompressed",
+    "MeshGeodesic",
+    "MetricReport",
+    "MetricSpace",
+    "PNorm",
+    "Precomputed",
+    "Product",
+    "Restriction",
+    "Sphere",
+    "Spread",
+    "Violation",
+    "as_space",
+    "check_metric",
+    "dilation",
+    "distortion",
+    "farthest_points",
+    "is_isometry",
+    "summarize_distortion",
+]

@@ -1,0 +1,107 @@
+"""The axioms of a metric, checked on every pair and triple."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._types import Array
+from .base import MetricSpace
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An axiom that fails, and the points at which it fails most."""
+
+    axiom: str  # "non-negativity", "identity of indiscernibles", "symmetry" or "triangle inequality"
+    points: tuple[int, ...]  # a pair (x, y), or a triple (x, y, z) whose path x → z → y is shorter than d(x, y)
+    amount: float  # by how much
+    text: str
+
+
+@dataclass(frozen=True)
+class MetricReport:
+    """The violations found, the worst one of each axiom; true as a condition if there is none."""
+
+    n: int
+    violations: tuple[Violation, ...]
+
+    def __bool__(self) -> bool:
+        return not self.violations
+
+    def __str__(self) -> str:
+        if not self.violations:
+            return f"a metric on {self.n} points"
+        return f"not a metric on {self.n} points: " + "; ".join(violation.text for violation in self.violations)
+
+    def require(self) -> None:
+        """Raise ValueError, naming the axioms and the points, if this is no metric."""
+        if self.violations:
+            raise ValueError(str(self))
+
+
+def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> MetricReport:
+    """Return whether a space, or a matrix of distances D (n, n), obeys the axioms, and where it does not.
+
+    An axiom fails where it is off by more than `tol` of the largest distance; d(x, y) = 0 for x ≠ y counts only if it
+    is exactly 0. It takes n³ sums: of a large space, check a `Restriction`.
+    """
+    D = space.matrix() if isinstance(space, MetricSpace) else np.ascontiguousarray(space, dtype=np.float64)
+    if D.ndim != 2 or D.shape[0] != D.shape[1] or not D.size:
+        raise ValueError(f"a matrix of distances must be square, got shape {D.shape}")
+    if not np.isfinite(D).all():
+        i, j = np.argwhere(~np.isfinite(D))[0]
+        raise ValueError(f"a distance must be a finite number: d({i}, {j}) = {D[i, j]}")
+    slack = tol * float(np.abs(D).max())
+    checks = [_non_negative(D, slack), _indiscernible(D, slack), _symmetric(D, slack), _triangle(D, slack, n_threads)]
+    return MetricReport(len(D), tuple(violation for violation in checks if violation is not None))
+
+
+def _non_negative(D: Array, slack: float) -> Violation | None:
+    i, j = _where_largest(-D)
+    if D[i, j] >= -slack:
+        return None
+    return Violation("non-negativity", (i, j), -float(D[i, j]), f"non-negativity: d({i}, {j}) = {D[i, j]:.6g}")
+
+
+def _indiscernible(D: Array, slack: float) -> Violation | None:
+    axiom = "identity of indiscernibles"
+    own = np.abs(D.diagonal())
+    i = int(own.argmax())
+    if own[i] > slack:
+        return Violation(axiom, (i, i), float(own[i]), f"{axiom}: d({i}, {i}) = {D[i, i]:.6g}, not 0")
+    same = D == 0
+    np.fill_diagonal(same, False)
+    if not same.any():
+        return None
+    i, j = _where_largest(same)
+    return Violation(axiom, (i, j), 0.0, f"{axiom}: d({i}, {j}) = 0 though {i} and {j} are two points")
+
+
+def _symmetric(D: Array, slack: float) -> Violation | None:
+    i, j = _where_largest(np.abs(D - D.T))
+    gap = abs(float(D[i, j] - D[j, i]))
+    if gap <= slack:
+        return None
+    return Violation("symmetry", (i, j), gap, f"symmetry: d({i}, {j}) = {D[i, j]:.6g} but d({j}, {i}) = {D[j, i]:.6g}")
+
+
+def _triangle(D: Array, slack: float, n_threads: int) -> Violation | None:
+    """Compare every d(x, y) with the shortest detour, min_z d(x, z) + d(z, y)."""
+    excess, where = np.empty(len(D)), np.empty(len(D), np.int64)
+    _core.longest_excess(D, excess, where, n_threads)
+    x = int(excess.argmax())
+    if excess[x] <= slack:
+        return None
+    y = int(where[x])
+    z = int((D[x] + D[:, y]).argmin())
+    text = f"triangle inequality: d({x}, {y}) = {D[x, y]:.6g} > d({x}, {z}) + d({z}, {y}) = {D[x, z] + D[z, y]:.6g}"
+    return Violation("triangle inequality", (x, y, z), float(excess[x]), text)
+
+
+def _where_largest(A: Array) -> tuple[int, int]:
+    i, j = np.unravel_index(int(A.argmax()), A.shape)
+    return int(i), int(j)

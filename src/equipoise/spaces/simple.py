@@ -1,0 +1,101 @@
+"""Spaces whose distances are a formula of the coordinates, or given: norms, the sphere, the discrete metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from .._types import Array
+from ..data import check_distances, check_table
+from .base import MetricSpace
+
+
+class Euclidean(MetricSpace):
+    """The rows of X (n, D) with d(x, y) = ‖x − y‖₂."""
+
+    def __init__(self, X: Any):
+        self.X = check_table(X)
+        self.n = len(self.X)
+
+    def _block(self, i: Array, j: Array) -> Array:
+        return cdist(self.X[i], self.X[j])
+
+
+class PNorm(MetricSpace):
+    """The rows of X (n, D) with d(x, y) = (Σ |x_k − y_k|^p)^(1/p), p from 1 to np.inf; below 1 it is no metric."""
+
+    def __init__(self, X: Any, p: float):
+        if not p >= 1:
+            raise ValueError(f"p must be 1 or more, got {p}: below 1 the triangle inequality fails")
+        self.X = check_table(X)
+        self.p = float(p)
+        self.n = len(self.X)
+
+    def _block(self, i: Array, j: Array) -> Array:
+        if np.isinf(self.p):
+            return cdist(self.X[i], self.X[j], "chebyshev")
+        return cdist(self.X[i], self.X[j], "minkowski", p=self.p)
+
+
+class Discrete(MetricSpace):
+    """n points with d(x, y) = 1 for any two different ones."""
+
+    def __init__(self, n: int):
+        if n < 1:
+            raise ValueError(f"n must be 1 or more, got {n}")
+        self.n = int(n)
+
+    def _block(self, i: Array, j: Array) -> Array:
+        return (i[:, None] != j).astype(np.float64)
+
+
+class Precomputed(MetricSpace):
+    """Points of which all distances are known: D (n, n), symmetric, finite, not negative, with a zero diagonal."""
+
+    def __init__(self, D: Any):
+        if sparse.issparse(D):
+            raise ValueError(
+                "Precomputed takes all distances, as a dense matrix; a sparse one is a graph: use GraphGeodesic"
+            )
+        self.D = check_distances(D)
+        self.n = len(self.D)
+
+    def _block(self, i: Array, j: Array) -> Array:
+        return self.D[np.ix_(i, j)]
+
+
+class Sphere(MetricSpace):
+    """Points (n, D) on a sphere around the origin, with the length of the great circle between them.
+
+    d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖) for u = x/R, v = y/R: arccos⟨u, v⟩ without its loss of digits at
+    near and at opposite points (Kahan 2006).
+    """
+
+    TOLERANCE = 1e-6  # of the radius: what coordinates in float32 may be off
+
+    def __init__(self, points: Any, radius: float = 1.0):
+        if not 0 < radius < np.inf:
+            raise ValueError(f"radius must be positive, got {radius}")
+        points = check_table(points)
+        norm = np.linalg.norm(points, axis=1)
+        off = np.flatnonzero(np.abs(norm - radius) > self.TOLERANCE * radius)
+        if off.size:
+            raise ValueError(
+                f"row {off[0]} of points is {norm[off[0]]:g} from the origin, not on the sphere of radius {radius:g};"
+                " divide each row by its norm, or give the radius"
+            )
+        self.radius = float(radius)
+        self.X = points / norm[:, None]
+        self.n = len(points)
+
+    def _block(self, i: Array, j: Array) -> Array:
+        U, V = self.X[i], self.X[j]
+        return (2 * self.radius) * np.arctan2(cdist(U, V), cdist(U, -V))
+
+
+def as_space(X: Any) -> MetricSpace:
+    """Return a space as it is, and a table (n, D) as the Euclidean space of its rows."""
+    return X if isinstance(X, MetricSpace) else Euclidean(X)
