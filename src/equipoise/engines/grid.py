@@ -167,7 +167,7 @@ class Grid:
 
 
 class Trust:
-    """What is known of a kernel and its charges: the pair error allowed, tol · 2^(level/2), and where it was checked."""
+    """What is known of a kernel and its charges: the pair error allowed, tol · 2^(level/2), and where that was."""
 
     def __init__(self) -> None:
         self.level = 0
