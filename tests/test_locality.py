@@ -29,6 +29,9 @@ def test_a_permuted_matrix_is_the_matrix_of_permuted_points(rng):
     expected = A.toarray()[np.ix_(order, order)]
     assert_array_equal(permuted(A, order).toarray(), expected)
     assert_array_equal(permuted(A.toarray(), order), expected)
+    roomy = A.copy()
+    roomy.data, roomy.indices = np.append(A.data, [7.0, 8.0]), np.append(A.indices, [0, 0]).astype(A.indices.dtype)
+    assert_array_equal(permuted(roomy, order).toarray(), expected)
 
 
 @pytest.mark.parametrize("Method", [eq.TSNE, eq.GSNE, eq.SNE], ids=lambda m: m.__name__)

@@ -187,3 +187,25 @@ def test_cells_find_what_they_promise(rng):
         assert not (found == np.arange(4000)[:, None]).any()
         recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
         assert measured >= min_recall and recall >= min_recall - 0.02  # the sample is 500 of the 4,000
+
+
+def test_cells_in_small_blocks_find_the_same(rng, monkeypatch):
+    X = rng.standard_normal((3000, 8)).astype(np.float32)
+    cells = Cells(X, X)
+    whole = cells.search(10, 20, 1)
+    monkeypatch.setattr("equipoise.cells.BLOCK", 2000)
+    assert_array_equal(cells.search(10, 20, 2), whole)
+
+
+def test_cells_too_small_for_k_are_joined_by_the_next(rng):
+    X = rng.standard_normal((2000, 6)).astype(np.float32)
+    found = Cells(X, X).search(300, 1, 1)  # a cell holds some 11 points
+    assert all(len(np.unique(row)) == 300 for row in found)
+    assert not (found == np.arange(2000)[:, None]).any()
+
+
+def test_cells_of_points_in_a_few_places(rng):
+    X = np.repeat(rng.standard_normal((40, 6)), 50, axis=0).astype(np.float32)
+    found = Cells(X, X).search(49, 1, 2)
+    assert_array_equal(found // 50, np.repeat(np.arange(2000)[:, None] // 50, 49, axis=1))
+    assert not (found == np.arange(2000)[:, None]).any()

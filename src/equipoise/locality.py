@@ -31,7 +31,7 @@ def permuted(A: Matrix, order: Array) -> Matrix:
         return A[np.ix_(order, order)]
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    indptr, indices, values = np.empty(len(order) + 1, np.int64), np.empty(A.nnz, np.int32), np.empty_like(A.data)
-    from_indptr, from_indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
-    _core.permute(from_indptr, from_indices, A.data, order, place, indptr, indices, values)
+    given, columns = A.data[: A.nnz], A.indices[: A.nnz].astype(np.int32, copy=False)  # SciPy may hold room for more
+    indptr, indices, values = np.empty(len(order) + 1, np.int64), np.empty_like(columns), np.empty_like(given)
+    _core.permute(A.indptr.astype(np.int64, copy=False), columns, given, order, place, indptr, indices, values)
     return make_csr(values, indices, indptr, A.shape)

@@ -51,11 +51,11 @@ def estimate_memory(
         square = entry * n * n
         return Memory(int(FREE + 2 * table + square), int(FREE + table + copies * square + points))
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
-    vectors = 2 * 4 * n * D  # float32, in the search and in its index
+    search = 4 * n * D + 88 * n  # vectors in float32; order, cell and members of each point, 4√n cells by 4√n
     neighbors = (4 + 8) * n * k  # columns in int32, distances in float64
     rows = 4 * n * k  # p_{j|i} in float32
     P = min((4 + 4) * 2 * n * k, 8 * n * n)  # no pair of neighbours mutual: twice the entries, with their columns
-    build = table + max(vectors + neighbors, neighbors + rows, (4 + 4) * n * k + P)
+    build = table + max(search + neighbors, neighbors + rows, (4 + 4) * n * k + P)
     # Potentials, transforms in work and those kept; or the stored pairs of every sample.
     mesh = 4 * NODES * n * (4 + CACHE / 2) if name == "grid" else 4.0 * 2 * n * k
     # P, the same in the order of the map, and for a moment its columns once more.

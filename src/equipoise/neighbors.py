@@ -117,7 +117,7 @@ def _search(space: Space, k: int, n_threads: int, min_recall: float) -> tuple[Ar
     unit = Unit(space.base)
     if space.search == "l2" and space.base.shape[1] <= TREE:
         tree = cKDTree((space.base - unit.center) / unit.scale)
-        queries = (space.own - unit.center) / unit.scale
+        queries = tree.data if space.own is space.base else (space.own - unit.center) / unit.scale
         return _in_blocks(lambda Q, k: tree.query(Q, k, workers=n_threads)[1], queries, k + 1, without_self), 1.0
     base = unit.float32(space.base)
     queries = base if space.own is space.base else unit.float32(space.own)

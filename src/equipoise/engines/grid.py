@@ -26,7 +26,8 @@ from .transform import Transform, near_table
 
 RUNGS = 4  # extents come in 4 steps per octave: a growing map rarely needs a new kernel transform
 CACHE = 4  # kernel transforms kept: a map's extents change by one rung at a time
-MOVED = 2  # rungs that an extent moves before the tolerance is checked again
+# When and how the tolerance is checked; chosen, and seen to keep it wherever a test or a benchmark looked.
+MOVED = 2  # rungs that an extent moves before it is checked again
 CHECK = 50  # fields after which it is checked again in any case
 MARGIN = 0.8  # of the tolerance, allowed on the points that are checked
 CHECKED = 128  # points checked, more while they make fewer pairs than

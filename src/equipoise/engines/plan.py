@@ -12,7 +12,7 @@ from scipy import fft
 from .. import _core
 from .._types import Array
 from ..kernels import Kernel
-from .transform import SMALL, Transform, split
+from .transform import Transform, split
 
 ORDER = 6  # quintic splines, as in grid.hpp
 # Nodes beyond the map. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the spline
@@ -24,6 +24,7 @@ NODE = 16.0  # per node of the mesh: its convolution
 PAIR = 5.0  # per pair of the near field
 CLUMP = 3.0  # near pairs, over those of a uniform map; 1.5 to 6 were seen
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
+DOUBLE = 2**12, 2**14  # nodes and points up to which float64 costs little; chosen
 
 
 class Plan(NamedTuple):
@@ -41,8 +42,9 @@ def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
     h, radius = _cheapest(kernel, error, n, np.array(span))
     size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
     # float32 places a point to 1/2000 of a cell on up to 8192 nodes. Inside the kernel's plateau, where forces are
-    # small differences, and for few points on small meshes, float64 costs little.
-    double = max(span) < kernel.length or (np.prod(size) <= SMALL and n <= 2**14) or max(size) > 2**13
+    # small differences, and for few points on small meshes, it is float64.
+    small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
+    double = max(span) < kernel.length or small or max(size) > 2**13
     return Plan(h, size, radius, np.float64 if double else np.float32)
 
 

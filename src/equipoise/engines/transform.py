@@ -14,7 +14,7 @@ from .._types import Array
 from ..kernels import Kernel
 from .tables import Table, tabulate
 
-SMALL = 2**12  # nodes of a mesh too small for two threads
+SMALL = 2**12  # nodes of a mesh too small for two threads; chosen
 SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
 
 
