@@ -32,6 +32,10 @@ class Engine(Protocol):
     dtype: type[np.floating]  # the precision it optimises in
     local: bool  # whether it gains from neighbours in the map being neighbours in memory
 
+    def include(self, P: Matrix) -> None:
+        """Take note of the pairs that P stores, the neighbours in the data; what is summed in full has no need to."""
+        ...
+
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ = Σ_ij A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i − y_j), (n, d).
 

@@ -29,6 +29,9 @@ class Exact:
         self.n_threads = n_threads
         self._numpy = Reference()
 
+    def include(self, P: Matrix) -> None:
+        """Do nothing: every pair is in the sum."""
+
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         native = kernel.native()
         if native is None:

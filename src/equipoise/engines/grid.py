@@ -51,6 +51,9 @@ class Grid:
         self._compiled = Compiled()
         self._trust: dict[Kernel, Trust] = {}
 
+    def include(self, P: Matrix) -> None:
+        """Do nothing: every pair is in the sum."""
+
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         if Y.dtype == np.float64 or not sparse.issparse(A):
             return self._exact.edges(Y, A, kernel, b, potential=potential)

@@ -23,6 +23,9 @@ class Reference:
     dtype = np.float64
     local = False
 
+    def include(self, P: Matrix) -> None:
+        """Do nothing: every pair is in the sum."""
+
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         Y = np.asarray(Y, dtype=np.float64)
         force = np.zeros_like(Y)

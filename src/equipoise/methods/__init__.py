@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from .base import NeighborEmbedding
+from .embedding import Embedding
+from .neighbor_embedding import NeighborEmbedding
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 
 METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)
 
-__all__ = ["GSNE", "METHODS", "SNE", "TSNE", "NeighborEmbedding", "PowerSNE", "SphericalSNE", "SymmetricSNE"]
+__all__ = [
+    "GSNE",
+    "METHODS",
+    "SNE",
+    "TSNE",
+    "Embedding",
+    "NeighborEmbedding",
+    "PowerSNE",
+    "SphericalSNE",
+    "SymmetricSNE",
+]

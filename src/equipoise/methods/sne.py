@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
 from scipy import sparse
 
 from .. import affinities, geometry, kernels
@@ -13,7 +12,8 @@ from ..csr import symmetrized
 from ..divergences import Alpha, Divergence
 from ..kernels import Kernel
 from ..objectives import ConditionalKL, Objective
-from .base import NeighborEmbedding
+from .neighbor_embedding import NeighborEmbedding
+from .neighborhoods import Given
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -23,11 +23,11 @@ class SNE(NeighborEmbedding):
     def _kernel(self) -> Kernel:
         return kernels.Gaussian()
 
-    def _objective(self, conditional: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
-        return ConditionalKL(conditional, kernel)
+    def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
+        return ConditionalKL(P, kernel)
 
-    def _given(self, P: Matrix, dtype: type[np.floating]) -> Matrix:
-        return affinities.of_rows(P, dtype)
+    def _given(self) -> Given:
+        return Given(affinities.of_rows)
 
     def _symmetric(self, objective: Objective) -> Matrix:
         P = objective.affinities

@@ -1,9 +1,8 @@
-"""What every neighbour embedding shares: parameters, the way from X to a problem, and fit."""
+"""What every method by forces shares: parameters, the way from X to a problem, fit and transform."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -14,46 +13,39 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import affinities
 from .._types import Array, Matrix
 from ..data import is_neighbors
-from ..divergences import Alpha, Divergence
-from ..engines import Sampled, choose_engine, make_engine
+from ..engines import choose_engine, make_engine
 from ..geometry import Flat, Geometry
-from ..inputs import Affinities, Distances, Input, make_input
+from ..inputs import Distances, Input, make_input
 from ..kernels import Kernel
-from ..objectives import Objective, joint_objective, require_dense
+from ..objectives import Objective
 from ..optimize import Callback, Momentum, Rule
 from ..placement import Placement
 from ..problem import Problem, Schedule, check_n_iter
+from .neighborhoods import Neighborhoods
 from .start import Start
 
 
 @dataclass(eq=False, repr=False)
-class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Embed data so that neighbours stay neighbours.
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Embed data by descending a loss of attraction and repulsion.
 
     Parameters
     ----------
     n_components : dimension d of the map
-    perplexity : effective number of neighbours; several numbers average over scales; "auto" is 30, less on small data
     metric : a metric of scikit-learn, "inner_product", a callable, or "precomputed": X is then a distance matrix
         (n, n), a sparse one whose stored entries are the neighbours, or the neighbours themselves, (indices, distances)
-        of shape (n, k) each, k ≥ perplexity. A sparse X under any other metric is a table (n, D)
-    affinity : "gaussian" in the distance, of the given perplexity; "uniform" over that many nearest neighbours; or
-        "precomputed": X is then P itself (n, n), dense or sparse, not negative. It is symmetrised and scaled to total
-        1, for SNE row by row; metric and perplexity have no use
-    h : constant metric tensor (D, D) on the data in place of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j)
-    g : constant metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j)
+        of shape (n, k) each, as many as the method asks for. A sparse X under any other metric is a table (n, D)
     init : "pca", "spectral" (Laplacian eigenmaps of P), "random" (a disk) or an array (n, d); "auto" is "pca" where X
         gives coordinates or all distances, else "spectral"
     n_iter : iterations, at most; the first 100 (at most half) under early exaggeration
     learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
     early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
-    engine : "reference" and "exact" sum over all pairs; "grid" and "sampled" are linear in n, over 3 · perplexity
-        neighbours: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random sample of
-        pairs, so that the forces and the loss are estimates; "auto" chooses
+    engine : "reference" and "exact" sum over all pairs; "grid" and "sampled" are linear in n, over the nearest
+        neighbours alone: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random
+        sample of pairs, so that the forces and the loss are estimates; "auto" chooses
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
@@ -72,13 +64,9 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     n_components: int = 2
     _: KW_ONLY
-    perplexity: Any = "auto"
     metric: Any = "euclidean"
-    affinity: str = "gaussian"
-    h: Any = None
-    g: Any = None
     init: Any = "auto"
-    n_iter: int = 300
+    n_iter: Any = 300
     learning_rate: Any = "auto"
     early_exaggeration: float = 12.0
     exaggeration: float = 1.0
@@ -92,27 +80,39 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__doc__ or "Parameters of every method" in cls.__doc__:
+        parent = cls.__mro__[1]
+        title = f"Parameters of every {parent.__name__}"
+        if not cls.__doc__ or title in cls.__doc__:
             return
-        shared = (NeighborEmbedding.__doc__ or "").partition("    Parameters\n")
-        cls.__doc__ = f"{cls.__doc__}\n    Parameters of every method\n    {'-' * 26}{shared[2][14:]}"
+        shared = (parent.__doc__ or "").partition("    Parameters\n")
+        cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
 
-    # A method is these four choices.
+    # A method is these choices.
     def _kernel(self) -> Kernel:
+        """Return the kernel of the map."""
         raise TypeError(f"{type(self).__name__} must define _kernel()")
 
-    def _divergence(self) -> Divergence:
-        return Alpha(-1.0)
+    def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
+        """Return how data, with targets y if it uses them, becomes affinities; refuse what cannot."""
+        raise TypeError(f"{type(self).__name__} must define _neighborhoods()")
+
+    def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
+        """Return the loss for the rows of the neighbourhoods."""
+        raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def _geometry(self) -> Geometry:
-        return Flat(self.g, self.n_components)
+        return Flat()
 
-    def _objective(self, conditional: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
-        return joint_objective(affinities.joint(conditional, self._n_threads()), kernel, divergence)
+    def _input(self, X: Any) -> Input:
+        return make_input(X, self.metric, None)
 
-    def _given(self, P: Matrix, dtype: type[np.floating]) -> Matrix:
-        """Return the user's own affinities in place of the rows p_{j|i}."""
-        return affinities.of_total(P, dtype)
+    def _all_pairs(self) -> bool:
+        """Return whether the loss needs the affinity of every pair."""
+        return False
+
+    def _iterations(self, n: int) -> int:
+        """Return n_iter for n points."""
+        return check_n_iter(self.n_iter)
 
     def _symmetric(self, objective: Objective) -> Matrix:
         """Return the affinities as a symmetric matrix."""
@@ -126,65 +126,41 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Return the dimension of the surface that the map covers."""
         return self.n_components
 
-    def problem(self, X: Any) -> Problem:
+    def problem(self, X: Any, y: Any = None) -> Problem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
-        return self._build(X)[0]
+        return self._build(X, y)[0]
 
-    def _build(self, X: Any, init: Any = None) -> tuple[Problem, Input, Array]:
-        """Return the problem, the checked input, and the perplexities; `init` is a map to go on from."""
-        schedule, rule = self._schedule(), self._rule()
-        if init is not None:
-            schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
-        kernel, divergence, geometry = self._kernel(), self._divergence(), self._geometry()
-        data = make_input(X, self.metric, self.h, self.affinity)
+    def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[Problem, Input, Neighborhoods]:
+        """Return the problem, the checked input, and its neighbourhoods; `init` is a map to go on from."""
+        self._check_parameters()
+        kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
+        data = self._input(X)
         self._record_features(X, data)
         if self._map_dimension() > data.limit:
             raise ValueError(f"n_components={self.n_components} is too large for {data.limited_by}")
-        all_pairs, n_threads = divergence.s is None, self._n_threads()
-        if all_pairs:
-            require_dense(data.sparse or self.affinity == "uniform", divergence)
+        schedule = self._schedule(data.n)
+        if init is not None:
+            schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
+        neighborhoods, all_pairs = self._neighborhoods(data, y), self._all_pairs()
         name = choose_engine(self.engine, data.n, self.n_components, all_pairs)
-        perplexities = self._resolve_perplexity(data)
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
-        engine = make_engine(name, n_threads, self.tol, seed=rng.randint(2**31 - 1))
+        engine = make_engine(name, self._n_threads(), self.tol, seed=rng.randint(2**31 - 1))
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.dtype
-        P, recall = self._conditional(data, perplexities, dtype, few=engine.sparse and not all_pairs)
-        objective = self._objective(P, kernel, divergence)
-        if isinstance(engine, Sampled):
-            engine.include(P)
+        P, recall = neighborhoods.rows(data, dtype, few=engine.sparse and not all_pairs)
+        objective = self._objective(P, kernel)
+        engine.include(P)
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
-        return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, perplexities
+        return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, neighborhoods
 
-    def _resolve_perplexity(self, data: Input) -> Array:
-        if self.affinity == "precomputed":
-            return np.empty(0)
-        return affinities.resolve_perplexity(self.perplexity, data.n)
+    def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
+        """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it.
 
-    def _conditional(
-        self, data: Input, perplexities: Array, dtype: type[np.floating], *, few: bool
-    ) -> tuple[Matrix, float]:
-        """Return the rows p_{j|i}, on the nearest neighbours alone if `few`, and the recall of the search for them.
-
-        The user's own affinities stand in their place.
-        """
-        if isinstance(data, Affinities):
-            return self._given(sparse.csr_matrix(data.P) if few else data.P, dtype), 1.0
-        n_threads = self._n_threads()
-        if self.affinity == "uniform":
-            distances, recall = data.neighbors(int(max(1, np.rint(perplexities.max()))), n_threads)
-            return affinities.uniform(distances, perplexities, dtype), recall
-        if few:
-            distances, recall = data.neighbors(_width(perplexities, data.n - 1), n_threads)
-            return affinities.conditional(distances, perplexities, dtype, n_threads), recall
-        return affinities.conditional(data.distances(), perplexities, dtype, n_threads), data.recall
-
-    def fit(self, X: Any, y: Any = None, *, init: Any = None) -> NeighborEmbedding:
-        """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it; y is ignored.
+        y holds targets for the methods that use them; the others ignore it.
 
         `init` is a map (n, d) to go on from, such as an earlier `embedding_`: it takes the place of the parameter for
         this run, and early exaggeration, which would undo it, is left out. Ctrl-C raises KeyboardInterrupt, with the
@@ -192,7 +168,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         if isinstance(init, str):
             raise ValueError(f"fit takes a map (n, d) as init; give init={init!r} to {type(self).__name__}()")
-        problem, self._data, self._perplexities = self._build(X, init)
+        problem, self._data, self._fitted = self._build(X, y, init)
         self._frozen: dict[str, Placement] = {}  # filled by the first transform
         self._problem = problem
         self.affinities_, self.knn_recall_, self.engine_ = problem.affinities, problem.knn_recall, problem.engine.name
@@ -210,7 +186,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
         """Embed X, from the map `init` if it is given, and return the map, (n, d)."""
-        return self.fit(X, init=init).embedding_
+        return self.fit(X, y, init=init).embedding_
 
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map, (m, d): each by itself, so that its place does not depend on the others.
@@ -221,7 +197,7 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         and moves under the forces of the map.
         """
         check_is_fitted(self, "embedding_")
-        P, twins = self._new_affinities(self._check_new(X))
+        P, twins = self._fitted.new_rows(self._data, self._check_new(X))
         if "map" not in self._frozen:
             built = self._problem
             self._frozen["map"] = Placement(built.objective, built.geometry, built.engine, self.embedding_)
@@ -243,19 +219,6 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
         return self._data.check_new(X)
 
-    def _new_affinities(self, X: Any) -> tuple[Matrix, Array]:
-        """Return p_{j|i} from checked new rows to the fitted points, CSR (m, n), and the point each equals or −1."""
-        n, n_threads = self._data.n, self._n_threads()
-        if isinstance(self._data, Affinities):
-            return affinities.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
-        nearby = self._data.nearest(X, _width(self._perplexities, n), n_threads)
-        distances = affinities.SquaredDistances(nearby.d2)
-        if self.affinity == "uniform":
-            return affinities.uniform(distances, self._perplexities, np.float64), nearby.twins
-        with warnings.catch_warnings():  # a row among many duplicates is no news here
-            warnings.simplefilter("ignore", UserWarning)
-            return affinities.conditional(distances, self._perplexities, np.float64, n_threads), nearby.twins
-
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
         if "_frozen" in state:
@@ -265,16 +228,16 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""
         pair = np.array([[0.0, 1.0], [1.0, 0.0]])
-        return self._objective(pair, self._kernel(), self._divergence()).pair_forces(np.asarray(r), p, Z)
+        return self._objective(pair, self._kernel()).pair_forces(np.asarray(r), p, Z)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed" or self.affinity == "precomputed"
+        tags.input_tags.pairwise = self.metric == "precomputed"
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # the map is in the engine's precision
         return tags
 
-    def _schedule(self) -> Schedule:
+    def _check_parameters(self) -> None:
         if not (isinstance(self.n_components, int | np.integer) and self.n_components >= 1):
             raise ValueError(f"n_components must be a whole number of at least 1, got {self.n_components!r}")
         if self.learning_rate != "auto" and not _positive(self.learning_rate):
@@ -284,8 +247,9 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
         if not (_positive(self.tol) and self.tol < 1):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
-        n_iter = check_n_iter(self.n_iter)
-        return Schedule(n_iter, self.learning_rate, self.early_exaggeration, self.exaggeration)
+
+    def _schedule(self, n: int) -> Schedule:
+        return Schedule(self._iterations(n), self.learning_rate, self.early_exaggeration, self.exaggeration)
 
     def _rule(self) -> Rule:
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
@@ -307,11 +271,6 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
 def _positive(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)
-
-
-def _width(perplexities: Array, most: int) -> int:
-    """Return how many neighbours a row has: beyond 3 · perplexity p_{j|i} is negligible (van der Maaten 2014)."""
-    return min(most, int(np.ceil(3 * perplexities.max())))
 
 
 def describe(problem: Problem) -> str:

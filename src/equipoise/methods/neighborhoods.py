@@ -1,0 +1,85 @@
+"""How data becomes affinities: a way to make the rows p_{j|i} of the fitted points, and those of new ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from .. import affinities
+from .._types import Array, Matrix
+from ..inputs import Affinities, Input
+
+
+class Neighborhoods(Protocol):
+    """Affinities of one set of data, with every "auto" resolved."""
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        """Return the rows p_{j|i}, on the nearest neighbours alone if `few`, and the recall of the search for them."""
+        ...
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        """Return p_{j|i} from checked new rows to the fitted points, CSR (m, n), and the point each equals or −1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """p_{j|i} ∝ exp(−d²_ij / 2σ_i²), of given perplexities."""
+
+    perplexities: Array
+    n_threads: int
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        if not few:
+            return affinities.conditional(data.distances(), self.perplexities, dtype, self.n_threads), data.recall
+        distances, recall = data.neighbors(_width(self.perplexities, data.n - 1), self.n_threads)
+        return affinities.conditional(distances, self.perplexities, dtype, self.n_threads), recall
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        nearby = data.nearest(X, _width(self.perplexities, data.n), self.n_threads)
+        distances = affinities.SquaredDistances(nearby.d2)
+        with warnings.catch_warnings():  # a row among many duplicates is no news here
+            warnings.simplefilter("ignore", UserWarning)
+            return affinities.conditional(distances, self.perplexities, np.float64, self.n_threads), nearby.twins
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """p_{j|i} = 1/k on the k nearest neighbours, k the rounded perplexity."""
+
+    perplexities: Array
+    n_threads: int
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        distances, recall = data.neighbors(int(max(1, np.rint(self.perplexities.max()))), self.n_threads)
+        return affinities.uniform(distances, self.perplexities, dtype), recall
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        nearby = data.nearest(X, _width(self.perplexities, data.n), self.n_threads)
+        distances = affinities.SquaredDistances(nearby.d2)
+        return affinities.uniform(distances, self.perplexities, np.float64), nearby.twins
+
+
+@dataclass(frozen=True)
+class Given:
+    """The user's own affinities, brought to the scale of rows p_{j|i}."""
+
+    scaled: Callable[[Matrix, type[np.floating]], Matrix]
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        if not isinstance(data, Affinities):
+            raise TypeError(f"affinities are given by {type(data).__name__}")
+        return self.scaled(sparse.csr_matrix(data.P) if few else data.P, dtype), 1.0
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        return affinities.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
+
+
+def _width(perplexities: Array, most: int) -> int:
+    """Return how many neighbours a row has: beyond 3 · perplexity p_{j|i} is negligible (van der Maaten 2014)."""
+    return min(most, int(np.ceil(3 * perplexities.max())))
