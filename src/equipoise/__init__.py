@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import divergences, kernels, neighbors
 from .force_laws import forces
 from .memory import estimate_memory
-from .methods import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
+from .methods import GSNE, SNE, TSNE, UMAP, Embedding, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .optimize import GradientDescent, Momentum
 from .problem import Problem
 
@@ -15,6 +15,8 @@ __all__ = [
     "GSNE",
     "SNE",
     "TSNE",
+    "UMAP",
+    "Embedding",
     "GradientDescent",
     "Momentum",
     "NeighborEmbedding",

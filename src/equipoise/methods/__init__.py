@@ -5,14 +5,16 @@ from __future__ import annotations
 from .embedding import Embedding
 from .neighbor_embedding import NeighborEmbedding
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
+from .umap import UMAP
 
-METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)
+METHODS: tuple[type[Embedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE, UMAP)
 
 __all__ = [
     "GSNE",
     "METHODS",
     "SNE",
     "TSNE",
+    "UMAP",
     "Embedding",
     "NeighborEmbedding",
     "PowerSNE",

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._types import Array, Matrix
 from ..data import is_neighbors
-from ..engines import choose_engine, make_engine
+from ..engines import Engine, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Distances, Input, make_input
 from ..kernels import Kernel
@@ -155,7 +155,19 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
-        return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, neighborhoods
+        return self._assemble(objective, geometry, engine, Y0, schedule, rule, recall), data, neighborhoods
+
+    def _assemble(
+        self,
+        objective: Objective,
+        geometry: Geometry,
+        engine: Engine,
+        Y0: Array,
+        schedule: Schedule,
+        rule: Rule,
+        recall: float,
+    ) -> Problem:
+        return Problem(objective, geometry, engine, Y0, schedule, rule, recall)
 
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
         """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it.
