@@ -102,11 +102,17 @@ struct Crowd {
             add<D>(lanes, true);
             for (int t = 0; t < s.count; ++t) {
                 const std::uint64_t word = mix(key + 0x9E3779B97F4A7C15u * ++counter) >> 32;
-                const float *other = Y + std::int64_t((word * std::uint64_t(n)) >> 32) * dimension;
+                const std::int64_t drawn = std::int64_t((word * std::uint64_t(n)) >> 32);
+                const float *other = Y + drawn * dimension;
                 for (int c = 0; c < dimension; ++c) {
                     const float from = other[c], *__restrict own = y.data + c * CROWD;
                     float *__restrict x = diff.data + c * CROWD;
                     for (int q = 0; q < lanes; ++q) x[q] = own[q] - from;
+                }
+                if (drawn >= first && drawn < first + count) {  // no point is pushed from where it was itself
+                    int q = 0;
+                    while (who[q] != drawn - first) ++q;
+                    for (int c = 0; c < dimension; ++c) diff[c * CROWD + q] = 0;
                 }
                 add<D>(lanes, false);
             }
