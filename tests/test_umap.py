@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_blobs
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
 from equipoise import _core, affinities, data
@@ -14,6 +15,12 @@ from equipoise.neighbors import nearest_neighbors
 from equipoise.sampling import CLIP, EPSILON, phases
 
 LOSSES = ("effective", "intended")
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors=15 is more than there are points")
+@parametrize_with_checks([eq.UMAP(n_iter=20)])
+def test_scikit_learn_convention(estimator, check):
+    check(estimator)
 
 
 @pytest.fixture(scope="module")

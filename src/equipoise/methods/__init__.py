@@ -7,7 +7,7 @@ from .neighbor_embedding import NeighborEmbedding
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 from .umap import UMAP
 
-METHODS: tuple[type[Embedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE, UMAP)
+METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)  # the SNE family
 
 __all__ = [
     "GSNE",
