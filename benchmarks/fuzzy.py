@@ -130,8 +130,8 @@ def main() -> None:
         "",
         *common.table(columns, rows),
         "",
-        "Medians over the runs; defaults; every tool in its own process, in turn; imports are not in the times. **Build**",
-        "is the search, the affinities and the spectral start. **First call ever** finds nothing compiled on the disk,",
+        "Medians over the runs; defaults; every tool in its own process, in turn; imports are not in the times.",
+        "**Build** is the search, the affinities and the spectral start. **First call ever** finds nothing compiled,",
         f"**later call** is a second fit in one process. Trustworthiness over {SAMPLE} points, ranks among all; the",
         "accuracies are leave-one-out in the map, over all points.",
     ]

@@ -12,6 +12,7 @@ from equipoise import _core, affinities, data
 from equipoise.engines import Reference, Sampled
 from equipoise.kernels import Membership, NonMembership
 from equipoise.neighbors import nearest_neighbors
+from equipoise.objectives import EffectiveCrossEntropy
 from equipoise.sampling import CLIP, EPSILON, phases
 
 LOSSES = ("effective", "intended")
@@ -130,13 +131,14 @@ def test_non_membership_is_minus_log_of_one_minus_k(epsilon):
 def one_step(mu, Y, kernel, seed, step, rate=1e-3, count=5, clip=1e9):
     out, due = np.empty_like(Y), np.zeros(mu.nnz, np.float32)
     period = (1 / mu.data).astype(np.float32)
-    arrays = mu.indptr.astype(np.int64), mu.indices, period, due, Y, out
+    degrees = np.asarray(mu.sum(axis=1), np.float32).ravel()
+    arrays = mu.indptr.astype(np.int64), mu.indices, period, degrees, due, Y, out
     ends = {"until": 1.0, "count": count, "seed": seed, "step": step, "threads": 1}
     _core.negatives_step(*arrays, kernel.a, kernel.b, EPSILON, clip, rate, 1.0, **ends)
     return (out - Y) / rate
 
 
-def test_the_mean_step_is_the_effective_force_of_the_heads(rng):
+def test_the_mean_step_is_minus_the_gradient_of_the_effective_loss(rng):
     n, kernel = 60, Membership.fitted(0.1, 1.0)
     mu = sparse.random(n, n, 0.1, format="csr", random_state=1)
     mu = affinities.fuzzy_union(mu - sparse.diags(mu.diagonal()))
@@ -144,12 +146,9 @@ def test_the_mean_step_is_the_effective_force_of_the_heads(rng):
     lattice = np.argwhere(np.ones((10, 6)))  # no two points so near that rare large pushes decide the mean
     Y = (lattice + rng.uniform(-0.3, 0.3, (n, 2))).astype(np.float32)
     mean = np.mean([one_step(mu, Y, kernel, 3, step) for step in range(4000)], axis=0)
-    # Half of −∇E, without the push that a negative itself would get: eq. (17) with the charge 1 alone.
-    engine, Y = Reference(), Y.astype(np.float64)
-    degree = np.asarray(mu.sum(axis=1)).ravel()
-    pull = engine.edges(Y, mu, kernel, -1.0, potential=False)[1]
-    push = engine.field(Y, NonMembership(kernel.a, kernel.b, EPSILON)).gradient * degree[:, None] * 5 / n
-    expected = 4 * pull - push
+    objective = EffectiveCrossEntropy(mu, kernel, NonMembership(kernel.a, kernel.b, EPSILON), 5)
+    balance = objective.balance(Y.astype(np.float64), Reference(), loss=False)
+    expected = balance.attraction + balance.repulsion
     assert np.linalg.norm(mean - expected) < 0.03 * np.linalg.norm(expected)
 
 
@@ -159,8 +158,8 @@ def test_steps_are_clipped():
     pull = one_step(mu, Y, kernel, 0, 0, count=0)[0, 0]
     pushes = [pull - one_step(mu, Y, kernel, 0, step, clip=CLIP)[0, 0] for step in range(60)]
     assert_array_equal(
-        np.unique(np.round(pushes)), [0, 4, 8, 12, 16, 20]
-    )  # a negative is the point itself, or pushes 4
+        np.unique(np.round(pushes)), [0, 8, 16, 24, 32, 40]
+    )  # a negative is the point itself, or pushes 2 · 4
 
 
 def test_phases_are_the_same_from_both_ends():

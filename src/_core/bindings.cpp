@@ -538,12 +538,14 @@ NB_MODULE(_core, m) {
 
     m.def("negatives_step",
           [](In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices,
-             In<float, nb::shape<-1>> period, Out<float, nb::shape<-1>> due, In<float, nb::shape<-1, -1>> Y,
+             In<float, nb::shape<-1>> period, In<float, nb::shape<-1>> degrees, Out<float, nb::shape<-1>> due,
+             In<float, nb::shape<-1, -1>> Y,
              Out<float, nb::shape<-1, -1>> out, double a, double b, double epsilon, double clip, double rate,
              double exaggeration, double until, int count, std::uint64_t seed, std::int64_t step, int threads) {
               const std::size_t n = Y.shape(0), entries = indices.shape(0);
               require(period.shape(0) == entries && due.shape(0) == entries, "period and due must have an entry per edge");
               require_csr(indptr, entries, n);
+              require(degrees.shape(0) == n, "degrees must be (n,)");
               require(out.shape(0) == n && out.shape(1) == Y.shape(1), "out must have the shape of Y, (n, d)");
               require(out.data() != Y.data(), "out must be another array than Y");
               nb::gil_scoped_release release;
@@ -551,9 +553,9 @@ NB_MODULE(_core, m) {
               graph.indptr = indptr.data();
               graph.indices = indices.data();
               backend().negatives_step({a, b, epsilon, clip, rate, exaggeration, until, count, seed, step}, graph,
-                                       due.data(), Y.data(), std::int64_t(n), int(Y.shape(1)), out.data(), threads);
+                                       degrees.data(), due.data(), Y.data(), std::int64_t(n), int(Y.shape(1)), out.data(), threads);
           },
-          "indptr"_a.noconvert(), "indices"_a.noconvert(), "period"_a.noconvert(), "due"_a.noconvert(), "Y"_a.noconvert(),
+          "indptr"_a.noconvert(), "indices"_a.noconvert(), "period"_a.noconvert(), "degrees"_a.noconvert(), "due"_a.noconvert(), "Y"_a.noconvert(),
           "out"_a.noconvert(), "a"_a, "b"_a, "epsilon"_a, "clip"_a, "rate"_a, "exaggeration"_a, "until"_a, "count"_a,
           "seed"_a, "step"_a, "threads"_a,
           "One step by the edges due before `until`, each with `count` negatives, under k = 1 / (1 + a d2^b).");

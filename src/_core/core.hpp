@@ -134,8 +134,8 @@ struct Backend {
     void (*memberships_f64)(const std::int64_t *indptr, const double *D2, std::int64_t n, double target, double floor,
                             double *W, int threads);
     // The map `out` after the edges due before `until` have pulled. The graph holds the time from one pull to the next.
-    void (*negatives_step)(const Negatives &, const Weights &graph, float *due, const float *Y, std::int64_t n, int d,
-                           float *out, int threads);
+    void (*negatives_step)(const Negatives &, const Weights &graph, const float *degrees, float *due, const float *Y,
+                           std::int64_t n, int d, float *out, int threads);
     // velocity and gain (n, d) after one step down the gradient (n, d).
     void (*momentum_step_f32)(const Step &, const double *gradient, std::int64_t n, int d, float *velocity, float *gain);
     void (*momentum_step_f64)(const Step &, const double *gradient, std::int64_t n, int d, double *velocity,

@@ -23,16 +23,18 @@ EQ_INLINE std::uint64_t mix(std::uint64_t z) {
 struct Crowd {
     const Negatives &s;
     const Weights &graph;
-    const float *Y;
+    const float *degrees, *Y;
     std::int64_t n, longest;
     int d;
     int count = 0, who[CROWD];                 // the points by their number of due edges, falling
     std::int64_t found[CROWD];
     Buffer<std::int64_t> edges;                // (CROWD, longest): those that are due
     Buffer<float> y, diff, sum;                // (d, CROWD)
+    alignas(32) float inverse[CROWD];          // of the degrees
 
-    Crowd(const Negatives &s_, const Weights &graph_, const float *Y_, std::int64_t n_, int d_, std::int64_t longest_)
-        : s(s_), graph(graph_), Y(Y_), n(n_), longest(longest_), d(d_), edges(CROWD * longest_),
+    Crowd(const Negatives &s_, const Weights &graph_, const float *degrees_, const float *Y_, std::int64_t n_, int d_,
+          std::int64_t longest_)
+        : s(s_), graph(graph_), degrees(degrees_), Y(Y_), n(n_), longest(longest_), d(d_), edges(CROWD * longest_),
           y(std::int64_t(d_) * CROWD), diff(std::int64_t(d_) * CROWD), sum(std::int64_t(d_) * CROWD) {}
 
     void start(std::int64_t first, float *due) {
@@ -50,12 +52,15 @@ struct Crowd {
             for (; place > 0 && found[who[place - 1]] < m; --place) who[place] = who[place - 1];
             who[place] = count;
         }
+        for (int q = 0; q < count; ++q) inverse[q] = 1.0f / degrees[first + who[q]];
         for (int q = 0; q < count; ++q)
             for (int c = 0; c < d; ++c) y[c * CROWD + q] = Y[(first + who[q]) * d + c];
     }
 
-    // d2 from the differences, then the clipped moves along each axis added to `sum`. `pull` makes it the edge's.
-    template <int D> EQ_INLINE void add(int lanes, bool pull) {
+    // d2 from the differences, then the clipped moves along each axis added to `sum`: the pull of an edge, twice, as it is
+    // seen from both its ends; or the push from a negative of this degree, and with it the share of the pushes that the
+    // point gets when others draw it.
+    template <int D> EQ_INLINE void add(int lanes, bool pull, float degree) {
         const int dimension = D > 0 ? D : d;
         const float a = float(s.a), b = float(s.b), epsilon = float(s.epsilon), clip = float(s.clip);
         const float *__restrict x = diff.data;
@@ -76,11 +81,12 @@ struct Crowd {
                 strength[q] = 2.0f * b / ((epsilon + r) * (1.0f + t));
             }
         }
-        const float times = pull ? 2.0f : 1.0f;  // an edge pulls twice: it is seen from both its ends
+        alignas(32) float times[CROWD];
+        for (int q = 0; q < lanes; ++q) times[q] = pull ? 2.0f : 1.0f + degree * inverse[q];
         for (int c = 0; c < dimension; ++c)
             for (int q = 0; q < lanes; ++q) {
                 const float f = strength[q] * x[c * CROWD + q], low = f > -clip ? f : -clip;
-                total[c * CROWD + q] += times * (low < clip ? low : clip);
+                total[c * CROWD + q] += times[q] * (low < clip ? low : clip);
             }
     }
 
@@ -99,7 +105,7 @@ struct Crowd {
             }
             for (int c = 0; c < dimension; ++c)
                 for (int q = 0; q < lanes; ++q) sum[c * CROWD + q] = 0;
-            add<D>(lanes, true);
+            add<D>(lanes, true, 0.0f);
             for (int t = 0; t < s.count; ++t) {
                 const std::uint64_t word = mix(key + 0x9E3779B97F4A7C15u * ++counter) >> 32;
                 const std::int64_t drawn = std::int64_t((word * std::uint64_t(n)) >> 32);
@@ -114,7 +120,7 @@ struct Crowd {
                     while (who[q] != drawn - first) ++q;
                     for (int c = 0; c < dimension; ++c) diff[c * CROWD + q] = 0;
                 }
-                add<D>(lanes, false);
+                add<D>(lanes, false, degrees[drawn]);
             }
             for (int c = 0; c < dimension; ++c)
                 for (int q = 0; q < moved; ++q) y[c * CROWD + q] += float(s.rate) * sum[c * CROWD + q];
@@ -124,8 +130,8 @@ struct Crowd {
 
 // Dimension D where the compiler may know it, else 0.
 template <int D>
-void negatives_rows(const Negatives &s, const Weights &graph, float *due, const float *Y, std::int64_t n, int d, float *out,
-                    int threads) {
+void negatives_rows(const Negatives &s, const Weights &graph, const float *degrees, float *due, const float *Y,
+                    std::int64_t n, int d, float *out, int threads) {
     std::int64_t longest = 0;
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t length = graph.indptr[i + 1] - graph.indptr[i];
@@ -133,7 +139,7 @@ void negatives_rows(const Negatives &s, const Weights &graph, float *due, const 
     }
 #pragma omp parallel num_threads(threads)
     {
-        Crowd crowd(s, graph, Y, n, d, longest + 1);
+        Crowd crowd(s, graph, degrees, Y, n, d, longest + 1);
 #pragma omp for schedule(dynamic, 16)
         for (std::int64_t first = 0; first < n; first += CROWD) {
             crowd.start(first, due);
@@ -144,11 +150,11 @@ void negatives_rows(const Negatives &s, const Weights &graph, float *due, const 
     }
 }
 
-inline void negatives_step(const Negatives &s, const Weights &graph, float *due, const float *Y, std::int64_t n, int d,
-                           float *out, int threads) {
+inline void negatives_step(const Negatives &s, const Weights &graph, const float *degrees, float *due, const float *Y,
+                           std::int64_t n, int d, float *out, int threads) {
     threads = worth(threads, graph.indptr[n]);
     const auto run = d == 2 ? negatives_rows<2> : d == 3 ? negatives_rows<3> : negatives_rows<0>;
-    run(s, graph, due, Y, n, d, out, threads);
+    run(s, graph, degrees, due, Y, n, d, out, threads);
 }
 
 }  // namespace EQ_ISA

@@ -1,7 +1,7 @@
 """Stochastic descent by sampled edges and negatives, as in umap-learn, with the same bytes for any number of threads.
 
 An edge of weight μ pulls its ends together every max μ / μ iterations, and each time either end is pushed from m points
-drawn at random. Steps are clipped, and shrink linearly to nothing (docs/math.md, section 14).
+drawn at random, and they from it. Steps are clipped, and shrink linearly to nothing (docs/math.md, section 14).
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class SampledProblem(Problem):
         indptr, indices = mu.indptr.astype(np.int64), mu.indices.astype(np.int32, copy=False)
         period = (mu.data.max(initial=0.0) / mu.data).astype(np.float32)
         due = period * phases(mu, engine.seed)
+        degrees = np.maximum(objective.degrees, np.finfo(np.float32).tiny).astype(np.float32)
         Y = np.array(state.U, dtype=np.float32, order="C")
         spare = np.empty_like(Y)
         for phase in self.schedule.phases(n_iter):
@@ -57,6 +58,7 @@ class SampledProblem(Problem):
                         indptr,
                         indices,
                         period,
+                        degrees,
                         due,
                         Y,
                         spare,

@@ -68,7 +68,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     init: Any = "auto"
     n_iter: Any = 300
     learning_rate: Any = "auto"
-    early_exaggeration: float = 12.0
+    early_exaggeration: Any = 12.0
     exaggeration: float = 1.0
     optimizer: Rule | None = None
     engine: str = "auto"
@@ -113,6 +113,10 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _iterations(self, n: int) -> int:
         """Return n_iter for n points."""
         return check_n_iter(self.n_iter)
+
+    def _early(self) -> float:
+        """Return early_exaggeration as a number."""
+        return self.early_exaggeration
 
     def _symmetric(self, objective: Objective) -> Matrix:
         """Return the affinities as a symmetric matrix."""
@@ -254,14 +258,14 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError(f"n_components must be a whole number of at least 1, got {self.n_components!r}")
         if self.learning_rate != "auto" and not _positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
-        for name in ("early_exaggeration", "exaggeration"):
-            if not _positive(getattr(self, name)):
-                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
+        for name, value in (("early_exaggeration", self._early()), ("exaggeration", self.exaggeration)):
+            if not _positive(value):
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not (_positive(self.tol) and self.tol < 1):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
-        return Schedule(self._iterations(n), self.learning_rate, self.early_exaggeration, self.exaggeration)
+        return Schedule(self._iterations(n), self.learning_rate, self._early(), self.exaggeration)
 
     def _rule(self) -> Rule:
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
