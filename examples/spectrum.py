@@ -2,9 +2,10 @@
 
 One sees 1200 digits under t-SNE's loss with the attraction multiplied by 20, 10, 4, 2, 1 and 0.5, after Böhm, Berens &
 Kobak 2022, and at the ends Laplacian eigenmaps, which is attraction alone under a constraint, and UMAP. Strong
-attraction keeps what is continuous and draws classes out to arms; strong repulsion gives every class its own island, below
-1 on a full disk. UMAP lies between: its islands stand apart as under an exaggeration of 2. Every map goes on from
-the one before it, from strong to weak attraction. Printed is the share of the ten nearest neighbours that each keeps.
+attraction keeps what is continuous and draws classes out to arms; strong repulsion gives every class its own island,
+and below 1 fills a disk. UMAP lies between: its islands stand apart as under an exaggeration of 2. Every map goes on
+from the one before it, from strong to weak attraction. Printed is the share of the ten nearest neighbours that each
+keeps.
 
 Writes spectrum.png into the folder given as argument, or into the current one.
 """
