@@ -17,7 +17,7 @@ from ._types import Array
 from .data import Dataset
 from .engines import ENGINES
 
-METHODS = {method.__name__.lower(): method for method in methods.METHODS}
+METHODS = {method.__name__.lower(): method for method in (*methods.METHODS, methods.UMAP)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,9 +49,9 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("data", help=f"a bundled set ({', '.join(data.DATASETS)}) or a .npy file with a table (n, D)")
     embed.add_argument("--method", choices=sorted(METHODS), default="tsne")
     embed.add_argument("--perplexity", type=float, default=None, help="effective number of neighbours (default: auto)")
+    embed.add_argument("--neighbors", type=int, default=None, help="points in a neighbourhood, for umap (default: 15)")
     embed.add_argument("--components", type=int, default=None, help="dimension of the map (default: the method's own)")
-    n_iter = methods.NeighborEmbedding.n_iter
-    embed.add_argument("--iterations", type=int, default=n_iter, help="iterations, at most (default: %(default)s)")
+    embed.add_argument("--iterations", type=int, default=None, help="iterations, at most (default: the method's own)")
     embed.add_argument("--engine", default="auto", help=f"{', '.join(ENGINES)} (default: %(default)s)")
     embed.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
     embed.add_argument("--out", type=Path, default=Path("."), help="folder for the outputs (default: here)")
@@ -72,16 +72,20 @@ def _embed(args: argparse.Namespace) -> int:
     n, D = dataset.X.shape
     if not args.out.is_dir():
         raise ValueError(f"the output folder {str(args.out)!r} does not exist")
-    progress = _Progress(args.iterations)
-    options = {} if args.components is None else {"n_components": args.components}
-    method = METHODS[args.method](
-        perplexity="auto" if args.perplexity is None else args.perplexity,
-        n_iter=args.iterations,
-        engine=args.engine,
-        random_state=args.seed,
-        callbacks=[progress],
-        **options,
-    )
+    progress = _Progress()
+    given = {
+        "n_components": args.components,
+        "perplexity": args.perplexity,
+        "n_neighbors": args.neighbors,
+        "n_iter": args.iterations,
+    }
+    method = METHODS[args.method](engine=args.engine, random_state=args.seed, callbacks=[progress])
+    options = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in method.get_params():
+            raise ValueError(f"{args.method} has no {name}; see equipoise embed --help")
+    method.set_params(**options)
+    progress.total = "" if method.n_iter == "auto" else f" of {method.n_iter}"
     print(f"{dataset.name}: {n} rows, {D} columns; {type(method).__name__}, seed {args.seed}")
     start, interrupted = time.perf_counter(), False
     try:
@@ -108,12 +112,12 @@ def _embed(args: argparse.Namespace) -> int:
 class _Progress:
     """The loss as it falls: on one line in a terminal, line by line elsewhere."""
 
-    def __init__(self, total: int):
-        self.total = total
+    def __init__(self) -> None:
+        self.total = ""
         self.live = sys.stdout.isatty()
 
     def __call__(self, iteration: int, loss: float, Y: Array) -> None:
-        line = f"iteration {iteration:5d} of {self.total}   loss {loss:.4f}"
+        line = f"iteration {iteration:5d}{self.total}   loss {loss:.4f}"
         print(f"\r{line}" if self.live else line, end="" if self.live else "\n", flush=True)
 
     def finish(self) -> None:

@@ -10,8 +10,9 @@ from .mds import MDS
 from .neighbor_embedding import NeighborEmbedding
 from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
+from .umap import UMAP
 
-METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)
+METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)  # the SNE family
 CLASSICAL: tuple[type[ClassicalEmbedding], ...] = (PCA, ClassicalMDS, Isomap, LLE, LaplacianEigenmaps)
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "PCA",
     "SNE",
     "TSNE",
+    "UMAP",
     "ClassicalEmbedding",
     "ClassicalMDS",
     "Embedding",
