@@ -80,6 +80,15 @@ def test_the_tolerance_is_checked_again_as_the_map_changes(rng):
     assert force_error(last, truth) <= 1e-2
 
 
+def test_charges_have_a_check_of_their_own(rng):
+    kernel, engine, Y = StudentT(), Grid(1, 1e-2), 10 * tight(rng, 2)
+    charges = np.where(np.arange(N) < 5, 1e3, 1.0)
+    truth = Exact(1).field(Y, kernel, charges).gradient
+    for _ in range(60):
+        engine.field(Y, kernel)
+        assert force_error(engine.field(Y, kernel, charges).gradient, truth) <= 1e-2
+
+
 def test_a_tolerance_out_of_reach_is_reported(rng, monkeypatch):
     monkeypatch.setattr("equipoise.engines.grid.LOWEST", 4)  # no mesh finer than the first
     with pytest.warns(UserWarning, match=r"reaches a force error of .*, not tol=0\.01, for StudentT\(dof=1\.0\)"):

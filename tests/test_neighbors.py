@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import pairwise_distances
 
 import equipoise as eq
-from equipoise import neighbors
+from equipoise import _core, neighbors
+from equipoise.cells import Cells
 from equipoise.neighbors import Searcher, nearest_in_matrix, nearest_neighbors
 
 
@@ -164,3 +165,25 @@ def test_two_components_of_the_graph_make_a_finite_map(rng):
     Y = eq.TSNE(perplexity=5, engine="grid", random_state=0).fit_transform(X)
     apart = pairwise_distances(Y[:60], Y[60:]).min()
     assert np.isfinite(Y).all() and apart > np.median(pairwise_distances(Y[:60]))
+
+
+def test_the_nearest_of_many_candidates(rng):
+    dots, norms = rng.integers(-9, 9, (40, 700)).astype(np.float32), rng.integers(0, 9, 700).astype(np.float32)
+    for k in (1, 7, 91, 700):
+        out = np.empty((40, k), np.int32)
+        _core.nearest(dots, norms, out)
+        assert_array_equal(out, np.argsort(norms - 2 * dots, axis=1, kind="stable")[:, :k])  # of equal ones the first
+    with pytest.raises(ValueError, match="candidates for every neighbour"):
+        _core.nearest(dots[:, :3].copy(), norms[:3].copy(), np.empty((40, 4), np.int32))
+
+
+def test_cells_find_what_they_promise(rng):
+    X = rng.standard_normal((4000, 8)).astype(np.float32)
+    cells = Cells(X, X)
+    exact = nearest_neighbors(X.astype(np.float64), 20).indices
+    for min_recall in (0.8, 0.95, 1.0):
+        count, measured = cells.reach(20, min_recall)
+        found = cells.search(20, count, 2)
+        assert not (found == np.arange(4000)[:, None]).any()
+        recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
+        assert measured >= min_recall and recall >= min_recall - 0.02  # the sample is 500 of the 4,000

@@ -14,7 +14,8 @@ namespace EQ_ISA {
 
 extern const Backend backend;
 const Backend backend = {edges<float>, edges<double>, field<float>, field<double>,
-                         spread<float>, spread<double>, gather<float>, gather<double>, convolve<float>, convolve<double>, near<float>, near<double>,
+                         spread<float>, spread<double>, gather<float>, gather<double>, convolve<float>,
+                         convolve<double>, near<float>, near<double>,
                          field_offsets<float>, field_offsets<double>, field_at<float>, field_at<double>, edges_to,
                          pair_distances, conditional<float>, conditional<double>, memberships<float>,
                          memberships<double>, negatives_step, momentum_step<float>, momentum_step<double>,

@@ -424,6 +424,9 @@ template <class R> void bind_permute(nb::module_ &m) {
               require(indices.shape(0) == entries && place.shape(0) == n, "indices and place must fit values and order");
               require(out_indptr.shape(0) == n + 1 && out_indices.shape(0) == entries && out_values.shape(0) == entries,
                       "the outputs must have the sizes of the inputs");
+              for (std::size_t i = 0; i < n; ++i)
+                  require(order(i) >= 0 && order(i) < std::int64_t(n) && place(std::size_t(order(i))) == std::int32_t(i),
+                          "place must be the inverse of order");
               nb::gil_scoped_release release;
               eq::permute(indptr.data(), indices.data(), values.data(), std::int64_t(n), order.data(), place.data(),
                           out_indptr.data(), out_indices.data(), out_values.data());

@@ -79,7 +79,7 @@ template <class R> class Axis {
 public:
     std::int64_t n;
 
-    explicit Axis(std::int64_t n_) : n(n_), half_(n_), roots_(2 * n_ + 8) {
+    explicit Axis(std::int64_t n_) : n(n_), half_(n_), roots_(n_) {
         for (std::int64_t j = 0; j < n; ++j) half_[j] = root<R>(j, 2 * n);
         std::int64_t rest = n, used = 0;
         while (rest > 1) {
@@ -149,7 +149,7 @@ template <class R, int S = LINES<R> / 2> EQ_INLINE void transpose(Lines<R> *rows
     }
 }
 
-// The spectrum of real rows along the last axis: `modes` frequencies, even ones first, LINES of them in a vector; a block
+// The spectrum of real rows along the last axis: n + 1 frequencies, even ones first, LINES of them in a vector; a block
 // of vectors holds one group of frequencies for all rows. Two rows travel as one complex line, re and im.
 template <class R> class Rows {
 public:

@@ -8,7 +8,7 @@
 namespace eq {
 
 // For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot, from the smallest on; of equal ones the
-// first. What lies above the k-th smallest of the numbers seen so far is passed over eight at a time.
+// first. All must be finite. What lies above the k-th smallest of the numbers seen so far is passed over eight at a time.
 inline void nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out) {
     struct Found {

@@ -6,7 +6,7 @@ from typing import Any
 
 from ._types import Array
 from .methods import MDS
-from .methods.embedding import threads
+from .methods.estimator import threads
 from .spaces import MeshGeodesic, Precomputed, farthest_points
 from .stress_placement import place_by_stress
 

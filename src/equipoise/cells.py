@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from . import _core
 from ._types import Array
 
-TRAINING = 64  # points per cell that k-means sees
+TRAINING = 64  # points per cell that k-means sees; chosen, as its 6 rounds and the number of cells
 SAMPLE = 500  # rows whose recall is measured
 BLOCK = 2**22  # distances at a time
 
@@ -41,8 +41,7 @@ def without_self(found: Array, rows: Array) -> Array:
 class Cells:
     """4 √n cells around k-means centres; a query is compared with all points of the cells nearest to its own.
 
-    All queries of a cell have the same candidates, so their distances are one matrix product: several times faster for
-    each than the scan of an inverted file, which treats every query by itself.
+    All queries of a cell have the same candidates, so their distances are one matrix product.
     """
 
     def __init__(self, base: Array, queries: Array):
@@ -52,30 +51,28 @@ class Cells:
         n, D = base.shape
         self._rows = np.random.RandomState(0).permutation(n)
         means = faiss.Clustering(D, int(4 * np.sqrt(n)))
-        means.seed, means.niter = 0, 6
+        means.seed, means.niter, means.min_points_per_centroid = 0, 6, 1
         index = faiss.IndexFlatL2(D)
         means.train(base[np.sort(self._rows[: TRAINING * means.k])], index)
         centres = faiss.vector_to_array(means.centroids).reshape(-1, D)
         self._cell = index.search(base, 1)[1][:, 0]  # of each point
         self._query_cell = self._cell if queries is base else index.search(queries, 1)[1][:, 0]
         self._members = _by_cell(self._cell, means.k)
-        self._askers = _by_cell(self._query_cell, means.k)
-        self._nearest = faiss.knn(centres, centres, means.k)[1]  # cells from near to far, of each
-        self.recall = 0.0
+        self._askers = self._members if queries is base else _by_cell(self._query_cell, means.k)
+        self._nearest = faiss.knn(centres, centres, means.k)[1].astype(np.int32)  # cells from near to far, of each
 
-    def reach(self, k: int, min_recall: float) -> int:
-        """Return how many cells must be looked at for this recall of k neighbours; it is measured on a sample."""
+    def reach(self, k: int, min_recall: float) -> tuple[int, float]:
+        """Return how many cells must be looked at for this recall of k neighbours, and the recall, from a sample."""
         import faiss
 
         rows = np.sort(self._rows[:SAMPLE])
-        truth = faiss.knn(self.queries[rows], self.base, k + 1)[1]
+        truth = without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
         order = self._nearest[self._query_cell[rows]]
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
         needed = np.sort(np.take_along_axis(rank, self._cell[truth], axis=1), axis=None)  # cells until each is found
         count = int(needed[int(np.ceil(min_recall * len(needed))) - 1]) + 1
-        self.recall = float((needed < count).mean())
-        return count
+        return count, float((needed < count).mean())
 
     def search(self, k: int, count: int, n_threads: int) -> Array:
         """Return the k nearest of the points in `count` cells, (n, k) int32, without the point itself."""
@@ -90,8 +87,9 @@ class Cells:
             near = self._nearest[cell]
             enough = max(count, int(np.searchsorted(np.cumsum(sizes[near]), k + 1)) + 1)
             candidates = np.concatenate([self._members[c] for c in near[:enough]])
+            points = self.base[candidates].T
             for part in np.array_split(rows, -(-len(rows) * len(candidates) // BLOCK)):
-                dots = self.queries[part] @ self.base[candidates].T
+                dots = self.queries[part] @ points
                 nearest = np.empty((len(part), k + 1), np.int32)
                 _core.nearest(dots, norms[candidates], nearest)
                 result[part] = without_self(candidates[nearest], part)

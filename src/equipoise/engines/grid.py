@@ -18,7 +18,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
-from .base import Field
+from .base import Field, charge_columns
 from .exact import Exact
 from .plan import Plan, plan
 from .tables import Compiled, Table, tabulate
@@ -49,7 +49,7 @@ class Grid:
         self._tables: dict[tuple[Kernel, float], Table] = {}
         self._transforms: OrderedDict[tuple[object, ...], Transform] = OrderedDict()
         self._compiled = Compiled()
-        self._trust: dict[Kernel, Trust] = {}
+        self._trust: dict[tuple[Kernel, bool, int], Trust] = {}
 
     def include(self, P: Matrix) -> None:
         """Do nothing: every pair is in the sum."""
@@ -112,9 +112,9 @@ class Grid:
         span = source.high - source.low
         least = max(float(span.max()) / 64, 1e-12 * kernel.length)
         rungs = tuple(int(np.ceil(RUNGS * np.log2(max(s, least) / kernel.length))) for s in span)
-        trust = self._trust.setdefault(kernel, Trust())
+        trust = self._trust.setdefault((kernel, source.charged, len(rungs)), Trust())
         trust.fields += 1
-        moved = max((abs(a - b) for a, b in zip(rungs, trust.rungs, strict=False)), default=MOVED)
+        moved = max(abs(a - b) for a, b in zip(rungs, trust.rungs, strict=True)) if trust.rungs else MOVED
         if moved < MOVED and trust.fields < CHECK:
             return self._make(kernel, self._plan(kernel, source, rungs, trust.level))
         trust.rungs, trust.fields = rungs, 0
@@ -142,11 +142,12 @@ class Grid:
             if planned(trust.level) != tried:
                 last, error = error, excess(trust.level)
                 stalled = stalled + 1 if error > 0.9 * last else 0
-        if error * MARGIN > 1:
+        if error * MARGIN > 1 and not trust.warned:
+            trust.warned = True
             warnings.warn(
                 f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for"
                 f' {kernel} on this map; engine="exact" has none',
-                stacklevel=2,
+                stacklevel=3,
             )
         return self._make(kernel, planned(trust.level))
 
@@ -166,12 +167,13 @@ class Grid:
 
 
 class Trust:
-    """What the engine knows of a kernel: the pair error allowed, tol · 2^(level/2), and where that was checked."""
+    """What is known of a kernel and its charges: the pair error allowed, tol · 2^(level/2), and where that was."""
 
     def __init__(self) -> None:
         self.level = 0
         self.rungs: tuple[int, ...] = ()
         self.fields = 0
+        self.warned = False
 
 
 class Check:
@@ -206,9 +208,8 @@ class Source:
         if d > 3:
             raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="sampled" or "exact"')
         self.Y = np.ascontiguousarray(Y)
-        c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-        self.shape = c.shape
-        self.charges = np.ascontiguousarray(c.reshape(n, -1))
+        c, self.charges = charge_columns(charges, n)
+        self.shape, self.charged = c.shape, charges is not None
         axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
         self.low, self.high = (f(axes, axis=1).astype(np.float64) for f in (np.min, np.max))
 

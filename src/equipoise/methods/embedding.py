@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Matrix
-from ..data import is_neighbors
 from ..engines import Engine, choose_engine, make_engine
 from ..geometry import Flat, Geometry
-from ..inputs import Distances, Input, make_input
+from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..objectives import Objective
 from ..optimize import Callback, Momentum, Rule
 from ..placement import Placement
 from ..problem import Problem, Schedule, check_n_iter
+from .estimator import Estimator, check_callbacks, check_n_components, is_positive
 from .neighborhoods import Neighborhoods
 from .start import Start
 
 
 @dataclass(eq=False, repr=False)
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Embedding(Estimator):
     """Embed data by descending a loss of attraction and repulsion.
 
     Parameters
@@ -121,10 +119,6 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _symmetric(self, objective: Objective) -> Matrix:
         """Return the affinities as a symmetric matrix."""
         return objective.affinities
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components
 
     def _map_dimension(self) -> int:
         """Return the dimension of the surface that the map covers."""
@@ -221,20 +215,6 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
         return Y
 
-    def _record_features(self, X: Any, data: Input) -> None:
-        """Set n_features_in_, and feature_names_in_ where X has them."""
-        if is_neighbors(X):
-            self.n_features_in_ = data.n  # as for the distances between all of them
-            self.__dict__.pop("feature_names_in_", None)
-        else:
-            validate_data(self, X, skip_check_array=True)
-
-    def _check_new(self, X: Any) -> Any:
-        if is_neighbors(X) and isinstance(self._data, Distances):
-            return self._data.check_new(X)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
-        return self._data.check_new(X)
-
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
         if "_frozen" in state:
@@ -254,44 +234,25 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
     def _check_parameters(self) -> None:
-        if not (isinstance(self.n_components, int | np.integer) and self.n_components >= 1):
-            raise ValueError(f"n_components must be a whole number of at least 1, got {self.n_components!r}")
-        if self.learning_rate != "auto" and not _positive(self.learning_rate):
+        check_n_components(self.n_components)
+        if self.learning_rate != "auto" and not is_positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
         for name, value in (("early_exaggeration", self._early()), ("exaggeration", self.exaggeration)):
-            if not _positive(value):
+            if not is_positive(value):
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
-        if not (_positive(self.tol) and self.tol < 1):
+        if not (is_positive(self.tol) and self.tol < 1):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
         return Schedule(self._iterations(n), self.learning_rate, self._early(), self.exaggeration)
 
     def _rule(self) -> Rule:
-        if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
-            raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {self.callbacks!r}")
+        check_callbacks(self.callbacks)
         if self.optimizer is None:
             return Momentum()
         if not hasattr(self.optimizer, "step"):
             raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {self.optimizer!r}")
         return self.optimizer
-
-    def _n_threads(self) -> int:
-        return threads(self.n_jobs)
-
-
-def threads(n_jobs: Any) -> int:
-    """Return how many threads `n_jobs` asks for."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
-        return available
-    if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
-        raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {n_jobs!r}")
-    return int(n_jobs)
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)
 
 
 def describe(problem: Problem) -> str:

@@ -40,12 +40,17 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._data.check_new(X)
 
     def _n_threads(self) -> int:
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if self.n_jobs is None or self.n_jobs == -1:
-            return available
-        if not isinstance(self.n_jobs, int | np.integer) or self.n_jobs < 1:
-            raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {self.n_jobs!r}")
-        return int(self.n_jobs)
+        return threads(self.n_jobs)
+
+
+def threads(n_jobs: Any) -> int:
+    """Return how many threads `n_jobs` asks for."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None or n_jobs == -1:
+        return available
+    if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
+        raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {n_jobs!r}")
+    return int(n_jobs)
 
 
 def check_n_components(n_components: Any) -> None:

@@ -28,7 +28,8 @@ from ..optimize import Callback
 from ..problem import check_n_iter
 from ..stress_placement import place_by_stress
 from ..stress_problem import StressProblem
-from .embedding import print_loss, threads
+from .embedding import print_loss
+from .estimator import threads
 from .mds_start import check_start, first_map
 
 STRESSES = ("metric", "ordinal")

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
+from ..csr import make_csr
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
@@ -28,7 +29,7 @@ def _power(P: Matrix, unit: float, s: float) -> Matrix:
     """Return (P / unit)^s in the precision of P."""
     if not sparse.issparse(P):
         return (P / unit) ** s
-    return sparse.csr_matrix(((P.data / unit) ** s, P.indices, P.indptr), shape=P.shape)
+    return make_csr((P.data / unit) ** s, P.indices, P.indptr, P.shape)
 
 
 class JointDivergence:
