@@ -21,12 +21,13 @@ from .graph import Graph, smallest
 from .metrics import Space, make_space
 from .sparse_neighbors import SparseSearcher
 
+MIN_RECALL = 0.95  # of the neighbours behind affinities of a perplexity, most of which hardly count; chosen
 EXACT_WORK = 5e10  # n² · D up to which a full scan is used: about a second; chosen
 ROWS = 65536  # rows searched at once: faiss answers in int64, which is not held for all of them
 
 
 def nearest_neighbors(
-    X: Matrix, k: int, metric: Any = "euclidean", *, n_threads: int = 1, min_recall: float = 0.95
+    X: Matrix, k: int, metric: Any = "euclidean", *, n_threads: int = 1, min_recall: float = MIN_RECALL
 ) -> Graph:
     """Return the k nearest neighbours of each row of X (n, D), at a measured recall of at least `min_recall`.
 
