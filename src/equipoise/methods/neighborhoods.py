@@ -14,6 +14,10 @@ from .. import affinities
 from .._types import Array, Matrix
 from ..inputs import Affinities, Input
 
+# Of few neighbours each counts: on MNIST, 70,000 points, the 10-NN accuracy of UMAP's maps was 0.966, 0.973, 0.975 and
+# 0.975 at a recall of 0.952, 0.990, 0.997 and 0.999.
+RECALL = 0.997
+
 
 class Neighborhoods(Protocol):
     """Affinities of one set of data, with every "auto" resolved."""
@@ -79,7 +83,7 @@ class Fuzzy:
             largest = float(data.P.max())
             W, recall = sparse.csr_matrix(data.P / largest if largest > 0 else data.P, dtype=dtype), 1.0
         else:
-            distances, recall = data.neighbors(self.k - 1, self.n_threads)
+            distances, recall = data.neighbors(self.k - 1, self.n_threads, RECALL)
             W = affinities.memberships(distances, self.k, dtype, self.n_threads)
         mu = affinities.fuzzy_union(W, self.n_threads)
         if self.labels is not None:
