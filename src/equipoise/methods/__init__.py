@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .classical import ClassicalEmbedding
 from .double import DKLLE, DKPCA
 from .embedding import Embedding
@@ -14,8 +16,10 @@ from .umap import UMAP
 
 METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)  # the SNE family
 CLASSICAL: tuple[type[ClassicalEmbedding], ...] = (PCA, ClassicalMDS, Isomap, LLE, LaplacianEigenmaps)
+ALL: tuple[type[Any], ...] = (*METHODS, UMAP, DKLLE, DKPCA, *CLASSICAL, MDS)
 
 __all__ = [
+    "ALL",
     "CLASSICAL",
     "DKLLE",
     "DKPCA",

@@ -60,7 +60,7 @@ class CrossEntropy:
 class EffectiveCrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
 
-    What the sampling of edges and negatives descends on the average (Damrich & Hamprecht 2021, theorem 1), if both
+    What the sampling of edges and negatives descends on the average (Damrich & Hamprecht 2021), if both
     ends of a negative pair are pushed. With u = −log(1 − k), softened at 0, and fields of charges 1 and d_j:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k)(y_i − y_j) + (m/n)(d_i ∇Φ_i[1] + ∇Φ_i[d])                 docs/math.md, eq. (17)
