@@ -21,6 +21,7 @@ PICTURES = {
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
+    "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
 }
 
@@ -132,3 +133,10 @@ def test_the_pictures_of_the_readme_are_there():
     for name in PICTURES["readme_pictures.py"]:
         assert f"docs/images/{name}" in text
         assert (EXAMPLES.parent / "docs" / "images" / name).stat().st_size > 10_000
+
+
+def test_spectrum(tmp_path, monkeypatch, capsys):
+    kept = numbers(run("spectrum.py", tmp_path, monkeypatch, capsys), "neighbours kept")
+    assert len(kept) == 8
+    assert kept[1] < kept[3] < kept[5]  # exaggeration 20, 4, 1
+    assert kept[7] > kept[3]  # UMAP keeps more than an exaggeration of 4

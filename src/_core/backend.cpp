@@ -1,7 +1,9 @@
 // Compiled once per instruction set, with EQ_ISA naming the namespace; bindings.cpp picks one at import.
 #include "exact.hpp"
 #include "fourier.hpp"
+#include "fuzzy.hpp"
 #include "grid.hpp"
+#include "negatives.hpp"
 #include "perplexity.hpp"
 #include "sampled.hpp"
 #include "step.hpp"
@@ -15,9 +17,10 @@ const Backend backend = {edges<float>, edges<double>, field<float>, field<double
                          spread<float>, spread<double>, gather<float>, gather<double>, convolve<float>,
                          convolve<double>, near<float>, near<double>,
                          field_offsets<float>, field_offsets<double>, field_at<float>, field_at<double>, edges_to,
-                         pair_distances, conditional<float>, conditional<double>, momentum_step<float>,
-                         momentum_step<double>, condensed_distances, stress_pairs<float>, stress_pairs<double>,
-                         stress_between<float>, stress_between<double>, stress_listed<float>, stress_listed<double>};
+                         pair_distances, conditional<float>, conditional<double>, memberships<float>,
+                         memberships<double>, negatives_step, momentum_step<float>, momentum_step<double>,
+                         condensed_distances, stress_pairs<float>, stress_pairs<double>, stress_between<float>,
+                         stress_between<double>, stress_listed<float>, stress_listed<double>};
 
 }  // namespace EQ_ISA
 }  // namespace eq

@@ -507,6 +507,29 @@ template <class R> void bind_stress(nb::module_ &m) {
           "The stress of each point's pairs, and half the gradient of that of all, over a symmetric CSR pattern.");
 }
 
+void memberships(const std::int64_t *indptr, const double *D2, std::int64_t n, double target, double floor, float *W,
+                 int threads) {
+    backend().memberships_f32(indptr, D2, n, target, floor, W, threads);
+}
+void memberships(const std::int64_t *indptr, const double *D2, std::int64_t n, double target, double floor, double *W,
+                 int threads) {
+    backend().memberships_f64(indptr, D2, n, target, floor, W, threads);
+}
+
+template <class R> void bind_memberships(nb::module_ &m) {
+    m.def("memberships",
+          [](In<std::int64_t, nb::shape<-1>> indptr, In<double, nb::shape<-1>> D2, double target, double floor,
+             Out<R, nb::shape<-1>> W, int threads) {
+              require(indptr.shape(0) > 0, "indptr must have one entry more than there are rows");
+              require_csr(indptr, D2.shape(0), indptr.shape(0) - 1);
+              require(W.shape(0) == D2.shape(0), "W must have the length of D2");
+              nb::gil_scoped_release release;
+              memberships(indptr.data(), D2.data(), std::int64_t(indptr.shape(0)) - 1, target, floor, W.data(), threads);
+          },
+          "indptr"_a.noconvert(), "D2"_a.noconvert(), "target"_a, "floor"_a, "W"_a.noconvert(), "threads"_a,
+          "exp(-max(0, r - ρ_i) / σ_i) over the stored entries of a CSR graph of squared distances, of one total per row.");
+}
+
 template <class R> void bind_symmetrize(nb::module_ &m) {
     m.def("symmetrize",
           [](In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices, In<R, nb::shape<-1>> values,
@@ -540,7 +563,7 @@ NB_MODULE(_core, m) {
 
     nb::class_<eq::Kernel>(m, "Kernel", "A built-in radial kernel k(d2).")
         .def_prop_ro("rational",
-                     [](const eq::Kernel &kernel) { return kernel.family != eq::Kernel::Family::regularized_power; },
+                     [](const eq::Kernel &kernel) { return kernel.family != eq::Kernel::Family::regularized_power && kernel.family != eq::Kernel::Family::log_complement; },
                      "Whether k'/k is a rational function of d2, without exp or log.")
         .def_static("gaussian", [] { return eq::Kernel{eq::Kernel::Family::gaussian, 0, 0, 0}; }, "exp(-d2)")
         .def_static("shifted_power",
@@ -550,8 +573,11 @@ NB_MODULE(_core, m) {
                     [](double b, double c) { return eq::Kernel{eq::Kernel::Family::clamped_power, 0, b, c}; }, "b"_a,
                     "c"_a, "max(d2, b)^-c")
         .def_static("regularized_power",
-                    [](double a, double c) { return eq::Kernel{eq::Kernel::Family::regularized_power, a, 0, c}; },
-                    "a"_a, "c"_a, "1 / (a + d2^c)")
+                    [](double a, double b, double c) { return eq::Kernel{eq::Kernel::Family::regularized_power, a, b, c}; },
+                    "a"_a, "b"_a, "c"_a, "1 / (a + b d2^c)")
+        .def_static("log_complement",
+                    [](double a, double b, double c) { return eq::Kernel{eq::Kernel::Family::log_complement, a, b, c}; },
+                    "a"_a, "b"_a, "c"_a, "log(1 + 1 / (b (a + d2)^c))")
         .def_static("tabulated",
                     [](Segments segments, int first, float scale) {
                         eq::Kernel kernel;
@@ -611,6 +637,30 @@ NB_MODULE(_core, m) {
           "Y"_a.noconvert(), "force"_a.noconvert(), "threads"_a,
           "E (n_targets, d) from targets to the points they list; False for a kernel that is not rational or tabulated.");
 
+    m.def("negatives_step",
+          [](In<std::int64_t, nb::shape<-1>> indptr, In<std::int32_t, nb::shape<-1>> indices,
+             In<float, nb::shape<-1>> period, In<float, nb::shape<-1>> degrees, Out<float, nb::shape<-1>> due,
+             In<float, nb::shape<-1, -1>> Y,
+             Out<float, nb::shape<-1, -1>> out, double a, double b, double epsilon, double clip, double rate,
+             double exaggeration, double until, int count, std::uint64_t seed, std::int64_t step, int threads) {
+              const std::size_t n = Y.shape(0), entries = indices.shape(0);
+              require(period.shape(0) == entries && due.shape(0) == entries, "period and due must have an entry per edge");
+              require_csr(indptr, entries, n);
+              require(degrees.shape(0) == n, "degrees must be (n,)");
+              require(out.shape(0) == n && out.shape(1) == Y.shape(1), "out must have the shape of Y, (n, d)");
+              require(out.data() != Y.data(), "out must be another array than Y");
+              nb::gil_scoped_release release;
+              eq::Weights graph = weights(period.data());
+              graph.indptr = indptr.data();
+              graph.indices = indices.data();
+              backend().negatives_step({a, b, epsilon, clip, rate, exaggeration, until, count, seed, step}, graph,
+                                       degrees.data(), due.data(), Y.data(), std::int64_t(n), int(Y.shape(1)), out.data(), threads);
+          },
+          "indptr"_a.noconvert(), "indices"_a.noconvert(), "period"_a.noconvert(), "degrees"_a.noconvert(), "due"_a.noconvert(), "Y"_a.noconvert(),
+          "out"_a.noconvert(), "a"_a, "b"_a, "epsilon"_a, "clip"_a, "rate"_a, "exaggeration"_a, "until"_a, "count"_a,
+          "seed"_a, "step"_a, "threads"_a,
+          "One step by the edges due before `until`, each with `count` negatives, under k = 1 / (1 + a d2^b).");
+
     bind_edges<float, float>(m);
     bind_edges<float, double>(m);
     bind_edges<double, float>(m);
@@ -649,6 +699,8 @@ NB_MODULE(_core, m) {
 
     bind_stress<float>(m);
     bind_stress<double>(m);
+    bind_memberships<float>(m);
+    bind_memberships<double>(m);
     bind_symmetrize<float>(m);
     bind_symmetrize<double>(m);
     bind_spaces(m);

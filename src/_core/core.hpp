@@ -31,7 +31,8 @@ struct Kernel {
         gaussian,           // exp(-d2)
         shifted_power,      // (a + b d2)^-c: Student-t, spherical exit; c = 1 is t-SNE's kernel
         clamped_power,      // max(d2, b)^-c: power law, flat inside the cut-off b = r0²
-        regularized_power,  // 1 / (a + d2^c): eq. (13) of Lin et al. 2024, c = β/2
+        regularized_power,  // 1 / (a + b d2^c): eq. (13) of Lin et al. 2024, c = β/2
+        log_complement,     // log(1 + 1 / (b x^c)), x = a + d2: -log(1 - k) of k = 1 / (1 + b x^c)
         tabulated,          // for edges with b = -1: the table holds ψ_b and k^b k' for the true b;
                             // for sampled fields: k and k'
     };
@@ -69,6 +70,14 @@ struct Targets {
 // One step of momentum with gains; optimize.py says what the letters mean.
 struct Step {
     double rate, momentum, gain_up, gain_down, turned, min_gain, max_step;
+};
+
+// One step of descent by sampled edges; sampling.py says what the letters mean.
+struct Negatives {
+    double a, b, epsilon, clip, rate, exaggeration, until;
+    int count;  // negatives per edge
+    std::uint64_t seed;
+    std::int64_t step;
 };
 
 // One set of entry points per instruction set.
@@ -127,6 +136,15 @@ struct Backend {
                             std::uint8_t *saturated, int threads);
     void (*conditional_f64)(const Distances &, std::int64_t n, const double *perplexities, int scales, double *P,
                             std::uint8_t *saturated, int threads);
+    // Weights exp(-max(0, r - ρ_i) / σ_i) of total `target` in every row of a CSR graph of squared distances; σ_i is at least
+    // `floor` times the mean distance of the row.
+    void (*memberships_f32)(const std::int64_t *indptr, const double *D2, std::int64_t n, double target, double floor,
+                            float *W, int threads);
+    void (*memberships_f64)(const std::int64_t *indptr, const double *D2, std::int64_t n, double target, double floor,
+                            double *W, int threads);
+    // The map `out` after the edges due before `until` have pulled. The graph holds the time from one pull to the next.
+    void (*negatives_step)(const Negatives &, const Weights &graph, const float *degrees, float *due, const float *Y,
+                           std::int64_t n, int d, float *out, int threads);
     // velocity and gain (n, d) after one step down the gradient (n, d).
     void (*momentum_step_f32)(const Step &, const double *gradient, std::int64_t n, int d, float *velocity, float *gain);
     void (*momentum_step_f64)(const Step &, const double *gradient, std::int64_t n, int d, double *velocity,

@@ -43,12 +43,24 @@ template <class R> struct ClampedPower {
     }
 };
 
-// 1 / (a + d2^c). Below d2 = 1e-30 the slope of a cusp (c < 1) is held, so that coincident points give 0 · finite = 0.
+// 1 / (a + b d2^c). Below d2 = 1e-30 the slope of a cusp (c < 1) is held, so that coincident points give 0 · finite = 0.
 template <class R> struct RegularizedPower {
-    R a, c;
+    R a, b, c;
     EQ_INLINE Radial<R> operator()(R d2) const {
-        const R x = clamp_below(d2, R(1e-30)), power = exp(c * log(x)), t = d2 > R(0) ? power : R(0), base = a + t;
+        const R x = clamp_below(d2, R(1e-30)), power = b * exp(c * log(x)), t = d2 > R(0) ? power : R(0), base = a + t;
         return {R(1) / base, -log(base), -c * (power / x) / base};
+    }
+};
+
+// log(1 + 1 / (b x^c)), x = a + d2, as log(1 + t) - log t.
+template <class R> struct LogComplement {
+    R a, b, c;
+    EQ_INLINE Radial<R> operator()(R d2) const {
+        const R x = clamp_below(a + d2, R(1e-30)), log_x = log(x), t = b * exp(c * log_x);
+        // Far out the difference loses its digits: 1/t - 1/(2t²) + 1/(3t³) - 1/(4t⁴) then has them.
+        const R s = R(1) / t, series = s * (R(1) - s * (R(0.5) - s * (R(1.0 / 3) - s * R(0.25))));
+        const R k = s < R(0.02) ? series : log(R(1) + s);
+        return {k, log(clamp_below(k, R(1e-30))), -c / (x * (R(1) + t) * k)};
     }
 };
 
@@ -69,7 +81,8 @@ template <class R, class Use> EQ_INLINE void with_kernel(const Kernel &kernel, U
         case Kernel::Family::shifted_power:
             return c == R(1) && b == R(1) ? use(Cauchy<R>{a}) : use(ShiftedPower<R>{a, b, c});
         case Kernel::Family::clamped_power: return use(ClampedPower<R>{b, c});
-        case Kernel::Family::regularized_power: return use(RegularizedPower<R>{a, c});
+        case Kernel::Family::regularized_power: return use(RegularizedPower<R>{a, b, c});
+        case Kernel::Family::log_complement: return use(LogComplement<R>{a, b, c});
         case Kernel::Family::tabulated: return use(Tabulated<R>{kernel.table});
     }
 }

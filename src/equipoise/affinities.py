@@ -93,13 +93,66 @@ def uniform(distances: SquaredDistances, perplexities: Array, dtype: type[np.flo
     _require_neighbors(D2, widths.max())
     if len(widths) == 1 and D2.nnz == D2.shape[0] * widths[0]:
         return make_csr(np.full(D2.nnz, 1 / widths[0], dtype), D2.indices, D2.indptr, D2.shape)
-    rows = entry_rows(D2)
-    rank = np.empty(D2.nnz, np.int64)  # of each neighbour in its row, by distance
-    rank[np.lexsort((D2.data, rows))] = np.arange(D2.nnz) - D2.indptr[rows]
+    rank = _ranks(D2)
     values = np.mean([(rank < k) / k for k in widths], axis=0)
-    keep = values > 0
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[keep], minlength=D2.shape[0]))])
-    return make_csr(values[keep].astype(dtype), D2.indices[keep], indptr, D2.shape)
+    return _kept(D2, values.astype(dtype), values > 0)
+
+
+def _ranks(D2: Matrix) -> Array:
+    """Return the rank of each stored neighbour in its row, by distance."""
+    rows, rank = entry_rows(D2), np.empty(D2.nnz, np.int64)
+    rank[np.lexsort((D2.data, rows))] = np.arange(D2.nnz) - D2.indptr[rows]
+    return rank
+
+
+def _kept(A: Matrix, values: Array, keep: Array) -> Matrix:
+    """Return the entries of CSR A that `keep` marks, with other values."""
+    indptr = np.concatenate([[0], np.cumsum(keep)])[A.indptr]
+    return make_csr(values[keep], A.indices[keep], indptr, A.shape)
+
+
+FLOOR = 1e-3  # of the mean distance of a row, the least σ_i; as umap-learn's MIN_K_DIST_SCALE
+
+
+def memberships(distances: SquaredDistances, k: int, dtype: type[np.floating], n_threads: int) -> Matrix:
+    """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the k − 1 nearest neighbours, with Σ_j w_ij = log₂ k, CSR.
+
+    ρ_i is the least distance above 0; the nearest neighbour, and every duplicate, has weight 1 (McInnes et al. 2018,
+    algorithm 3). As in umap-learn a point counts among its own k neighbours.
+    """
+    D2 = distances.D2
+    _require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1")
+    if D2.nnz > D2.shape[0] * (k - 1):
+        D2 = _kept(D2, D2.data, _ranks(D2) < k - 1)
+    indptr, W = D2.indptr.astype(np.int64, copy=False), np.empty(D2.nnz, dtype)
+    _core.memberships(indptr, np.ascontiguousarray(D2.data), np.log2(k), FLOOR, W, n_threads)
+    return make_csr(W, D2.indices, indptr, D2.shape)
+
+
+def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:
+    """Return μ = W + Wᵀ − W ∘ Wᵀ for CSR weights between 0 and 1: the chance of an edge in either direction."""
+    with np.errstate(divide="ignore"):  # log 0 of a sure edge
+        log_none = make_csr(np.log1p(-np.minimum(W.data, 1)), W.indices, W.indptr, W.shape)
+    union = symmetrized(log_none, n_threads)
+    np.negative(np.expm1(union.data, out=union.data), out=union.data)
+    return _kept(union, union.data, union.data > 0)
+
+
+def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
+    """Return μ with edges between different classes weakened; labels are whole numbers, −1 where there is none.
+
+    As in umap-learn, by e^(−2.5/(1−w)) for target weight w, by e^(−1) where a label is missing. Then every row is
+    scaled to a largest entry of 1 and the union taken again.
+    """
+    i, j = labels[entry_rows(mu)], labels[mu.indices]
+    far = np.exp(-2.5 / (1 - weight)) if weight < 1 else 0.0
+    values = mu.data * np.where((i < 0) | (j < 0), np.exp(-1.0), np.where(i == j, 1.0, far)).astype(mu.dtype)
+    part = _kept(mu, values, values > 0)
+    rows = entry_rows(part)
+    largest = np.zeros(mu.shape[0], mu.dtype)
+    np.maximum.at(largest, rows, part.data)
+    part.data = part.data / largest[rows]
+    return fuzzy_union(part)
 
 
 def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
@@ -123,13 +176,13 @@ def _divided(P: Matrix, by: Array, dtype: type[np.floating]) -> Matrix:
     return np.ascontiguousarray(P / by[:, None], dtype=dtype)
 
 
-def _require_neighbors(D2: Matrix, perplexity: float) -> None:
+def _require_neighbors(D2: Matrix, least: float, name: str = "the perplexity", remedy: str = "3 × perplexity") -> None:
     counts = np.diff(D2.indptr)
-    if counts.min() < perplexity:
+    if counts.min() < least:
         i = int(counts.argmin())
         raise ValueError(
-            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than the perplexity"
-            f" {perplexity:g}; store at least 3 × perplexity neighbours per row, or ask for less"
+            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than {name}"
+            f" {least:g}; store at least {remedy} neighbours per row, or ask for less"
         )
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ._types import Array
 from .data import Dataset
 from .engines import ENGINES
 
-METHODS = {method.__name__.lower(): method for method in methods.METHODS}
+METHODS = {method.__name__.lower(): method for method in methods.ALL}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,10 +50,10 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("data", help=f"a bundled set ({', '.join(data.DATASETS)}) or a .npy file with a table (n, D)")
     embed.add_argument("--method", choices=sorted(METHODS), default="tsne")
     embed.add_argument("--perplexity", type=float, default=None, help="effective number of neighbours (default: auto)")
+    embed.add_argument("--neighbors", type=int, default=None, help="points in a neighbourhood, for methods on graphs (default: auto)")
     embed.add_argument("--components", type=int, default=None, help="dimension of the map (default: the method's own)")
-    n_iter = methods.NeighborEmbedding.n_iter
-    embed.add_argument("--iterations", type=int, default=n_iter, help="iterations, at most (default: %(default)s)")
-    embed.add_argument("--engine", default="auto", help=f"{', '.join(ENGINES)} (default: %(default)s)")
+    embed.add_argument("--iterations", type=int, default=None, help="iterations, at most (default: the method's own)")
+    embed.add_argument("--engine", default=None, help=f"{', '.join(ENGINES)} (default: auto)")
     embed.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
     embed.add_argument("--out", type=Path, default=Path("."), help="folder for the outputs (default: here)")
     embed.set_defaults(run=_embed)
@@ -72,16 +73,22 @@ def _embed(args: argparse.Namespace) -> int:
     n, D = dataset.X.shape
     if not args.out.is_dir():
         raise ValueError(f"the output folder {str(args.out)!r} does not exist")
-    progress = _Progress(args.iterations)
-    options = {} if args.components is None else {"n_components": args.components}
-    method = METHODS[args.method](
-        perplexity="auto" if args.perplexity is None else args.perplexity,
-        n_iter=args.iterations,
-        engine=args.engine,
-        random_state=args.seed,
-        callbacks=[progress],
-        **options,
-    )
+    progress = _Progress()
+    given = {
+        "n_components": args.components,
+        "perplexity": args.perplexity,
+        "n_neighbors": args.neighbors,
+        "n_iter": args.iterations,
+        "engine": args.engine,
+    }
+    method: Any = METHODS[args.method](random_state=args.seed, callbacks=[progress])
+    closed = isinstance(method, methods.ClassicalEmbedding)  # nothing to iterate
+    options = {name: value for name, value in given.items() if value is not None}
+    for name in options:
+        if name not in method.get_params() or (closed and name == "n_iter"):
+            raise ValueError(f"{args.method} has no {name}; see equipoise embed --help")
+    method.set_params(**options)
+    progress.total = "" if method.n_iter == "auto" else f" of {method.n_iter}"
     print(f"{dataset.name}: {n} rows, {D} columns; {type(method).__name__}, seed {args.seed}")
     start, interrupted = time.perf_counter(), False
     try:
@@ -90,7 +97,8 @@ def _embed(args: argparse.Namespace) -> int:
         if not hasattr(method, "embedding_"):
             raise
         interrupted = True
-    progress.finish()
+    if not closed:
+        progress.finish()
     seconds = time.perf_counter() - start
     Y = method.embedding_
     csv, png = args.out / f"{dataset.name}.csv", args.out / f"{dataset.name}.png"
@@ -99,7 +107,8 @@ def _embed(args: argparse.Namespace) -> int:
     if interrupted:
         print(f"interrupted at iteration {method.n_iter_}; the map so far is in {csv} and {png}")
         return 130
-    print(f"loss                {method.loss_:.4f} after {method.n_iter_} iterations, {seconds:.1f} s")
+    way = "in closed form" if closed else f"after {method.n_iter_} iterations"
+    print(f"loss                {_number(method.loss_)} {way}, {seconds:.1f} s")
     _print_quality(Y, dataset)
     print(f"wrote               {csv} and {png}")
     return 0
@@ -108,17 +117,21 @@ def _embed(args: argparse.Namespace) -> int:
 class _Progress:
     """The loss as it falls: on one line in a terminal, line by line elsewhere."""
 
-    def __init__(self, total: int):
-        self.total = total
+    def __init__(self) -> None:
+        self.total = ""
         self.live = sys.stdout.isatty()
 
     def __call__(self, iteration: int, loss: float, Y: Array) -> None:
-        line = f"iteration {iteration:5d} of {self.total}   loss {loss:.4f}"
+        line = f"iteration {iteration:5d}{self.total}   loss {_number(loss)}"
         print(f"\r{line}" if self.live else line, end="" if self.live else "\n", flush=True)
 
     def finish(self) -> None:
         if self.live:
             print()
+
+
+def _number(loss: float) -> str:
+    return f"{loss:.4f}" if abs(loss) < 1e4 else f"{loss:.4e}"
 
 
 def _load(name: str) -> Dataset:

@@ -11,8 +11,10 @@ objectives and the optimiser take any kernel, a user's own included.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.optimize import curve_fit
 
 from . import _core
 from ._types import Array
@@ -181,7 +183,7 @@ class RegularizedPowerLaw(_LogSlopeKernel):
     def _native(self) -> _core.Kernel:
         if self.beta == 2:
             return _core.Kernel.shifted_power(self.eta, 1.0, 1.0)
-        return _core.Kernel.regularized_power(self.eta, self.beta / 2)
+        return _core.Kernel.regularized_power(self.eta, 1.0, self.beta / 2)
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,74 @@ class Squared(Kernel):
         if type(self.kernel) is not StudentT:
             return None
         return _core.Kernel.shifted_power(1.0, 1 / self.kernel.dof, self.kernel.dof + 1)
+
+
+@dataclass(frozen=True)
+class Membership(_LogSlopeKernel):
+    """k = 1 / (1 + a d2^b): UMAP's membership of two points of the map in one neighbourhood (McInnes et al. 2018)."""
+
+    a: float = 1.0
+    b: float = 1.0
+
+    spread = 5.0  # its loss has no normaliser: forces are of the right size in a map of about its final extent
+
+    def __post_init__(self) -> None:
+        _require(self.a > 0, "a", self.a, "> 0")
+        _require(self.b > 0, "b", self.b, "> 0")
+
+    @classmethod
+    def fitted(cls, min_dist: float, spread: float) -> Membership:
+        """Return the kernel nearest to 1 up to `min_dist` and exp(−(r − min_dist)/spread) beyond."""
+        return cls(*_fit_membership(float(min_dist), float(spread)))
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        return float(self.a ** (-0.5 / self.b))
+
+    def value(self, d2: Array) -> Array:
+        return 1 / (1 + self.a * d2**self.b)
+
+    def log_value(self, d2: Array) -> Array:
+        return -np.log1p(self.a * d2**self.b)
+
+    def log_slope(self, d2: Array) -> Array:
+        d2 = np.maximum(d2, TINY)
+        t = self.a * d2**self.b
+        return -self.b * (t / d2) / (1 + t)
+
+    def _native(self) -> _core.Kernel:
+        return _core.Kernel.regularized_power(1.0, self.a, self.b)
+
+
+@dataclass(frozen=True)
+class NonMembership(_LogSlopeKernel):
+    """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: what UMAP's loss charges two points for being near one another."""
+
+    a: float = 1.0
+    b: float = 1.0
+    epsilon: float = 1e-3
+
+    @property
+    def length(self) -> float:  # type: ignore[override]
+        return float(np.sqrt(self.epsilon))
+
+    def value(self, d2: Array) -> Array:
+        return np.log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
+
+    def log_slope(self, d2: Array) -> Array:
+        x = d2 + self.epsilon
+        return -self.b / (x * (1 + self.a * x**self.b) * self.value(d2))
+
+    def _native(self) -> _core.Kernel:
+        return _core.Kernel.log_complement(self.epsilon, self.a, self.b)
+
+
+@lru_cache(maxsize=64)
+def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
+    r = np.linspace(0, 3 * spread, 300)  # the points and the extent of umap-learn's fit
+    target = np.where(r < min_dist, 1.0, np.exp(-(r - min_dist) / spread))
+    (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
+    return float(a), float(b)
 
 
 def _require(holds: bool, name: str, value: float, condition: str) -> None:

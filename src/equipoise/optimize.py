@@ -227,14 +227,14 @@ def descend(
             U = geometry.retract(state.U + rule.step(state, gradient, rate, phase.late, length))
             state.velocity = geometry.tangent(U, state.velocity)
             state.U, state.iteration = U, state.iteration + 1
-    _record(state, balance(state.U, 1.0, True).loss, callbacks)
+    record(state, balance(state.U, 1.0, True).loss, callbacks)
 
 
 def _spread(U: Array) -> float:
     return float(np.ascontiguousarray(U.T).std(axis=1).max())  # NumPy reduces rows many times faster than columns
 
 
-def _record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
+def record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
     """Keep the loss and tell every callback; True when one of them wants to stop."""
     if not np.isfinite(loss):
         cause = "the learning rate is too large for this data" if state.iteration else "the initial map is out of range"
@@ -257,7 +257,7 @@ def _finished(
     """Record the loss at this iteration and apply the stopping rules, which wait for the late phase."""
     settled = late and abs(state.settling - loss) < rule.min_loss_change * abs(loss)
     state.settling = loss if late else np.nan
-    if _record(state, loss, callbacks):
+    if record(state, loss, callbacks):
         state.stopped = "callback"
     elif late and np.sqrt((gradient**2).sum()) * length < rule.min_grad_norm * mass:
         state.stopped = "min_grad_norm"

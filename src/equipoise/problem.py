@@ -144,7 +144,9 @@ class Problem:
             self._descend(n_iter, callbacks)
         return self.Y
 
-    def _descend(self, n_iter: int, callbacks: Sequence[Callback]) -> None:
+    def _told(self, callbacks: Sequence[Callback]) -> list[Callback]:
+        """Return the callbacks as functions of working coordinates U; they see the map, and cannot change it."""
+
         def tell(callback: Callback) -> Callback:
             def told(iteration: int, loss: float, U: Array) -> Any:
                 Y = self.geometry.map(U).view()
@@ -153,6 +155,9 @@ class Problem:
 
             return told
 
+        return [tell(callback) for callback in callbacks]
+
+    def _descend(self, n_iter: int, callbacks: Sequence[Callback]) -> None:
         objective = self.objective
 
         def balance(U: Array, exaggeration: float, loss: bool) -> Balance:
@@ -174,7 +179,7 @@ class Problem:
             self.rule,
             self.objective.kernel.length,
             self.objective.mass,
-            [tell(callback) for callback in callbacks],
+            self._told(callbacks),
             sort,
         )
 

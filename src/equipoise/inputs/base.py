@@ -10,6 +10,7 @@ from scipy import sparse
 from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
 from ..graph import Graph, in_range
+from ..neighbors import MIN_RECALL
 
 
 class Nearby(NamedTuple):
@@ -37,8 +38,8 @@ class Input:
         """Return the distances between all pairs, or what they are computed from."""
         raise TypeError(f"{type(self).__name__} must define distances()")
 
-    def neighbors(self, k: int, n_threads: int) -> tuple[SquaredDistances, float]:
-        """Return d² from each point to its k nearest, and the recall of the search."""
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
+        """Return d² from each point to its k nearest, and the recall of the search, at least `min_recall`."""
         raise TypeError(f"{type(self).__name__} must define neighbors()")
 
     def check_new(self, X: Any) -> Any:

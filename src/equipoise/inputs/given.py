@@ -13,7 +13,7 @@ from ..affinities import Points, SquaredDistances
 from ..csr import entry_rows
 from ..data import check_affinities, check_neighbors, check_new_distances, is_neighbors
 from ..graph import in_range, smallest
-from ..neighbors import nearest_in_matrix
+from ..neighbors import MIN_RECALL, nearest_in_matrix
 from .base import Input, Nearby, nearby, square
 
 
@@ -29,7 +29,7 @@ class Distances(Input):
     def distances(self) -> Points | SquaredDistances:
         return SquaredDistances(square(self.D))
 
-    def neighbors(self, k: int, n_threads: int) -> tuple[SquaredDistances, float]:
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
         if self.sparse:
             return SquaredDistances(square(self.D)), self.recall
         return SquaredDistances(nearest_in_matrix(in_range(self.D), k).into_squared(self.n)), 1.0

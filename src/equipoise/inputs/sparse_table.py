@@ -14,7 +14,7 @@ from ..affinities import Points, SquaredDistances
 from ..data import check_distances, check_sparse_table
 from ..graph import Graph
 from ..low_rank import Directions
-from ..neighbors import Searcher, nearest_neighbors
+from ..neighbors import MIN_RECALL, Searcher, nearest_neighbors
 from ..sparse_neighbors import PRODUCTS, SparseSearcher, search_work
 from .base import Input, Nearby, nearby, square
 
@@ -44,10 +44,10 @@ class SparseTable(Input):
             D = check_distances(D, f"the distances by metric={name}")
         return SquaredDistances(square(D))
 
-    def neighbors(self, k: int, n_threads: int) -> tuple[SquaredDistances, float]:
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
         if min(self.X.shape) > RANK and search_work(self.X, self.metric) > SEARCH_WORK:
             self._reduced = self._reduce()
-            graph = self._reduced.within(k, n_threads)
+            graph = self._reduced.within(k, n_threads, min_recall)
         else:
             graph = self._searcher().within(k)
         return SquaredDistances(graph.into_squared(self.n)), graph.recall
@@ -123,8 +123,9 @@ class _Reduced:
             return graph
         return Graph(graph.indices, graph.distances / 2, graph.recall)  # ‖x̂ − ŷ‖² = 2 (1 − cos)
 
-    def within(self, k: int, n_threads: int) -> Graph:
-        return self._graph(nearest_neighbors(self.V, k, self._dense_metric, n_threads=n_threads))
+    def within(self, k: int, n_threads: int, min_recall: float) -> Graph:
+        metric = self._dense_metric
+        return self._graph(nearest_neighbors(self.V, k, metric, n_threads=n_threads, min_recall=min_recall))
 
     def nearest(self, X: Matrix, k: int, n_threads: int) -> Graph:
         if self._searcher is None:

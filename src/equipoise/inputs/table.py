@@ -15,7 +15,7 @@ from ..data import check_distances, check_finite
 from ..geometry import factor
 from ..graph import in_range
 from ..metrics import product_distances
-from ..neighbors import Searcher, nearest_neighbors
+from ..neighbors import MIN_RECALL, Searcher, nearest_neighbors
 from .base import Input, Nearby, nearby, square
 
 
@@ -43,9 +43,9 @@ class Table(Input):
         D = check_distances(pairwise_distances(self.X, metric=self.metric), f"the distances by metric={name}")
         return SquaredDistances(square(D))
 
-    def neighbors(self, k: int, n_threads: int) -> tuple[SquaredDistances, float]:
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
         X = in_range(self.X) if self.metric in ("euclidean", "l2", "inner_product") else self.X
-        graph = nearest_neighbors(X, k, self.metric, n_threads=n_threads)
+        graph = nearest_neighbors(X, k, self.metric, n_threads=n_threads, min_recall=min_recall)
         return SquaredDistances(graph.into_squared(self.n)), graph.recall
 
     def check_new(self, X: Any) -> Array:

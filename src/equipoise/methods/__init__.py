@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .classical import ClassicalEmbedding
 from .double import DKLLE, DKPCA
 from .embedding import Embedding
@@ -10,11 +12,14 @@ from .mds import MDS
 from .neighbor_embedding import NeighborEmbedding
 from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
+from .umap import UMAP
 
-METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)
+METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)  # the SNE family
 CLASSICAL: tuple[type[ClassicalEmbedding], ...] = (PCA, ClassicalMDS, Isomap, LLE, LaplacianEigenmaps)
+ALL: tuple[type[Any], ...] = (*METHODS, UMAP, DKLLE, DKPCA, *CLASSICAL, MDS)
 
 __all__ = [
+    "ALL",
     "CLASSICAL",
     "DKLLE",
     "DKPCA",
@@ -25,6 +30,7 @@ __all__ = [
     "PCA",
     "SNE",
     "TSNE",
+    "UMAP",
     "ClassicalEmbedding",
     "ClassicalMDS",
     "Embedding",

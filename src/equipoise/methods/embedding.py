@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Matrix
-from ..engines import choose_engine, make_engine
+from ..engines import Engine, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
 from ..kernels import Kernel
@@ -66,7 +66,7 @@ class Embedding(Estimator):
     init: Any = "auto"
     n_iter: Any = 300
     learning_rate: Any = "auto"
-    early_exaggeration: float = 12.0
+    early_exaggeration: Any = 12.0
     exaggeration: float = 1.0
     optimizer: Rule | None = None
     engine: str = "auto"
@@ -112,6 +112,10 @@ class Embedding(Estimator):
         """Return n_iter for n points."""
         return check_n_iter(self.n_iter)
 
+    def _early(self) -> float:
+        """Return early_exaggeration as a number."""
+        return self.early_exaggeration
+
     def _symmetric(self, objective: Objective) -> Matrix:
         """Return the affinities as a symmetric matrix."""
         return objective.affinities
@@ -149,7 +153,19 @@ class Embedding(Estimator):
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
-        return Problem(objective, geometry, engine, Y0, schedule, rule, recall), data, neighborhoods
+        return self._assemble(objective, geometry, engine, Y0, schedule, rule, recall), data, neighborhoods
+
+    def _assemble(
+        self,
+        objective: Objective,
+        geometry: Geometry,
+        engine: Engine,
+        Y0: Array,
+        schedule: Schedule,
+        rule: Rule,
+        recall: float,
+    ) -> Problem:
+        return Problem(objective, geometry, engine, Y0, schedule, rule, recall)
 
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
         """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it.
@@ -221,14 +237,14 @@ class Embedding(Estimator):
         check_n_components(self.n_components)
         if self.learning_rate != "auto" and not is_positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
-        for name in ("early_exaggeration", "exaggeration"):
-            if not is_positive(getattr(self, name)):
-                raise ValueError(f"{name} must be a positive number, got {getattr(self, name)!r}")
+        for name, value in (("early_exaggeration", self._early()), ("exaggeration", self.exaggeration)):
+            if not is_positive(value):
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not (is_positive(self.tol) and self.tol < 1):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
-        return Schedule(self._iterations(n), self.learning_rate, self.early_exaggeration, self.exaggeration)
+        return Schedule(self._iterations(n), self.learning_rate, self._early(), self.exaggeration)
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks)

@@ -14,6 +14,10 @@ from .. import affinities
 from .._types import Array, Matrix
 from ..inputs import Affinities, Input
 
+# Of few neighbours each counts: on MNIST, 70,000 points, the 10-NN accuracy of UMAP's maps was 0.966, 0.973, 0.975 and
+# 0.975 at a recall of 0.952, 0.990, 0.997 and 0.999.
+RECALL = 0.997
+
 
 class Neighborhoods(Protocol):
     """Affinities of one set of data, with every "auto" resolved."""
@@ -63,6 +67,36 @@ class Uniform:
         nearby = data.nearest(X, _width(self.perplexities, data.n), self.n_threads)
         distances = affinities.SquaredDistances(nearby.d2)
         return affinities.uniform(distances, self.perplexities, np.float64), nearby.twins
+
+
+@dataclass(frozen=True)
+class Fuzzy:
+    """μ, the fuzzy union of memberships in the neighbourhoods of k points each; with labels, of like with like."""
+
+    k: int
+    n_threads: int
+    labels: Array | None = None  # whole numbers, −1 for none
+    target_weight: float = 0.5
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        if isinstance(data, Affinities):
+            largest = float(data.P.max())
+            W, recall = sparse.csr_matrix(data.P / largest if largest > 0 else data.P, dtype=dtype), 1.0
+        else:
+            distances, recall = data.neighbors(self.k - 1, self.n_threads, RECALL)
+            W = affinities.memberships(distances, self.k, dtype, self.n_threads)
+        mu = affinities.fuzzy_union(W, self.n_threads)
+        if self.labels is not None:
+            mu = affinities.intersected(mu, self.labels, self.target_weight)
+        return mu, recall
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        if isinstance(data, Affinities):
+            W = sparse.csr_matrix(X, dtype=np.float64)
+            return affinities.of_rows(W, np.float64), np.full(X.shape[0], -1)
+        nearby = data.nearest(X, self.k - 1, self.n_threads)
+        W = affinities.memberships(affinities.SquaredDistances(nearby.d2), self.k, np.float64, self.n_threads)
+        return W, nearby.twins
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .base import Balance, Objective
 from .closed_form import ClosedForm
 from .conditional import ConditionalKL
+from .cross_entropy import CrossEntropy, EffectiveCrossEntropy
 from .dense import DenseDivergence, require_dense
 from .double import DoubleKernelLLE, DoubleKernelPCA
 from .gram import GramLoss
@@ -15,9 +16,11 @@ __all__ = [
     "Balance",
     "ClosedForm",
     "ConditionalKL",
+    "CrossEntropy",
     "DenseDivergence",
     "DoubleKernelLLE",
     "DoubleKernelPCA",
+    "EffectiveCrossEntropy",
     "GramLoss",
     "JointDivergence",
     "Objective",

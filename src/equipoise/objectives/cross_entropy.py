@@ -1,0 +1,105 @@
+"""UMAP's losses: the cross-entropy between memberships μ in the data and k in the map, as meant and as sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+
+import numpy as np
+
+from .._types import Array, Matrix
+from ..engines import Engine
+from ..kernels import Kernel
+from ..locality import permuted
+from .base import Balance
+
+
+class CrossEntropy:
+    """E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
+
+    With u = −log(1 − k), `apart`, softened at 0, this is edges along μ and one field:
+
+        ∇_i E = −4 Σ_j μ_ij (k'/k + u')(y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u                    docs/math.md, eq. (16)
+    """
+
+    def __init__(self, mu: Matrix, kernel: Kernel, apart: Kernel):
+        self.affinities = mu
+        self.kernel = kernel
+        self.apart = apart
+        self.mass = float(mu.sum(dtype=np.float64))
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
+        excess, freed = engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss)
+        phi, gradient = engine.field(Y, self.apart)
+        total = -psi + float(phi.sum()) - excess
+        return Balance(4 * exaggeration * (edges + freed), -2 * gradient, total, self.mass * exaggeration)
+
+    def permuted(self, order: Array) -> CrossEntropy:
+        other = copy(self)
+        other.affinities = permuted(self.affinities, order)
+        return other
+
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        """A new point is felt by none and feels all: μ_ij = w_ij."""
+        field = engine.freeze(Y, self.apart)
+
+        def force(targets: Array, W: Matrix) -> Array:
+            pull = engine.edges_to(targets, Y, W, self.kernel, -1.0) + engine.edges_to(targets, Y, W, self.apart, 0.0)
+            return 4 * pull - 2 * field(targets).gradient
+
+        return force
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        """Of one pair with μ = p; no normaliser."""
+        d2 = r**2
+        pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
+        return 4 * p * pull, 4 * (1 - p) * push
+
+
+class EffectiveCrossEntropy:
+    """E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
+
+    What the sampling of edges and negatives descends on the average (Damrich & Hamprecht 2021), if both
+    ends of a negative pair are pushed. With u = −log(1 − k), softened at 0, and fields of charges 1 and d_j:
+
+        ∇_i E = −4 Σ_j μ_ij (k'/k)(y_i − y_j) + (m/n)(d_i ∇Φ_i[1] + ∇Φ_i[d])                 docs/math.md, eq. (17)
+    """
+
+    def __init__(self, mu: Matrix, kernel: Kernel, apart: Kernel, negatives: float):
+        self.affinities = mu
+        self.kernel = kernel
+        self.apart = apart
+        self.negatives = negatives
+        self.degrees = np.asarray(mu.sum(axis=1, dtype=np.float64)).ravel()
+        self.mass = float(self.degrees.sum())
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        d, c = self.degrees, self.negatives / len(Y)
+        psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
+        phi, gradient = engine.field(Y, self.apart, np.column_stack([np.ones_like(d), d]))
+        repulsion = -c * (d[:, None] * gradient[:, 0] + gradient[:, 1])
+        return Balance(4 * exaggeration * edges, repulsion, -psi + c * float(phi[:, 1].sum()), self.mass * exaggeration)
+
+    def permuted(self, order: Array) -> EffectiveCrossEntropy:
+        other = copy(self)
+        other.affinities, other.degrees = permuted(self.affinities, order), self.degrees[order]
+        return other
+
+    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+        """A new point brings its own degree; those of the map stay."""
+        c = self.negatives / len(Y)
+        ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
+
+        def force(targets: Array, W: Matrix) -> Array:
+            d = np.asarray(W.sum(axis=1)).reshape(-1, 1)
+            push = d * ones(targets).gradient + weighted(targets).gradient
+            return 4 * engine.edges_to(targets, Y, W, self.kernel, -1.0) - c * push
+
+        return force
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        """Of one pair with μ = p and degrees 1 among Z points."""
+        d2 = r**2
+        pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
+        return 4 * p * pull, 4 * self.negatives / Z * push
