@@ -56,6 +56,7 @@ def test_embed_writes_the_map_and_says_how_good_it_is(tmp_path, capsys):
     assert "iris.csv" in report["wrote"] and "iris.png" in report["wrote"]
 
 
+@pytest.mark.filterwarnings("ignore:the neighbour graph falls into 2 components")
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method(method, tmp_path, capsys):
     closed = issubclass(cli.METHODS[method], equipoise.methods.ClassicalEmbedding)
@@ -65,6 +66,14 @@ def test_every_method(method, tmp_path, capsys):
     assert header == [*(f"y{c + 1}" for c in range(d)), "class"] and len(rows) == 150
     assert np.isfinite(np.array([row[:d] for row in rows], dtype=float)).all()
     assert f"; {cli.METHODS[method].__name__}, seed 0" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_one_line_each(tmp_path, capsys):
+    assert embed("iris", "--method", "isomap", "--out", tmp_path) == 0
+    message = capsys.readouterr().err
+    assert message.startswith("equipoise: warning: the neighbour graph falls into 2 components")
+    assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize("d", [1, 3, 4])

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for bad input, 130 after Ctrl-C."""
     args = _parser().parse_args(argv)
     try:
-        return int(args.run(args))
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            return int(args.run(args))
     except (ValueError, OSError, EOFError, FloatingPointError) as error:
         print(f"equipoise: error: {error}", file=sys.stderr)
         return 2
@@ -35,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("equipoise: interrupted before there was a map", file=sys.stderr)
         return 130
+
+
+def _print_warning(message: Warning | str, *where: object) -> None:
+    print(f"equipoise: warning: {message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("data", help=f"a bundled set ({', '.join(data.DATASETS)}) or a .npy file with a table (n, D)")
     embed.add_argument("--method", choices=sorted(METHODS), default="tsne")
     embed.add_argument("--perplexity", type=float, default=None, help="effective number of neighbours (default: auto)")
-    embed.add_argument("--neighbors", type=int, default=None, help="points in a neighbourhood, for methods on graphs (default: auto)")
+    embed.add_argument("--neighbors", type=int, default=None, help="the same for methods on graphs, as umap and isomap")
     embed.add_argument("--components", type=int, default=None, help="dimension of the map (default: the method's own)")
     embed.add_argument("--iterations", type=int, default=None, help="iterations, at most (default: the method's own)")
     embed.add_argument("--engine", default=None, help=f"{', '.join(ENGINES)} (default: auto)")
