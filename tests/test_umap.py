@@ -189,6 +189,14 @@ def test_digits_are_told_apart(digits, engine):
     assert umap.loss_ < umap._problem.loss(umap._problem.Y0)
 
 
+def test_rows_in_the_order_of_their_classes_make_as_good_a_map(digits):
+    X, labels = digits  # rows side by side share the points they are pushed from
+    order = np.argsort(labels, kind="stable")
+    mixed = eq.UMAP(engine="sampled", random_state=0).fit_transform(X)
+    sorted_ = eq.UMAP(engine="sampled", random_state=0).fit_transform(X[order])
+    assert one_nn(sorted_, labels[order]) > one_nn(mixed, labels) - 0.02
+
+
 def test_the_loss_of_the_sampled_descent_is_told_to_callbacks(blobs):
     seen = []
     umap = eq.UMAP(engine="sampled", n_iter=100, callbacks=[lambda i, loss, Y: seen.append(i)], random_state=0)

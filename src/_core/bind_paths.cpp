@@ -1,14 +1,6 @@
 // Binding of shortest paths in a graph.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+#include "bind.hpp"
 #include "paths.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-
-template <class T, class... Config> using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Config...>;
-template <class T, class... Config> using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu, Config...>;
 
 void bind_paths(nb::module_ &m) {
     m.def(

@@ -1,15 +1,7 @@
 // Bindings of what metric spaces need: exact geodesics of a mesh, the triangle inequality of a matrix.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+#include "bind.hpp"
 #include "detour.hpp"
 #include "geodesic.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-
-template <class T, class... Config> using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Config...>;
-template <class T, class... Config> using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu, Config...>;
 
 void bind_spaces(nb::module_ &m) {
     m.def(

@@ -25,18 +25,6 @@ def check_positive(value: Any, name: str, or_else: str = "") -> float:
     return float(value)
 
 
-def check_n_neighbors(n_neighbors: Any, n: int) -> int:
-    """Return a number of neighbours that each of n points has."""
-    if not isinstance(n_neighbors, int | np.integer) or isinstance(n_neighbors, bool) or n_neighbors < 1:
-        raise ValueError(f"n_neighbors must be a whole number of at least 1, got {n_neighbors!r}")
-    if n_neighbors > n - 1:
-        raise ValueError(
-            f"n_neighbors={n_neighbors} is too large for n_samples={n}: a point has {n - 1} neighbours;"
-            f" use at most {n - 1}"
-        )
-    return int(n_neighbors)
-
-
 def variances(d2: Matrix, k: int) -> Array:
     """Return σ_i², the mean of the k smallest squared distances in each row of CSR d2 (m, n)."""
     counts = np.diff(d2.indptr)

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _print_warning(message: Warning | str, *where: object) -> None:
+def _print_warning(message: Warning | str, *where: Any, **details: Any) -> None:
     print(f"equipoise: warning: {message}", file=sys.stderr)
 
 

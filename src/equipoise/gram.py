@@ -139,6 +139,8 @@ class Factor(Gram):
 
     def trace(self) -> float:
         """Return Σ ‖x_i − x̄‖²."""
+        if self.F.shape[1] <= min(self.n, SIDE):
+            return float(np.trace(self.scatter))
         if self._shift is None:
             return float(np.einsum("ij,ij->", self.F, self.F))
         return float(self.F.multiply(self.F).sum()) - self.n * float(self._shift @ self._shift)

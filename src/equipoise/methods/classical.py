@@ -132,7 +132,6 @@ class ClassicalEmbedding(Estimator):
             model = self._solve(X) if self.solver == "eigen" else self._flow(X)
             self._data, self._objective = model.data, model.objective
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
-            self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
             self._keep(model)
         return self
 
@@ -140,6 +139,7 @@ class ClassicalEmbedding(Estimator):
         model, _ = self._built(X)
         self.eigenvalues_, U = model.objective.solve(self.n_components)
         self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.loss_ = model.objective.least(self.eigenvalues_)
         self.loss_curve_, self.n_iter_ = np.empty((0, 2)), 0
         return model
 
@@ -157,6 +157,7 @@ class ClassicalEmbedding(Estimator):
             )
         self.eigenvalues_, U = model.objective.aligned(model.geometry.work(Y))
         self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
         self.loss_curve_, self.n_iter_ = problem.loss_curve, problem.n_iter
         return model
 

@@ -8,13 +8,14 @@ from typing import Any, cast
 import numpy as np
 
 from .._types import Matrix
-from ..bandwidth import check_bandwidth, check_n_neighbors, check_positive
+from ..bandwidth import check_bandwidth, check_positive
 from ..csr import make_csr, symmetrized
 from ..inputs import Input
 from ..kernels import Kernel, StudentT
 from ..objectives import DoubleKernelLLE, DoubleKernelPCA, Objective
 from .embedding import Embedding
 from .kernel_neighborhoods import Bandwidth, LocallyLinear, Radial
+from .neighbor_graphs import check_n_neighbors
 from .neighborhoods import Neighborhoods
 
 

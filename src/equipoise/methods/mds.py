@@ -11,7 +11,6 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,7 +28,7 @@ from ..problem import check_n_iter
 from ..stress_placement import place_by_stress
 from ..stress_problem import StressProblem
 from .embedding import print_loss
-from .estimator import threads
+from .estimator import Estimator, check_callbacks
 from .mds_start import check_start, first_map
 
 STRESSES = ("metric", "ordinal")
@@ -40,7 +39,7 @@ PARTNERS = 512
 
 
 @dataclass(eq=False, repr=False)
-class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MDS(Estimator):
     """Place points so that their distances d are the dissimilarities δ: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)².
 
     Attraction and repulsion: −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j); every pair pulls
@@ -96,10 +95,6 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     callbacks: Sequence[Callback] = ()
     verbose: int = 0
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components
-
     def problem(self, X: Any) -> StressProblem:
         """Return the unsolved problem for X: stress, gradient, forces, and initial maps."""
         return self._build(X)[0]
@@ -129,7 +124,7 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     ) -> tuple[Stress, Dissimilarities]:
         """Return the loss, and the dissimilarities to start from: for ordinal stress their ranks, the same for any δ
         of one order."""
-        n, n_threads = source.n, threads(self.n_jobs)
+        n, n_threads = source.n, self._n_threads()
         if engine == "recomputed":
             assert source.points is not None
             return FromPoints(source.points, n_threads), source
@@ -218,10 +213,10 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         n = self._source.n
         seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
         return place_by_stress(
-            lambda rows: self._source.from_new(X[rows], seen), X.shape[0], self.embedding_[seen], threads(self.n_jobs)
+            lambda rows: self._source.from_new(X[rows], seen), X.shape[0], self.embedding_[seen], self._n_threads()
         )
 
-    def _record_features(self, X: Any, source: Dissimilarities) -> None:
+    def _record_features(self, X: Any, source: Dissimilarities) -> None:  # type: ignore[override]
         if isinstance(X, Space):
             self.n_features_in_ = source.n
             self.__dict__.pop("feature_names_in_", None)
@@ -246,10 +241,9 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
         if not (isinstance(self.tol, int | float | np.number) and 0 <= self.tol < 1):
             raise ValueError(f"tol must be a number from 0 to below 1, got {self.tol!r}")
-        if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
-            raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {self.callbacks!r}")
+        check_callbacks(self.callbacks)
         check_n_iter(self.n_iter)
-        threads(self.n_jobs)
+        self._n_threads()
 
 
 def _known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:

@@ -19,12 +19,17 @@ def resolve_neighbors(n_neighbors: Any, n: int) -> int:
     """Return a number of neighbours; "auto" is 10, n − 1 on fewer points."""
     if isinstance(n_neighbors, str) and n_neighbors == "auto":
         return min(NEIGHBORS, n - 1)
+    return check_n_neighbors(n_neighbors, n, ' or "auto"')
+
+
+def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
+    """Return a number of neighbours that each of n points has; `or_else` says what else would have been taken."""
     if not isinstance(n_neighbors, int | np.integer) or isinstance(n_neighbors, bool) or n_neighbors < 1:
-        raise ValueError(f'n_neighbors must be a whole number of at least 1 or "auto", got {n_neighbors!r}')
+        raise ValueError(f"n_neighbors must be a whole number of at least 1{or_else}, got {n_neighbors!r}")
     if n_neighbors > n - 1:
         raise ValueError(
             f"n_neighbors={n_neighbors} is too large for n_samples={n}: a point has {n - 1} neighbours;"
-            f' use n_neighbors="auto" or at most {n - 1}'
+            f" use at most {n - 1}{or_else}"
         )
     return int(n_neighbors)
 

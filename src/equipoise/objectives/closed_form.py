@@ -40,6 +40,10 @@ class ClosedForm:
         """Return the loss of U."""
         raise TypeError(f"{type(self).__name__} must define loss()")
 
+    def least(self, values: Array) -> float:
+        """Return the loss of that map, from the eigenvalues."""
+        raise TypeError(f"{type(self).__name__} must define least()")
+
     def start(self, d: int, rng: np.random.RandomState) -> Array:
         """Return a random map (n, d) from which every step goes downhill."""
         raise TypeError(f"{type(self).__name__} must define start()")

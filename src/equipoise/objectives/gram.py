@@ -74,6 +74,10 @@ class GramLoss(ClosedForm):
         values, V = self.gram.top(d)
         return values, V * np.sqrt(np.maximum(values, 0.0))
 
+    def least(self, values: Array) -> float:
+        """‖B‖² less what the map explains."""
+        return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
+
     def start(self, d: int, rng: np.random.RandomState) -> Array:
         """Normal numbers, as in Draganov & Dohn 2024, scaled to ‖Y‖² ≈ ‖B‖₂ / 4."""
         return rng.standard_normal((self.gram.n, d)) * np.sqrt(self.norm / (4 * self.gram.n))

@@ -71,6 +71,9 @@ class TraceQuotient(ClosedForm):
             values, V = np.concatenate([values, more]), np.column_stack([V, W])
         return values, V * np.sqrt(self._spread)
 
+    def least(self, values: Array) -> float:
+        return float(values.sum())
+
     def start(self, d: int, rng: np.random.RandomState) -> Array:
         """Normal numbers; the geometry makes their spread that of t."""
         return rng.standard_normal((len(self.root), d))
