@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
+from equipoise.kernels import (
+    Gaussian,
+    Membership,
+    NonMembership,
+    PowerLaw,
+    RegularizedPowerLaw,
+    SphericalExit,
+    StudentT,
+)
 
 settings.register_profile("equipoise", deadline=None)  # the first example of a run may wait for an import
 settings.load_profile("equipoise")
@@ -19,6 +27,8 @@ KERNELS = (
     RegularizedPowerLaw(3.0, 0.1),
     SphericalExit(),
     SphericalExit(0.3, 2),
+    Membership.fitted(0.1, 1.0),
+    NonMembership(1.6, 0.9, 0.01),
 )
 
 

@@ -13,7 +13,7 @@ from equipoise.engines import Reference, Sampled
 from equipoise.kernels import Membership, NonMembership
 from equipoise.neighbors import nearest_neighbors
 from equipoise.objectives import EffectiveCrossEntropy
-from equipoise.sampling import CLIP, EPSILON, phases
+from equipoise.sampling import CLIP, SOFTENED, phases
 
 LOSSES = ("effective", "intended")
 
@@ -134,7 +134,7 @@ def one_step(mu, Y, kernel, seed, step, rate=1e-3, count=5, clip=1e9):
     degrees = np.asarray(mu.sum(axis=1), np.float32).ravel()
     arrays = mu.indptr.astype(np.int64), mu.indices, period, degrees, due, Y, out
     ends = {"until": 1.0, "count": count, "seed": seed, "step": step, "threads": 1}
-    _core.negatives_step(*arrays, kernel.a, kernel.b, EPSILON, clip, rate, 1.0, **ends)
+    _core.negatives_step(*arrays, kernel.a, kernel.b, SOFTENED, clip, rate, 1.0, **ends)
     return (out - Y) / rate
 
 
@@ -146,7 +146,7 @@ def test_the_mean_step_is_minus_the_gradient_of_the_effective_loss(rng):
     lattice = np.argwhere(np.ones((10, 6)))  # no two points so near that rare large pushes decide the mean
     Y = (lattice + rng.uniform(-0.3, 0.3, (n, 2))).astype(np.float32)
     mean = np.mean([one_step(mu, Y, kernel, 3, step) for step in range(4000)], axis=0)
-    objective = EffectiveCrossEntropy(mu, kernel, NonMembership(kernel.a, kernel.b, EPSILON), 5)
+    objective = EffectiveCrossEntropy(mu, kernel, NonMembership(kernel.a, kernel.b, SOFTENED), 5)
     balance = objective.balance(Y.astype(np.float64), Reference(), loss=False)
     expected = balance.attraction + balance.repulsion
     assert np.linalg.norm(mean - expected) < 0.03 * np.linalg.norm(expected)
@@ -157,9 +157,7 @@ def test_steps_are_clipped():
     Y = np.array([[0, 0], [0.01, 0]], np.float32)
     pull = one_step(mu, Y, kernel, 0, 0, count=0)[0, 0]
     pushes = [pull - one_step(mu, Y, kernel, 0, step, clip=CLIP)[0, 0] for step in range(60)]
-    assert_array_equal(
-        np.unique(np.round(pushes)), [0, 8, 16, 24, 32, 40]
-    )  # a negative is the point itself, or pushes 2 · 4
+    assert_array_equal(np.unique(np.round(pushes)), [0, 4, 8, 12, 16, 20])  # one that is itself pushes 0
 
 
 def test_phases_are_the_same_from_both_ends():
@@ -219,10 +217,11 @@ def test_labels_part_the_classes(digits):
     assert_array_equal(known, eq.UMAP(random_state=0).fit_transform(X, names))
 
 
-def test_unknown_labels_leave_the_graph_as_it_is_up_to_scale(blobs):
+def test_unknown_labels_leave_the_graph_as_it_is(blobs):
     X, _ = blobs
-    none = eq.UMAP().problem(X, np.full(len(X), -1)).affinities
-    assert none.nnz == eq.UMAP().problem(X).affinities.nnz
+    none = eq.UMAP().problem(X, np.full(len(X), -1)).affinities.toarray()
+    mu = eq.UMAP().problem(X).affinities.toarray()
+    assert_allclose(none, 2 * mu - mu**2, atol=1e-6)  # rows with a largest weight of 1, united once more
 
 
 def test_transform_puts_new_points_with_their_class(digits):
@@ -251,7 +250,8 @@ def test_precomputed_distances_and_neighbours_give_the_same_map(blobs):
     given = eq.UMAP(affinity="precomputed", n_iter=50, random_state=0).fit(plain.affinities_)
     for other in (dense, lists):
         assert_allclose(other.affinities_.toarray(), plain.affinities_.toarray(), atol=1e-5)
-    assert given.affinities_.nnz == plain.affinities_.nnz
+    mu = plain.affinities_.toarray()
+    assert_allclose(given.affinities_.toarray(), 2 * mu - mu**2, atol=1e-6)  # the union with itself
 
 
 def test_more_neighbours_than_points_are_all_points(blobs):
@@ -296,3 +296,37 @@ def test_engine_of_the_loss_is_the_sampling_one(blobs):
     assert isinstance(problem.engine, Sampled)
     exact = eq.UMAP(engine="exact", random_state=0).problem(blobs[0])
     assert_allclose(problem.loss(problem.Y0), exact.loss(problem.Y0), rtol=1e-4)  # few points: all are partners
+
+
+def test_many_dimensions_are_descended_by_the_gradient():
+    X = np.random.default_rng(0).standard_normal((3100, 6))
+    umap = eq.UMAP(5, negative_sample_rate=0.5, n_iter=30, random_state=0).fit(X)
+    assert umap._problem.engine.name == "sampled" and type(umap._problem) is eq.Problem
+    assert umap.embedding_.std() > 0.5
+
+
+def test_callbacks_may_keep_the_maps_of_the_sampled_descent(blobs):
+    frames = []
+    keep = [lambda i, loss, Y: frames.append(Y)]
+    eq.UMAP(engine="sampled", n_iter=100, callbacks=keep, random_state=0).fit(blobs[0])
+    assert len(frames) == 3 and not np.array_equal(frames[0], frames[1]) and not np.array_equal(frames[1], frames[2])
+
+
+def test_the_unit_of_the_map_is_free():
+    one, small = Membership.fitted(0.1, 1.0), Membership.fitted(0.001, 0.01)
+    d2 = np.linspace(0, 9, 50)
+    assert_allclose(small.value(d2 * 1e-4), one.value(d2), rtol=1e-6)
+
+
+def test_labels_that_no_neighbours_share_are_refused(blobs):
+    with pytest.raises(ValueError, match="no two points are joined"):
+        eq.UMAP(target_weight=1, n_iter=5).fit(blobs[0], np.arange(len(blobs[0])))
+
+
+def test_new_rows_of_a_graph_are_on_the_scale_of_the_fit(blobs):
+    X = blobs[0]
+    mu = eq.UMAP(random_state=0).problem(X).affinities
+    umap = eq.UMAP(affinity="precomputed", random_state=0).fit(10 * mu)
+    Y = umap.transform(10 * mu[:20])
+    nearest = np.sqrt(((Y[:, None] - umap.embedding_) ** 2).sum(axis=2)).min(axis=1)
+    assert np.median(nearest) < 0.3

@@ -57,9 +57,9 @@ template <class R> struct LogComplement {
     R a, b, c;
     EQ_INLINE Radial<R> operator()(R d2) const {
         const R x = clamp_below(a + d2, R(1e-30)), log_x = log(x), t = b * exp(c * log_x);
-        // Far out the difference loses its digits: 1/t - 1/(2t²) + 1/(3t³) - 1/(4t⁴) then has them.
-        const R s = R(1) / t, series = s * (R(1) - s * (R(0.5) - s * (R(1.0 / 3) - s * R(0.25))));
-        const R k = s < R(0.02) ? series : log(R(1) + s);
+        // log(1 + s) without losing the digits of a small s: what rounding adds to 1 + s is divided out.
+        const R s = R(1) / t, w = R(1) + s, rounded = w - R(1);
+        const R k = rounded > R(0) ? log(w) * (s / rounded) : s;
         return {k, log(clamp_below(k, R(1e-30))), -c / (x * (R(1) + t) * k)};
     }
 };

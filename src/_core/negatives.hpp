@@ -85,8 +85,8 @@ struct Crowd {
         for (int q = 0; q < lanes; ++q) times[q] = pull ? 2.0f : 1.0f + degree * inverse[q];
         for (int c = 0; c < dimension; ++c)
             for (int q = 0; q < lanes; ++q) {
-                const float f = strength[q] * x[c * CROWD + q], low = f > -clip ? f : -clip;
-                total[c * CROWD + q] += times[q] * (low < clip ? low : clip);
+                const float f = times[q] * strength[q] * x[c * CROWD + q], low = f > -clip ? f : -clip;
+                total[c * CROWD + q] += low < clip ? low : clip;
             }
     }
 

@@ -26,10 +26,10 @@ def canonical_form(
     (Elad & Kimmel 2003). Of more than `n_landmarks` vertices, a farthest-point sample of that many is placed by `MDS`,
     and each of the others by its own stress against the sample. `method` is that of `spaces.MeshGeodesic`.
     """
-    n_threads = threads(n_jobs)
-    space = MeshGeodesic(vertices, faces, method, n_threads=n_threads)
     if n_landmarks < 4:
         raise ValueError(f"n_landmarks must be 4 or more, got {n_landmarks}: fewer span no solid")
+    n_threads = threads(n_jobs)
+    space = MeshGeodesic(vertices, faces, method, n_threads=n_threads)
     landmarks, D = farthest_points(space, min(n_landmarks, space.n), random_state)
     among = D[:, landmarks]
     among = (among + among.T) / 2  # the heat method differs a little with the direction

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
             return int(args.run(args))
-    except (ValueError, OSError, EOFError, FloatingPointError) as error:
+    except (ValueError, OSError, EOFError, ArithmeticError, RuntimeError, ImportError) as error:
         print(f"equipoise: error: {error}", file=sys.stderr)
         return 2
     except MemoryError as error:

@@ -14,6 +14,7 @@ from ._types import Array, Matrix
 from .data import check_finite, check_sparse_table, check_table
 from .data.check_stress import check_dissimilarities, check_size
 from .inputs import METRICS
+from .metrics import metric_parameters
 from .sparse_neighbors import check_sparse_metric
 
 BLOCK = 2**22  # dissimilarities computed at once, 32 MB
@@ -88,11 +89,7 @@ class Table(Dissimilarities):
     def __init__(self, X: Matrix, metric: Any):
         self.n, self.features = X.shape
         self.metric = metric
-        self._parameters: dict[str, Array] = {}
-        if isinstance(metric, str) and metric == "seuclidean":
-            self._parameters = {"V": X.var(axis=0, ddof=1)}
-        if isinstance(metric, str) and metric == "mahalanobis":
-            self._parameters = {"VI": np.linalg.inv(np.cov(X.T)).T}
+        self._parameters = metric_parameters(X, metric)
         self.X = X
         self.mean = np.zeros(self.features)
         if isinstance(metric, str) and metric in EUCLIDEAN and not sparse.issparse(X):

@@ -291,6 +291,11 @@ class NonMembership(_LogSlopeKernel):
     b: float = 1.0
     epsilon: float = 1e-3
 
+    def __post_init__(self) -> None:
+        _require(self.a > 0, "a", self.a, "> 0")
+        _require(self.b > 0, "b", self.b, "> 0")
+        _require(self.epsilon > 0, "epsilon", self.epsilon, "> 0")
+
     @property
     def length(self) -> float:  # type: ignore[override]
         return float(np.sqrt(self.epsilon))
@@ -308,10 +313,10 @@ class NonMembership(_LogSlopeKernel):
 
 @lru_cache(maxsize=64)
 def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
-    r = np.linspace(0, 3 * spread, 300)  # the points and the extent of umap-learn's fit
-    target = np.where(r < min_dist, 1.0, np.exp(-(r - min_dist) / spread))
+    r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; points and extent of umap-learn's fit
+    target = np.where(r < flat, 1.0, np.exp(-(r - flat)))
     (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
-    return float(a), float(b)
+    return float(a * spread ** (-2 * b)), float(b)
 
 
 def _require(holds: bool, name: str, value: float, condition: str) -> None:

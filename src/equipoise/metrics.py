@@ -21,6 +21,15 @@ from ._types import Array
 BLOCK = 2**21  # numbers per block of gathered neighbours, 16 MB
 
 
+def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
+    """Return what a metric of scikit-learn takes from the data X (n, D), for distances to and from new rows."""
+    if isinstance(metric, str) and metric == "seuclidean":
+        return {"V": X.var(axis=0, ddof=1)}
+    if isinstance(metric, str) and metric == "mahalanobis":
+        return {"VI": np.linalg.inv(np.cov(X.T)).T}
+    return {}
+
+
 class Space:
     """A table (n, D) as vectors: `base` holds what is searched, `queries` turns rows into what is searched for."""
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
-from sklearn.metrics import pairwise_distances, pairwise_distances_chunked
+from sklearn.metrics import pairwise_distances_chunked
 
 from ._types import Array, Matrix
 from .cells import Cells, faiss_threads, without_self
 from .graph import Graph, smallest
-from .metrics import Space, make_space
+from .metrics import Space, make_space, metric_parameters
 from .sparse_neighbors import SparseSearcher
 
 # Columns up to which a k-d tree is searched, exactly. Measured, 10,000 normal points, k = 15, one thread, tree against
@@ -29,6 +29,7 @@ TREE = 5
 # 70,000 points, at a recall of 0.95, 0.98 and 0.99: 1-NN error 3.32, 3.04, 2.95 %, search 3.1, 4.0, 4.4 s.
 MIN_RECALL = 0.99
 EXACT_WORK = 5e10  # n² · D up to which a full scan is used: about a second; chosen
+FAR = 1e15  # times the extent of the data, where a new row is taken to be at most: squares in float32 end at 1e38
 ROWS = 65536  # rows searched at once: faiss answers in int64, which is not held for all of them
 
 
@@ -65,7 +66,11 @@ class Searcher:
         """Return the k nearest rows of X to each row of X_new (m, D)."""
         self._space = self._space or make_space(self.X, self.metric)
         if self._space is None:
-            return smallest(pairwise_distances(X_new, self.X, metric=self.metric), k)
+            blocks = pairwise_distances_chunked(
+                X_new, self.X, metric=self.metric, **metric_parameters(self.X, self.metric)
+            )
+            graphs = [smallest(block, k) for block in blocks]
+            return Graph(np.concatenate([g.indices for g in graphs]), np.concatenate([g.distances for g in graphs]))
         Q = self._space.queries(X_new)
         found = np.sort(self._candidates(self._space, Q, min(k + self.SPARE, len(self.X))), axis=1)
         distances = self._space.distances(Q, found)
@@ -77,7 +82,8 @@ class Searcher:
             self._unit = Unit(space.base)
             self._base = self._unit.float32(space.base)
         with faiss_threads(self.n_threads):
-            return _in_blocks(_exact(self._base, space.search), self._unit.float32(Q), width)
+            queries = np.clip(self._unit.float32(Q), -FAR, FAR)
+            return _in_blocks(_exact(self._base, space.search), queries, width)
 
 
 def nearest_in_matrix(D: Array, k: int) -> Graph:

@@ -18,12 +18,12 @@ RULE = Momentum(momentum=(0.5, 0.8), friction=0, max_step=1.0)  # no farther tha
 class Placement:
     """Forces of a finished map on new points; a point never feels the others that are placed with it."""
 
-    def __init__(self, objective: Objective, geometry: Geometry, engine: Engine, Y: Array):
+    def __init__(self, objective: Objective, geometry: Geometry, engine: Engine, Y: Array, exaggeration: float):
         self.geometry = geometry
         self.length = objective.kernel.length
         self.U = geometry.work(Y)
-        self._force = objective.freeze(self.U, engine)
-        self._rate = RULE.auto_rate(len(Y), objective.mass, self.length)
+        self._force = objective.freeze(self.U, engine, exaggeration)
+        self._rate = RULE.auto_rate(len(Y), objective.mass * max(1.0, exaggeration), self.length)
 
     def place(self, P: Matrix) -> Array:
         """Return the places (m, d) of new points with affinities p_{j|i} to the points of the map, CSR (m, n)."""

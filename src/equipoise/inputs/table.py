@@ -14,7 +14,7 @@ from ..affinities import Points, SquaredDistances
 from ..data import check_distances, check_finite
 from ..geometry import factor
 from ..graph import in_range
-from ..metrics import product_distances
+from ..metrics import metric_parameters, product_distances
 from ..neighbors import MIN_RECALL, Searcher, nearest_neighbors
 from .base import Input, Nearby, nearby, square
 
@@ -63,8 +63,11 @@ class Table(Input):
 
     def squared_to_all(self, X: Array) -> Array:
         if isinstance(self.metric, str) and self.metric in ("euclidean", "l2"):
-            return np.asarray(euclidean_distances(X, self.X, squared=True))
-        return np.asarray(pairwise_distances(X, self.X, metric=self.metric) ** 2)
+            center = self.X.mean(axis=0)  # far from the origin products lose the digits
+            return np.asarray(euclidean_distances(X - center, self.X - center, squared=True))
+        return np.asarray(
+            pairwise_distances(X, self.X, metric=self.metric, **metric_parameters(self.X, self.metric)) ** 2
+        )
 
     def _equal_rows(self, X: Array) -> Array | None:
         """Return which row each of X equals, by the numbers themselves, where a distance of 0 does not say so."""

@@ -210,7 +210,9 @@ class Embedding(Estimator):
         P, twins = self._fitted.new_rows(self._data, self._check_new(X))
         if "map" not in self._frozen:
             built = self._problem
-            self._frozen["map"] = Placement(built.objective, built.geometry, built.engine, self.embedding_)
+            self._frozen["map"] = Placement(
+                built.objective, built.geometry, built.engine, self.embedding_, built.schedule.exaggeration
+            )
         Y = self._frozen["map"].place(P)
         Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
         return Y

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.metrics import pairwise_distances
 
 from .._types import Array, Matrix
 from ..affinities import Points
@@ -82,9 +81,7 @@ class LocallyLinear:
     @staticmethod
     def _distances_to(data: Input, new: Matrix) -> Array:
         """Return d² from new rows to all fitted points, (m, n)."""
-        if isinstance(data, Table):
-            new = pairwise_distances(new, data.X, metric=data.metric)
-        return np.square(new)
+        return data.squared_to_all(new) if isinstance(data, Table | SparseTable) else np.square(new)
 
 
 class Radial:

@@ -13,6 +13,7 @@ from .. import lle
 from .._types import Array, Matrix
 from ..csr import entry_rows, make_csr, symmetrized
 from ..data import check_affinities
+from ..data.check_stress import warn_if_not_metric
 from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
@@ -20,6 +21,8 @@ from ..objectives import TraceQuotient, normalized_laplacian
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
 from .neighbor_graphs import resolve_neighbors
+
+FAINT = 600.0  # largest exponent of a weight: e^−600 and its products are still numbers
 
 
 def _warn_apart(method: str, components: Array) -> None:
@@ -65,6 +68,8 @@ class LLE(ClassicalEmbedding):
         data = make_input(X, self.metric, None)
         if isinstance(data, Distances) and data.sparse:
             raise ValueError("LLE needs the distances among neighbours too: give all of them, dense (n, n), or a table")
+        if isinstance(data, Distances):
+            warn_if_not_metric(data.D)
         self._record_features(X, data)
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
@@ -88,6 +93,8 @@ class LLE(ClassicalEmbedding):
 
     def _place(self, X: Any) -> Array:
         """A new point is the mean of its neighbours that its coordinates are (Saul & Roweis 2003, section 6.1)."""
+        if isinstance(self._data, Distances) and sparse.issparse(X):
+            raise ValueError("LLE places new points by their distances to all n fitted ones, (m, n), not by some")
         near = self._data.nearest(X, self._k, self._n_threads())
         W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
         Y = np.asarray(W @ self.embedding_)
@@ -138,6 +145,9 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         else:
             self._k = resolve_neighbors(self.n_neighbors, data.n)
             near, recall = data.neighbors(self._k, self._n_threads())
+            if not np.diff(near.D2.indptr).all():
+                i = int(np.diff(near.D2.indptr).argmin())
+                raise ValueError(f"row {i} of the precomputed graph stores no neighbour; give it one, or leave it out")
             self._reach = self._farthest(near.D2)
             W = self._decay(near.D2, self._reach)
         W = symmetrized(W)
@@ -150,7 +160,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             return make_csr(np.ones(D2.nnz), D2.indices, D2.indptr, D2.shape)
         scale = own_reach[entry_rows(D2)] * self._reach[D2.indices]
         exponent = np.divide(D2.data, scale, out=np.zeros(D2.nnz), where=scale > 0)
-        return make_csr(np.exp(-exponent), D2.indices, D2.indptr, D2.shape)
+        return make_csr(np.exp(-np.minimum(exponent, FAINT)), D2.indices, D2.indptr, D2.shape)
 
     @staticmethod
     def _farthest(D2: Matrix) -> Array:
@@ -167,6 +177,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             near = self._data.nearest(X, self._k, self._n_threads())
             W, twins = self._decay(near.d2, self._farthest(near.d2)), near.twins
         mean = np.asarray(W @ self.embedding_) / np.asarray(W.sum(axis=1)).reshape(-1, 1)
-        Y = mean / np.maximum(1 - self.eigenvalues_, np.finfo(np.float64).eps)
+        scale = 1 - self.eigenvalues_
+        Y = mean / np.where(np.abs(scale) > 1e-8, scale, np.inf)  # at λ = 1 the neighbours of a point say nothing
         Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
         return Y

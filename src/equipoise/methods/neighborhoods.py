@@ -88,12 +88,14 @@ class Fuzzy:
         mu = affinities.fuzzy_union(W, self.n_threads)
         if self.labels is not None:
             mu = affinities.intersected(mu, self.labels, self.target_weight)
+        if mu.nnz == 0:
+            raise ValueError("no two points are joined: no neighbours share a label; lower target_weight")
         return mu, recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         if isinstance(data, Affinities):
-            W = sparse.csr_matrix(X, dtype=np.float64)
-            return affinities.of_rows(W, np.float64), np.full(X.shape[0], -1)
+            W = sparse.csr_matrix(X, dtype=np.float64) / float(data.P.max())  # the scale of the fit
+            return W, np.full(X.shape[0], -1)
         nearby = data.nearest(X, self.k - 1, self.n_threads)
         W = affinities.memberships(affinities.SquaredDistances(nearby.d2), self.k, np.float64, self.n_threads)
         return W, nearby.twins

@@ -11,6 +11,7 @@ from scipy import linalg, sparse
 
 from .._types import Array, Matrix
 from ..affinities import Points
+from ..data.check_stress import warn_if_not_metric
 from ..geometry import Flat
 from ..gram import Factor, Gram, Inner, over
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
@@ -149,6 +150,8 @@ class ClassicalMDS(Scaling):
             return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng)
         if isinstance(data, Table | SparseTable) and self.metric in ("euclidean", "l2"):
             return self._scaled(data, Factor(data.X))
+        if isinstance(data, Distances):
+            warn_if_not_metric(data.D)
         distances = data.distances()
         assert not isinstance(distances, Points)
         return self._scaled(data, Inner(distances.D2))
@@ -206,6 +209,9 @@ class Isomap(Scaling):
     def _place(self, X: Any) -> Array:
         """A path from a new point begins with the step to one of its neighbours."""
         near = self._data.nearest(X, self._k, self._n_threads()).d2
+        if not np.diff(near.indptr).all():
+            i = int(np.diff(near.indptr).argmin())
+            raise ValueError(f"new row {i} stores no distance, and so no path leads to it; store one or more")
         paths = []
         for begin, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
             step, onwards = np.sqrt(near.data[begin:end]), np.sqrt(self._squared_paths(near.indices[begin:end]))

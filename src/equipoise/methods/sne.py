@@ -50,6 +50,8 @@ class SymmetricSNE(NeighborEmbedding):
     def _kernel(self) -> Kernel:
         if not isinstance(self.kernel, Kernel | None):
             raise ValueError(f"kernel must be an equipoise.kernels.Kernel, got {self.kernel!r}")
+        if type(self.kernel).__hash__ is None:
+            raise ValueError(f"{self.kernel!r} cannot be told from others: declare its class @dataclass(frozen=True)")
         return kernels.Gaussian() if self.kernel is None else self.kernel
 
     def _divergence(self) -> Divergence:

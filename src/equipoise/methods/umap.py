@@ -18,6 +18,7 @@ from ..optimize import Rule
 from ..problem import Problem, Schedule
 from ..sampling import SampledProblem
 from .embedding import Embedding
+from .estimator import is_positive
 from .neighborhoods import Fuzzy
 
 LOSSES = ("effective", "intended")
@@ -38,7 +39,8 @@ class UMAP(Embedding):
     min_dist, spread : a and b are fitted to a k of 1 up to min_dist that then falls as exp(−(r − min_dist)/spread)
     negative_sample_rate : m; the repulsion is proportional to it. A whole number for engine="sampled"
     loss : "effective", or "intended": c = 1 − μ
-    target_weight : from 0 to 1, how much the labels y given to `fit` count against the data; −1 is no label
+    target_weight : from 0 to 1, how much the labels y given to `fit` count: edges between classes are weakened by
+        e^(−2.5/(1 − target_weight)), at 1 cut; −1 is no label
     affinity : "fuzzy", or "precomputed": X is then the weights of a graph (n, n), dense or sparse, not negative; the
         largest counts as 1 and μ is their fuzzy union
     n_iter : "auto" is 200 beyond 10,000 points; up to there 300, for engine="sampled" 500, as in umap-learn
@@ -64,11 +66,11 @@ class UMAP(Embedding):
         k, m = self.n_neighbors, self.negative_sample_rate
         if not (isinstance(k, int | np.integer) and k >= 2):
             raise ValueError(f"n_neighbors must be a whole number of at least 2, the point itself counted, got {k!r}")
-        if not 0 < self.spread < np.inf:
+        if not is_positive(self.spread):
             raise ValueError(f"spread must be a positive number, got {self.spread!r}")
-        if not 0 <= self.min_dist <= self.spread:
+        if not (self.min_dist == 0 or is_positive(self.min_dist)) or self.min_dist > self.spread:
             raise ValueError(f"min_dist must be from 0 to spread={self.spread:g}, got {self.min_dist!r}")
-        if not 0 < m < np.inf or (self.engine == "sampled" and m != int(m)):
+        if not is_positive(m) or (self.engine == "sampled" and m != int(m)):
             raise ValueError(f'negative_sample_rate must be positive, and whole for engine="sampled", got {m!r}')
         if self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}")
@@ -122,7 +124,8 @@ class UMAP(Embedding):
         rule: Rule,
         recall: float,
     ) -> Problem:
-        kind = SampledProblem if engine.name == "sampled" and self.loss == "effective" else Problem
+        # In many dimensions "auto" takes the engine that samples the field, but descends by its gradient.
+        kind = SampledProblem if self.engine == "sampled" and self.loss == "effective" else Problem
         return kind(objective, geometry, engine, Y0, schedule, rule, recall)
 
     def __sklearn_tags__(self) -> Any:

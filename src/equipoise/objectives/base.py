@@ -50,8 +50,11 @@ class Objective(Protocol):
         """Return the same objective for the points in another order."""
         ...
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
-        """Return the force (m, d) of the finished map Y on new points, from their places and affinities p_{j|i}."""
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+        """Return the force (m, d) of the finished map Y on new points, from their places and affinities p_{j|i}.
+
+        Exaggeration is that of the map: it multiplies the affinities in the attraction alone.
+        """
         ...
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

@@ -55,7 +55,7 @@ class ClosedForm:
     def permuted(self, order: Array) -> ClosedForm:
         raise TypeError("matrix products need no order of the points")
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         raise TypeError("new points are placed in closed form")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

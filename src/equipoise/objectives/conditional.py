@@ -69,7 +69,7 @@ class ConditionalKL:
         other.affinities, other._A = permuted(self.affinities, order), permuted(self._A, order)
         return other
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j stay those of the map."""
         charge = _inverse(engine.field(Y, self.kernel).potential)
         ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
@@ -77,7 +77,7 @@ class ConditionalKL:
         def force(targets: Array, P: Matrix) -> Array:
             own = ones(targets)
             push = own.gradient * _inverse(own.potential)[:, None] + inverse(targets).gradient
-            return 4 * engine.edges_to(targets, Y, P, self.kernel, -1.0) - push
+            return 4 * exaggeration * engine.edges_to(targets, Y, P, self.kernel, -1.0) - push
 
         return force
 

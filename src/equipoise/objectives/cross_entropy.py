@@ -40,13 +40,13 @@ class CrossEntropy:
         other.affinities = permuted(self.affinities, order)
         return other
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point is felt by none and feels all: μ_ij = w_ij."""
         field = engine.freeze(Y, self.apart)
 
         def force(targets: Array, W: Matrix) -> Array:
             pull = engine.edges_to(targets, Y, W, self.kernel, -1.0) + engine.edges_to(targets, Y, W, self.apart, 0.0)
-            return 4 * pull - 2 * field(targets).gradient
+            return 4 * exaggeration * pull - 2 * field(targets).gradient
 
         return force
 
@@ -86,7 +86,7 @@ class EffectiveCrossEntropy:
         other.affinities, other.degrees = permuted(self.affinities, order), self.degrees[order]
         return other
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point brings its own degree; those of the map stay."""
         c = self.negatives / len(Y)
         ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
@@ -94,7 +94,7 @@ class EffectiveCrossEntropy:
         def force(targets: Array, W: Matrix) -> Array:
             d = np.asarray(W.sum(axis=1)).reshape(-1, 1)
             push = d * ones(targets).gradient + weighted(targets).gradient
-            return 4 * engine.edges_to(targets, Y, W, self.kernel, -1.0) - c * push
+            return 4 * exaggeration * engine.edges_to(targets, Y, W, self.kernel, -1.0) - c * push
 
         return force
 

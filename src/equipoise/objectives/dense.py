@@ -73,7 +73,7 @@ class DenseDivergence:
         other.affinities = permuted(self.affinities, order)
         return other
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         raise ValueError(f"transform needs an Alpha divergence with α < 1; {self.divergence!r} compares every pair")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

@@ -59,12 +59,13 @@ class DoubleKernelLLE:
             setattr(other, name, permuted(getattr(self, name), order))
         return other
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point leans on points of the map and none leans on it: M_ij = −w_ij."""
         n, field = len(Y), engine.freeze(Y, self.kernel)
 
         def force(targets: Array, W: Matrix) -> Array:
-            return 4 * engine.edges_to(targets, Y, W, self.kernel, 0.0) - 2 / n * field(targets).gradient
+            pull = engine.edges_to(targets, Y, W, self.kernel, 0.0)
+            return 4 * exaggeration * pull - 2 / n * field(targets).gradient
 
         return force
 
@@ -125,7 +126,7 @@ class DoubleKernelPCA:
         other.affinities, other._sums = permuted(self.affinities, order), self._sums[order]
         return other
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point brings its row of K_X; the means of the others stay those of the map."""
         n = len(Y)
         _, rho, mu = self._means(_at_zero(self.kernel) + engine.field(Y, self.kernel).potential, n)
@@ -137,7 +138,7 @@ class DoubleKernelPCA:
             own = (np.asarray(K.sum(axis=1)).ravel() - phi) / n
             centring = (own - mu)[:, None] * gradient + charged(targets).gradient
             pull = engine.edges_to(targets, Y, K, self.kernel, 0.0)
-            return 8 * pull - 2 * squared(targets).gradient - 4 * centring
+            return 8 * exaggeration * pull - 2 * squared(targets).gradient - 4 * centring
 
         return force
 

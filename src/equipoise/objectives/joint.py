@@ -89,7 +89,7 @@ class JointDivergence:
         other.affinities = other._A if self._A is self.affinities else permuted(self.affinities, order)
         return other
 
-    def freeze(self, Y: Array, engine: Engine) -> Callable[[Array, Matrix], Array]:
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point enters as one of the n: P_ij = p_{j|i}/n; Z and T stay those of the map."""
         s, e, n = self.s, self.e, len(Y)
         psi, _ = engine.edges(Y, self._A, self.kernel, -s, potential=True)
@@ -98,7 +98,7 @@ class JointDivergence:
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:
-            A = sparse.csr_matrix(((P.data / n) ** s, P.indices, P.indptr), shape=P.shape)
+            A = sparse.csr_matrix(((exaggeration * P.data / n) ** s, P.indices, P.indptr), shape=P.shape)
             pull = engine.edges_to(targets, Y, A, self.kernel, -s)
             return 4 / s * (Z**-e * pull - T / Z / 2 * field(targets).gradient)
 

@@ -17,7 +17,7 @@ class MeshGeodesic(MetricSpace):
 
     `method="exact"` unfolds straight lines from face to face (Chen & Han 1990; Xin & Wang 2009). `method="heat"` solves
     two sparse linear systems per vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: smoother
-    and faster on large meshes, off by about a per cent. Its result differs with the direction; a pair is averaged over
+    and faster on large meshes, a few per cent off. Its result differs with the direction; a pair is averaged over
     both where both its points are among those that `distances` solves from, as they are in `matrix()`.
 
     Boundaries are walls. A mesh in several parts, unused vertices and faces that name a vertex twice are refused.
