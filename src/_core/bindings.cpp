@@ -246,4 +246,5 @@ NB_MODULE(_core, m) {
     bind_stress(m);
     bind_spaces(m);
     bind_paths(m);
+    bind_ranks(m);
 }

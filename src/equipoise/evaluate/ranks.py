@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._types import Array
+from ..initialize import one_blas_thread
+from ..methods.estimator import threads
 from .check import check_k, check_pair
 from .measured import Measured, RecallCurve
+from .order import Order, Sheet, make_order
 from .sample import sample_points
-from .source import Source
+from .source import Points
 
-BLOCK = 2**21  # distances at a time
+BLOCK = 2**17  # distances at a time: they stay in a second-level cache
+ROWS = 16  # at least, so that they share the reading of the data
 
 
 class Neighborhoods:
     """The k nearest points in X and in Y, and the rank that each has in the other space (docs/math.md, section 19).
 
     The nearest of the n − 1 other points has rank 1; equal distances rank in the order of the rows. Up to 20,000 points
-    each is looked at, of more a random sample; ranks are among all points all the same. What is counted once here is
-    shared by the measures, for all sizes of neighbourhoods up to k.
+    each is looked at, of more a random sample; ranks are among all points all the same. Each side is counted when it is
+    first asked for, and serves all measures and all sizes of neighbourhoods up to k.
 
     Parameters
     ----------
@@ -46,25 +52,51 @@ class Neighborhoods:
         self.n = data.n
         self.k = check_k(k, self.n)
         self.points = sample_points(self.n, random_state)
-        m = len(self.points)
-        self.near_x, self.near_y, self.rank_x, self.rank_y = (np.empty((m, self.k), np.int32) for _ in range(4))
-        self._count(data, drawn)
+        # A metric of the user's may not be called by several threads at once.
+        self._n_threads = threads(n_jobs) if isinstance(data, Points) else 1
+        self._in_x, self._in_y = make_order(data), make_order(drawn)
 
-    def _count(self, data: Source, drawn: Source) -> None:
-        everyone = np.arange(self.n)
-        step = max(1, BLOCK // self.n)
-        for start in range(0, len(self.points), step):
-            part = slice(start, start + step)
-            rows = self.points[part]
-            orders = []
-            for source in (data, drawn):
-                D = source.block(rows, everyone)
-                D[np.arange(len(rows)), rows] = np.inf
-                orders.append(np.argsort(D, axis=1, kind="stable"))
-            ranks = [np.argsort(order, axis=1) + 1 for order in orders]
-            self.near_x[part], self.near_y[part] = (order[:, : self.k] for order in orders)
-            self.rank_x[part] = np.take_along_axis(ranks[0], orders[1][:, : self.k], axis=1)
-            self.rank_y[part] = np.take_along_axis(ranks[1], orders[0][:, : self.k], axis=1)
+    @property
+    def near_x(self) -> Array:
+        return self._from_x[0]
+
+    @property
+    def near_y(self) -> Array:
+        return self._from_y[0]
+
+    @property
+    def rank_x(self) -> Array:
+        return self._from_y[1]
+
+    @property
+    def rank_y(self) -> Array:
+        return self._from_x[1]
+
+    @cached_property
+    def _from_x(self) -> tuple[Array, Array]:
+        return self._count(self._in_x, self._in_y)
+
+    @cached_property
+    def _from_y(self) -> tuple[Array, Array]:
+        return self._count(self._in_y, self._in_x)
+
+    def _count(self, here: Order, there: Order) -> tuple[Array, Array]:
+        """Return the nearest points here and their ranks there, each (m, k)."""
+        near, ranks = (np.empty((len(self.points), self.k), np.int32) for _ in range(2))
+        step = max(ROWS, BLOCK // self.n)
+
+        def count(first: int) -> None:
+            sheet = Sheet(step, self.n)
+            for start in range(first * step, len(near), self._n_threads * step):
+                part = slice(start, start + step)
+                rows = self.points[part]
+                near[part] = here.nearest(rows, self.k, sheet)
+                ranks[part] = there.ranks(rows, near[part], sheet)
+
+        # Each row by one thread alone, in any block: the ranks do not depend on how many there are.
+        with one_blas_thread(), ThreadPoolExecutor(self._n_threads) as pool:
+            list(pool.map(count, range(self._n_threads)))
+        return near, ranks
 
     def trustworthiness(self, k: int) -> Measured:
         """Return 1 − Σ_{j near in Y} max(0, r_X(j) − k) / worst, on average (docs/math.md, eq. (19))."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from sklearn.metrics import euclidean_distances
 
@@ -37,7 +39,10 @@ class Points(Source):
     def __init__(self, X: Array):
         self.X = X
         self.n = len(X)
-        self._centred = X - X.mean(axis=0)
+
+    @cached_property
+    def _centred(self) -> Array:
+        return self.X - self.X.mean(axis=0)
 
     def block(self, i: Array, j: Array) -> Array:
         # By products of centred rows: off by up to about 1e-8 of the largest distance, between equal points too.
