@@ -2,9 +2,9 @@
 
     python benchmarks/measures.py [--runs 9] [--large 70000] [--threads 2] [--out benchmarks/results/measures.md]
 
-Digits carry a jitter of 0.01: among integer pixels many points are equally far, and scikit-learn ranks these as its sort
-leaves them. Both run in one process, first untimed and then in turn; the page has medians. The maps are t-SNE's of digits
-and, not to wait for one, the first two principal components of the images, of which 50 are the data.
+Digits carry a jitter of 0.01: among integer pixels many points are equally far, and scikit-learn ranks these as its
+sort leaves them. Both run in one process, first untimed and then in turn; the page has medians. The maps are t-SNE's of
+digits and, not to wait for one, the first two principal components of the images, of which 50 are the data.
 """
 
 from __future__ import annotations
