@@ -45,25 +45,32 @@ struct Sight {
         check_rows(rows, n);
     }
 
-    template <class Source> auto view(std::int64_t r) const {
-        return eq::View(Source::exact(*this, r), values.data() + r * std::int64_t(values.shape(1)),
-                        least.data() + r * std::int64_t(least.shape(1)), shift.data()[r], slack.data()[r], n);
+    // Calls act(view, row) for each of the rows.
+    template <class Source, class Act> void each(Act act) const {
+        eq::View<typename Source::Exact> view(n);
+        for (std::int64_t r = 0; r < m(); ++r) {
+            view.look(Source::exact(*this, r), values.data() + r * std::int64_t(values.shape(1)),
+                      least.data() + r * std::int64_t(least.shape(1)), shift.data()[r], slack.data()[r]);
+            act(view, r);
+        }
     }
 };
 
 struct FromPoints {  // exact is X (n, D)
+    using Exact = eq::BetweenPoints;
     static void check(const Sight &sight) { require(std::int64_t(sight.exact.shape(0)) == sight.n, "X must be (n, D)"); }
-    static eq::BetweenPoints exact(const Sight &sight, std::int64_t r) {
+    static Exact exact(const Sight &sight, std::int64_t r) {
         return {sight.exact.data(), std::int64_t(sight.exact.shape(1)), sight.rows.data()[r]};
     }
 };
 
 struct FromRows {  // exact is D (m, n)
+    using Exact = eq::GivenRow;
     static void check(const Sight &sight) {
         require(std::int64_t(sight.exact.shape(0)) == sight.m() && std::int64_t(sight.exact.shape(1)) == sight.n,
                 "the distances must be (m, n)");
     }
-    static eq::GivenRow exact(const Sight &sight, std::int64_t r) { return {sight.exact.data() + r * sight.n}; }
+    static Exact exact(const Sight &sight, std::int64_t r) { return {sight.exact.data() + r * sight.n}; }
 };
 
 template <class Source> void bind_order(nb::module_ &m, const char *nearest, const char *ranks) {
@@ -76,7 +83,7 @@ template <class Source> void bind_order(nb::module_ &m, const char *nearest, con
             Source::check(sight);
             const std::int64_t k = std::int64_t(out.shape(1));
             nb::gil_scoped_release release;
-            for (std::int64_t r = 0; r < sight.m(); ++r) sight.view<Source>(r).nearest(k, out.data() + r * k);
+            sight.each<Source>([&](auto &view, std::int64_t r) { view.nearest(k, out.data() + r * k); });
         },
         "exact"_a.noconvert(), "n"_a, "values"_a.noconvert(), "least"_a.noconvert(), "shift"_a.noconvert(),
         "slack"_a.noconvert(), "rows"_a.noconvert(), "out"_a.noconvert(),
@@ -93,8 +100,8 @@ template <class Source> void bind_order(nb::module_ &m, const char *nearest, con
             for (std::int64_t t = 0; t < sight.m() * k; ++t)
                 require(others.data()[t] >= 0 && others.data()[t] < n, "others must be numbers of points");
             nb::gil_scoped_release release;
-            for (std::int64_t r = 0; r < sight.m(); ++r)
-                sight.view<Source>(r).ranks(others.data() + r * k, k, out.data() + r * k);
+            sight.each<Source>(
+                [&](auto &view, std::int64_t r) { view.ranks(others.data() + r * k, k, out.data() + r * k); });
         },
         "exact"_a.noconvert(), "n"_a, "values"_a.noconvert(), "least"_a.noconvert(), "shift"_a.noconvert(),
         "slack"_a.noconvert(), "rows"_a.noconvert(), "others"_a.noconvert(), "out"_a.noconvert(),
@@ -105,10 +112,9 @@ template <class Source> void bind_order(nb::module_ &m, const char *nearest, con
 
 void bind_ranks(nb::module_ &m) {
     m.def(
-        "make_rough",
-        [](In<float, nb::shape<-1>> norms, Rows rows, Out<float, nb::shape<-1, -1>> values,
-           Out<float, nb::shape<-1, -1>> least) {
-            const std::int64_t n = std::int64_t(norms.shape(0)), width = eq::tiles(n) * eq::TILE_OF_GROUPS;
+        "find_least",
+        [](std::int64_t n, Rows rows, Out<float, nb::shape<-1, -1>> values, Out<float, nb::shape<-1, -1>> least) {
+            const std::int64_t width = eq::tiles(n) * eq::TILE_OF_GROUPS;
             const std::size_t count = rows.shape(0);
             require(values.shape(0) == count && least.shape(0) == count, "there must be values for each of the rows");
             require(std::int64_t(values.shape(1)) == width && std::int64_t(least.shape(1)) == width / eq::GROUP,
@@ -116,11 +122,10 @@ void bind_ranks(nb::module_ &m) {
             check_rows(rows, n);
             nb::gil_scoped_release release;
             for (std::int64_t r = 0; r < std::int64_t(count); ++r)
-                eq::make_rough(norms.data(), n, rows.data()[r], values.data() + r * width,
-                               least.data() + r * (width / eq::GROUP));
+                eq::find_least(n, rows.data()[r], values.data() + r * width, least.data() + r * (width / eq::GROUP));
         },
-        "norms"_a.noconvert(), "rows"_a.noconvert(), "values"_a.noconvert(), "least"_a.noconvert(),
-        "Turns dots in tiles into rough distances norms - 2 dots, and gives the least of each group in them.");
+        "n"_a, "rows"_a.noconvert(), "values"_a.noconvert(), "least"_a.noconvert(),
+        "Completes rough distances in tiles, and finds the least of each group in them.");
     bind_order<FromPoints>(m, "nearest_of_points", "ranks_of_points");
     bind_order<FromRows>(m, "nearest_of_rows", "ranks_of_rows");
 }

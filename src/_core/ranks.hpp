@@ -37,11 +37,10 @@ constexpr std::int64_t GROUP = 8, TILE_OF_GROUPS = GROUP * GROUP;
 
 inline std::int64_t tiles(std::int64_t n) { return (n + TILE_OF_GROUPS - 1) / TILE_OF_GROUPS; }
 
-// Turns dots of all points, in values (tiles · 64), into norms - 2 dots, infinite at the point itself and behind the last;
-// least (tiles · 8).
-inline void make_rough(const float *norms, std::int64_t n, std::int64_t self, float *values, float *least) {
+// Completes the rough distances of all n points in values (tiles · 64): infinite at the point itself and behind the last; and
+// finds the least of each group (tiles · 8).
+inline void find_least(std::int64_t n, std::int64_t self, float *values, float *least) {
     constexpr float INF = std::numeric_limits<float>::infinity();
-    for (std::int64_t l = 0; l < n; ++l) values[l] = norms[l] - 2 * values[l];
     std::fill(values + n, values + tiles(n) * TILE_OF_GROUPS, INF);
     values[self] = INF;
     for (std::int64_t tile = 0; tile < tiles(n); ++tile) {
@@ -54,19 +53,25 @@ inline void make_rough(const float *norms, std::int64_t n, std::int64_t self, fl
     }
 }
 
-// The others as one point sees them: `exact` gives their distances, `values` + shift come within `slack` of these.
+// The others as one point after another sees them: `exact` gives their distances, `values` + shift come within `slack` of
+// these.
 template <class Exact> class View {
   public:
-    View(Exact exact_, const float *values_, const float *least_, double shift_, double slack_, std::int64_t n_)
-        : exact(exact_), values(values_), least(least_), shift(shift_), slack(slack_), groups(tiles(n_) * GROUP) {}
+    explicit View(std::int64_t n) : groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)) {}
+
+    void look(Exact exact_, const float *values_, const float *least_, double shift_, double slack_) {
+        exact = exact_;
+        values = values_;
+        least = least_;
+        shift = shift_;
+        slack = slack_;
+    }
 
     // The k nearest, from the nearest on; k < n.
     void nearest(std::int64_t k, std::int32_t *out) {
         places.clear();
-        each_group_up_to(bound(k), [&](const float *v, std::int64_t first, float limit) {
-            for (int e = 0; e < GROUP; ++e)
-                if (v[e * GROUP] <= limit && v[e * GROUP] < INF) add(first + e * GROUP, 0);
-        });
+        const std::int64_t size = gather(bound(k));
+        for (std::int64_t t = 0; t < size; ++t) add(near[std::size_t(t)].l, 0);
         std::nth_element(places.begin(), places.begin() + (k - 1), places.end());
         std::sort(places.begin(), places.begin() + k);
         for (std::int64_t t = 0; t < k; ++t) out[t] = places[std::size_t(t)].l;
@@ -82,29 +87,25 @@ template <class Exact> class View {
         const std::int64_t width = std::int64_t(1) << levels;
         above.assign(std::size_t(width), INF);  // behind it a point is surely farther than the place
         below.assign(std::size_t(width), INF);  // before it, surely nearer
-        counts.assign(std::size_t(2 * width), 0);  // of points before the first place, between it and the second, …
+        counts.assign(std::size_t(width), 0);   // of points before the first place, between it and the second, …
         for (std::size_t b = 0; b < std::size_t(k); ++b) {
             above[b] = up(places[b].d - shift + slack);
             below[b] = -up(-(places[b].d - shift - slack));
         }
-        const float *before = above.data();
-        each_group_up_to(above[std::size_t(k - 1)], [&](const float *v, std::int64_t first, float) {
-            float value[GROUP];
-            std::int32_t p[GROUP] = {};  // how many places are surely nearer than each point of the group: by halves
-            for (int e = 0; e < GROUP; ++e) value[e] = v[e * GROUP];
+        const std::int64_t size = gather(above[std::size_t(k - 1)]);
+        for (std::int64_t first = 0; first < size; first += GROUP) {
+            const Near *eight = near.data() + first;
+            std::int32_t p[GROUP] = {};  // how many places are surely nearer than each: by halves, eight at a time
             for (int level = levels - 1; level >= 0; --level) {
-                const float *middle = before + (std::int64_t(1) << level) - 1;
-                for (int e = 0; e < GROUP; ++e) p[e] += std::int32_t(middle[p[e]] < value[e]) << level;
+                const float *middle = above.data() + (std::int64_t(1) << level) - 1;
+                for (int e = 0; e < GROUP; ++e) p[e] += std::int32_t(middle[p[e]] < eight[e].value) << level;
             }
-            for (int e = 0; e < GROUP; ++e) {
-                std::int64_t place = p[e];
-                if (value[e] >= below[std::size_t(place)] && value[e] < INF) place = places_up_to(first + e * GROUP);
-                ++counts[std::size_t(2 * place + e % 2)];  // two of each: a count need not wait for the one before
-            }
-        });
+            for (int e = 0; e < GROUP && first + e < size; ++e)
+                ++counts[std::size_t(eight[e].value < below[std::size_t(p[e])] ? p[e] : places_up_to(eight[e].l))];
+        }
         std::int32_t rank = 1;
         for (std::size_t b = 0; b < std::size_t(k); ++b) {
-            rank += counts[2 * b] + counts[2 * b + 1];
+            rank += counts[b];
             out[places[b].t] = rank;
         }
     }
@@ -116,6 +117,11 @@ template <class Exact> class View {
         double d;
         std::int32_t l, t;  // a point, and where it stands among those asked for
         bool operator<(const Place &other) const { return d < other.d || (d == other.d && l < other.l); }
+    };
+
+    struct Near {
+        float value;
+        std::int32_t l;
     };
 
     void add(std::int64_t l, std::int64_t t) { places.push_back({exact(l), std::int32_t(l), std::int32_t(t)}); }
@@ -154,20 +160,27 @@ template <class Exact> class View {
         return limit;
     }
 
-    // Calls act(values of the group, its first point, limit) for the groups that begin at or before the limit.
-    template <class Act> void each_group_up_to(float limit, Act act) const {
+    // Lists the points whose rough distance is at most the limit, and not infinite, in `near`, and returns how many.
+    std::int64_t gather(float limit) {
+        limit = std::min(limit, std::numeric_limits<float>::max());
+        std::int64_t size = 0;
         for (std::int64_t tile = 0; tile < groups / GROUP; ++tile)
-            for (int g = 0; g < GROUP; ++g)
-                if (least[tile * GROUP + g] <= limit) {
-                    const std::int64_t first = tile * TILE_OF_GROUPS + g;
-                    act(values + first, first, limit);
+            for (int g = 0; g < GROUP; ++g) {
+                if (least[tile * GROUP + g] > limit) continue;
+                const std::int64_t first = tile * TILE_OF_GROUPS + g;
+                for (int e = 0; e < GROUP; ++e) {  // each is written, and those that are near enough are kept
+                    near[std::size_t(size)] = {values[first + e * GROUP], std::int32_t(first + e * GROUP)};
+                    size += values[first + e * GROUP] <= limit;
                 }
+            }
+        return size;
     }
 
-    const Exact exact;
-    const float *values, *least;
-    const double shift, slack;
+    Exact exact{};
+    const float *values = nullptr, *least = nullptr;
+    double shift = 0, slack = 0;
     const std::int64_t groups;
+    std::vector<Near> near;
     std::vector<Place> places;
     std::vector<float> above, below, smallest;
     std::vector<std::int32_t> counts;

@@ -16,6 +16,7 @@ from .source import Points, Source
 
 HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
 GROUP, TILE = 8, 64  # of ranks.hpp
+RANGE = 40  # binary orders of magnitude that coordinates may have: their squares are well within float32
 
 
 class Sheet:
@@ -29,14 +30,14 @@ class Sheet:
             np.empty((rows, tiles * GROUP), np.float32),
         )
 
-    def dots(self, m: int) -> Array:
-        """Return the place (m, n) for the dots that `fill` turns into distances."""
+    def place(self, m: int) -> Array:
+        """Return where the rough distances (m, n) from m points go."""
         return self._values[:m, : self.n]
 
-    def fill(self, norms: Array, rows: Array) -> tuple[Array, Array]:
-        """Return norms − 2 dots in tiles, and the least of each group in them; see ranks.hpp."""
+    def complete(self, rows: Array) -> tuple[Array, Array]:
+        """Return the rough distances from the points `rows` in tiles, and the least of each group; see ranks.hpp."""
         rough = self._values[: len(rows)], self._least[: len(rows)]
-        _core.make_rough(norms, rows, *rough)
+        _core.find_least(self.n, rows, *rough)
         return rough
 
 
@@ -44,17 +45,21 @@ class PointOrder:
     """Points X (n, D), float64, in the order of their Euclidean distance from one of them."""
 
     def __init__(self, X: Array):
-        centre = X.mean(axis=0)
-        largest = max(float((X.max(axis=0) - centre).max()), float((centre - X.min(axis=0)).max()))
-        self._X = np.ldexp(X, -int(np.frexp(largest)[1]))  # a power of two, so that equal distances stay equal
-        centred = self._X - self._X.mean(axis=0)
-        self._vectors = centred.astype(np.float32)
+        centred = X - X.mean(axis=0)
+        unit = int(np.frexp(max(centred.max(), -centred.min()))[1])
+        if abs(unit) > RANGE:
+            X, centred = np.ldexp(X, -unit), np.ldexp(centred, -unit)  # equal distances stay equal
+        self._X = X
         self._norms = np.einsum("ij,ij->i", centred, centred)
-        self._norms32 = self._norms.astype(np.float32)
         self._reach = np.sqrt(self._norms)
-        # With r = ‖x‖ + max ‖x‖: D products sum to within D/4 r² half ulps, and count twice; rounding vectors, norms
-        # and the sum takes up to 4 r²; the rest covers terms of second order.
-        self._loss = HALF_ULP * (0.6 * X.shape[1] + 8)
+        # ‖x_j‖² − 2 x_i·x_j is the product of (−2 x_i, 1) and (x_j, ‖x_j‖²).
+        n, D = X.shape
+        self._from, self._to = np.ones((n, D + 1), np.float32), np.empty((n, D + 1), np.float32)
+        np.multiply(centred, -2, out=self._from[:, :D], casting="same_kind")
+        self._to[:, :D], self._to[:, D] = centred, self._norms
+        # D + 1 products sum to within D + 1 half ulps of (‖x_i‖ + ‖x_j‖)², in any order; rounding vectors and norms
+        # takes two more; the rest covers terms of second order.
+        self._loss = HALF_ULP * (1.1 * D + 8)
 
     def nearest(self, rows: Array, k: int, sheet: Sheet) -> Array:
         """Return the k points nearest to each of `rows`, (m, k) int32, from the nearest on; equally near by number."""
@@ -69,9 +74,9 @@ class PointOrder:
         return ranks
 
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
-        np.matmul(self._vectors[rows], self._vectors.T, out=sheet.dots(len(rows)))
+        np.matmul(self._from[rows], self._to.T, out=sheet.place(len(rows)))
         slack = self._loss * np.square(self._reach[rows] + self._reach.max())
-        return self._X, sheet.n, *sheet.fill(self._norms32, rows), self._norms[rows], slack, rows
+        return self._X, sheet.n, *sheet.complete(rows), self._norms[rows], slack, rows
 
 
 class BlockOrder:
@@ -80,7 +85,6 @@ class BlockOrder:
     def __init__(self, source: Source):
         self._source = source
         self._everyone = np.arange(source.n)
-        self._zeros = np.zeros(source.n, np.float32)
 
     def nearest(self, rows: Array, k: int, sheet: Sheet) -> Array:
         """Return the k points nearest to each of `rows`, (m, k) int32, from the nearest on; equally near by number."""
@@ -97,9 +101,9 @@ class BlockOrder:
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
         D = self._source.block(rows, self._everyone)
         D = np.ldexp(D, -int(np.frexp(D.max())[1]))  # at most 1
-        np.multiply(D, -0.5, out=sheet.dots(len(rows)), casting="same_kind")
+        sheet.place(len(rows))[:] = D
         slack = np.full(len(rows), 2 * HALF_ULP)
-        return D, sheet.n, *sheet.fill(self._zeros, rows), np.zeros(len(rows)), slack, rows
+        return D, sheet.n, *sheet.complete(rows), np.zeros(len(rows)), slack, rows
 
 
 Order = PointOrder | BlockOrder
