@@ -1,25 +1,13 @@
 // Bindings of orders by distance: the nearest points, and ranks.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+#include "bind.hpp"
 #include "ranks.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace {
-
-template <class T, class... Config> using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Config...>;
-template <class T, class... Config> using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu, Config...>;
 
 using Floats = In<float, nb::shape<-1, -1>>;
 using Numbers = In<double, nb::shape<-1, -1>>;
 using Column = In<double, nb::shape<-1>>;
 using Rows = In<std::int64_t, nb::shape<-1>>;
-
-void require(bool condition, const char *message) {
-    if (!condition) throw nb::value_error(message);
-}
 
 void check_rows(const Rows &rows, std::int64_t n) {
     for (std::size_t r = 0; r < rows.shape(0); ++r)
