@@ -25,10 +25,8 @@ class Sheet:
     def __init__(self, rows: int, n: int):
         tiles = -(-n // TILE)
         self.n = n
-        self._values, self._least = (
-            np.empty((rows, tiles * TILE), np.float32),
-            np.empty((rows, tiles * GROUP), np.float32),
-        )
+        self._values = np.empty((rows, tiles * TILE), np.float32)
+        self._least = np.empty((rows, tiles * GROUP), np.float32)
 
     def place(self, m: int) -> Array:
         """Return where the rough distances (m, n) from m points go."""
@@ -41,8 +39,33 @@ class Sheet:
         return rough
 
 
-class PointOrder:
-    """Points X (n, D), float64, in the order of their Euclidean distance from one of them."""
+class Order:
+    """The points of a space in the order of their distance from one of them."""
+
+    _nearest: Any  # of _core
+    _ranks: Any
+
+    def nearest(self, rows: Array, k: int, sheet: Sheet) -> Array:
+        """Return the k points nearest to each of `rows`, (m, k) int32, from the nearest on; equally near by number."""
+        near = np.empty((len(rows), k), np.int32)
+        self._nearest(*self._seen(rows, sheet), near)
+        return near
+
+    def ranks(self, rows: Array, others: Array, sheet: Sheet) -> Array:
+        """Return the ranks, from 1, that the points `others` (m, k) int32 have for each of `rows`."""
+        ranks = np.empty_like(others)
+        self._ranks(*self._seen(rows, sheet), others, ranks)
+        return ranks
+
+    def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
+        """Return what the core needs to know of the points as `rows` see them."""
+        raise TypeError(f"{type(self).__name__} must define _seen(rows, sheet)")
+
+
+class PointOrder(Order):
+    """Points X (n, D), float64, by Euclidean distance."""
+
+    _nearest, _ranks = staticmethod(_core.nearest_of_points), staticmethod(_core.ranks_of_points)
 
     def __init__(self, X: Array):
         centred = X - X.mean(axis=0)
@@ -61,42 +84,20 @@ class PointOrder:
         # takes two more; the rest covers terms of second order.
         self._loss = HALF_ULP * (1.1 * D + 8)
 
-    def nearest(self, rows: Array, k: int, sheet: Sheet) -> Array:
-        """Return the k points nearest to each of `rows`, (m, k) int32, from the nearest on; equally near by number."""
-        near = np.empty((len(rows), k), np.int32)
-        _core.nearest_of_points(*self._seen(rows, sheet), near)
-        return near
-
-    def ranks(self, rows: Array, others: Array, sheet: Sheet) -> Array:
-        """Return the ranks, from 1, that the points `others` (m, k) int32 have for each of `rows`."""
-        ranks = np.empty_like(others)
-        _core.ranks_of_points(*self._seen(rows, sheet), others, ranks)
-        return ranks
-
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
         np.matmul(self._from[rows], self._to.T, out=sheet.place(len(rows)))
         slack = self._loss * np.square(self._reach[rows] + self._reach.max())
         return self._X, sheet.n, *sheet.complete(rows), self._norms[rows], slack, rows
 
 
-class BlockOrder:
-    """Points of which the distances come in blocks, in the order of their distance from one of them."""
+class BlockOrder(Order):
+    """Points of which the distances come in blocks."""
+
+    _nearest, _ranks = staticmethod(_core.nearest_of_rows), staticmethod(_core.ranks_of_rows)
 
     def __init__(self, source: Source):
         self._source = source
         self._everyone = np.arange(source.n)
-
-    def nearest(self, rows: Array, k: int, sheet: Sheet) -> Array:
-        """Return the k points nearest to each of `rows`, (m, k) int32, from the nearest on; equally near by number."""
-        near = np.empty((len(rows), k), np.int32)
-        _core.nearest_of_rows(*self._seen(rows, sheet), near)
-        return near
-
-    def ranks(self, rows: Array, others: Array, sheet: Sheet) -> Array:
-        """Return the ranks, from 1, that the points `others` (m, k) int32 have for each of `rows`."""
-        ranks = np.empty_like(others)
-        _core.ranks_of_rows(*self._seen(rows, sheet), others, ranks)
-        return ranks
 
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
         D = self._source.block(rows, self._everyone)
@@ -104,9 +105,6 @@ class BlockOrder:
         sheet.place(len(rows))[:] = D
         slack = np.full(len(rows), 2 * HALF_ULP)
         return D, sheet.n, *sheet.complete(rows), np.zeros(len(rows)), slack, rows
-
-
-Order = PointOrder | BlockOrder
 
 
 def make_order(source: Source) -> Order:
