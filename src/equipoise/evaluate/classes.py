@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
 
 from .._types import Array
 from .check import check_k, check_labels, check_map
@@ -120,5 +121,6 @@ def davies_bouldin_curve(
 
 
 def _clusters(Y: Array, count: int, random_state: Any) -> Array:
-    found: Array = KMeans(count, n_init=STARTS, random_state=random_state).fit_predict(Y)
+    with threadpool_limits(1):  # the same clusters for any number of threads
+        found: Array = KMeans(count, n_init=STARTS, random_state=random_state).fit_predict(Y)
     return np.unique(found, return_inverse=True)[1]
