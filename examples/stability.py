@@ -1,0 +1,93 @@
+"""When does a map change, and when does it not? Draganov & Dohn 2024, Fig. 1, with numbers; then digits, eight times.
+
+figure_1.png shows six sets of points in space and four maps of each. Left, the data change: a plane, the plane with an
+upright line through it, the plane with heavy-tailed noise in its third dimension (Pareto, α = 1.5). Right, they do not:
+a Swiss roll, and the same with 10 and 20 more points on it. "moved" is how far the points that all three share are from
+their places in the first map, after Procrustes: 0 not at all, 1 anywhere. PCA and Isomap follow the change on the left
+and stay on the right.
+
+stability.png shows t-SNE of 1000 digits from eight random starts, laid over one another: groups stay together, and most
+of them lie elsewhere in each run. Printed beside it is what other causes do: a start from principal components, a part
+of the points, noise on the pixels.
+
+Writes both into the folder given as argument, or into the current one.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+import equipoise as eq
+from equipoise import data
+from equipoise.data import toys
+from equipoise.procrustes import disagreement, fit_similarity
+from equipoise.views.panel import class_colors, draw_map
+from equipoise.views.style import bare, new_figure
+
+SETS = {
+    "a": {"plane": toys.plane(), "and a line": toys.plane_and_line(), "and heavy tails": toys.plane_with_tails()},
+    "b": {f"Swiss roll + {added}": toys.swiss_roll(added=added) for added in (0, 10, 20)},
+}
+METHODS = {
+    "PCA": eq.PCA(),
+    "Isomap": eq.Isomap(),
+    "UMAP": eq.UMAP(random_state=0),
+    "UMAP, sampled": eq.UMAP(engine="sampled", random_state=0),
+}
+
+
+def figure_1(folder):
+    figure = new_figure(figsize=(13, 11), dpi=120)
+    grid = figure.add_gridspec(1 + len(METHODS), 6)
+    for block, sets in enumerate(SETS.values()):
+        for c, (name, shape) in enumerate(sets.items()):
+            axes = figure.add_subplot(grid[0, 3 * block + c], projection="3d")
+            axes.scatter(*shape.X.T, s=2, c=class_colors(shape.labels), linewidths=0)
+            axes.set_title(name, fontsize=10)
+            axes.set_axis_off()
+        for row, (method_name, method) in enumerate(METHODS.items()):
+            draw_row(figure, grid, 1 + row, 3 * block, method_name, method, sets)
+    figure.savefig(folder / "figure_1.png")
+
+
+def draw_row(figure, grid, row, column, method_name, method, sets):
+    first = None
+    for c, (name, shape) in enumerate(sets.items()):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the neighbour graph falls into")  # far points of the tail are joined
+            Y = method.fit_transform(shape.X)
+        title = ""
+        if first is None:
+            first = Y
+        else:
+            shared = len(first)
+            moved = disagreement(Y[:shared], first)
+            Y = fit_similarity(Y[:shared], first)(Y)
+            title = f"moved {moved:.2f}"
+            print(f"{method_name:14s} {name:16s} moved {moved:.3f}")
+        axes = figure.add_subplot(grid[row, column + c])
+        draw_map(axes, Y, class_colors(shape.labels), title)
+        bare(axes)
+        if c == 0:
+            axes.set_ylabel(method_name, fontsize=10)
+
+
+def digits_again(folder):
+    digits = data.load("digits")
+    X, labels = digits.X[:1000], digits.labels[:1000]
+    found = eq.stability(eq.TSNE(init="random"), X)
+    print(found)
+    found.figure(labels).savefig(folder / "stability.png")
+    for what, other in {
+        "principal components": eq.stability(eq.TSNE(), X),
+        "and 80 % of the points": eq.stability(eq.TSNE(), X, subsample=0.8),
+        "and noise of 0.1": eq.stability(eq.TSNE(), X, noise=0.1),
+    }.items():
+        print(f"{what:24s} {other.sentences[0]}")
+        print(str(other).splitlines()[1])
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(".")
+    figure_1(folder)
+    digits_again(folder)
