@@ -8,7 +8,9 @@ from .local import continuity, neighbor_recall, preservation_ratio, recall_curve
 from .losses import loss
 from .measured import DaviesBouldinCurve, Measured, RecallCurve
 from .ranks import Neighborhoods
+from .stability import Stability, stability
 from .structure import centroid_correlation, triplet_accuracy
+from .sweep import Sweep, sweep
 
 __all__ = [
     "DaviesBouldinCurve",
@@ -16,7 +18,9 @@ __all__ = [
     "Neighborhoods",
     "RecallCurve",
     "Shepard",
+    "Stability",
     "Stress",
+    "Sweep",
     "centroid_correlation",
     "continuity",
     "davies_bouldin",
@@ -30,7 +34,9 @@ __all__ = [
     "recall_curve",
     "shepard",
     "silhouette",
+    "stability",
     "stress",
+    "sweep",
     "triplet_accuracy",
     "trustworthiness",
 ]

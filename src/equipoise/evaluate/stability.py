@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._types import Array
 from ..procrustes import mean_map, superimpose, variation
+from .check import check_k
 from .local import neighbor_recall
 from .variants import Variants
 
@@ -127,18 +128,19 @@ def stability(
         raise ValueError(f"{_name(method)} has no random_state to change; let runs differ by subsample or noise")
     variants = Variants(method, X, subsample, noise)
     rng = check_random_state(random_state)
-    found: list[tuple[Array, Array, float]] = []
-    for _ in range(runs):
-        draws = np.random.RandomState(rng.randint(2**31 - 1))
+    generators = [np.random.RandomState(rng.randint(2**31 - 1)) for _ in range(runs)]
+    rows = [variants.draw_rows(draws) for draws in generators]
+    _check_common(rows, check_k(k, variants.n), subsample)
+    found, losses = [], []
+    for draws, part in zip(generators, rows, strict=True):
         again = clone(method)
         if seeded:
             again.set_params(random_state=int(draws.randint(2**31 - 1)))
-        varied, rows = variants.draw(draws)
-        Y = np.asarray(again.fit_transform(varied))
-        found.append((rows, Y, float(getattr(again, "loss_", np.nan))))
-    maps = np.full((runs, variants.n, found[0][1].shape[1]), np.nan)
-    for r, (rows, Y, _) in enumerate(found):
-        maps[r, rows] = Y
+        found.append(np.asarray(again.fit_transform(variants.make(part, draws))))
+        losses.append(float(getattr(again, "loss_", np.nan)))
+    maps = np.full((runs, variants.n, found[0].shape[1]), np.nan)
+    for r, Y in enumerate(found):
+        maps[r, rows[r]] = Y
     maps = superimpose(maps)
     return Stability(
         _name(method),
@@ -148,7 +150,7 @@ def stability(
         variation(maps),
         neighbors_kept(maps, k),
         k,
-        np.array([loss for _, _, loss in found]),
+        np.array(losses),
     )
 
 
@@ -159,13 +161,26 @@ def neighbors_kept(maps: Array, k: int) -> Array:
     two maps in a row have.
     """
     total, count = np.zeros(maps.shape[1]), np.zeros(maps.shape[1])
-    pairs = [(r, (r + 1) % len(maps)) for r in range(len(maps) if len(maps) > 2 else 1)]
-    for r, following in pairs:
+    for r, following in _in_a_row(len(maps)):
         both = np.flatnonzero(~np.isnan(maps[[r, following], :, 0]).any(axis=0))
         measured = neighbor_recall(maps[r, both], maps[following, both], k)
         total[both[measured.points]] += np.asarray(measured.values)
         count[both[measured.points]] += 1
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _in_a_row(runs: int) -> list[tuple[int, int]]:
+    """Return which maps are compared: each with the next, and of more than two the last with the first."""
+    return [(r, (r + 1) % runs) for r in range(runs if runs > 2 else 1)]
+
+
+def _check_common(rows: list[Array], k: int, subsample: float) -> None:
+    common = min(len(np.intersect1d(rows[r], rows[following])) for r, following in _in_a_row(len(rows)))
+    if common <= k:
+        raise ValueError(
+            f"subsample={subsample:g} leaves two runs {common} points in common, and to compare {k} neighbours takes"
+            " more; let each run have a larger part"
+        )
 
 
 def _name(method: Any) -> str:

@@ -18,7 +18,7 @@ from ..spaces.base import MetricSpace
 
 @dataclass(frozen=True)
 class Variants:
-    """X for a method, of which `draw` makes variants: the share `subsample` of its points, and noise on its columns.
+    """X for a method, of which `make` gives variants: the share `subsample` of its points, and noise on its columns.
 
     X is what the method takes: a table, dense or sparse, distances (n, n), or a metric space. `noise` is the standard
     deviation of what is added to each column, as a part of its own: rows move by about `noise` times their distance
@@ -49,17 +49,19 @@ class Variants:
             return len(self.X.indices)
         return len(self.X[0]) if is_neighbors(self.X) else int(np.shape(self.X)[0])
 
-    def draw(self, rng: np.random.RandomState) -> tuple[Any, Array]:
-        """Return a variant of X and the rows of X that it holds, in their order."""
-        n = self.n
-        X, rows = self.X, np.arange(n)
+    def draw_rows(self, rng: np.random.RandomState) -> Array:
+        """Return the rows of X that a variant holds, in their order."""
+        if self.subsample == 1:
+            return np.arange(self.n)
+        return np.sort(rng.choice(self.n, max(2, round(self.subsample * self.n)), replace=False))
+
+    def make(self, rows: Array, rng: np.random.RandomState) -> Any:
+        """Return the variant of X with these rows, and with noise where it is asked for."""
+        X = self.X
         if self.noise:
             X = check_table(X, getattr(X, "columns", None))
             X = X + self.noise * X.std(axis=0) * rng.standard_normal(X.shape)
-        if self.subsample < 1:
-            rows = np.sort(rng.choice(n, max(2, round(self.subsample * n)), replace=False))
-            X = self._part(X, rows)
-        return X, rows
+        return X if len(rows) == self.n else self._part(X, rows)
 
     def _is_table(self) -> bool:
         X = self.X
