@@ -22,7 +22,7 @@ from equipoise import data
 from equipoise.data import toys
 from equipoise.procrustes import disagreement, fit_similarity
 from equipoise.views.panel import class_colors, draw_map
-from equipoise.views.style import bare, new_figure
+from equipoise.views.style import new_figure
 
 SETS = {
     "a": {"plane": toys.plane(), "and a line": toys.plane_and_line(), "and heavy tails": toys.plane_with_tails()},
@@ -67,7 +67,6 @@ def draw_row(figure, grid, row, column, method_name, method, sets):
             print(f"{method_name:14s} {name:16s} moved {moved:.3f}")
         axes = figure.add_subplot(grid[row, column + c])
         draw_map(axes, Y, class_colors(shape.labels), title)
-        bare(axes)
         if c == 0:
             axes.set_ylabel(method_name, fontsize=10)
 

@@ -23,6 +23,8 @@ PICTURES = {
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
     "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
+    "stability.py": ["figure_1.png", "stability.png"],
+    "sweep.py": ["grid.png", "sweep.png", "toys.png"],
 }
 
 

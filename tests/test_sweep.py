@@ -116,7 +116,8 @@ def test_advice_follows_from_the_scores():
     assert "stays the same throughout" in both
     assert "changes most on the way to p 5" in words([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
     assert "Classes are told apart best at p 30 (90%)" in words([0.4, 0.6], [0.8, 0.7], classes=[0.9, 0.8])
-    assert words([0.4], [0.8], steps=(np.nan,), parameter="alpha").endswith(KNOBS["alpha"])
+    assert words([0.4, 0.6], [0.8, 0.7], parameter="alpha").endswith(KNOBS["alpha"])
+    assert advise(["p 30"], ["perplexity"], {}, np.array([np.nan])) == [KNOBS["perplexity"]]
 
 
 def test_advice_knows_only_parameters_that_exist():

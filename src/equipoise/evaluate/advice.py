@@ -34,6 +34,9 @@ KNOBS = {
 
 def advise(names: Sequence[str], parameters: Sequence[str], scores: dict[str, Array], steps: Array) -> list[str]:
     """Return sentences on maps with these names, scores, and disagreements with the map before each (NaN: none)."""
+    what = [KNOBS[parameter] for parameter in parameters if parameter in KNOBS]
+    if len(names) < 2:
+        return what
     local, large = scores["neighbours"], scores["triplets"]
     near, far = int(np.argmax(local)), int(np.argmax(large))
     sentences = []
@@ -59,4 +62,4 @@ def advise(names: Sequence[str], parameters: Sequence[str], scores: dict[str, Ar
             sentences.append(
                 "The arrangement stays the same throughout: what all maps show does not hang on the value."
             )
-    return sentences + [KNOBS[parameter] for parameter in parameters if parameter in KNOBS]
+    return sentences + what

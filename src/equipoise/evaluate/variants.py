@@ -74,6 +74,6 @@ class Variants:
         if isinstance(X, MetricSpace):
             return Restriction(X, rows)
         if hasattr(X, "iloc"):
-            return X.iloc[rows]
+            return X.iloc[rows, rows] if self._pairwise() else X.iloc[rows]
         X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         return X[rows][:, rows] if self._pairwise() else X[rows]
