@@ -52,6 +52,12 @@ def test_variation_of_two_maps_is_their_disagreement(rng):
     np.testing.assert_allclose(np.sqrt((variation(maps) ** 2).mean()), disagreement(*maps), rtol=1e-3)
 
 
+def test_a_mean_that_does_not_settle_is_told(rng, monkeypatch):
+    monkeypatch.setattr("equipoise.procrustes.ROUNDS", 1)
+    with pytest.warns(UserWarning, match="still moves after 1 rounds of superposition: they have little in common"):
+        superimpose(rng.normal(size=(6, 50, 2)))
+
+
 def test_one_shape_does_not_vary_and_unrelated_ones_do(rng):
     Y = rng.normal(size=(200, 2))
     assert variation(superimpose(np.stack([moved(Y, rng, scale) for scale in (1, 5, 0.2)]))).max() < 1e-9

@@ -49,9 +49,9 @@ def test_a_closed_form_stands_still_and_dice_do_not(rng):
 
 
 def test_noise_moves_each_point_by_as_much_as_it_says(rng):
-    X = rng.normal(size=(3000, 2)) * [1, 7]
+    X = rng.normal(size=(800, 2)) * [1, 7]
     found = eq.stability(Fixed(), X, runs=5, noise=0.05)
-    # The map is the table: radius √(1 + 49), noise 0.05 of it; what the alignment takes up is 4 of 6000 numbers.
+    # The map is the table: radius √(1 + 49), noise 0.05 of it; what the alignment takes up is 4 of 1600 numbers.
     np.testing.assert_allclose(np.sqrt((found.variation**2).mean()), 0.05, rtol=0.03)
     assert found.causes == "noise of 0.05"
     assert np.isnan(found.losses).all() and "loss" not in str(found)
@@ -81,14 +81,14 @@ def test_one_restless_point_is_found():
     assert found.variation[80] == found.variation.max() > 3 * np.median(found.variation)
 
 
-def test_the_start_decides_where_islands_lie():
-    X = data.load("digits").X[:300]
-    pca = eq.stability(eq.TSNE(n_jobs=1), X, runs=3)
-    random = eq.stability(eq.TSNE(init="random", n_jobs=1), X, runs=3)
+def test_the_start_decides_where_islands_lie(rng):
+    X = rng.normal(size=(160, 10)) + 30 * np.repeat(rng.normal(size=(8, 10)), 20, axis=0)
+    pca = eq.stability(eq.TSNE(perplexity=10, n_jobs=1), X, runs=4)
+    random = eq.stability(eq.TSNE(perplexity=10, init="random", n_jobs=1), X, runs=4)
     assert np.median(pca.variation) < 0.5 * np.median(random.variation)
     assert random.kept.mean() > 2 / 3
     assert random.sentences[0].startswith("Read groups and neighbours, not places")
-    assert pca.losses.shape == (3,) and (pca.losses > 0).all()
+    assert pca.losses.shape == (4,) and (pca.losses > 0).all()
 
 
 def test_the_same_seed_gives_the_same_bytes():
@@ -154,9 +154,9 @@ def test_text_and_figure(rng):
         figure = found.figure(labels)
         titles = [axes.get_title() for axes in figure.axes]
         assert titles[:1] == ["mean of 4 runs"] and {"run 1", "run 2", "run 3"} <= set(titles)
-        buffer = io.BytesIO()
-        figure.savefig(buffer)
-        assert buffer.tell() > 20_000
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=50)
+    assert buffer.tell() > 10_000
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_lists_of_neighbours_cannot_be_thinned():
 
 
 def test_the_figure_of_the_paper_in_small():
-    """Draganov & Dohn 2024, Fig. 1 (b): further points on a roll leave the closed forms as they are."""
-    rolls = [toys.swiss_roll(400, added) for added in (0, 10)]
+    """Draganov & Dohn 2024, Fig. 1: the closed forms follow a change of the data, and stay where there is none."""
+    rolls, planes = (toys.swiss_roll(), toys.swiss_roll(added=20)), (toys.plane(), toys.plane_and_line())
     for method in (eq.PCA(), eq.Isomap()):
-        before, after = (method.fit_transform(roll.X)[:400] for roll in rolls)
-        assert disagreement(before, after) < 0.1
+        moved = [disagreement(*(method.fit_transform(shape.X)[:1000] for shape in pair)) for pair in (rolls, planes)]
+        assert moved[0] < 0.1 and moved[1] > 0.4

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
-from .evaluate import stability, sweep
+from .evaluate.stability import stability
+from .evaluate.sweep import sweep
 from .force_laws import forces
 from .memory import estimate_memory
 from .methods import (

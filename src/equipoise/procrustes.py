@@ -12,7 +12,7 @@ from ._types import Array
 from .initialize import one_blas_thread
 
 ROUNDS = 100  # of superposition, at most; chosen
-SETTLED = 1e-4  # root mean square move of the mean map, in radii of the map, below which it stands; chosen
+SETTLED = 1e-3  # root mean square move of the mean map, in radii of the map, below which it stands; chosen
 
 
 @dataclass(frozen=True)

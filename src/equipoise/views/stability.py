@@ -36,7 +36,7 @@ def stability_figure(found: Stability, labels: Any = None) -> Figure:
     for r, (place, Y) in enumerate(zip(places, shown, strict=False)):
         draw_map(figure.add_subplot(place), Y, colors, f"run {r + 1}", None if labels is not None else "cividis")
     axes = figure.add_subplot(places[len(shown)])
-    axes.hist(found.variation[np.isfinite(found.variation)], bins=np.linspace(0, top, 41), color=COLORS[0])
+    axes.hist(found.variation[np.isfinite(found.variation)], bins=np.linspace(0, top, 41).tolist(), color=COLORS[0])
     axes.set_xlabel("variation")
     axes.set_ylabel("points")
     axes.set_xlim(0, top)
