@@ -4,9 +4,10 @@ sweep.png shows 800 digits from perplexity 100 down to 3, each map going on from
 grid.png the same for perplexity and exaggeration together. The advice is printed.
 
 toys.png shows shapes of which the truth is known, after Wattenberg, Viégas & Johnson 2016, and their maps. Sizes: a
-cloud ten times as wide as the other is drawn hardly wider. Distances: a cloud five times as far off is not drawn so.
-Noise: at perplexity 3 a single Gaussian falls into clumps. Topology: linked rings come apart, or are cut; a cloud
-inside another is drawn beside it or in it, as the perplexity says.
+cloud ten times as wide as the other is drawn as wide. Distances: a cloud five times as far off is drawn as near. Noise:
+a single Gaussian is drawn even, and in clumps at perplexity 3; "spacing" is the distance to the nearest point over that
+of points strewn at random, above 1 for even and below 1 for clumped ones (Clark & Evans 1954). Topology: a cloud inside
+another is inside at a large perplexity alone, and rings that go through one another, or a knot, are cut open.
 
 Writes all three into the folder given as argument, or into the current one.
 """
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import ConvexHull, cKDTree
 
 import equipoise as eq
 from equipoise import data
@@ -55,13 +57,28 @@ def toy_shapes(folder):
 def describe(name, Y, shape):
     """Return the number that the shape is about, of the data or of a map."""
     groups = [Y[shape.labels == label] for label in np.unique(shape.labels)] if shape.labels is not None else [Y]
-    widths = [np.sqrt(((group - group.mean(axis=0)) ** 2).sum(axis=1).mean()) for group in groups]
     if name in ("two_sizes", "nested"):
-        return f"widths 1 : {widths[1] / widths[0]:.1f}"
+        narrow, wide = (np.linalg.norm(group - group.mean(axis=0)) for group in groups)
+        return f"widths 1 : {wide / narrow:.1f}"
     if name == "three_distances":
         a, b, c = (group.mean(axis=0) for group in groups)
         return f"distances 1 : {np.linalg.norm(c - b) / np.linalg.norm(b - a):.1f}"
-    return ""
+    if name == "noise":
+        return f"spacing {spacing(Y):.2f}" if Y.shape[1] == 2 else ""
+    strands = groups if name == "linked_rings" else [Y]
+    return f"cuts {sum(cuts(strand) for strand in strands)}"
+
+
+def spacing(Y):
+    """Return the mean distance to the nearest point over ½ (area/n)^½, what it is for points strewn at random."""
+    nearest = cKDTree(Y).query(Y, k=2)[0][:, 1].mean()
+    return nearest / (0.5 * np.sqrt(ConvexHull(Y).volume / len(Y)))
+
+
+def cuts(strand):
+    """Return in how many places a closed line is torn: steps many times as long as usual."""
+    steps = np.linalg.norm(np.roll(strand, -1, axis=0) - strand, axis=1)
+    return int((steps > 8 * np.median(steps)).sum())
 
 
 if __name__ == "__main__":

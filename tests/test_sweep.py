@@ -110,7 +110,9 @@ def words(neighbours, triplets, steps=(np.nan, 0.1), parameter="perplexity", **m
 
 def test_advice_follows_from_the_scores():
     assert "hardly depend on the value" in words([0.50, 0.51], [0.80, 0.81])
-    assert "Take p 5: it keeps most" in words([0.4, 0.6], [0.7, 0.8])
+    assert "Take p 5: it keeps most neighbours (60%), and as much" in words([0.4, 0.6], [0.7, 0.8])
+    assert "Take p 5: it keeps most neighbours (60%), and as much" in words([0.4, 0.6], [0.81, 0.80])
+    assert "Take p 30: it keeps most of the large structure (0.80), and" in words([0.61, 0.62], [0.8, 0.7])
     both = words([0.4, 0.6], [0.8, 0.7])
     assert "kept best at p 5 (60%; large structure 0.70), the large structure at p 30 (0.80; neighbours 40%)" in both
     assert "stays the same throughout" in both

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import Array
 
-ALIKE = 0.02  # difference between scores that no eye sees in the maps; chosen
+ALIKE = 0.02  # difference below which a score does not tell two values apart; chosen
 MOVED = 0.3  # disagreement from which two maps look like different arrangements; chosen
 
 # What a parameter does to a map, for the reader of a sweep.
@@ -42,8 +42,16 @@ def advise(names: Sequence[str], parameters: Sequence[str], scores: dict[str, Ar
     sentences = []
     if np.ptp(local) < ALIKE and np.ptp(large) < ALIKE:
         sentences.append("The scores hardly depend on the value: take the picture that is easiest to read.")
-    elif near == far:
-        sentences.append(f"Take {names[near]}: it keeps most of the neighbours and most of the large structure.")
+    elif large[far] - large[near] < ALIKE:
+        sentences.append(
+            f"Take {names[near]}: it keeps most neighbours ({local[near]:.0%}), and as much of the large structure as any"
+            f" ({large[near]:.2f})."
+        )
+    elif local[near] - local[far] < ALIKE:
+        sentences.append(
+            f"Take {names[far]}: it keeps most of the large structure ({large[far]:.2f}), and as many neighbours as any"
+            f" ({local[far]:.0%})."
+        )
     else:
         sentences.append(
             f"Neighbours are kept best at {names[near]} ({local[near]:.0%}; large structure {large[near]:.2f}), the"
