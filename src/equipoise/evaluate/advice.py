@@ -44,8 +44,8 @@ def advise(names: Sequence[str], parameters: Sequence[str], scores: dict[str, Ar
         sentences.append("The scores hardly depend on the value: take the picture that is easiest to read.")
     elif large[far] - large[near] < ALIKE:
         sentences.append(
-            f"Take {names[near]}: it keeps most neighbours ({local[near]:.0%}), and as much of the large structure as any"
-            f" ({large[near]:.2f})."
+            f"Take {names[near]}: it keeps most neighbours ({local[near]:.0%}), and as much of the large structure as"
+            f" any ({large[near]:.2f})."
         )
     elif local[near] - local[far] < ALIKE:
         sentences.append(
