@@ -324,7 +324,7 @@ def test_problem_refuses_a_negative_count():
 
 
 def test_no_such_data_set():
-    with pytest.raises(ValueError, match="no bundled data set is called 'mnist'; there are: digits, "):
+    with pytest.raises(ValueError, match="no data set is called 'mnist'; there are: digits, "):
         load("mnist")
 
 

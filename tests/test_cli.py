@@ -120,7 +120,7 @@ def test_an_existing_map_is_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing"], "'nothing' is neither a bundled data set (digits, iris, wine, breast_cancer) nor a .npy file"),
+        (["nothing"], "'nothing' is neither a .npy file nor a name that `equipoise data` lists"),
         (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', got"),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
         (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),

@@ -23,6 +23,8 @@ PICTURES = {
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
     "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
+    "stability.py": ["figure_1.png", "stability.png"],
+    "sweep.py": ["grid.png", "sweep.png", "toys.png"],
 }
 
 
@@ -140,3 +142,25 @@ def test_spectrum(tmp_path, monkeypatch, capsys):
     assert len(kept) == 8
     assert kept[1] < kept[3] < kept[5]  # exaggeration 20, 4, 1
     assert kept[7] > kept[3]  # UMAP keeps more than an exaggeration of 4
+
+
+def test_stability(tmp_path, monkeypatch, capsys):
+    text = run("stability.py", tmp_path, monkeypatch, capsys)
+    moved = np.array(numbers(text, "moved")).reshape(2, 4, 3)  # planes and rolls; methods; another seed, two changes
+    (pca, isomap, umap, sampled), rolls = moved
+    assert min(*pca[1:], *isomap[1:]) > 0.4 and max(umap[2], sampled[2]) < 0.5  # the tails; Draganov & Dohn, Fig. 1 (a)
+    assert rolls[:3].max() < 0.1 < rolls[3].min()  # Fig. 1 (b), and what the sampling has to do with it
+    parts, *others = numbers(text, r"median(?: variation)?")
+    assert len(others) == 3 and parts > 2 * max(others)
+
+
+def test_sweep(tmp_path, monkeypatch, capsys):
+    text = run("sweep.py", tmp_path, monkeypatch, capsys)
+    assert text.count("Perplexity is how many neighbours count.") == 2
+    assert max(numbers(text, r"two_sizes .*widths 1 :")) < 1.5  # of 10
+    assert max(numbers(text, r"three_distances .*distances 1 :")) < 1.5  # of 5
+    even, _, clumped = numbers(text, "spacing")
+    assert clumped < 1 < even
+    wide, _, narrow = numbers(text, r"nested .*widths 1 :")
+    assert wide > 1.5 * narrow
+    assert all(number >= 2 for number in numbers(text, r"linked_rings .*cuts"))

@@ -176,6 +176,7 @@ void bind_sparse(nb::module_ &m);
 void bind_stress(nb::module_ &m);
 void bind_spaces(nb::module_ &m);
 void bind_paths(nb::module_ &m);
+void bind_ranks(nb::module_ &m);
 
 NB_MODULE(_core, m) {
     m.doc() = "Compiled core: edges and field, by direct sums, on a mesh and from samples; perplexities; the optimiser's step; stress.";
@@ -246,4 +247,5 @@ NB_MODULE(_core, m) {
     bind_stress(m);
     bind_spaces(m);
     bind_paths(m);
+    bind_ranks(m);
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from . import divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
+from .evaluate.stability import stability
+from .evaluate.sweep import sweep
 from .force_laws import forces
 from .memory import estimate_memory
 from .methods import (
@@ -61,4 +63,6 @@ __all__ = [
     "kernels",
     "neighbors",
     "spaces",
+    "stability",
+    "sweep",
 ]

@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         help="embed a data set; writes NAME.csv and NAME.png",
         epilog="example: equipoise embed digits --method gsne --perplexity 50",
     )
-    embed.add_argument("data", help=f"a bundled set ({', '.join(data.DATASETS)}) or a .npy file with a table (n, D)")
+    embed.add_argument("data", help="a name that `equipoise data` lists, or a .npy file with a table (n, D)")
     embed.add_argument("--method", choices=sorted(METHODS), default="tsne")
     embed.add_argument("--perplexity", type=float, default=None, help="effective number of neighbours (default: auto)")
     embed.add_argument("--neighbors", type=int, default=None, help="the same for methods on graphs, as umap and isomap")
@@ -65,13 +65,14 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--out", type=Path, default=Path("."), help="folder for the outputs (default: here)")
     embed.set_defaults(run=_embed)
 
-    verbs.add_parser("data", help="list the bundled data sets").set_defaults(run=_list_data)
+    verbs.add_parser("data", help="list the bundled data sets and toy shapes").set_defaults(run=_list_data)
     return parser
 
 
 def _list_data(args: argparse.Namespace) -> int:
+    width = max(map(len, data.DATASETS))
     for name, description in data.DATASETS.items():
-        print(f"{name:15s} {description}")
+        print(f"{name:{width}s} {description}")
     return 0
 
 
@@ -148,7 +149,7 @@ def _load(name: str) -> Dataset:
             raise ValueError(f"{name} holds an array of shape {X.shape}; a table (rows, columns) is needed")
         return Dataset(Path(name).stem, X, None, ())
     if name not in data.DATASETS:
-        raise ValueError(f"{name!r} is neither a bundled data set ({', '.join(data.DATASETS)}) nor a .npy file")
+        raise ValueError(f"{name!r} is neither a .npy file nor a name that `equipoise data` lists, such as digits")
     return data.load(name)
 
 

@@ -1,10 +1,12 @@
-"""What comes in: checking input, and the bundled data sets."""
+"""What comes in: checking input, bundled data sets, and toy shapes."""
 
 from __future__ import annotations
 
-from .bundled import DATASETS, Dataset, load
+from . import toys
+from .catalogue import DATASETS, load
 from .check import check_distances, check_finite, check_sparse_table, check_table
 from .check_given import check_affinities, check_neighbors, check_new_distances, is_neighbors
+from .dataset import Dataset
 
 __all__ = [
     "DATASETS",
@@ -18,4 +20,5 @@ __all__ = [
     "check_table",
     "is_neighbors",
     "load",
+    "toys",
 ]

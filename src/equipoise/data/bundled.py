@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from sklearn import datasets
 
-from .._types import Array
+from .dataset import Dataset
 
-DATASETS = {
+BUNDLED = {
     "digits": "1,797 handwritten digits, 8 × 8 pixels, 10 classes",
     "iris": "150 iris flowers, 4 measurements, 3 species",
     "wine": "178 wines, 13 chemical measurements, 3 cultivars",
@@ -18,20 +15,8 @@ DATASETS = {
 }
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """A table X (n, D), a class number per row, and the names of the classes."""
-
-    name: str
-    X: Array
-    labels: Any  # (n,) class numbers, or None
-    classes: tuple[str, ...]
-
-
-def load(name: str) -> Dataset:
+def load_bundled(name: str) -> Dataset:
     """Return a bundled data set; columns in mixed units (wine, breast_cancer) are standardised."""
-    if name not in DATASETS:
-        raise ValueError(f"no bundled data set is called {name!r}; there are: {', '.join(DATASETS)}")
     bunch = getattr(datasets, f"load_{name}")()
     X = np.asarray(bunch.data, dtype=np.float64)
     if name in ("wine", "breast_cancer"):

@@ -2,6 +2,41 @@
 
 from __future__ import annotations
 
-from .neighbors import neighbor_recall, one_nn_error
+from .classes import davies_bouldin, davies_bouldin_curve, knn_accuracy, one_nn_error, silhouette
+from .distances import Shepard, Stress, distortions, shepard, stress
+from .local import continuity, neighbor_recall, preservation_ratio, recall_curve, trustworthiness
+from .losses import loss
+from .measured import DaviesBouldinCurve, Measured, RecallCurve
+from .ranks import Neighborhoods
+from .stability import Stability, stability
+from .structure import centroid_correlation, triplet_accuracy
+from .sweep import Sweep, sweep
 
-__all__ = ["neighbor_recall", "one_nn_error"]
+__all__ = [
+    "DaviesBouldinCurve",
+    "Measured",
+    "Neighborhoods",
+    "RecallCurve",
+    "Shepard",
+    "Stability",
+    "Stress",
+    "Sweep",
+    "centroid_correlation",
+    "continuity",
+    "davies_bouldin",
+    "davies_bouldin_curve",
+    "distortions",
+    "knn_accuracy",
+    "loss",
+    "neighbor_recall",
+    "one_nn_error",
+    "preservation_ratio",
+    "recall_curve",
+    "shepard",
+    "silhouette",
+    "stability",
+    "stress",
+    "sweep",
+    "triplet_accuracy",
+    "trustworthiness",
+]

@@ -1,0 +1,131 @@
+"""Measures of a map: trustworthiness of digits against scikit-learn's, and every measure on the 70,000 images of MNIST.
+
+    python benchmarks/measures.py [--runs 9] [--large 70000] [--threads 2] [--out benchmarks/results/measures.md]
+
+Digits carry a jitter of 0.01: among integer pixels many points are equally far, and scikit-learn ranks these as its
+sort leaves them. Both run in one process, first untimed and then in turn; the page has medians. The maps are t-SNE's of
+digits and, not to wait for one, the first two principal components of the images, of which 50 are the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import common
+import numpy as np
+
+import equipoise as eq
+from equipoise import evaluate as ev
+
+SIZES = (5, 15)  # scikit-learn's default, and ours
+
+
+def clock(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def digits(runs: int, threads: int) -> list[list[str]]:
+    from sklearn.manifold import trustworthiness
+
+    X = common.load("digits").X
+    X = X + 0.01 * np.random.RandomState(0).standard_normal(X.shape)
+    Y = eq.TSNE(random_state=0, n_jobs=threads).fit_transform(X).astype(np.float64)
+    rows = []
+    for k in SIZES:
+        calls = {
+            "equipoise": lambda k=k: ev.trustworthiness(X, Y, k, n_jobs=threads),
+            "scikit-learn": lambda k=k: trustworthiness(X, Y, n_neighbors=k),
+        }
+        found = {name: float(call()) for name, call in calls.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(runs):
+            for name, call in calls.items():
+                seconds[name].append(clock(call)[0])
+        ours = median(seconds["equipoise"])
+        rows += [
+            [
+                str(k),
+                name,
+                f"{1000 * median(taken):.1f} ({1000 * min(taken):.1f}–{1000 * max(taken):.1f})",
+                f"{median(taken) / ours:.1f}",
+                f"{found[name]:.8f}",
+            ]
+            for name, taken in seconds.items()
+        ]
+    return rows
+
+
+def large(n: int, threads: int) -> tuple[str, list[list[str]]]:
+    data = common.load("mnist", n)
+    X, labels = data.X, data.labels
+    Y = np.ascontiguousarray(X[:, :2])
+
+    @cache
+    def hoods() -> ev.Neighborhoods:
+        return ev.Neighborhoods(X, Y, 15, n_jobs=threads)
+
+    calls: dict[str, Callable[[], Any]] = {
+        "trustworthiness, k = 15": lambda: hoods().trustworthiness(15),
+        "continuity, k = 15": lambda: hoods().continuity(15),
+        "neighbours kept, k = 15": lambda: hoods().recall(15),
+        "recall curve up to k = 200, at 200": lambda: ev.recall_curve(X, Y, n_jobs=threads),
+        "preservation ratio, l, m = 2, 5": lambda: ev.preservation_ratio(X, Y, 2, 5, n_jobs=threads),
+        "stress, scale-free": lambda: ev.stress(X, Y).scale_free,
+        "Shepard correlation": lambda: ev.shepard(X, Y).correlation,
+        "dilation, median": lambda: ev.distortions(X, Y).dilation.median,
+        "triplet accuracy": lambda: ev.triplet_accuracy(X, Y),
+        "centroid correlation": lambda: ev.centroid_correlation(X, Y, labels),
+        "1-NN error": lambda: ev.one_nn_error(Y, labels),
+        "10-NN accuracy": lambda: ev.knn_accuracy(Y, labels),
+        "silhouette": lambda: ev.silhouette(Y, labels),
+        "Davies-Bouldin index": lambda: ev.davies_bouldin(Y, labels),
+        "Davies-Bouldin curve, 2 to 30 clusters, lowest": lambda: ev.davies_bouldin_curve(Y),
+    }
+    rows, total, near = [], 0.0, 0.0
+    for name, call in calls.items():
+        taken, value = clock(call)
+        total += taken
+        near += taken if len(rows) < 5 else 0.0
+        error: float | None = getattr(value, "error", None)
+        if isinstance(value, ev.RecallCurve):
+            value, error = value.recall[-1], value.errors[-1]
+        if isinstance(value, ev.DaviesBouldinCurve):
+            value = value.index.min()
+        rows.append([name, f"{taken:.2f}", f"{float(value):.4f}", f"{error:.4f}" if error else "–"])
+    rows.append(["all local measures (the first five)", f"{near:.2f}", "", ""])
+    rows.append(["all of the above", f"{total:.2f}", "", ""])
+    return data.title, rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--large", type=int, default=70_000, help="images of MNIST; 0 leaves them out")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=None)
+    args = parser.parse_args()
+
+    where = common.machine(args.threads, ["equipoise", "numpy", "scipy", "scikit-learn"])
+    lines = common.header("Measures of a map", f"python benchmarks/measures.py --threads {args.threads}", where)
+    lines += ["## Trustworthiness of t-SNE's map of 1,797 digits", ""]
+    lines += [f"Milliseconds: median of {args.runs} runs in turn, and the range.", ""]
+    columns = ["k", "", "ms", "ratio", "value"]
+    lines += common.table(columns, digits(args.runs, args.threads))
+    if args.large and (common.DATA / common.IMAGES["mnist"]).exists():
+        title, rows = large(args.large, args.threads)
+        lines += ["", f"## Every measure: {title}", "", "The map is the first two principal components. One run.", ""]
+        lines += common.table(["measure", "s", "value", "standard error of the sample"], rows)
+        lines += ["", f"Largest memory of the process: {common.peak_memory():.0f} MB."]
+    common.write(lines, args.out)
+
+
+if __name__ == "__main__":
+    main()

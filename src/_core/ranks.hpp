@@ -1,0 +1,189 @@
+// The order of points by their distance from one of them, exactly: the nearest, and the ranks of some. Rough distances in
+// float32, known to be within `slack` of the exact ones, decide where they can; where they cannot, the exact ones in float64
+// do. So the order is that of the exact distances, however the rough ones were rounded. Equal ones follow their numbers.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace eq {
+
+// Squared distances between points X (n, dimension), in eight partial sums.
+struct BetweenPoints {
+    const double *X;
+    std::int64_t dimension, i;
+    double operator()(std::int64_t l) const {
+        const double *a = X + i * dimension, *b = X + l * dimension;
+        double lanes[8] = {};
+        std::int64_t c = 0;
+        for (; c + 8 <= dimension; c += 8)
+            for (int t = 0; t < 8; ++t) lanes[t] += (a[c + t] - b[c + t]) * (a[c + t] - b[c + t]);
+        for (int t = 0; c < dimension; ++c, ++t) lanes[t] += (a[c] - b[c]) * (a[c] - b[c]);
+        return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    }
+};
+
+// Distances that are given, (n).
+struct GivenRow {
+    const double *row;
+    double operator()(std::int64_t l) const { return row[l]; }
+};
+
+// Rough distances, less a shift, lie in tiles of 64: 8 groups of 8 points each, every eighth point of the tile, with the
+// least of each group beside them. So groups that are too far are passed over without a look at their points.
+constexpr std::int64_t GROUP = 8, TILE_OF_GROUPS = GROUP * GROUP;
+
+inline std::int64_t tiles(std::int64_t n) { return (n + TILE_OF_GROUPS - 1) / TILE_OF_GROUPS; }
+
+// Completes the rough distances of all n points in values (tiles · 64): infinite at the point itself and behind the last; and
+// finds the least of each group (tiles · 8).
+inline void find_least(std::int64_t n, std::int64_t self, float *values, float *least) {
+    constexpr float INF = std::numeric_limits<float>::infinity();
+    std::fill(values + n, values + tiles(n) * TILE_OF_GROUPS, INF);
+    values[self] = INF;
+    for (std::int64_t tile = 0; tile < tiles(n); ++tile) {
+        const float *v = values + tile * TILE_OF_GROUPS;
+        float smallest[GROUP];
+        std::copy(v, v + GROUP, smallest);
+        for (int e = 1; e < GROUP; ++e)
+            for (int g = 0; g < GROUP; ++g) smallest[g] = v[e * GROUP + g] < smallest[g] ? v[e * GROUP + g] : smallest[g];
+        std::copy(smallest, smallest + GROUP, least + tile * GROUP);
+    }
+}
+
+// The others as one point after another sees them: `exact` gives their distances, `values` + shift come within `slack` of
+// these.
+template <class Exact> class View {
+  public:
+    explicit View(std::int64_t n) : groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)) {}
+
+    void look(Exact exact_, const float *values_, const float *least_, double shift_, double slack_) {
+        exact = exact_;
+        values = values_;
+        least = least_;
+        shift = shift_;
+        slack = slack_;
+    }
+
+    // The k nearest, from the nearest on; k < n.
+    void nearest(std::int64_t k, std::int32_t *out) {
+        places.clear();
+        const std::int64_t size = gather(bound(k));
+        for (std::int64_t t = 0; t < size; ++t) add(near[std::size_t(t)].l, 0);
+        std::nth_element(places.begin(), places.begin() + (k - 1), places.end());
+        std::sort(places.begin(), places.begin() + k);
+        for (std::int64_t t = 0; t < k; ++t) out[t] = places[std::size_t(t)].l;
+    }
+
+    // The ranks of k others among all, counted from 1.
+    void ranks(const std::int32_t *others, std::int64_t k, std::int32_t *out) {
+        places.clear();
+        for (std::int64_t t = 0; t < k; ++t) add(others[t], t);
+        std::sort(places.begin(), places.end());
+        int levels = 0;
+        while ((std::int64_t(1) << levels) <= k) ++levels;
+        const std::int64_t width = std::int64_t(1) << levels;
+        above.assign(std::size_t(width), INF);  // behind it a point is surely farther than the place
+        below.assign(std::size_t(width), INF);  // before it, surely nearer
+        counts.assign(std::size_t(width), 0);   // of points before the first place, between it and the second, …
+        for (std::size_t b = 0; b < std::size_t(k); ++b) {
+            above[b] = up(places[b].d - shift + slack);
+            below[b] = -up(-(places[b].d - shift - slack));
+        }
+        const std::int64_t size = gather(above[std::size_t(k - 1)]);
+        for (std::int64_t first = 0; first < size; first += GROUP) {
+            const Near *eight = near.data() + first;
+            std::int32_t p[GROUP] = {};  // how many places are surely nearer than each: by halves, eight at a time
+            for (int level = levels - 1; level >= 0; --level) {
+                const float *middle = above.data() + (std::int64_t(1) << level) - 1;
+                for (int e = 0; e < GROUP; ++e) p[e] += std::int32_t(middle[p[e]] < eight[e].value) << level;
+            }
+            for (int e = 0; e < GROUP && first + e < size; ++e)
+                ++counts[std::size_t(eight[e].value < below[std::size_t(p[e])] ? p[e] : places_up_to(eight[e].l))];
+        }
+        std::int32_t rank = 1;
+        for (std::size_t b = 0; b < std::size_t(k); ++b) {
+            rank += counts[b];
+            out[places[b].t] = rank;
+        }
+    }
+
+  private:
+    static constexpr float INF = std::numeric_limits<float>::infinity();
+
+    struct Place {
+        double d;
+        std::int32_t l, t;  // a point, and where it stands among those asked for
+        bool operator<(const Place &other) const { return d < other.d || (d == other.d && l < other.l); }
+    };
+
+    struct Near {
+        float value;
+        std::int32_t l;
+    };
+
+    void add(std::int64_t l, std::int64_t t) { places.push_back({exact(l), std::int32_t(l), std::int32_t(t)}); }
+
+    std::int64_t places_up_to(std::int64_t l) const {
+        const Place place{exact(l), std::int32_t(l), 0};
+        return std::upper_bound(places.begin(), places.end(), place) - places.begin();
+    }
+
+    static float up(double x) {  // the least float that is not below x
+        const float f = float(x);
+        return double(f) < x ? std::nextafter(f, INF) : f;
+    }
+
+    // A value behind which none of the k nearest lies: a k-th smallest, and what it may be off, twice.
+    float bound(std::int64_t k) {
+        const bool few = 4 * k <= groups;  // then the k-th of the groups' least is hardly behind the k-th of all
+        const float kth = few ? kth_smallest(least, groups, k) : kth_smallest(values, groups * GROUP, k);
+        return up(double(kth) + 2 * slack);
+    }
+
+    float kth_smallest(const float *v, std::int64_t size, std::int64_t k) {
+        smallest.clear();
+        float limit = INF;
+        const auto shrink = [&] {
+            std::nth_element(smallest.begin(), smallest.begin() + (k - 1), smallest.end());
+            smallest.resize(std::size_t(k));
+            limit = smallest.back();
+        };
+        for (std::int64_t t = 0; t < size; ++t)
+            if (v[t] < limit) {
+                smallest.push_back(v[t]);
+                if (std::int64_t(smallest.size()) == 4 * k) shrink();
+            }
+        shrink();
+        return limit;
+    }
+
+    // Lists the points whose rough distance is at most the limit, and not infinite, in `near`, and returns how many.
+    std::int64_t gather(float limit) {
+        limit = std::min(limit, std::numeric_limits<float>::max());
+        std::int64_t size = 0;
+        for (std::int64_t tile = 0; tile < groups / GROUP; ++tile)
+            for (int g = 0; g < GROUP; ++g) {
+                if (least[tile * GROUP + g] > limit) continue;
+                const std::int64_t first = tile * TILE_OF_GROUPS + g;
+                for (int e = 0; e < GROUP; ++e) {  // each is written, and those that are near enough are kept
+                    near[std::size_t(size)] = {values[first + e * GROUP], std::int32_t(first + e * GROUP)};
+                    size += values[first + e * GROUP] <= limit;
+                }
+            }
+        return size;
+    }
+
+    Exact exact{};
+    const float *values = nullptr, *least = nullptr;
+    double shift = 0, slack = 0;
+    const std::int64_t groups;
+    std::vector<Near> near;
+    std::vector<Place> places;
+    std::vector<float> above, below, smallest;
+    std::vector<std::int32_t> counts;
+};
+
+}  // namespace eq

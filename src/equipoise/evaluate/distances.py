@@ -1,0 +1,143 @@
+"""How well distances survive the embedding: stress, Shepard's diagram, and what happens to the metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.utils import check_random_state
+
+from .._types import Array
+from ..spaces import Distortion, summarize_distortion
+from .check import check_pair
+from .measured import Measured
+from .sample import ALL, draw_partners, draw_points
+from .source import BLOCK, Source
+
+PAIRS = 2**20  # pairs of a sample for stress: an error of about 1/1000 of the spread
+SHOWN = 50_000  # pairs of a Shepard diagram: an error of its correlation below 0.005
+WHOLE = 3_000  # points among which all pairs are compared for the distribution of dilations; chosen
+
+
+@dataclass(frozen=True)
+class Stress:
+    """Σ_{i<j} (d_Y − d_X)² of a map, in three units (docs/math.md, eq. (21))."""
+
+    raw: Measured  # Σ_{i<j} (d_Y − d_X)²
+    normalised: Measured  # √(raw / Σ_{i<j} d_X²)
+    scale_free: Measured  # the least that it is for any multiple of Y
+    scale: float  # that multiple
+
+
+def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Stress:
+    """Return the stress of a map: over all pairs of up to 20,000 points, of more over a random sample of 2²⁰ pairs."""
+    data, drawn = check_pair(X, Y, metric)
+    n = data.n
+    pairs = n * (n - 1) / 2
+    if n <= ALL:
+        totals = np.zeros(4)
+        for d_x, d_y in _all_pairs(data, drawn):
+            totals += [np.square(d_y - d_x).sum(), d_x @ d_x, d_y @ d_y, d_x @ d_y]
+        means, errors = totals / pairs, np.zeros(3)
+    else:
+        i, j = _random_pairs(n, PAIRS, random_state)
+        d_x, d_y = data.along(i, j), drawn.along(i, j)
+        terms = np.stack([np.square(d_y - d_x), d_x * d_x, d_y * d_y, d_x * d_y])
+        means, errors = terms.mean(axis=1), _errors(terms)
+    raw, xx, yy, xy = means
+    if not xx > 0:
+        raise ValueError("all distances of X are 0, so none can be kept or lost; look at the data")
+    points = np.arange(n)
+    return Stress(
+        Measured(raw * pairs, errors[0] * pairs, points),
+        Measured(np.sqrt(raw / xx), errors[1], points),
+        Measured(np.sqrt(max(0.0, 1 - xy**2 / (xx * yy))), errors[2], points),
+        float(xy / yy),
+    )
+
+
+@dataclass(frozen=True)
+class Shepard:
+    """Distances in the map against those in the data, pair by pair (Shepard 1962)."""
+
+    i: Array = field(repr=False)  # (m,) the pairs
+    j: Array = field(repr=False)
+    d_x: Array = field(repr=False)  # (m,) their distances in the data
+    d_y: Array = field(repr=False)  # (m,) and in the map
+    correlation: Measured  # of the ranks of d_x and d_y (Spearman)
+
+
+def shepard(X: Any, Y: Any, pairs: int = SHOWN, *, metric: Any = "euclidean", random_state: Any = 0) -> Shepard:
+    """Return the distances of a random sample of `pairs` pairs, of all if there are no more, and how their ranks agree.
+
+    The error of a rank correlation ρ is (1 − ρ²) √((1 + ρ²/2) / (pairs − 3)) (Bonett & Wright 2000).
+    """
+    data, drawn = check_pair(X, Y, metric)
+    if not isinstance(pairs, int | np.integer) or pairs < 4:
+        raise ValueError(f"pairs must be a whole number of at least 4, got {pairs!r}")
+    n = data.n
+    every = pairs >= n * (n - 1) // 2
+    i, j = np.triu_indices(n, 1) if every else _random_pairs(n, int(pairs), random_state)
+    d_x, d_y = data.along(i, j), drawn.along(i, j)
+    if not (d_x != d_x[0]).any():
+        raise ValueError(f"all distances of X that were looked at are {d_x[0]:g}; their ranks say nothing")
+    rho = rank_correlation(d_x, d_y)
+    error = 0.0 if every else (1 - rho**2) * np.sqrt((1 + rho**2 / 2) / (len(i) - 3))
+    return Shepard(i, j, d_x, d_y, Measured(rho, error, np.arange(n)))
+
+
+def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Distortion:
+    """Return the distributions of dilation and absolute distortion over all pairs of up to 3,000 points.
+
+    Of more points 3,000 are drawn. Counts, stress and extremes are then those of the sample; the pairs are rows of X.
+    """
+    data, drawn = check_pair(X, Y, metric)
+    points = draw_points(data.n, WHOLE, random_state)
+    found = summarize_distortion(data.space(points), drawn.space(points))
+    expanded, contracted = ((int(points[i]), int(points[j])) for i, j in (found.expanded, found.contracted))
+    return replace(found, expanded=expanded, contracted=contracted)
+
+
+def rank_correlation(a: Array, b: Array) -> float:
+    """Return Spearman's correlation of two rows of numbers; 0 if either is constant."""
+    deviations = [ranks - ranks.mean() for ranks in (rankdata(a), rankdata(b))]
+    norms = [np.sqrt(d @ d) for d in deviations]
+    return float(deviations[0] @ deviations[1] / (norms[0] * norms[1])) if all(norms) else 0.0
+
+
+def _all_pairs(data: Source, drawn: Source) -> Iterator[tuple[Array, Array]]:
+    """Yield the distances of the pairs i < j in data and map, a bounded number at a time."""
+    n, start = data.n, 0
+    while start < n - 1:
+        rows = np.arange(start, min(start + max(1, BLOCK // (n - start)), n - 1))
+        columns = np.arange(start, n)
+        later = columns > rows[:, None]
+        yield data.block(rows, columns)[later], drawn.block(rows, columns)[later]
+        start += len(rows)
+
+
+def _random_pairs(n: int, count: int, random_state: Any) -> tuple[Array, Array]:
+    """Return `count` pairs of different points, with replacement."""
+    rng = check_random_state(random_state)
+    i = rng.randint(n, size=count)
+    return i, draw_partners(i, n, 1, rng)[:, 0]
+
+
+def _errors(terms: Array) -> Array:
+    """Return the standard errors of raw, normalised and scale-free stress per pair, by the delta method.
+
+    `terms` (4, m) holds (d_Y − d_X)², d_X², d_Y² and d_X d_Y of m random pairs.
+    """
+    raw, xx, yy, xy = terms.mean(axis=1)
+    normalised = np.sqrt(raw / xx)
+    c2 = xy**2 / (xx * yy)
+    rest = np.sqrt(max(1 - c2, np.finfo(np.float64).tiny))
+    deviations = (
+        terms[0],
+        (terms[0] - raw / xx * terms[1]) / (2 * xx * max(normalised, np.finfo(np.float64).tiny)),
+        c2 * (2 * terms[3] / xy - terms[1] / xx - terms[2] / yy) / (2 * rest),
+    )
+    return np.array([d.std(ddof=1) for d in deviations]) / np.sqrt(terms.shape[1])

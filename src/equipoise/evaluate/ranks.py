@@ -1,0 +1,161 @@
+"""Who is near whom, in the data and in the map, and how far down the list of the other: what local measures count."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..initialize import one_blas_thread
+from ..methods.estimator import threads
+from .check import check_k, check_pair
+from .measured import Measured, RecallCurve
+from .order import Order, Sheet, make_order
+from .sample import sample_points
+from .source import Points
+
+BLOCK = 2**17  # distances at a time: they stay in a second-level cache
+ROWS = 16  # at least, so that they share the reading of the data
+
+
+class Neighborhoods:
+    """The k nearest points in X and in Y, and the rank that each has in the other space (docs/math.md, section 19).
+
+    The nearest of the n − 1 other points has rank 1; equal distances rank in the order of the rows. Up to 20,000 points
+    each is looked at, of more a random sample; ranks are among all points all the same. Each side is counted when it is
+    first asked for, and serves all measures and all sizes of neighbourhoods up to k.
+
+    Parameters
+    ----------
+    X : a table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
+    Y : a map (n, d) of the same points
+    k : the largest size of a neighbourhood
+    metric : of the data, as in the methods
+    n_jobs : threads; all cores by default
+    random_state : seed of the sample
+
+    Attributes
+    ----------
+    points : the m points that were looked at, in order
+    near_x, near_y : (m, k) int32, their nearest points in X and in Y, from the nearest on
+    rank_x : (m, k) int32, the ranks in X of near_y
+    rank_y : (m, k) int32, the ranks in Y of near_x
+    """
+
+    def __init__(
+        self, X: Any, Y: Any, k: int, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
+    ):
+        data, drawn = check_pair(X, Y, metric)
+        self.n = data.n
+        self.k = check_k(k, self.n)
+        self.points = sample_points(self.n, random_state)
+        # A metric of the user's may not be called by several threads at once.
+        self._n_threads = threads(n_jobs) if isinstance(data, Points) else 1
+        self._in_x, self._in_y = make_order(data), make_order(drawn)
+
+    @property
+    def near_x(self) -> Array:
+        return self._from_x[0]
+
+    @property
+    def near_y(self) -> Array:
+        return self._from_y[0]
+
+    @property
+    def rank_x(self) -> Array:
+        return self._from_y[1]
+
+    @property
+    def rank_y(self) -> Array:
+        return self._from_x[1]
+
+    @cached_property
+    def _from_x(self) -> tuple[Array, Array]:
+        return self._count(self._in_x, self._in_y)
+
+    @cached_property
+    def _from_y(self) -> tuple[Array, Array]:
+        return self._count(self._in_y, self._in_x)
+
+    def _count(self, here: Order, there: Order) -> tuple[Array, Array]:
+        """Return the nearest points here and their ranks there, each (m, k)."""
+        near, ranks = (np.empty((len(self.points), self.k), np.int32) for _ in range(2))
+        step = max(ROWS, BLOCK // self.n)
+
+        def count(first: int) -> None:
+            sheet = Sheet(step, self.n)
+            for start in range(first * step, len(near), self._n_threads * step):
+                part = slice(start, start + step)
+                rows = self.points[part]
+                near[part] = here.nearest(rows, self.k, sheet)
+                ranks[part] = there.ranks(rows, near[part], sheet)
+
+        # Each row by one thread alone, in any block: the ranks do not depend on how many there are.
+        with one_blas_thread(), ThreadPoolExecutor(self._n_threads) as pool:
+            list(pool.map(count, range(self._n_threads)))
+        return near, ranks
+
+    def trustworthiness(self, k: int) -> Measured:
+        """Return 1 − Σ_{j near in Y} max(0, r_X(j) − k) / worst, on average (docs/math.md, eq. (19))."""
+        return self._penalty(self.rank_x, k)
+
+    def continuity(self, k: int) -> Measured:
+        """Return 1 − Σ_{j near in X} max(0, r_Y(j) − k) / worst, on average (docs/math.md, eq. (19))."""
+        return self._penalty(self.rank_y, k)
+
+    def recall(self, k: int) -> Measured:
+        """Return the share of the k nearest in X that are among the k nearest in Y, on average."""
+        k = self._check(k)
+        return self._mean((self.rank_x[:, :k] <= k).mean(axis=1))
+
+    def recall_curve(self, ks: Any = None) -> RecallCurve:
+        """Return the recall at each of the sizes `ks`: by default 1, 2, 5, 10, 20, 50 … up to k."""
+        sizes = default_sizes(self.k) if ks is None else [self._check(k) for k in ks]
+        recalls = [self.recall(k) for k in sizes]
+        ks = np.array(sizes, dtype=np.int64)
+        errors = np.array([recall.error for recall in recalls])
+        return RecallCurve(ks, np.array(recalls, dtype=np.float64), errors, ks / (self.n - 1), self.points)
+
+    def preservation_ratio(self, l: int, m: int) -> Measured:  # noqa: E741  the paper's letters
+        """Return Σ_{k=l}^{m} B(k) / ((m − l) B(1)), B(k) the share of points whose k-th neighbour is the same in both.
+
+        Draganov & Dohn 2024, eq. (9). NaN if no point keeps its nearest neighbour.
+        """
+        l, m = self._check(l, "l"), self._check(m, "m")  # noqa: E741
+        if not l < m:
+            raise ValueError(f"l must be below m, got l={l} and m={m}")
+        same = self.rank_x[:, :m] == np.arange(1, m + 1)
+        far, first = same[:, l - 1 :].sum(axis=1) / (m - l), same[:, 0].astype(np.float64)
+        if not first.any():
+            return Measured(np.nan, np.nan, self.points)
+        ratio = float(far.mean() / first.mean())
+        return Measured(ratio, self._mean(far - ratio * first).error / first.mean(), self.points)  # the delta method
+
+    def _penalty(self, ranks: Array, k: int) -> Measured:
+        k = self._check(k)
+        beyond = np.maximum(ranks[:, :k] - np.int64(k), 0).sum(axis=1)
+        return self._mean(1 - beyond / max(1, worst_penalty(self.n, k)))
+
+    def _mean(self, values: Array) -> Measured:
+        return Measured.over(values, self.points, self.n)
+
+    def _check(self, k: int, name: str = "k") -> int:
+        k = check_k(k, self.n, name)
+        if k > self.k:
+            raise ValueError(f"{name}={k} is beyond the {self.k} neighbours that were looked for; ask for more of them")
+        return k
+
+
+def worst_penalty(n: int, k: int) -> int:
+    """Return the largest Σ max(0, r − k) over k neighbours of ranks r up to n − 1: all that can be are the last."""
+    wrong = min(k, n - 1 - k)
+    return wrong * (n - 1 - k) - wrong * (wrong - 1) // 2
+
+
+def default_sizes(k: int) -> list[int]:
+    """Return 1, 2, 5, 10, 20, 50 … up to k."""
+    sizes = [step * 10**power for power in range(len(str(k))) for step in (1, 2, 5)]
+    return [size for size in sizes if size <= k]

@@ -1,0 +1,224 @@
+"""Neighbourhoods and their ranks: against sorted distances, scikit-learn's trustworthiness, and by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+from sklearn.manifold import trustworthiness as scikit_trustworthiness
+
+from equipoise.evaluate import (
+    Neighborhoods,
+    continuity,
+    neighbor_recall,
+    preservation_ratio,
+    ranks,
+    recall_curve,
+    sample,
+    trustworthiness,
+)
+from equipoise.spaces import Euclidean
+
+X = np.random.default_rng(0).normal(size=(150, 6))
+Y = X[:, :2] + 0.3 * np.random.default_rng(1).normal(size=(150, 2))
+NAMES = ("near_x", "near_y", "rank_x", "rank_y")
+
+
+def sorted_distances(D):
+    """Everyone in order of distance, equal ones by number, and everyone's rank from 1."""
+    D = D.copy()
+    np.fill_diagonal(D, np.inf)
+    order = np.argsort(D, axis=1, kind="stable")
+    return order, np.argsort(order, axis=1) + 1
+
+
+def squared(V):
+    return np.square(V[:, None] - V[None]).sum(axis=2)
+
+
+def expected(D_x, D_y, k):
+    (order_x, rank_x), (order_y, rank_y) = sorted_distances(D_x), sorted_distances(D_y)
+    near_x, near_y = order_x[:, :k], order_y[:, :k]
+    return near_x, near_y, np.take_along_axis(rank_x, near_y, 1), np.take_along_axis(rank_y, near_x, 1)
+
+
+def same(hoods, truth):
+    for name, array in zip(NAMES, truth, strict=True):
+        np.testing.assert_array_equal(getattr(hoods, name), array, name)
+
+
+rng = np.random.default_rng(2)
+HARD = {
+    "normal": (X, Y),
+    "ties": (rng.integers(0, 3, (130, 6)) * 1.0, rng.integers(0, 4, (130, 2)) * 1.0),
+    "far from the origin": (1e6 + rng.normal(size=(90, 3)), rng.normal(size=(90, 1)) - 1e5),
+    "copies": (np.repeat(rng.normal(size=(10, 4)), 9, axis=0), np.repeat(rng.normal(size=(9, 2)), 10, axis=0)),
+    "close to one another, seen from afar": (
+        np.r_[rng.normal(size=(60, 40)), 1e-5 * rng.normal(size=(60, 40)) + 9],
+        np.r_[1e-6 * rng.normal(size=(60, 2)), rng.normal(size=(60, 2))],
+    ),
+    "huge and tiny": (2.0**-700 * rng.integers(0, 9, (70, 4)), 2.0**600 * rng.integers(0, 9, (70, 2))),
+    "many columns": (rng.normal(size=(80, 300)), rng.normal(size=(80, 3))),
+}
+
+
+@pytest.mark.parametrize("k", [1, 4, 15, 69])
+@pytest.mark.parametrize("name", HARD)
+def test_ranks_are_those_of_sorted_distances(name, k):
+    data, made = HARD[name]
+    unit = [1.0, 1.0] if name != "huge and tiny" else [2.0**700, 2.0**-600]  # squares beyond float64
+    same(Neighborhoods(data, made, k), expected(squared(data * unit[0]), squared(made * unit[1]), k))
+
+
+@given(
+    st.integers(3, 70),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.sampled_from([1, 2, 5, 1000]),
+    st.integers(0, 2**32 - 1),
+    st.data(),
+)
+def test_ranks_of_any_points(n, D, d, places, seed, data):
+    rng = np.random.default_rng(seed)
+    A, B = rng.integers(-places, places + 1, (n, D)) * 0.25, rng.integers(-places, places + 1, (n, d)) * 1.0
+    if not (np.ptp(A, axis=0).any() and np.ptp(B, axis=0).any()):
+        return
+    k = data.draw(st.integers(1, n - 1))
+    same(Neighborhoods(A, B, k), expected(squared(A), squared(B), k))
+
+
+def test_other_distances_have_their_own_ranks():
+    D = cdist(X, X, "cityblock")
+    truth = expected(D, squared(Y), 10)
+    same(Neighborhoods(X, Y, 10, metric="cityblock"), truth)
+    same(Neighborhoods(D, Y, 10, metric="precomputed"), truth)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    same(Neighborhoods(X, Y, 10, metric="cosine"), expected(squared(unit), squared(Y), 10))
+    same(Neighborhoods(Euclidean(X), Y, 10), expected(squared(X), squared(Y), 10))
+    same(Neighborhoods(sparse.csr_matrix(X), Y, 10), expected(squared(X), squared(Y), 10))
+
+
+def test_neither_threads_nor_blocks_nor_asking_in_another_order_change_a_rank(monkeypatch):
+    one = Neighborhoods(X, Y, 20, n_jobs=1)
+    same(one, [getattr(Neighborhoods(X, Y, 20, n_jobs=3), name) for name in NAMES])
+    monkeypatch.setattr(ranks, "BLOCK", 1)
+    monkeypatch.setattr(ranks, "ROWS", 7)
+    same(one, [getattr(Neighborhoods(X, Y, 20, n_jobs=2), name) for name in NAMES])
+
+
+def test_relabelling_the_points_relabels_the_ranks():
+    order = np.random.default_rng(3).permutation(len(X))
+    a, b = Neighborhoods(X, Y, 10), Neighborhoods(X[order], Y[order], 10)
+    np.testing.assert_array_equal(b.rank_x, a.rank_x[order])
+    np.testing.assert_array_equal(order[b.near_y], a.near_y[order])
+
+
+@pytest.mark.parametrize("k", [1, 5, 15, 74])
+def test_trustworthiness_and_continuity_are_scikit_learns(k):
+    assert trustworthiness(X, Y, k) == pytest.approx(scikit_trustworthiness(X, Y, n_neighbors=k), abs=1e-12)
+    assert continuity(X, Y, k) == pytest.approx(scikit_trustworthiness(Y, X, n_neighbors=k), abs=1e-12)
+    by_cosine = scikit_trustworthiness(X, Y, n_neighbors=k, metric="cosine")
+    assert trustworthiness(X, Y, k, metric="cosine") == pytest.approx(by_cosine, abs=1e-12)
+
+
+def test_trustworthiness_of_digits_is_scikit_learns():
+    data = load_digits().data[:600] + 1e-3 * np.random.default_rng(0).normal(size=(600, 64))  # whole numbers tie
+    made = data[:, [20, 43]]
+    assert trustworthiness(data, made, 12) == pytest.approx(
+        scikit_trustworthiness(data, made, n_neighbors=12), abs=1e-9
+    )
+
+
+def test_the_worst_map_has_no_trust():
+    line = np.arange(5.0)[:, None]
+    worst = {k: ranks.worst_penalty(5, k) for k in (1, 2, 3, 4)}
+    assert worst == {1: 3, 2: 3, 3: 1, 4: 0}  # ranks up to 4: 4 − 1; (4 − 2) + (3 − 2); 4 − 3; none
+    # From 0 the map has 4 nearest, from 4 it has 0: each at rank 4.
+    made = np.array([[0.0], [10.0], [20.0], [9.0], [0.5]])
+    found = trustworthiness(line, made, 1)
+    assert found.values[0] == found.values[4] == 0 and found.error == 0
+    assert trustworthiness(line, made, 4) == 1  # all others are neighbours
+    assert found == pytest.approx(found.values.mean())
+
+
+def test_values_tell_where_a_map_is_torn():
+    ring = np.c_[np.cos(np.arange(40) * np.pi / 20), np.sin(np.arange(40) * np.pi / 20)]
+    flat = np.arange(40.0)[:, None]  # cut between the last and the first
+    hoods = Neighborhoods(ring, flat, 4)
+    torn = np.flatnonzero(hoods.continuity(4).values < 1)
+    np.testing.assert_array_equal(torn, [0, 1, 38, 39])
+    missing = hoods.near_x[0][hoods.rank_y[0] > 4]
+    assert set(missing) == {38, 39}
+    assert hoods.trustworthiness(4).values[20] == 1
+
+
+def test_recall_at_every_size_from_one_count():
+    hoods, order_x = Neighborhoods(X, Y, 40), sorted_distances(squared(X))[0]
+    order_y = sorted_distances(squared(Y))[0]
+    for k in (1, 7, 40):
+        kept = [len(set(a[:k]) & set(b[:k])) / k for a, b in zip(order_x, order_y, strict=True)]
+        np.testing.assert_allclose(hoods.recall(k).values, kept)
+        assert neighbor_recall(X, Y, k) == pytest.approx(np.mean(kept))
+    curve = recall_curve(X, Y)
+    np.testing.assert_array_equal(curve.ks, [1, 2, 5, 10, 20, 50, 100])
+    np.testing.assert_allclose(curve.recall, [neighbor_recall(X, Y, int(k)) for k in curve.ks])
+    np.testing.assert_allclose(curve.chance, curve.ks / 149)
+    assert (curve.errors == 0).all()
+    assert recall_curve(X, Y, [3, 149]).recall[1] == 1
+
+
+def test_the_ratio_of_preserved_neighbours():
+    order_x, order_y = (sorted_distances(squared(V))[0] for V in (X, Y))
+    B = (order_x == order_y).mean(axis=0)
+    for low, high in ((2, 5), (5, 20)):
+        truth = B[low - 1 : high].sum() / (high - low) / B[0]
+        assert preservation_ratio(X, Y, low, high) == pytest.approx(truth)
+    assert preservation_ratio(X, 3 * X, 2, 5) == pytest.approx(4 / 3)  # all four of three
+    line, turned = np.arange(6.0)[:, None] ** 2, np.array([[0.0], [9.0], [1.0], [8.0], [2.0], [7.0]])
+    if (sorted_distances(squared(line))[0][:, 0] == sorted_distances(squared(turned))[0][:, 0]).any():
+        raise AssertionError("the example keeps a nearest neighbour")
+    assert np.isnan(preservation_ratio(line, turned, 2, 3))
+
+
+def test_a_sample_is_within_its_error(monkeypatch):
+    whole = Neighborhoods(X, Y, 10)
+    monkeypatch.setattr(sample, "ALL", 60)
+    monkeypatch.setattr(sample, "LEAST", 20)
+    draws = [Neighborhoods(X, Y, 10, random_state=seed) for seed in range(60)]
+    some = draws[0]
+    assert len(some.points) == 24 and (np.diff(some.points) > 0).all()
+    np.testing.assert_array_equal(some.rank_x, whole.rank_x[some.points])  # ranks among all points
+    for measure in ("trustworthiness", "continuity", "recall"):
+        numbers = [getattr(draw, measure)(10) for draw in draws]
+        truth, spread = getattr(whole, measure)(10), np.std([float(number) for number in numbers])
+        assert abs(np.mean(numbers) - truth) < 4 * spread / np.sqrt(60)
+        assert np.median([number.error for number in numbers]) == pytest.approx(spread, rel=0.35)
+    curve, ratio = some.recall_curve([10]), [draw.preservation_ratio(2, 8) for draw in draws]
+    assert curve.errors[0] == some.recall(10).error and curve.errors[0] > 0
+    known = [r for r in ratio if np.isfinite(r)]
+    assert np.median([r.error for r in known]) == pytest.approx(np.std([float(r) for r in known]), rel=0.5)
+
+
+def test_large_data_is_sampled_at_the_cost_of_twenty_thousand_points():
+    assert len(sample.sample_points(20_000, 0)) == 20_000
+    assert len(sample.sample_points(70_000, 0)) == 5714
+    assert len(sample.sample_points(1_000_000, 0)) == 1000
+    np.testing.assert_array_equal(sample.sample_points(70_000, 3), sample.sample_points(70_000, 3))
+    assert (sample.sample_points(70_000, 3) != sample.sample_points(70_000, 4)).any()
+
+
+def test_impossible_sizes_are_refused():
+    for call, match in (
+        (lambda: trustworthiness(X, Y, 150), r"k must be between 1 and n_samples - 1 = 149, got 150"),
+        (lambda: continuity(X, Y, 2.5), "k must be a whole number, got 2.5"),
+        (lambda: recall_curve(X, Y, []), "ks is empty"),
+        (lambda: recall_curve(X, Y, [1, 200]), "each of ks must be between 1 and n_samples - 1 = 149, got 200"),
+        (lambda: preservation_ratio(X, Y, 5, 5), "l must be below m, got l=5 and m=5"),
+        (lambda: preservation_ratio(X, Y, 0, 5), "l must be between 1"),
+        (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is beyond the 5 neighbours that were looked for"),
+        (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a number of threads"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            call()

@@ -1,0 +1,197 @@
+"""Stability over runs: what does not move, what does, and what is said of it."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist, squareform
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import KernelPCA
+
+import equipoise as eq
+from equipoise import data, spaces
+from equipoise.data import toys
+from equipoise.evaluate import neighbor_recall
+from equipoise.evaluate.stability import neighbors_kept
+from equipoise.evaluate.variants import Variants
+from equipoise.procrustes import disagreement
+
+IRIS = data.load("iris")
+
+
+class Fixed(BaseEstimator):
+    """Two columns of X as they are: what moves is the data's."""
+
+    def fit_transform(self, X, y=None):
+        return np.asarray(X)[:, :2]
+
+
+class Dice(BaseEstimator):
+    """A map that has nothing to do with X."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit_transform(self, X, y=None):
+        return np.random.RandomState(self.random_state).standard_normal((len(X), 2))
+
+
+def test_a_closed_form_stands_still_and_dice_do_not(rng):
+    X = rng.normal(size=(400, 5)) * [5, 3, 1, 1, 1]
+    still, dice = eq.stability(eq.PCA(), X, runs=3), eq.stability(Dice(), X, runs=6)
+    assert still.variation.max() < 1e-6 and still.kept.min() == 1
+    assert still.sentences == ["Places may be read: half of the points stay within a tenth of the map's radius."]
+    assert 0.9 < np.sqrt((dice.variation**2).mean()) <= 1
+    np.testing.assert_allclose(dice.kept.mean(), 10 / 399, atol=0.01)  # chance
+    assert dice.sentences[0].startswith("One map is one of many")
+
+
+def test_noise_moves_each_point_by_as_much_as_it_says(rng):
+    X = rng.normal(size=(800, 2)) * [1, 7]
+    found = eq.stability(Fixed(), X, runs=5, noise=0.05)
+    # The map is the table: radius √(1 + 49), noise 0.05 of it; what the alignment takes up is 4 of 1600 numbers.
+    np.testing.assert_allclose(np.sqrt((found.variation**2).mean()), 0.05, rtol=0.03)
+    assert found.causes == "noise of 0.05"
+    assert np.isnan(found.losses).all() and "loss" not in str(found)
+
+
+def test_a_part_of_the_points(rng):
+    X = rng.normal(size=(200, 4))
+    found = eq.stability(Fixed(), X, runs=4, subsample=0.7)
+    there = ~np.isnan(found.maps[:, :, 0])
+    np.testing.assert_array_equal(there.sum(axis=1), 140)
+    assert len({row.tobytes() for row in there}) == 4  # drawn anew
+    judged = there.sum(axis=0) > 1
+    np.testing.assert_array_equal(np.isfinite(found.variation), judged)
+    assert found.variation[judged].max() < 1e-9
+    assert found.kept[np.isfinite(found.kept)].min() == 1
+    assert f"{(~judged).sum()} points that are in fewer than two runs" in str(found)
+    assert found.causes == "70% of the points"
+
+
+def test_one_restless_point_is_found():
+    """A point in the middle of two clouds belongs to neither."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(80, 3)), np.zeros((1, 3))])
+    X[:40, 0] -= 12
+    X[40:80, 0] += 12
+    found = eq.stability(eq.TSNE(perplexity=10), X, runs=6, noise=0.1)
+    assert found.variation[80] == found.variation.max() > 3 * np.median(found.variation)
+
+
+def test_the_start_decides_where_islands_lie(rng):
+    X = rng.normal(size=(160, 10)) + 30 * np.repeat(rng.normal(size=(8, 10)), 20, axis=0)
+    pca = eq.stability(eq.TSNE(perplexity=10, n_jobs=1), X, runs=4)
+    random = eq.stability(eq.TSNE(perplexity=10, init="random", n_jobs=1), X, runs=4)
+    assert np.median(pca.variation) < 0.5 * np.median(random.variation)
+    assert random.kept.mean() > 2 / 3
+    assert random.sentences[0].startswith("Read groups and neighbours, not places")
+    assert pca.losses.shape == (4,) and (pca.losses > 0).all()
+
+
+def test_the_same_seed_gives_the_same_bytes():
+    X = IRIS.X[::3]
+    runs = [
+        eq.stability(eq.TSNE(n_iter=30, n_jobs=jobs), X, runs=3, subsample=0.9, noise=0.01, random_state=seed)
+        for jobs, seed in ((1, 5), (2, 5), (1, 6))
+    ]
+    np.testing.assert_array_equal(runs[0].maps, runs[1].maps)
+    np.testing.assert_array_equal(runs[0].variation, runs[1].variation)
+    assert not np.array_equal(runs[0].variation, runs[2].variation)
+
+
+def test_the_method_and_the_data_are_left_alone():
+    method, X = eq.TSNE(n_iter=5, random_state=7), IRIS.X.copy()
+    eq.stability(method, X, runs=2, noise=0.1)
+    assert method.random_state == 7 and not hasattr(method, "embedding_")
+    np.testing.assert_array_equal(X, IRIS.X)
+
+
+@pytest.mark.parametrize(
+    ("method", "X"),
+    [
+        (eq.TSNE(n_iter=5), sparse.csr_matrix(IRIS.X)),
+        (eq.TSNE(n_iter=5, metric="precomputed"), cdist(IRIS.X, IRIS.X)),
+        (eq.TSNE(n_iter=5, affinity="precomputed"), sparse.csr_matrix(np.exp(-cdist(IRIS.X, IRIS.X)) - np.eye(150))),
+        (eq.TSNE(n_iter=5), pd.DataFrame(IRIS.X, columns=list("abcd"))),
+        (eq.MDS(n_iter=5), spaces.Euclidean(IRIS.X)),
+        (KernelPCA(2, random_state=0), IRIS.X.tolist()),
+    ],
+    ids=["sparse", "distances", "affinities", "frame", "space", "another package, a list"],
+)
+def test_whatever_the_method_takes(method, X):
+    found = eq.stability(method, X, runs=3, subsample=0.8)
+    assert found.maps.shape == (3, 150, 2)
+    np.testing.assert_array_equal((~np.isnan(found.maps[:, :, 0])).sum(axis=1), 120)
+
+
+def test_a_part_of_distances_is_a_part_of_both_sides():
+    D = squareform(np.arange(1.0, 16))
+    rows, draws = np.array([1, 4, 5]), np.random.RandomState(0)
+    part = Variants(eq.TSNE(metric="precomputed"), D, subsample=0.5).make(rows, draws)
+    np.testing.assert_array_equal(part, D[np.ix_(rows, rows)])
+    space = Variants(eq.MDS(), spaces.Euclidean(IRIS.X), subsample=0.5).make(rows, draws)
+    np.testing.assert_allclose(space.distances([0], [1]), cdist(IRIS.X[[1]], IRIS.X[[4]]))
+
+
+def test_neighbours_kept_are_the_recall_of_one_map_in_the_next(rng):
+    maps = rng.normal(size=(2, 50, 2))
+    np.testing.assert_allclose(neighbors_kept(maps, 5), neighbor_recall(*maps, 5).values)
+    three = np.stack([maps[0], maps[0], maps[1]])  # one pair alike, two not
+    kept = (1 + neighbor_recall(*maps, 5) + neighbor_recall(*maps[::-1], 5)) / 3
+    np.testing.assert_allclose(neighbors_kept(three, 5).mean(), kept)
+
+
+def test_text_and_figure(rng):
+    found = eq.stability(eq.TSNE(n_iter=50, perplexity=10), IRIS.X, runs=4, noise=0.05)
+    lines = str(found).splitlines()
+    assert lines[0].startswith("TSNE(") and "4 runs with other seeds and noise of 0.05, 150 points" in lines[0]
+    assert f"median {np.median(found.variation):.3f}" in lines[1]
+    assert lines[3].startswith("loss")
+    for labels in (None, IRIS.labels):
+        figure = found.figure(labels)
+        titles = [axes.get_title() for axes in figure.axes]
+        assert titles[:1] == ["mean of 4 runs"] and {"run 1", "run 2", "run 3"} <= set(titles)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=50)
+    assert buffer.tell() > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"runs": 1}, "runs must be a whole number of at least 2, got 1"),
+        ({"subsample": 0}, "subsample must be a share of the points, above 0 and up to 1, got 0"),
+        ({"subsample": 1.2}, "subsample must be a share of the points, above 0 and up to 1, got 1.2"),
+        ({"noise": -1}, "noise must be a number from 0 on, got -1"),
+        ({"k": 0}, "k must be between 1 and n_samples - 1 = 149, got 0"),
+        ({"method": Fixed()}, r"Fixed\(\) has no random_state to change; let runs differ by subsample or noise"),
+        ({"X": sparse.csr_matrix(IRIS.X), "noise": 0.1}, "noise is added to the columns of a dense table"),
+        (
+            {"subsample": 0.1},
+            r"subsample=0.1 leaves two runs \d points in common, and to compare 10 neighbours takes more",
+        ),
+    ],
+)
+def test_what_is_refused(arguments, message):
+    given = {"method": eq.PCA(), "X": IRIS.X, "runs": 2, **arguments}
+    with pytest.raises(ValueError, match=message):
+        eq.stability(given.pop("method"), given.pop("X"), **given)
+
+
+def test_lists_of_neighbours_cannot_be_thinned():
+    graph = eq.neighbors.nearest_neighbors(IRIS.X, 30)
+    with pytest.raises(ValueError, match="lists of neighbours, which a part of the points does not have"):
+        eq.stability(eq.TSNE(metric="precomputed"), graph, subsample=0.5)
+    found = eq.stability(eq.TSNE(perplexity=10, metric="precomputed", n_iter=5), graph, runs=2)
+    assert found.maps.shape == (2, 150, 2)
+
+
+def test_the_figure_of_the_paper_in_small():
+    """Draganov & Dohn 2024, Fig. 1: the closed forms follow a change of the data, and stay where there is none."""
+    rolls, planes = (toys.swiss_roll(), toys.swiss_roll(added=20)), (toys.plane(), toys.plane_and_line())
+    for method in (eq.PCA(), eq.Isomap()):
+        moved = [disagreement(*(method.fit_transform(shape.X)[:1000] for shape in pair)) for pair in (rolls, planes)]
+        assert moved[0] < 0.1 and moved[1] > 0.4

@@ -1,0 +1,159 @@
+"""Sweeps over parameters: scores, warm starts, and advice that follows from them."""
+
+import io
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import equipoise as eq
+from equipoise import data
+from equipoise.evaluate import knn_accuracy, neighbor_recall, triplet_accuracy, trustworthiness
+from equipoise.evaluate.advice import KNOBS, advise
+from equipoise.procrustes import disagreement
+
+IRIS = data.load("iris")
+QUICK = eq.TSNE(n_iter=40, n_jobs=1)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return eq.sweep(QUICK, IRIS.X, {"perplexity": [40, 20, 5]}, IRIS.labels)
+
+
+def test_every_map_goes_on_from_the_one_before(found):
+    Y = None
+    for perplexity, swept in zip((40, 20, 5), found.maps, strict=True):
+        method = eq.TSNE(perplexity=perplexity, n_iter=40, n_jobs=1, random_state=0)
+        Y = method.fit_transform(IRIS.X, init=Y)
+        np.testing.assert_array_equal(swept, Y)
+    assert np.isnan(found.steps[0])
+    np.testing.assert_allclose(found.steps[1:], [disagreement(*found.maps[i : i + 2]) for i in (0, 1)])
+    assert found.losses[-1] == method.loss_
+
+
+def test_scores_are_those_of_the_measures(found):
+    for i, Y in enumerate(found.maps):
+        assert found.scores["neighbours"][i] == neighbor_recall(IRIS.X, Y, 10)
+        assert found.scores["trustworthiness"][i] == trustworthiness(IRIS.X, Y, 10)
+        assert found.scores["triplets"][i] == triplet_accuracy(IRIS.X, Y)
+        assert found.scores["classes"][i] == knn_accuracy(Y, IRIS.labels, 10)
+    assert found.best("neighbours") == found.settings[int(np.argmax(found.scores["neighbours"]))]
+    assert "classes" not in eq.sweep(eq.PCA(), IRIS.X, {"solver": ["eigen"]}).scores
+
+
+def test_two_parameters_start_along_rows_and_down_the_first_column():
+    values = {"exaggeration": [4, 1], "perplexity": [30, 10]}
+    found = eq.sweep(QUICK, IRIS.X, values)
+    assert found.settings == [{"exaggeration": e, "perplexity": p} for e in (4, 1) for p in (30, 10)]
+    assert found.shape == (2, 2)
+    made = {}
+    for i, (setting, before) in enumerate(zip(found.settings, (None, 0, 0, 2), strict=True)):
+        method = eq.TSNE(n_iter=40, n_jobs=1, random_state=0, **setting)
+        made[i] = method.fit_transform(IRIS.X, init=made.get(before))
+        np.testing.assert_array_equal(found.maps[i], made[i])
+
+
+@pytest.mark.parametrize("name", ["early_exaggeration", "init"])
+def test_what_concerns_the_start_starts_afresh(name):
+    values = {"early_exaggeration": [12, 1], "init": ["pca", "random"]}[name]
+    found = eq.sweep(QUICK, IRIS.X, {name: values})
+    for value, Y in zip(values, found.maps, strict=True):
+        expected = eq.TSNE(n_iter=40, n_jobs=1, random_state=0, **{name: value}).fit_transform(IRIS.X)
+        np.testing.assert_array_equal(Y, expected)
+
+
+@pytest.mark.filterwarnings("ignore:the neighbour graph falls into 2 components")
+def test_other_methods():
+    isomap = eq.sweep(eq.Isomap(), IRIS.X, {"n_neighbors": [20, 10]})
+    np.testing.assert_array_equal(isomap.maps[1], eq.Isomap(n_neighbors=10, random_state=0).fit_transform(IRIS.X))
+    first = eq.MDS(metric="manhattan", n_iter=2, random_state=0).fit(IRIS.X)
+    then = eq.MDS(metric="manhattan", n_iter=4, random_state=0, init=first.embedding_).fit(IRIS.X)
+    mds = eq.sweep(eq.MDS(metric="manhattan"), IRIS.X, {"n_iter": [2, 4]})
+    np.testing.assert_array_equal(mds.maps[1], then.embedding_)
+    assert mds.scores["neighbours"][1] == neighbor_recall(IRIS.X, then.embedding_, 10, metric="manhattan")
+
+
+def test_precomputed_distances_score_as_the_table_does():
+    D = cdist(IRIS.X, IRIS.X)
+    found = eq.sweep(eq.TSNE(metric="precomputed", n_iter=20, init="random"), D, {"perplexity": [20, 5]})
+    table = [triplet_accuracy(IRIS.X, Y) for Y in found.maps]
+    np.testing.assert_allclose(found.scores["triplets"], table, atol=1e-3)
+
+
+def test_text(found):
+    lines = str(found).splitlines()
+    assert lines[0].startswith("TSNE(") and lines[1].split() == [*found.scores, "moved"]
+    assert lines[2].startswith("perplexity 40") and lines[2].endswith("–")
+    assert lines[4].split()[:2] == ["perplexity", "5"]
+    assert lines[4].split()[4] == f"{found.scores['neighbours'][2]:.3f}"
+    assert lines[5:] == found.sentences and KNOBS["perplexity"] in lines
+
+
+def test_figures(found):
+    grid = eq.sweep(QUICK, IRIS.X, {"exaggeration": [2, 1], "perplexity": [20, 5]})
+    for result, labels, panels in ((found, IRIS.labels, 4), (found, None, 4), (grid, None, 4)):
+        figure = result.figure(labels)
+        assert len(figure.axes) == panels
+        assert figure.axes[1].get_title().startswith(("perplexity 20", "exaggeration 2, perplexity 5"))
+        buffer = io.BytesIO()
+        figure.savefig(buffer, dpi=50)
+        assert buffer.tell() > 5_000
+    assert figure.axes[3].get_title().startswith("exaggeration 1, perplexity 5\nneighbours ")
+
+
+def words(neighbours, triplets, steps=(np.nan, 0.1), parameter="perplexity", **more):
+    scores = {"neighbours": np.array(neighbours), "triplets": np.array(triplets)}
+    scores.update({name: np.array(values) for name, values in more.items()})
+    return " ".join(advise(["p 30", "p 5"], [parameter], scores, np.array(steps)))
+
+
+def test_advice_follows_from_the_scores():
+    assert "hardly depend on the value" in words([0.50, 0.51], [0.80, 0.81])
+    assert "Take p 5: it keeps most neighbours (60%), and as much" in words([0.4, 0.6], [0.7, 0.8])
+    assert "Take p 5: it keeps most neighbours (60%), and as much" in words([0.4, 0.6], [0.81, 0.80])
+    assert "Take p 30: it keeps most of the large structure (0.80), and" in words([0.61, 0.62], [0.8, 0.7])
+    both = words([0.4, 0.6], [0.8, 0.7])
+    assert "kept best at p 5 (60%; large structure 0.70), the large structure at p 30 (0.80; neighbours 40%)" in both
+    assert "stays the same throughout" in both
+    assert "changes most on the way to p 5" in words([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
+    assert "Classes are told apart best at p 30 (90%)" in words([0.4, 0.6], [0.8, 0.7], classes=[0.9, 0.8])
+    assert words([0.4, 0.6], [0.8, 0.7], parameter="alpha").endswith(KNOBS["alpha"])
+    assert advise(["p 30"], ["perplexity"], {}, np.array([np.nan])) == [KNOBS["perplexity"]]
+
+
+def test_advice_knows_only_parameters_that_exist():
+    parameters = {name for method in eq.methods.ALL for name in method().get_params()}
+    assert set(KNOBS) <= parameters
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "message"),
+    [
+        (QUICK, {}, "values must name one parameter or two"),
+        (QUICK, {"perplexity": [5], "dof": [1], "exaggeration": [1]}, "values must name one parameter or two"),
+        (QUICK, {"beta": [1, 2]}, "TSNE has no parameter 'beta'; it has: .*perplexity"),
+        (QUICK, {"perplexity": 5}, r"values\['perplexity'\] must be a list of values to try, got 5"),
+        (QUICK, {"init": "pca"}, r"values\['init'\] must be a list of values to try, got 'pca'"),
+        (QUICK, {"perplexity": []}, "must be a list of values to try"),
+        (QUICK, {"n_components": [2, 3]}, "n_components is not for a sweep: maps of different dimensions"),
+        (QUICK, {"random_state": [0, 1]}, r"random_state is not for a sweep: stability\(\) tells"),
+        (eq.TSNE(affinity="precomputed"), {"exaggeration": [1]}, "X holds affinities, with which no distance"),
+    ],
+)
+def test_what_is_refused(method, values, message):
+    with pytest.raises(ValueError, match=message):
+        eq.sweep(method, IRIS.X, values)
+
+
+def test_labels_and_scores_are_checked_before_the_work(found):
+    def never(iteration, loss, Y):
+        raise AssertionError("the work began")
+
+    method = eq.TSNE(callbacks=[never])
+    with pytest.raises(ValueError, match=r"labels have shape \(3,\), but there are 150 points"):
+        eq.sweep(method, IRIS.X, {"perplexity": [5]}, [0, 1, 2])
+    with pytest.raises(ValueError, match="k must be between 1 and n_samples - 1 = 149, got 150"):
+        eq.sweep(method, IRIS.X, {"perplexity": [5]}, k=150)
+    with pytest.raises(ValueError, match="no score is called 'beauty'; there are: trustworthiness"):
+        found.best("beauty")
