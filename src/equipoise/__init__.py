@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
+from .evaluate import compare, evaluate
 from .force_laws import forces
 from .memory import estimate_memory
 from .methods import (
@@ -55,8 +56,10 @@ __all__ = [
     "StressProblem",
     "SymmetricSNE",
     "canonical_form",
+    "compare",
     "divergences",
     "estimate_memory",
+    "evaluate",
     "forces",
     "kernels",
     "neighbors",
