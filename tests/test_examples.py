@@ -23,6 +23,7 @@ PICTURES = {
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
     "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
+    "trust.py": ["trust.html", "trust.png"],
 }
 
 
@@ -36,7 +37,7 @@ def run(name, folder, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, str(folder)])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert sorted(path.name for path in folder.iterdir()) == PICTURES[name]
-    for path in folder.iterdir():
+    for path in folder.glob("*.png"):
         image = imread(path)[..., :3]
         assert image.shape[0] >= 400 and image.shape[1] >= 700, path.name
         colors, counts = np.unique(image.reshape(-1, 3).round(1), axis=0, return_counts=True)
@@ -140,3 +141,13 @@ def test_spectrum(tmp_path, monkeypatch, capsys):
     assert len(kept) == 8
     assert kept[1] < kept[3] < kept[5]  # exaggeration 20, 4, 1
     assert kept[7] > kept[3]  # UMAP keeps more than an exaggeration of 4
+
+
+def test_trust(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("bokeh")
+    text = run("trust.py", tmp_path, monkeypatch, capsys)
+    (trust,) = (line.split() for line in text.splitlines() if line.startswith("trustworthiness") and "*" in line)
+    pca, tsne, umap = (float(word) for word in trust[1:] if word != "*")
+    assert pca < 0.9 < 0.97 < umap < tsne
+    assert "do not read  Do not compare lengths" in text
+    assert (tmp_path / "trust.html").stat().st_size > 500_000  # Bokeh is in it
