@@ -69,7 +69,7 @@ def test_of_a_random_map_nothing_may_be_read(rng):
 def test_of_t_sne_neighbours_may_be_read_and_sizes_not(report):
     found = verdicts(report)
     assert found["groups of near points"] == found["gaps"] == READ
-    assert found["sizes"] == found["densities"] == NOT
+    assert found["sizes"] == NOT and found["densities"] != READ
     assert f"trustworthiness {float(report.trustworthiness):.3f}" in report.sentences[0]
     assert f"{float(report.recall) * 15:.1f} of 15" in report.sentences[2]
     assert f"{report.stretch:.1f}-fold" in report.sentences[4]
@@ -119,10 +119,10 @@ def test_points_in_one_place_have_no_scale(rng):
     assert report.stretch == np.inf and verdicts(report)["sizes"] == NOT and "inf" in str(report)
 
 
-@pytest.mark.parametrize(("n", "k"), [(400, 15), (60, 29), (10, 8)])
+@pytest.mark.parametrize(("n", "k"), [(200, 15), (60, 29), (12, 9)])
 def test_chance_is_what_random_maps_have(n, k, rng):
-    found = [trustworthiness(rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), k) for _ in range(40)]
-    np.testing.assert_allclose(np.mean(found), random_trust(n, k), atol=0.02)
+    found = [trustworthiness(rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), k) for _ in range(60)]
+    np.testing.assert_allclose(np.mean(found), random_trust(n, k), atol=0.03)
 
 
 def test_limits():
@@ -159,7 +159,7 @@ def test_the_table_is_short_and_tells_what_there_is(report, digits):
     lines = text.splitlines()
     assert len(lines) <= 36 and max(map(len, lines)) <= 90
     assert lines[0] == "400 points: 64 columns, euclidean distances, drawn in 2 dimensions; 15 nearest neighbours"
-    assert f"trustworthiness                   {float(report.trustworthiness):.3f}" in text
+    assert f"trustworthiness                     {float(report.trustworthiness):.3f}" in text
     assert "nearest of another class" in text and "±" in text  # triplets are sampled
     assert text == repr(report) == str(eq.evaluate(digits[0], report.Y, digits[1]))
     bare = str(eq.evaluate(digits[0], report.Y))

@@ -86,8 +86,7 @@ def _map(Y: Any) -> Any:
 
 
 def _named(maps: Sequence[Any]) -> dict[str, Any]:
-    names = [type(Y).__name__ if hasattr(Y, "embedding_") else f"map {i}" for i, Y in enumerate(maps, start=1)]
-    for i, name in enumerate(names):
-        if names.count(name) > 1:
-            names[i] = f"{name} {i + 1}"
+    kinds = [type(Y).__name__ if hasattr(Y, "embedding_") else "map" for Y in maps]
+    alone = {kind for kind in kinds if kind != "map" and kinds.count(kind) == 1}
+    names = [kind if kind in alone else f"{kind} {i}" for i, kind in enumerate(kinds, start=1)]
     return dict(zip(names, maps, strict=True))

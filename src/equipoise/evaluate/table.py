@@ -66,12 +66,12 @@ ROWS = (
     Row("continuity", lambda r: r.continuity, ".3f", _one, _by_chance),
     Row("neighbours kept", lambda r: r.recall, ".1%", _one, lambda r: r.k / (r.n - 1)),
     Row("triplets in order", lambda r: r.triplet_accuracy, ".1%", _one, lambda r: 0.5),
-    Row("rank correlation of distances", lambda r: r.shepard.correlation, ".3f", _one, lambda r: 0.0),
+    Row("distances, rank corr.", lambda r: r.shepard.correlation, ".3f", _one, lambda r: 0.0),
     Row("stress, scale free", lambda r: r.stress.scale_free, ".3f", _nought, lambda r: None),
-    Row("spread of the dilation", lambda r: r.stretch, ".2f", _one, lambda r: None),
-    Row("rank correlation of densities", lambda r: r.density_correlation, ".3f", _one, lambda r: 0.0),
+    Row("dilation, 95% over 5%", lambda r: r.stretch, ".2f", _one, lambda r: None),
+    Row("densities, rank corr.", lambda r: r.density_correlation, ".3f", _one, lambda r: 0.0),
     Row("nearest of another class", lambda r: r.class_errors and r.class_errors[0], ".1%", _in_the_data, _mixed),
-    Row("correlation of class centres", lambda r: r.centroid_correlation, ".3f", _one, lambda r: 0.0),
+    Row("class centres, rank corr.", lambda r: r.centroid_correlation, ".3f", _one, lambda r: 0.0),
 )
 
 

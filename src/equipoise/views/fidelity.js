@@ -24,19 +24,15 @@ class Page {
     this.y = new Float32Array(facts.n)
     this.label = new Int32Array(facts.n).fill(-1)
     this.place = new Int32Array(facts.n).fill(-1)
-    for (const {data} of [this.others, this.points]) {
-      const {row, x, y, label} = Object.fromEntries(data instanceof Map ? data : Object.entries(data))
+    for (const source of [this.others, this.points]) {
+      const {row, x, y, label} = source.data
       for (let i = 0; i < row.length; i++) {
         this.x[row[i]] = x[i]
         this.y[row[i]] = y[i]
         this.label[row[i]] = label[i]
-        if (data === this.points.data) this.place[row[i]] = i
+        if (source === this.points) this.place[row[i]] = i
       }
     }
-  }
-
-  column(source, name) {
-    return source.get_column ? source.get_column(name) : source.data[name]
   }
 
   // Colours -----------------------------------------------------------------------------------------------------------
@@ -53,8 +49,9 @@ class Page {
   }
 
   shade(key) {
-    const {colors, names, shares} = this.facts.shadings[key]
-    const data = this.points.data instanceof Map ? Object.fromEntries(this.points.data) : {...this.points.data}
+    const {colors, names, shares, hint} = this.facts.shadings[key]
+    element("hint").textContent = hint
+    const {data} = this.points
     this.mapper.setv({palette: colors, low: -0.5, high: colors.length - 0.5})
     this.points.data = {...data, code: data[key + "_code"]}
     const legend = element("legend")
@@ -63,7 +60,7 @@ class Page {
       const item = add(legend, "li")
       add(item, "span", "", {className: "dot"}).style.background = colors[i]
       item.append(`${names[i]} `)
-      add(item, "span", `${(100 * shares[i]).toFixed(shares[i] < 0.0995 ? 1 : 0)} %`, {className: "soft"})
+      add(item, "span", `${(100 * shares[i]).toFixed(shares[i] < 0.0995 ? 1 : 0)}%`, {className: "soft"})
     }
     if (names.length > 24) add(legend, "li", `and ${names.length - 24} more`, {className: "soft"})
     if (this.facts.unmeasured) {
@@ -79,7 +76,7 @@ class Page {
     const {x_range, y_range} = this.plot
     const across = this.facts.pixels / (x_range.end - x_range.start)
     const up = this.facts.pixels / (y_range.end - y_range.start)
-    const rows = this.column(this.points, "row")
+    const rows = this.points.data.row
     let found = -1, least = REACH ** 2
     for (const row of rows) {
       const d2 = ((this.x[row] - x) * across) ** 2 + ((this.y[row] - y) * up) ** 2
@@ -92,9 +89,10 @@ class Page {
     const i = row >= 0 && row < this.facts.n ? this.place[row] : -1
     element("row").value = row >= 0 ? row : ""
     this.points.selected.indices = i < 0 ? [] : [i]
+    for (const [id, shown] of [["reading", row < 0], ["chosen", row >= 0]]) element(id).hidden = !shown
     if (i < 0) return this.clear(row)
     const {k} = this.facts
-    const list = (name) => Array.from(this.column(this.lists, name).slice(i * k, (i + 1) * k))
+    const list = (name) => Array.from(this.lists.data[name].slice(i * k, (i + 1) * k))
     const [in_map, in_data, data_rank, map_rank] = ["in_map", "in_data", "data_rank", "map_rank"].map(list)
     const all = {
       false: in_map.map((row, t) => ({row, map: t + 1, data: data_rank[t]})).filter((other) => other.data > k),
@@ -109,10 +107,10 @@ class Page {
 
   clear(row) {
     this.draw(-1, {false: [], missing: [], kept: []})
-    const text = row < 0 ? "No point there." : row < this.facts.n ?
-      `Row ${row} is not among the ${this.facts.measured} measured rows.` : `There are rows 0 to ${this.facts.n - 1}.`
-    element("chosen").replaceChildren()
-    add(element("chosen"), "p", text, {className: "soft"})
+    const {n, measured} = this.facts
+    const text = row < n ? `Row ${row} is not among the ${measured} rows that were measured.` : `There are rows 0 to ${n - 1}.`
+    element("one").replaceChildren()
+    add(element("one"), "p", text)
   }
 
   draw(row, all) {
@@ -133,17 +131,17 @@ class Page {
 
   describe(row, i, all) {
     const {k} = this.facts
-    const chosen = element("chosen")
-    chosen.replaceChildren()
-    const value = (name) => this.column(this.points, name)[i]
-    const head = add(chosen, "p", "", {id: "head"})
-    add(head, "b", `row ${row}` + (this.name(row) && `, class ${this.name(row)}`))
+    const one = element("one")
+    one.replaceChildren()
+    const value = (name) => this.points.data[name][i]
+    const head = add(one, "p", "", {id: "head"})
+    add(head, "b", `Row ${row}` + (this.name(row) && `, class ${this.name(row)}`))
     head.append(`: trust ${value("trust").toFixed(3)}, continuity ${value("continuity").toFixed(3)}, `
       + `keeps ${all.kept.length} of its ${k} neighbours`)
-    const lists = add(chosen, "div", "", {className: "lists"})
-    this.table(lists, "false", "false neighbours: near in the map only", all.false)
-    this.table(lists, "missing", "missing neighbours: near in the data only", all.missing)
-    this.table(lists, "kept", "kept neighbours", all.kept)
+    const lists = add(one, "div", "", {className: "lists"})
+    this.table(lists, "false", "false neighbours, near in the map and not in the data", all.false)
+    this.table(lists, "missing", "missing neighbours, near in the data and not in the map", all.missing)
+    this.table(lists, "kept", "neighbours in both", all.kept)
   }
 
   table(parent, kind, title, others) {
@@ -171,6 +169,7 @@ async function start() {
   page.offer_shadings()
   document.addEventListener("tap", ({detail: [x, y]}) => page.choose(page.nearest(x, y)))
   element("row").addEventListener("change", ({target}) => page.choose(target.value === "" ? -1 : Number(target.value)))
+  element("back").addEventListener("click", () => page.choose(-1))
   document.body.dataset.ready = "yes"
 }
 

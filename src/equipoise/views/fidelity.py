@@ -84,7 +84,13 @@ def _facts(report: Report, shades: dict[str, Shading]) -> dict[str, Any]:
         "classes": list(shades["class"].names) if "class" in shades else [],
         "colors": {"false": FALSE, "missing": MISSING},
         "shadings": {
-            key: {"title": shade.title, "colors": shade.colors, "names": shade.names, "shares": shade.shares()}
+            key: {
+                "title": shade.title,
+                "hint": shade.hint,
+                "colors": shade.colors,
+                "names": shade.names,
+                "shares": shade.shares(),
+            }
             for key, shade in shades.items()
         },
     }
@@ -125,7 +131,7 @@ def _map(report: Report, points: Array, shades: dict[str, Shading]) -> Any:
     shown = plot.scatter(
         "x", "y", source=source, size=size, color=color, line_color=None, alpha=0.85, nonselection_alpha=0.22
     )
-    hover = [("row", "@row"), ("trust", "@trust{0.000}"), ("continuity", "@continuity{0.000}"), ("kept", "@kept{0 %}")]
+    hover = [("row", "@row"), ("trust", "@trust{0.000}"), ("continuity", "@continuity{0.000}"), ("kept", "@kept{0%}")]
     plot.add_tools(HoverTool(renderers=[shown], tooltips=hover))
     _overlay(plot)
     # The lists of neighbours, k to a point, in a source that is never drawn: it travels as the tags of the plot.
@@ -224,5 +230,7 @@ def _recall(report: Report) -> Any:
     plot.line(ks, curve.chance, line_color="#777777", line_dash="dashed", legend_label="a random map")
     plot.legend.location = "top_left"
     plot.legend.border_line_color = None
-    plot.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    plot.xaxis.ticker = curve.ks.tolist()
+    plot.xaxis.formatter = NumeralTickFormatter(format="0")
+    plot.yaxis.formatter = NumeralTickFormatter(format="0%")
     return plot
