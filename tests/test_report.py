@@ -1,4 +1,4 @@
-"""The report of a map: numbers that agree with the single measures, sentences that follow from them, and comparisons."""
+"""The report of a map: numbers as by the single measures, sentences that follow from them, and comparisons."""
 
 import doctest
 import importlib
@@ -119,7 +119,7 @@ def test_points_in_one_place_have_no_scale(rng):
     assert report.stretch == np.inf and verdicts(report)["sizes"] == NOT and "inf" in str(report)
 
 
-@pytest.mark.parametrize(("n", "k"), [(200, 15), (60, 29), (12, 9)])
+@pytest.mark.parametrize(("n", "k"), [(200, 15), (60, 29), (60, 50)])
 def test_chance_is_what_random_maps_have(n, k, rng):
     found = [trustworthiness(rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), k) for _ in range(60)]
     np.testing.assert_allclose(np.mean(found), random_trust(n, k), atol=0.03)
@@ -127,7 +127,8 @@ def test_chance_is_what_random_maps_have(n, k, rng):
 
 def test_limits():
     limits = Limits(0.9, 0.5)
-    assert [limits.verdict(value) for value in (1.0, 0.9, 0.89, 0.5, 0.49, np.nan)] == [READ, READ, CARE, CARE, NOT, NOT]
+    found = [limits.verdict(value) for value in (1.0, 0.9, 0.89, 0.5, 0.49, np.nan)]
+    assert found == [READ, READ, CARE, CARE, NOT, NOT]
     for name in ("NEAR", "KEPT", "ORDER", "RANKS", "STRETCH"):
         assert getattr(reading, name).read > getattr(reading, name).care
 
@@ -250,7 +251,8 @@ def test_comparison(digits, rng):
     found = eq.compare(X, maps, labels, k=10)
     assert list(found.reports) == ["PCA", "<noise>"] and found["PCA"].k == 10
     (line,) = (line for line in str(found).splitlines() if line.startswith("trustworthiness"))
-    assert line.split() == ["trustworthiness", f"{found['PCA'].trustworthiness:.3f}", "*", f"{found['<noise>'].trustworthiness:.3f}"]
+    pca, noise = (f"{report.trustworthiness:.3f}" for report in found.reports.values())
+    assert line.split() == ["trustworthiness", pca, "*", noise]
     assert str(found).count("*") == 11  # ten rows and the note
     np.testing.assert_array_equal(found["PCA"].shepard.d_x, found["<noise>"].shepard.d_x)  # the same pairs
     text = found._repr_html_()

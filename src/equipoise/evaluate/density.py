@@ -13,8 +13,8 @@ from .source import Source
 def density_correlation(data: Source, drawn: Source, hoods: Neighborhoods, k: int) -> Measured:
     """Return the rank correlation, over points, of the distance to the k-th neighbour in the data and in the map.
 
-    Narayan, Berger & Cho 2021 correlate logarithms of a local radius; ranks need no logarithm and bear coinciding points.
-    0 if one side has the same spacing everywhere.
+    Narayan, Berger & Cho 2021 correlate logarithms of a local radius; ranks need no logarithm and bear coinciding
+    points. 0 if one side has the same spacing everywhere.
     """
     points = hoods.points
     r_x, r_y = (

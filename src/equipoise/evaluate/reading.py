@@ -22,8 +22,7 @@ class Limits(NamedTuple):
         return READ if value >= self.read else CARE if value >= self.care else NOT
 
 
-# All limits are chosen, not derived: by them the first two readings of most maps by t-SNE and UMAP may be read and their
-# distances, sizes and densities not, and all but the single neighbours of a PCA of nearly flat data may be read.
+# All limits are chosen. By them one may read groups and gaps of the digits by t-SNE, and not distances, sizes, densities.
 NEAR = Limits(0.95, 0.85)  # trustworthiness and continuity; a random map has 0.5
 KEPT = Limits(0.75, 0.5)  # share of the k nearest that are the same
 ORDER = Limits(0.9, 0.75)  # share of triplets in the right order; a random map has 0.5
@@ -47,7 +46,7 @@ class Reading:
 def read(report: Report) -> tuple[Reading, ...]:
     """Return a reading for each thing one might see in a map."""
     found = [_neighborhoods(report), _gaps(report), _single(report), _far(report), _sizes(report), _density(report)]
-    return (*found, _classes(report)) if report.labels is not None else tuple(found)
+    return tuple(found) if report.class_errors is None else (*found, _classes(*report.class_errors))
 
 
 def _neighborhoods(report: Report) -> Reading:
@@ -120,9 +119,8 @@ def _density(report: Report) -> Reading:
     return Reading("densities", verdict, f"{text} (rank correlation of the spacing {correlation:.2f}).")
 
 
-def _classes(report: Report) -> Reading:
-    in_map, in_data = report.class_errors
-    numbers = f"the nearest point has another class for {in_map:.1%} of the points in the map, {in_data:.1%} in the data"
+def _classes(in_map: float, in_data: float) -> Reading:
+    numbers = f"the nearest point has another class for {in_map:.1%} of the points, {in_data:.1%} in the data"
     if in_map > in_data + CLASSES:
         return Reading("classes", CARE, f"The map mixes classes that the data keep apart: {numbers}.")
     if in_map < in_data - CLASSES:

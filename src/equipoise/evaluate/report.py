@@ -34,9 +34,9 @@ INDENT = 13  # of them for the verdicts
 class Report:
     """The measures of a map Y (n, d) of n points, with its values point by point and what follows from them in words.
 
-    `print(report)` gives a short table and the sentences, a notebook shows them with a picture, `to_html` makes a page
-    of it. Numbers are `Measured`: floats with a standard error where they come from a sample. Arrays by point are in the
-    order of `points`, the rows that were looked at.
+    `print(report)` gives a short table and the sentences, a notebook shows them with a picture, `to_html` makes a page.
+    Numbers are `Measured`: floats with a standard error where they come from a sample. Arrays by point are in the order
+    of `points`, the rows that were looked at.
     """
 
     Y: Array
@@ -150,7 +150,7 @@ class Report:
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as one self-contained page, and write it to `path` if one is given.
 
-        A click on a point of the page shows its false and its missing neighbours. Needs `pip install "equipoise[pages]"`.
+        A click on a point shows its false and its missing neighbours. Needs `pip install "equipoise[pages]"`.
         """
         from ..views.fidelity import fidelity_page
 

@@ -112,8 +112,8 @@ def as_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def as_html(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return the same table in HTML, without any style of its own."""
     top = "".join(f'<th scope="col">{escape(cell.strip())}</th>' for cell in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>' + "".join(f"<td>{escape(cell.strip())}</td>" for cell in rest) + "</tr>"
-        for name, *rest in rows
-    )
+    body = ""
+    for name, *numbers in rows:
+        line = "".join(f"<td>{escape(number.strip())}</td>" for number in numbers)
+        body += f'<tr><th scope="row">{escape(name)}</th>{line}</tr>'
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"

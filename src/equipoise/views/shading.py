@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 # P. Tol, "Colour Schemes", 2021, four colours of the sunset scheme: told apart with every common colour-blindness.
 SHADES = ("#364b9a", "#6ea6cd", "#fdb366", "#a50026")
 UNMEASURED = "#cccccc"
-BEST = 0.99  # trustworthiness and continuity from which a point gets the first shade; the others are those of the sentences
+BEST = 0.99  # trust and continuity from which a point gets the first shade; the other limits are those of the sentences
 
 TRUST = "Trust is 1 where all near points are near in the data, and low where strangers are among them."
 CONTINUITY = "Continuity is 1 where no neighbour in the data is torn away, and low where some are far off."
@@ -59,6 +60,6 @@ def _by_limits(title: str, hint: str, values: Array, limits: tuple[float, ...], 
     """Return shades between falling limits."""
     codes = sum((values < limit).astype(np.uint8) for limit in limits)
     written = [f"{limit:{form}}" for limit in limits]
-    between = [f"{low} to {high}" for high, low in zip(written, written[1:], strict=False)]
+    between = [f"{low} to {high}" for high, low in pairwise(written)]
     names = (f"{written[0]} or more", *between, f"below {written[-1]}")
     return Shading(title, hint, np.asarray(codes, np.uint8), SHADES, names)

@@ -23,7 +23,7 @@ ACROSS = 3  # maps to a row
 
 def report_figure(report: Report) -> Figure:
     """Return a figure of the map by trust, the Shepard plot and the recall curve."""
-    figure: Figure = new_figure(figsize=(13, 5.6), dpi=110)
+    figure = new_figure(figsize=(13, 5.6), dpi=110)
     left, right = figure.subfigures(1, 2, width_ratios=(1.05, 1))
     axes = left.subplots()
     _draw_map(axes, report)
@@ -32,7 +32,8 @@ def report_figure(report: Report) -> Figure:
     top, bottom = right.subplots(2, 1)
     _draw_shepard(top, report)
     _draw_recall(bottom, {"this map": report})
-    return figure
+    result: Figure = figure
+    return result
 
 
 def comparison_figure(reports: dict[str, Report]) -> Figure:
