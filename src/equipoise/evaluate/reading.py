@@ -22,7 +22,7 @@ class Limits(NamedTuple):
         return READ if value >= self.read else CARE if value >= self.care else NOT
 
 
-# All limits are chosen. By them one may read groups and gaps of the digits by t-SNE, and not distances, sizes, densities.
+# All limits are chosen. By them one may read groups and gaps of the digits by t-SNE, and neither distances nor sizes.
 NEAR = Limits(0.95, 0.85)  # trustworthiness and continuity; a random map has 0.5
 KEPT = Limits(0.75, 0.5)  # share of the k nearest that are the same
 ORDER = Limits(0.9, 0.75)  # share of triplets in the right order; a random map has 0.5

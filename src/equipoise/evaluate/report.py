@@ -20,6 +20,7 @@ from .local import LARGEST
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 from .reading import CARE, NOT, READ, Reading, read
+from .source import Points
 from .structure import centroid_correlation, triplet_accuracy
 from .table import as_html, as_text, cells
 
@@ -191,15 +192,17 @@ def evaluate(
     """
     data, drawn = check_pair(X, Y, metric)
     n, k = data.n, check_k(k, data.n)
+    about = _about(X, metric)
+    X, Y = data.X if isinstance(data, Points) else X, drawn.X  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
     centred = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
     options: dict[str, Any] = {"metric": metric, "n_jobs": n_jobs, "random_state": random_state}
     hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), **options)
     return Report(
-        Y=np.asarray(Y, dtype=np.float64),
+        Y=Y,
         labels=None if labels is None else np.asarray(labels),
         k=k,
-        about=_about(X, metric),
+        about=about,
         neighborhoods=hoods,
         trustworthiness=hoods.trustworthiness(k),
         continuity=hoods.continuity(k),
