@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from .report import Report, evaluate
 from .table import as_html, as_text, side_by_side
 
@@ -70,12 +73,12 @@ def compare(
     named = dict(maps) if isinstance(maps, Mapping) else _named(maps)
     if not named:
         raise ValueError("maps is empty; give at least one map, as in compare(X, {'t-SNE': Y})")
+    fixed = isinstance(random_state, int | np.integer)
+    seed = random_state if fixed else check_random_state(random_state).randint(2**31 - 1)
     reports = {}
     for name, Y in named.items():
         try:
-            reports[str(name)] = evaluate(
-                X, _map(Y), labels, k=k, metric=metric, n_jobs=n_jobs, random_state=random_state
-            )
+            reports[str(name)] = evaluate(X, _map(Y), labels, k=k, metric=metric, n_jobs=n_jobs, random_state=seed)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     return Comparison(reports)

@@ -57,8 +57,8 @@ def _neighborhoods(report: Report) -> Reading:
         CARE: "Points that lie together in the map mostly lie together in the data, but some were thrown in from afar",
         NOT: "Points that lie together in the map often come from different places in the data",
     }[verdict]
-    few = (report.trust < NEAR.care).mean()
-    doubtful = f"; {few:.1%} of the points stand among strangers" if few > 0 else ""
+    few = f"{(report.trust < NEAR.care).mean():.1%}"
+    doubtful = f"; {few} of the points stand among strangers" if few != "0.0%" else ""
     return Reading("groups of near points", verdict, f"{text} (trustworthiness {T:.3f}{doubtful}).")
 
 
@@ -122,10 +122,10 @@ def _density(report: Report) -> Reading:
 def _classes(in_map: float, in_data: float) -> Reading:
     numbers = f"the nearest point has another class for {in_map:.1%} of the points, {in_data:.1%} in the data"
     if in_map > in_data + CLASSES:
-        return Reading("classes", CARE, f"The map mixes classes that the data keep apart: {numbers}.")
+        return Reading("classes", CARE, f"Classes mix more in the map than in the data: {numbers}.")
     if in_map < in_data - CLASSES:
-        return Reading("classes", CARE, f"The map keeps classes apart that mix in the data: {numbers}.")
-    return Reading("classes", READ, f"The classes mix in the map as much as they do in the data: {numbers}.")
+        return Reading("classes", CARE, f"Classes lie more apart in the map than in the data: {numbers}.")
+    return Reading("classes", READ, f"Classes mix in the map as much as they do in the data: {numbers}.")
 
 
 def _worse(*verdicts: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from ..spaces import MetricSpace
 from .check import check_k, check_labels, check_pair, is_euclidean_table
 from .density import density_correlation
 from .distances import Shepard, Stress, shepard, stress
@@ -107,15 +108,11 @@ class Report:
     def footer(self) -> str:
         """What the numbers are based on, and what they cannot say."""
         m = len(self.points)
-        local = (
-            "Neighbours were looked at for all points"
-            if m == self.n
-            else f"Neighbours were looked at for {m:,} of {self.n:,} points, drawn at random; ± is a standard error"
-        )
-        far = f"distances along {len(self.shepard.d_x):,} pairs"
+        local = "all points" if m == self.n else f"{m:,} of {self.n:,} points"
         return (
-            f"{local}, {far}. This is one map: whether another seed or another sample would show the same, only"
-            " equipoise.stability can say."
+            f"Neighbours were looked at for {local}, distances along {len(self.shepard.d_x):,} pairs; ± is a standard"
+            " error where a sample was drawn. This is one map: whether another seed or another sample would show the"
+            " same, only equipoise.stability can say."
         )
 
     def __str__(self) -> str:
@@ -229,9 +226,9 @@ def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measur
 def _about(X: Any, metric: Any) -> str:
     shape = getattr(X, "shape", None)
     if shape is None:
-        return f"of {X!r}" if hasattr(X, "distances") else "a table"
+        return f"the space {X!r}" if isinstance(X, MetricSpace) else "a table"
     if isinstance(metric, str) and metric == "precomputed":
-        return "given by their distances"
+        return "distances as given"
     name = metric if isinstance(metric, str) else "their own"
     return f"{shape[1]:,} columns, {name} distances"
 

@@ -54,6 +54,9 @@ class Page {
     const {data} = this.points
     this.mapper.setv({palette: colors, low: -0.5, high: colors.length - 0.5})
     this.points.data = {...data, code: data[key + "_code"]}
+    const known = key === "class" // of every point, measured or not
+    const {label} = this.others.data
+    this.others.data = {...this.others.data, code: known ? label : new Int8Array(label.length).fill(-1)}
     const legend = element("legend")
     legend.replaceChildren()
     for (let i = 0; i < names.length && i < 24; i++) {
@@ -63,7 +66,7 @@ class Page {
       add(item, "span", `${(100 * shares[i]).toFixed(shares[i] < 0.0995 ? 1 : 0)}%`, {className: "soft"})
     }
     if (names.length > 24) add(legend, "li", `and ${names.length - 24} more`, {className: "soft"})
-    if (this.facts.unmeasured) {
+    if (this.facts.unmeasured && !known) {
       const item = add(legend, "li")
       add(item, "span", "", {className: "dot"}).style.background = this.facts.unmeasured
       item.append("not measured")
@@ -101,14 +104,25 @@ class Page {
     }
     all.false.sort((a, b) => b.data - a.data)
     all.missing.sort((a, b) => b.map - a.map)
+    this.shown = [{row}, ...all.false, ...all.missing, ...all.kept].map((other) => other.row)
     this.draw(row, all)
     this.describe(row, i, all)
+  }
+
+  zoom() {
+    const extent = (values) => [Math.min(...values), Math.max(...values)]
+    const [left, right] = extent(this.shown.map((row) => this.x[row]))
+    const [low, high] = extent(this.shown.map((row) => this.y[row]))
+    const half = 0.6 * Math.max(right - left, high - low)
+    this.plot.x_range.setv({start: (left + right) / 2 - half, end: (left + right) / 2 + half})
+    this.plot.y_range.setv({start: (low + high) / 2 - half, end: (low + high) / 2 + half})
   }
 
   clear(row) {
     this.draw(-1, {false: [], missing: [], kept: []})
     const {n, measured} = this.facts
     const text = row < n ? `Row ${row} is not among the ${measured} rows that were measured.` : `There are rows 0 to ${n - 1}.`
+    element("zoom").hidden = true
     element("one").replaceChildren()
     add(element("one"), "p", text)
   }
@@ -132,6 +146,7 @@ class Page {
   describe(row, i, all) {
     const {k} = this.facts
     const one = element("one")
+    element("zoom").hidden = false
     one.replaceChildren()
     const value = (name) => this.points.data[name][i]
     const head = add(one, "p", "", {id: "head"})
@@ -170,6 +185,7 @@ async function start() {
   document.addEventListener("tap", ({detail: [x, y]}) => page.choose(page.nearest(x, y)))
   element("row").addEventListener("change", ({target}) => page.choose(target.value === "" ? -1 : Number(target.value)))
   element("back").addEventListener("click", () => page.choose(-1))
+  element("zoom").addEventListener("click", () => page.zoom())
   document.body.dataset.ready = "yes"
 }
 

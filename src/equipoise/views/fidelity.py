@@ -113,21 +113,25 @@ def _map(report: Report, points: Array, shades: dict[str, Shading]) -> Any:
         output_backend="webgl" if report.n > MANY else "canvas",
     )
     _bare(plot)
-    size = float(np.clip(220 / np.sqrt(report.n), 2.5, 8.0))
+    size = float(np.clip(220 / np.sqrt(len(report.points)), 3.0, 8.0))
     label = _labels(report, shades)
     measured = np.zeros(report.n, bool)
     measured[report.points] = True
     others = np.flatnonzero(~measured).astype(np.int32)
-    drawn: Any = ColumnDataSource(name="others", data=_places(points, others, label))
-    plot.scatter("x", "y", source=drawn, size=size, color=UNMEASURED, line_color=None, alpha=0.6)
+    # The code of a point numbers its colour; −1 is that of points which were not measured.
+    mapper = LinearColorMapper(
+        name="mapper", palette=list(shades["trust"].colors), low=-0.5, high=3.5, low_color=UNMEASURED
+    )
+    color = {"field": "code", "transform": mapper}
+    unknown = np.full(len(others), -1, np.int8)
+    drawn: Any = ColumnDataSource(name="others", data=_places(points, others, label) | {"code": unknown})
+    plot.scatter("x", "y", source=drawn, size=2.5, color=color, line_color=None, alpha=0.6)
 
     columns = _places(points, report.points.astype(np.int32), label)
     columns |= {"trust": report.trust, "continuity": report.continuity_of_points, "kept": report.kept}
     columns = {name: _small(values) for name, values in columns.items()}
     columns |= {f"{key}_code": shade.codes for key, shade in shades.items()}
     source: Any = ColumnDataSource(name="points", data=columns | {"code": shades["trust"].codes})
-    mapper = LinearColorMapper(name="mapper", palette=list(shades["trust"].colors), low=-0.5, high=3.5)
-    color = {"field": "code", "transform": mapper}
     shown = plot.scatter(
         "x", "y", source=source, size=size, color=color, line_color=None, alpha=0.85, nonselection_alpha=0.22
     )
@@ -148,10 +152,10 @@ def _overlay(plot: Any) -> None:
     lines = ColumnDataSource(name="lines", data={name: [] for name in ("x0", "y0", "x1", "y1", "color")})
     plot.segment("x0", "y0", "x1", "y1", source=lines, line_color="color", line_width=1, line_alpha=0.6)
     marks = (
+        ("chosen", "star", 20, "#ffd400"),
         ("kept", "circle", 7, KEPT),
         ("missing", "square", 9, MISSING),
         ("false", "triangle", 10, FALSE),
-        ("chosen", "star", 22, "#ffd400"),
     )
     for name, marker, size, color in marks:
         source = ColumnDataSource(name=name, data={"x": [], "y": []})
