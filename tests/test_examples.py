@@ -148,6 +148,6 @@ def test_trust(tmp_path, monkeypatch, capsys):
     text = run("trust.py", tmp_path, monkeypatch, capsys)
     (trust,) = (line.split() for line in text.splitlines() if line.startswith("trustworthiness") and "*" in line)
     pca, tsne, umap = (float(word) for word in trust[1:] if word != "*")
-    assert pca < 0.9 < 0.97 < umap < tsne
+    assert pca < 0.9 and min(tsne, umap) > 0.97
     assert "do not read  Do not compare lengths" in text
     assert (tmp_path / "trust.html").stat().st_size > 500_000  # Bokeh is in it

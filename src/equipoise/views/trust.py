@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ..evaluate.report import Report
 
-ACROSS = 3  # maps to a row
-
 
 def report_figure(report: Report) -> Figure:
     """Return a figure of the map by trust, the Shepard plot and the recall curve."""
@@ -38,14 +36,16 @@ def report_figure(report: Report) -> Figure:
 
 def comparison_figure(reports: dict[str, Report]) -> Figure:
     """Return a figure of several maps by trust, and their recall curves in one plot."""
-    rows = -(-(len(reports) + 1) // ACROSS)
-    figure: Figure = new_figure(figsize=(4.3 * ACROSS, 4.5 * rows), dpi=110)
-    cells = figure.subplots(rows, ACROSS, squeeze=False).ravel()
+    plots = len(reports) + 1
+    across = min((3, 4, 2), key=lambda width: -plots % width)  # the fewest empty places
+    rows = -(-plots // across)
+    figure: Figure = new_figure(figsize=(4.3 * across, 4.3 * rows + 0.4), dpi=110)
+    cells = figure.subplots(rows, across, squeeze=False).ravel()
     for axes, (name, report) in zip(cells, reports.items(), strict=False):
         _draw_map(axes, report)
         axes.set_title(f"{name}\ntrust {float(report.trustworthiness):.3f}, kept {float(report.recall):.0%}")
     _draw_recall(cells[len(reports)], reports)
-    for axes in cells[len(reports) + 1 :]:
+    for axes in cells[plots:]:
         axes.axis("off")
     report = next(iter(reports.values()))
     figure.legend(**_legend(report), loc="outside lower center", ncols=4, title="trust, point by point")
