@@ -149,5 +149,5 @@ def test_trust(tmp_path, monkeypatch, capsys):
     (trust,) = (line.split() for line in text.splitlines() if line.startswith("trustworthiness") and "*" in line)
     pca, tsne, umap = (float(word) for word in trust[1:] if word != "*")
     assert pca < 0.9 and min(tsne, umap) > 0.97
-    assert "do not read  Do not compare lengths" in text
+    assert "Neither lengths nor the sizes of groups can be compared" in " ".join(text.split())
     assert (tmp_path / "trust.html").stat().st_size > 500_000  # Bokeh is in it

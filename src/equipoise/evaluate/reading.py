@@ -78,10 +78,10 @@ def _single(report: Report) -> Reading:
     verdict = KEPT.verdict(share)
     text = {
         READ: "Most of the nearest points in the map are the nearest in the data",
-        CARE: "Take the nearest points in the map as a first guess at the nearest in the data",
-        NOT: "Do not take the nearest points in the map for the nearest in the data",
+        CARE: "The nearest points in the map are no more than a first guess at the nearest in the data",
+        NOT: "Most of the nearest points in the map are not the nearest in the data",
     }[verdict]
-    return Reading("single neighbours", verdict, f"{text}: {share * report.k:.1f} of {report.k}, on average.")
+    return Reading("single neighbours", verdict, f"{text}: {share * report.k:.1f} of {report.k} are, on average.")
 
 
 def _far(report: Report) -> Reading:
@@ -89,8 +89,8 @@ def _far(report: Report) -> Reading:
     verdict = _worse(ORDER.verdict(triplets), RANKS.verdict(correlation))
     text = {
         READ: "What is farther apart in the map is mostly farther apart in the data",
-        CARE: "The large plan of the map is roughly that of the data; do not compare single distances",
-        NOT: "Do not read how far apart two groups are, nor which groups are next to each other",
+        CARE: "The large plan of the map is roughly that of the data, and single distances are not",
+        NOT: "How far apart two groups are, and which of them are next to each other, says little about the data",
     }[verdict]
     numbers = f"{triplets:.0%} of triplets are in the right order, 50% by chance; rank correlation {correlation:.2f}"
     return Reading("distances between groups", verdict, f"{text} ({numbers}).")
@@ -100,9 +100,9 @@ def _sizes(report: Report) -> Reading:
     factor = report.stretch
     verdict = STRETCH.verdict(-factor)
     text = {
-        READ: "Lengths and sizes may be compared across the map",
-        CARE: "Compare lengths and sizes only where they differ much",
-        NOT: "Do not compare lengths, nor the sizes of groups",
+        READ: "Lengths and sizes can be compared across the map",
+        CARE: "Lengths and sizes can be compared only where they differ much",
+        NOT: "Neither lengths nor the sizes of groups can be compared",
     }[verdict]
     means = f"a length in the map stands for lengths in the data that differ up to {factor:.1f}-fold"
     return Reading("sizes", verdict, f"{text}: {means}, in 90% of the pairs.")

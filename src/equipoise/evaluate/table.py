@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def random_trust(n: int, k: int) -> float:
-    """Return the trustworthiness of a map whose neighbours have ranks drawn evenly from 1 … n − 1 (docs/math.md, 19)."""
+    """Return the trustworthiness of a map whose neighbours have random ranks (docs/math.md, "Reports")."""
     penalty = k * (n - 1 - k) * (n - k) / (2 * (n - 1))
     return 1 - penalty / max(1, worst_penalty(n, k))
 
