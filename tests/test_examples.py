@@ -25,6 +25,7 @@ PICTURES = {
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
     "stability.py": ["figure_1.png", "stability.png"],
     "sweep.py": ["grid.png", "sweep.png", "toys.png"],
+    "trust.py": ["trust.html", "trust.png"],
 }
 
 
@@ -38,7 +39,7 @@ def run(name, folder, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, str(folder)])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert sorted(path.name for path in folder.iterdir()) == PICTURES[name]
-    for path in folder.iterdir():
+    for path in folder.glob("*.png"):
         image = imread(path)[..., :3]
         assert image.shape[0] >= 400 and image.shape[1] >= 700, path.name
         colors, counts = np.unique(image.reshape(-1, 3).round(1), axis=0, return_counts=True)
@@ -144,6 +145,14 @@ def test_spectrum(tmp_path, monkeypatch, capsys):
     assert kept[7] > kept[3]  # UMAP keeps more than an exaggeration of 4
 
 
+def test_trust(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("bokeh")
+    text = run("trust.py", tmp_path, monkeypatch, capsys)
+    (trust,) = (line.split() for line in text.splitlines() if line.startswith("trustworthiness") and "*" in line)
+    pca, tsne, umap = (float(word) for word in trust[1:] if word != "*")
+    assert pca < 0.9 and min(tsne, umap) > 0.97
+    assert "Neither lengths nor the sizes of groups can be compared" in " ".join(text.split())
+    assert (tmp_path / "trust.html").stat().st_size > 500_000  # Bokeh is in it
 def test_stability(tmp_path, monkeypatch, capsys):
     text = run("stability.py", tmp_path, monkeypatch, capsys)
     moved = np.array(numbers(text, "moved")).reshape(2, 4, 3)  # planes and rolls; methods; another seed, two changes

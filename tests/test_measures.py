@@ -1,6 +1,7 @@
 """Measures of distances, of structure and of classes, and losses: closed forms, scikit-learn's, and invariances."""
 
 import copy
+import importlib
 import pickle
 
 import numpy as np
@@ -11,10 +12,10 @@ from scipy.stats import ortho_group, spearmanr
 from sklearn.metrics import davies_bouldin_score, silhouette_samples, silhouette_score
 
 import equipoise as eq
-from equipoise import evaluate as ev
 from equipoise.evaluate import distances, sample, structure
 from equipoise.spaces import Euclidean, summarize_distortion
 
+ev = importlib.import_module("equipoise.evaluate")  # the package; equipoise.evaluate is the function
 X = np.random.default_rng(0).normal(size=(120, 5))
 Y = X[:, :2] + 0.3 * np.random.default_rng(1).normal(size=(120, 2))
 LABELS = np.array(["a", "b", "c", "d"])[(X[:, 0] > 0) * 2 + (X[:, 1] > 0)]

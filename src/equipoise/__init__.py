@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
+from .evaluate import compare, evaluate
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
 from .force_laws import forces
@@ -57,8 +58,10 @@ __all__ = [
     "StressProblem",
     "SymmetricSNE",
     "canonical_form",
+    "compare",
     "divergences",
     "estimate_memory",
+    "evaluate",
     "forces",
     "kernels",
     "neighbors",

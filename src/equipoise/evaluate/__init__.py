@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from .classes import davies_bouldin, davies_bouldin_curve, knn_accuracy, one_nn_error, silhouette
+from .compare import Comparison, compare
 from .distances import Shepard, Stress, distortions, shepard, stress
 from .local import continuity, neighbor_recall, preservation_ratio, recall_curve, trustworthiness
 from .losses import loss
 from .measured import DaviesBouldinCurve, Measured, RecallCurve
 from .ranks import Neighborhoods
+from .reading import Reading
+from .report import Report, evaluate
 from .stability import Stability, stability
 from .structure import centroid_correlation, triplet_accuracy
 from .sweep import Sweep, sweep
 
 __all__ = [
+    "Comparison",
     "DaviesBouldinCurve",
     "Measured",
     "Neighborhoods",
+    "Reading",
     "RecallCurve",
+    "Report",
     "Shepard",
     "Stability",
     "Stress",
     "Sweep",
     "centroid_correlation",
+    "compare",
     "continuity",
     "davies_bouldin",
     "davies_bouldin_curve",
     "distortions",
+    "evaluate",
     "knn_accuracy",
     "loss",
     "neighbor_recall",
