@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -15,6 +16,8 @@ from ._types import Array
 TRAINING = 64  # points per cell that k-means sees; chosen, as its 6 rounds and the number of cells
 SAMPLE = 500  # rows whose recall is measured
 BLOCK = 2**22  # distances at a time
+LISTED = 32  # nearest cells that are known of each point; chosen
+ROWS = 65536  # points looked up at once
 
 
 @contextmanager
@@ -39,9 +42,11 @@ def without_self(found: Array, rows: Array) -> Array:
 
 
 class Cells:
-    """4 √n cells around k-means centres; a query is compared with all points of the cells nearest to its own.
+    """4 √n cells around k-means centres; a query is compared with all points of the cells near its own.
 
-    All queries of a cell have the same candidates, so their distances are one matrix product.
+    All queries of a cell have the same candidates, so their distances are one matrix product. A cell is as near to
+    another as it is to the member that it is nearest to: by its rank among the cells nearest to that one. So the
+    points at the border of a cell find as many of their neighbours as those in its middle.
     """
 
     def __init__(self, base: Array, queries: Array):
@@ -49,33 +54,38 @@ class Cells:
 
         self.base, self.queries = base, queries  # (n, D) float32
         n, D = base.shape
-        self._rows = np.random.RandomState(0).permutation(n)
+        rows = np.random.RandomState(0).permutation(n)
+        self._sample = np.sort(rows[:SAMPLE])
         means = faiss.Clustering(D, int(4 * np.sqrt(n)))
         means.seed, means.niter, means.min_points_per_centroid = 0, 6, 1
         index = faiss.IndexFlatL2(D)
-        means.train(base[np.sort(self._rows[: TRAINING * means.k])], index)
+        means.train(base[np.sort(rows[: TRAINING * means.k])], index)
         centres = faiss.vector_to_array(means.centroids).reshape(-1, D)
-        self._cell = index.search(base, 1)[1][:, 0]  # of each point
-        self._query_cell = self._cell if queries is base else index.search(queries, 1)[1][:, 0]
+        listed = _nearest_cells(index, queries, min(LISTED, means.k))
+        own = listed[:, 0]
+        self._cell = own if queries is base else _nearest_cells(index, base, 1)[:, 0]
         self._members = _by_cell(self._cell, means.k)
-        self._askers = self._members if queries is base else _by_cell(self._query_cell, means.k)
-        self._nearest = faiss.knn(centres, centres, means.k)[1].astype(np.int32)  # cells from near to far, of each
+        self._askers = self._members if queries is base else _by_cell(own, means.k)
+        # (cells, cells): the best rank over the members; beyond what is listed, the order of the centres.
+        order = faiss.knn(centres, centres, means.k)[1]
+        self._rank = np.empty(order.shape, np.int32)
+        np.put_along_axis(self._rank, order, np.arange(means.k, dtype=np.int32)[None] + listed.shape[1], axis=1)
+        for rank in range(listed.shape[1] - 1, -1, -1):
+            self._rank[own, listed[:, rank]] = rank
+        self._own = own
 
     def reach(self, k: int, min_recall: float) -> tuple[int, float]:
-        """Return how many cells must be looked at for this recall of k neighbours, and the recall, from a sample."""
+        """Return the rank up to which cells must be looked at for this recall of k neighbours, and the recall."""
         import faiss
 
-        rows = np.sort(self._rows[:SAMPLE])
+        rows = self._sample
         truth = without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
-        order = self._nearest[self._query_cell[rows]]
-        rank = np.empty_like(order)
-        np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
-        needed = np.sort(np.take_along_axis(rank, self._cell[truth], axis=1), axis=None)  # cells until each is found
+        needed = np.sort(self._rank[self._own[rows, None], self._cell[truth]], axis=None)  # ranks until each is found
         count = int(needed[int(np.ceil(min_recall * len(needed))) - 1]) + 1
         return count, float((needed < count).mean())
 
     def search(self, k: int, count: int, n_threads: int) -> Array:
-        """Return the k nearest of the points in `count` cells, (n, k) int32, without the point itself."""
+        """Return the k nearest of the points in cells of rank below `count`, (n, k) int32, without the point itself."""
         result = np.empty((len(self.queries), k), np.int32)
         norms = np.einsum("ij,ij->i", self.base, self.base)
         sizes = np.array([len(rows) for rows in self._members])
@@ -84,8 +94,9 @@ class Cells:
             rows = self._askers[cell]
             if len(rows) == 0:
                 return
-            near = self._nearest[cell]
-            enough = max(count, int(np.searchsorted(np.cumsum(sizes[near]), k + 1)) + 1)
+            near = np.argsort(self._rank[cell], kind="stable")
+            reached = int((self._rank[cell] < count).sum())
+            enough = max(reached, int(np.searchsorted(np.cumsum(sizes[near]), k + 1)) + 1)
             candidates = np.concatenate([self._members[c] for c in near[:enough]])
             points = self.base[candidates].T
             for part in np.array_split(rows, -(-len(rows) * len(candidates) // BLOCK)):
@@ -98,6 +109,14 @@ class Cells:
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(answer, range(len(sizes))))
         return result
+
+
+def _nearest_cells(index: Any, points: Array, count: int) -> Array:
+    """Return the nearest cells of each point, (n, count) int32, from near to far."""
+    result = np.empty((len(points), count), np.int32)
+    for start in range(0, len(points), ROWS):
+        result[start : start + ROWS] = index.search(points[start : start + ROWS], count)[1]
+    return result
 
 
 def _by_cell(cell: Array, count: int) -> list[Array]:
