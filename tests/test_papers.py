@@ -95,7 +95,7 @@ def test_table_3_by_hand(short):
     import table3
 
     found = values(short[1], "table3")
-    at = dict(zip(table3.ALPHAS, found["6"], strict=True))
+    at = dict(zip(table3.ALPHAS, found["6, normalised"], strict=True))
     rng = np.random.RandomState(0)
     angle, r = rng.uniform(0, 2 * np.pi, 500), 6 * np.sqrt(rng.uniform(size=500))
     d2 = np.abs(np.subtract.outer(r * np.exp(1j * angle), r * np.exp(1j * angle))) ** 2

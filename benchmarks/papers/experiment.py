@@ -13,10 +13,13 @@ from rows import Bundled, Shared, Source
 from sklearn.base import clone
 from sklearn.metrics import davies_bouldin_score
 
+import equipoise as eq
 from equipoise.evaluate import one_nn_error
 
 PERPLEXITY = 30  # of paper 001's program; the paper states none
 INIT = "random"  # a disk, as in paper 001, section VI.A
+# A random start all over the sphere is far from undone after 300 steps: 1-NN error 15 % on Olivetti against 6 %.
+SPHERE = eq.SphericalSNE(rho=0.95, init="pca")
 
 Item = TypeVar("Item")
 
@@ -45,9 +48,9 @@ class Task:
         return self.folder / f"{name}.png"
 
     def embed(self, method: Any, X: np.ndarray, seed: int) -> np.ndarray:
-        """Return the map of X by a copy of `method`, with the perplexity and the start of paper 001."""
+        """Return the map of X by a copy of `method`; where it says "auto", with paper 001's perplexity and start."""
         method = clone(method).set_params(random_state=seed, n_jobs=self.threads, n_iter=self.n_iter)
-        if "perplexity" in method.get_params():
+        if method.perplexity == "auto":
             method.set_params(perplexity=min(PERPLEXITY, len(X) // 4))
         if isinstance(method.init, str) and method.init == "auto":
             method.set_params(init=INIT)
@@ -66,7 +69,9 @@ class Ledger:
         if name not in self.values:
             self.values[name] = compute()
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            self.file.write_text(json.dumps({"where": self.where, "values": self.values}, indent=1) + "\n")
+            part = self.file.with_suffix(".part")  # a run may be stopped at any moment
+            part.write_text(json.dumps({"where": self.where, "values": self.values}, indent=1) + "\n")
+            part.replace(self.file)
         return self.values[name]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import common
 import numpy as np
 from experiment import Ledger, Task
+from panels import save
 
 import equipoise as eq
 
@@ -37,7 +38,7 @@ def table_1(r: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def measure(task: Task, ledger: Ledger) -> None:
     def run() -> dict[str, Any]:
         curves = eq.forces(*METHODS.values())
-        curves.figure().savefig(task.picture("fig3"), dpi=80)
+        save(curves.figure(), task.picture("fig3"))
         stated = table_1(AT)
         found = {}
         for name, method in METHODS.items():
