@@ -45,8 +45,7 @@ def test_every_section_is_on_the_page_with_its_pictures(short):
     for name in PICTURES:
         assert f"]({folder.name}/{name})" in text
         image = imread(folder / name)[..., :3]
-        colors, counts = np.unique(image.reshape(-1, 3).round(1), axis=0, return_counts=True)
-        assert len(colors) > 5 and counts.max() < 0.995 * counts.sum(), f"{name} is nearly empty"
+        assert (image.min(axis=2) < 0.9).mean() > 0.01, f"{name} is nearly empty"
         assert (folder / name).stat().st_size < 300_000
     assert "nan" not in text
 
@@ -104,7 +103,7 @@ def test_table_3_by_hand(short):
         np.fill_diagonal(matrix, 0)
         matrix /= matrix.sum()
     off = ~np.eye(500, dtype=bool)
-    assert at[-1.0] == pytest.approx((p * np.log(p / q, where=off, out=np.zeros_like(p))).sum())
+    assert at[-1.0] == pytest.approx((p[off] * np.log(p[off] / q[off])).sum())
     assert at[0.0] == pytest.approx(2 * ((np.sqrt(p) - np.sqrt(q)) ** 2).sum())
 
 

@@ -59,6 +59,7 @@ def draw_curves(found: dict[str, Any], clusters: tuple[int, ...], task: Task, nu
     axes = figure.subplots()
     for (name, numbers), color in zip(found.items(), DRAWN_IN, strict=True):
         axes.plot(clusters, numbers["curve"], color=color, marker="o", markersize=3, label=name)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("clusters")
     axes.set_ylabel("Davies-Bouldin index")
     axes.spines[["top", "right"]].set_visible(False)
