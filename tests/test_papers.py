@@ -129,7 +129,7 @@ def test_a_trend_is_one_only_if_it_never_turns():
 
 
 def test_cover_of_a_grid_and_of_two_points():
-    from figures_double_pca import CELLS, covered
+    from experiment import CELLS, covered
 
     line = np.linspace(0, 1, 10 * CELLS)
     assert covered(np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)) == 1

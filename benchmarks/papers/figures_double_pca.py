@@ -7,7 +7,7 @@ from typing import Any
 import common
 import double_kernel
 import numpy as np
-from experiment import Ledger, Task
+from experiment import CELLS, Ledger, Task, covered
 from panels import draw_maps
 from sklearn import datasets
 from sklearn.base import clone
@@ -16,7 +16,6 @@ import equipoise as eq
 
 TITLE = "Paper 002, Fig. 3: double-kernel PCA over all pairs"
 METHODS = {"DK-PCA": eq.DKPCA(engine="exact"), "UMAP": eq.UMAP()}
-CELLS = 24  # a side, of the grid laid over a map
 
 
 def sets(task: Task) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -28,14 +27,6 @@ def sets(task: Task) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         rows = task.source.draw("mnist-6k", 0)
         return {rows.title: (rows.X, rows.labels), **others}
     return {"MNIST": double_kernel.load("mnist"), "Fashion-MNIST": double_kernel.load("fashion_mnist"), **others}
-
-
-def covered(Y: np.ndarray) -> float:
-    """Return the share of cells with a point in them, of a square grid around the middle 98 % of the map."""
-    low, high = np.quantile(Y, [0.01, 0.99], axis=0)
-    at = np.floor((Y - low) / (high - low) * CELLS).astype(int)
-    inside = at[((at >= 0) & (at < CELLS)).all(axis=1)]
-    return len(np.unique(inside, axis=0)) / CELLS**2
 
 
 def measure(task: Task, ledger: Ledger) -> None:
