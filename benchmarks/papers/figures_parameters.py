@@ -97,9 +97,9 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
-        f"One map each, of draw 0. Cover is the share of occupied cells of a {CELLS} × {CELLS} grid over the middle 98 %"
-        " of the map: compact clusters with room between them cover less. The Davies-Bouldin index is that of the true"
-        " classes.",
+        f"One map each, of draw 0. Cover is the share of occupied cells of a {CELLS} × {CELLS} grid over the middle"
+        " 98 % of the map: compact clusters with room between them cover less. The Davies-Bouldin index is that of the"
+        " true classes.",
         "",
     ]
     for number, found in values.items():
