@@ -105,7 +105,9 @@ def trend(values: Sequence[float]) -> str:
 
 
 def percent(values: Sequence[float]) -> str:
-    """Return mean ± standard deviation of shares, in per cent."""
+    """Return mean ± standard deviation of shares, in per cent; a dash if there are none."""
+    if not len(values):
+        return "–"
     spread = f" ± {100 * np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
     return f"{100 * np.mean(values):.2f}{spread}"
 

@@ -105,17 +105,14 @@ class Cells:
                     self.settings[row], self.errors[row] = settings, {}
                 self.errors[row][int(seed)] = error
 
-    def of(self, row: str) -> np.ndarray:
-        """Return the errors on the draws that every row of ours has."""
-        draws = sorted(set.intersection(*(set(self.errors.get(name, {})) for name in ("input", *OURS))))
-        return np.array([self.errors[row][seed] for seed in draws if seed in self.errors.get(row, {})])
-
-    def __bool__(self) -> bool:
-        return all(name in self.errors for name in ("input", *OURS)) and len(self.of("t-SNE")) > 0
+    def of(self, row: str, *others: str) -> np.ndarray:
+        """Return the errors of a row, on the draws that the other rows have too."""
+        draws = set.intersection(*(set(self.errors.get(name, {})) for name in (row, *others)))
+        return np.array([self.errors[row][seed] for seed in sorted(draws)])
 
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
-    cells = {column: found for column in ORDER if (found := Cells(values, column))}
+    cells = {column: found for column in ORDER if (found := Cells(values, column)).errors}
     lines = [
         "Tenfold cross-validation; mean ± standard deviation over the draws. A draw is a seed: of the rows of MNIST's"
         " training set, and of the random start of the map; COIL-20 and Olivetti have all their rows in every draw."
@@ -131,12 +128,12 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     head = ["data", "draws", "method", "α, β, η", "published", "input", "openTSNE", "ours"]
     table = []
     for column, found in cells.items():
-        draws = len(found.of("t-SNE"))
-        theirs = percent(found.of("openTSNE")) if len(found.of("openTSNE")) == draws else "–"
-        for name in OURS:
+        for name in (name for name in OURS if name in found.errors):
             stated = f"{PUBLISHED[AS[name]][ORDER.index(column)]:.1f}"
-            row = [task.source.title(column), str(draws), name, found.settings[name].rstrip(")") or "–", stated]
-            table.append([*row, percent(found.of("input")), theirs, f"**{percent(found.of(name))}**"])
+            settings = found.settings[name].rstrip(")") or "–"
+            row = [task.source.title(column), str(len(found.of(name))), name, settings, stated]
+            beside = [percent(found.of(other, name)) for other in ("input", "openTSNE")]
+            table.append([*row, *beside, f"**{percent(found.of(name))}**"])
     lines += [*common.table(head, table), "", "### What must hold", ""]
     return [*lines, *_promises(cells, task), "", "### The paper's orderings", "", *_orderings(cells, task)]
 
@@ -144,21 +141,24 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
 def _promises(cells: dict[str, Cells], task: Task) -> list[str]:
     """Return a table of what the library promises, column by column."""
     rows = []
-    lower = 0
+    lower = []
     for column, found in cells.items():
         at = ORDER.index(column)
-        t, g, peer = found.of("t-SNE"), found.of("g-SNE, best"), found.of("openTSNE")
-        within = "–"
-        if len(peer) == len(t):
-            holds = t.mean() <= peer.mean() + (peer.std(ddof=1) if len(peer) > 1 else 0)
-            within = f"{_yes(holds)} ({100 * (t.mean() - peer.mean()):+.2f})"
-        lower += g.mean() < t.mean()
-        below = f"{_yes(g.mean() < t.mean())} ({100 * (g - t).mean():+.2f}; lower on {(g < t).sum()} of {len(t)} draws)"
-        others = [f"{_yes(100 * found.of(name).mean() <= PUBLISHED[AS[name]][at])}" for name in NO_HIGHER]
-        rows.append([task.source.title(column), within, below, *others])
+        row = [task.source.title(column), "–", "–"]
+        t, peer = found.of("t-SNE", "openTSNE"), found.of("openTSNE", "t-SNE")
+        if len(t) > 1:
+            row[1] = f"{_yes(t.mean() <= peer.mean() + peer.std(ddof=1))} ({_difference(t - peer)})"
+        t, g = found.of("t-SNE", "g-SNE, best"), found.of("g-SNE, best", "t-SNE")
+        if len(t):
+            lower.append(g.mean() < t.mean())
+            row[2] = f"{_yes(lower[-1])} ({_difference(g - t)}; lower on {(g < t).sum()} of {len(t)} draws)"
+        for name in NO_HIGHER:
+            error = found.of(name)
+            row.append(_yes(100 * error.mean() <= PUBLISHED[AS[name]][at]) if len(error) else "–")
+        rows.append(row)
     head = ["data", "t-SNE ≤ openTSNE + 1 sd (difference)", "g-SNE, best < t-SNE (mean difference)"]
     head += [f"{name} ≤ published" for name in NO_HIGHER]
-    summary = f"g-SNE at its best is below t-SNE in {lower} of {len(cells)} columns."
+    summary = f"g-SNE at its best is below t-SNE in {sum(lower)} of {len(lower)} columns."
     return [*common.table(head, rows), "", summary]
 
 
@@ -171,10 +171,15 @@ def _orderings(cells: dict[str, Cells], task: Task) -> list[str]:
         for column, found in cells.items():
             at = ORDER.index(column)
             stated = PUBLISHED[AS[low]][at] < PUBLISHED[AS[high]][at]
-            row.append(f"{_yes(stated)} / {_yes(found.of(low).mean() < found.of(high).mean())}")
+            below, above = found.of(low, high), found.of(high, low)
+            row.append(f"{_yes(stated)} / {_yes(below.mean() < above.mean()) if len(below) else '–'}")
         rows.append(row)
     head = ["ordering of the means: published / ours", *(task.source.title(column) for column in cells)]
     return common.table(head, rows)
+
+
+def _difference(values: np.ndarray) -> str:
+    return f"{100 * values.mean():+.2f}".replace("-", "−")
 
 
 def _yes(holds: Any) -> str:
