@@ -114,6 +114,8 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
         verdict = "yes" if sweep.holds(series) else "**no**"
         lines += [f"### Fig. {number}: {sweep.what}; {task.source.title(sweep.column)}", ""]
         lines += common.table(["", *(f"{sweep.symbol} = {minus(value)}" for value in sweep.values)], rows)
-        lines += ["", f"“{sweep.claim}”: {verdict}, by the {name}, which {trend(series)}.", ""]
+        lowest, highest = (minus(sweep.values[series.index(f(series))]) for f in (min, max))
+        reading = f"lowest at {sweep.symbol} = {lowest}, highest at {highest}"
+        lines += ["", f"“{sweep.claim}”: {verdict}; from left to right the {name} {trend(series)}; {reading}.", ""]
         lines += [f"![Maps]({task.folder.name}/fig{number}.png)", ""]
     return lines[:-1]
