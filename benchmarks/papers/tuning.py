@@ -54,7 +54,9 @@ def choose(values: dict[str, Any], column: str, beta: float | None = None) -> tu
     With `beta` given, α alone is chosen.
     """
     tried = means(values, CHOSEN_AT.get(column, column))
-    allowed = {s: e for s, e in tried.items() if s != (-1.0, 2.0) and (beta is None or s[1] == beta)}
+    draws = max(map(len, tried.values()), default=0)
+    complete = {setting: errors for setting, errors in tried.items() if len(errors) == draws}
+    allowed = {s: e for s, e in complete.items() if s != (-1.0, 2.0) and (beta is None or s[1] == beta)}
     if not allowed:
         raise ValueError(f"no settings were tried on {column}: run --only tuning first")
     return min(allowed, key=lambda setting: np.mean(allowed[setting]))
