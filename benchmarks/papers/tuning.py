@@ -25,7 +25,7 @@ def measure(task: Task, ledger: Ledger) -> None:
         draws, settings = SEARCHES[column]
         for seed in task.few(SEEDS[:draws]):
             rows = task.source.draw(column, seed)
-            for alpha, beta in task.few(settings, 4):
+            for alpha, beta in task.few(settings, 6):
                 method = eq.GSNE(alpha=alpha, beta=beta, eta=1.0)
                 ledger.get(
                     _key(column, seed, alpha, beta),
