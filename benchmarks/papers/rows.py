@@ -1,0 +1,129 @@
+"""Rows of the papers' experiments: images drawn at random, on their first 50 principal components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import common
+import numpy as np
+from sklearn.datasets import load_digits
+
+import equipoise as eq
+
+COMPONENTS = 50  # paper 001, section VI.A; centred and not whitened, as in its program
+DRAWS = (0, 1, 2, 3, 4)  # seeds of the rows, and of the maps, that are reported
+TRAINING = 60_000  # rows of MNIST that paper 001 draws from
+
+
+@dataclass(frozen=True)
+class Column:
+    """A data set of paper 001: the rows of a file, or as many of them drawn at random."""
+
+    title: str
+    file: str
+    side: int  # of an image, in pixels
+    n: int | None = None
+
+
+COLUMNS = {
+    "mnist-1k": Column("MNIST, 1k", "mnist", 28, 1000),
+    "mnist-3k": Column("MNIST, 3k", "mnist", 28, 3000),
+    "mnist-6k": Column("MNIST, 6k", "mnist", 28, 6000),
+    "mnist-10k": Column("MNIST, 10k", "mnist", 28, 10_000),
+    "mnist-14k": Column("MNIST, 14k", "mnist", 28, 14_000),
+    "coil20": Column("COIL-20", "coil20", 128),
+    "olivetti": Column("Olivetti", "olivetti_faces", 64),
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """X (n, 50 or fewer) in float64, a class per row, and the image behind it, (n, side, side) from 0 to 255."""
+
+    title: str
+    X: np.ndarray
+    labels: np.ndarray
+    images: np.ndarray
+
+
+class Source(Protocol):
+    """Where rows come from."""
+
+    def title(self, column: str) -> str:
+        """Return the name of a data set for the page."""
+        ...
+
+    def draw(self, column: str, seed: int) -> Rows:
+        """Return the rows of one draw; a column without a size has the same rows in all draws."""
+        ...
+
+    def of_class(self, column: str, label: int, n: int) -> Rows:
+        """Return the first n rows of one class."""
+        ...
+
+
+class Shared:
+    """The data sets of the paper, from ../shared/data."""
+
+    def title(self, column: str) -> str:
+        return COLUMNS[column].title
+
+    def draw(self, column: str, seed: int) -> Rows:
+        chosen = COLUMNS[column]
+        if chosen.n is None:
+            return _whole(column)
+        images, labels = _read(chosen.file)
+        rows = np.sort(np.random.RandomState(seed).permutation(TRAINING)[: chosen.n])
+        return _on_components(chosen.title, images[rows], labels[rows], chosen.side)
+
+    def of_class(self, column: str, label: int, n: int) -> Rows:
+        chosen = COLUMNS[column]
+        images, labels = _read(chosen.file)
+        rows = np.flatnonzero(labels == label)[:n]
+        return _on_components(f"{chosen.title}, class {label}", images[rows], labels[rows], chosen.side)
+
+
+class Bundled:
+    """The 8 × 8 digits of scikit-learn in place of every data set, a hundredth of the rows and a hundred."""
+
+    def title(self, column: str) -> str:
+        return f"digits for {COLUMNS[column].title}"
+
+    def draw(self, column: str, seed: int) -> Rows:
+        images, labels = _digits()
+        n = 100 + (COLUMNS[column].n or 5000) // 100
+        rows = np.sort(np.random.RandomState(seed).permutation(len(images))[:n])
+        return _on_components(self.title(column), images[rows], labels[rows], 8)
+
+    def of_class(self, column: str, label: int, n: int) -> Rows:
+        images, labels = _digits()
+        rows = np.flatnonzero(labels == label)[:n]
+        return _on_components(f"digits, class {label}", images[rows], labels[rows], 8)
+
+
+def _digits() -> tuple[np.ndarray, np.ndarray]:
+    pixels, labels = load_digits(return_X_y=True)
+    return (pixels * (255 / 16)).astype(np.uint8), labels
+
+
+@lru_cache(maxsize=1)
+def _read(file: str) -> tuple[np.ndarray, np.ndarray]:
+    path = common.DATA / f"{file}.npz"
+    if not path.exists():
+        raise FileNotFoundError(f"../shared/data/{path.name} is not there")
+    with np.load(path, allow_pickle=False) as opened:
+        return opened["X"], opened["y"].astype(np.int64)
+
+
+@lru_cache(maxsize=2)
+def _whole(column: str) -> Rows:
+    chosen = COLUMNS[column]
+    images, labels = _read(chosen.file)
+    return _on_components(chosen.title, images, labels, chosen.side)
+
+
+def _on_components(title: str, pixels: np.ndarray, labels: np.ndarray, side: int) -> Rows:
+    X = eq.PCA(n_components=min(COMPONENTS, *pixels.shape)).fit_transform(pixels / 255.0)
+    return Rows(title, X, labels, pixels.reshape(-1, side, side))
