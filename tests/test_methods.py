@@ -243,3 +243,16 @@ def test_import_is_light():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert out.stdout.strip() == "[]"
+
+
+def test_the_number_of_threads(monkeypatch):
+    from equipoise.methods.estimator import threads
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    all_cores = threads(None)
+    assert threads(-1) == all_cores and threads(3) == 3
+    for said, expected in {"1": 1, "1,2": 1, "1000": all_cores, "": all_cores, "many": all_cores, "0": all_cores}.items():
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert threads(None) == expected and threads(-1) == all_cores
+    with pytest.raises(ValueError, match="n_jobs must be a number of threads"):
+        threads(0)

@@ -109,7 +109,8 @@ def _embed(args: argparse.Namespace) -> int:
         progress.finish()
     seconds = time.perf_counter() - start
     Y = method.embedding_
-    csv, png = args.out / f"{dataset.name}.csv", args.out / f"{dataset.name}.png"
+    stem = dataset.name if args.data in data.DATASETS else f"{dataset.name}-map"  # table.csv may be the user's own
+    csv, png = args.out / f"{stem}.csv", args.out / f"{stem}.png"
     _write(csv, _csv(Y, dataset).encode())
     _write(png, _png(Y, dataset, f"{dataset.name}, {type(method).__name__}"))
     if interrupted:

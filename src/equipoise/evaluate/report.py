@@ -145,17 +145,18 @@ class Report:
 
         return report_figure(self)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as one self-contained page, and write it to `path` if one is given.
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Write the report as one self-contained page to `path`, or return it if there is none.
 
         A click on a point shows its false and its missing neighbours. Needs `pip install "equipoise[pages]"`.
         """
         from ..views.fidelity import fidelity_page
 
         page = fidelity_page(self)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        if path is None:
+            return page
+        Path(path).write_text(page, encoding="utf-8")
+        return None
 
 
 def evaluate(

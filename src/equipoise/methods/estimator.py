@@ -44,9 +44,12 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def threads(n_jobs: Any) -> int:
-    """Return how many threads `n_jobs` asks for."""
+    """Return how many threads `n_jobs` asks for: None is all cores, or what OMP_NUM_THREADS says if that is fewer."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
+    if n_jobs is None:
+        said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+        return min(available, int(said)) if said.isdecimal() and int(said) > 0 else available
+    if n_jobs == -1:
         return available
     if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
         raise ValueError(f"n_jobs must be a number of threads, or -1 or None for all cores, got {n_jobs!r}")
