@@ -251,7 +251,10 @@ def test_the_number_of_threads(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     all_cores = threads(None)
     assert threads(-1) == all_cores and threads(3) == 3
-    for said, expected in {"1": 1, "1,2": 1, "1000": all_cores, "": all_cores, "many": all_cores, "0": all_cores}.items():
+    for said in ("1000", "", "many", "0"):
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert threads(None) == all_cores
+    for said, expected in {"1": 1, "1,2": 1}.items():
         monkeypatch.setenv("OMP_NUM_THREADS", said)
         assert threads(None) == expected and threads(-1) == all_cores
     with pytest.raises(ValueError, match="n_jobs must be a number of threads"):
