@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Matrix
-from ..engines import Engine, choose_engine, make_engine
+from ..engines import choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
 from ..kernels import Kernel
@@ -153,19 +153,12 @@ class Embedding(Estimator):
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
-        return self._assemble(objective, geometry, engine, Y0, schedule, rule, recall), data, neighborhoods
+        problem = self._kind()(objective, geometry, engine, Y0, schedule, rule, recall)
+        return problem, data, neighborhoods
 
-    def _assemble(
-        self,
-        objective: Objective,
-        geometry: Geometry,
-        engine: Engine,
-        Y0: Array,
-        schedule: Schedule,
-        rule: Rule,
-        recall: float,
-    ) -> Problem:
-        return Problem(objective, geometry, engine, Y0, schedule, rule, recall)
+    def _kind(self) -> type[Problem]:
+        """Return the class of the problem: how it descends."""
+        return Problem
 
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
         """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it.

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Matrix
-from ..engines import Engine
-from ..geometry import Geometry
 from ..inputs import Input, make_input
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
-from ..optimize import Rule
-from ..problem import Problem, Schedule
+from ..problem import Problem
 from ..sampling import SampledProblem
 from .embedding import Embedding
 from .estimator import is_positive
@@ -114,19 +111,9 @@ class UMAP(Embedding):
             return 1.0 if self.engine == "sampled" else 4.0
         return super()._early()
 
-    def _assemble(
-        self,
-        objective: Objective,
-        geometry: Geometry,
-        engine: Engine,
-        Y0: Array,
-        schedule: Schedule,
-        rule: Rule,
-        recall: float,
-    ) -> Problem:
+    def _kind(self) -> type[Problem]:
         # In many dimensions "auto" takes the engine that samples the field, but descends by its gradient.
-        kind = SampledProblem if self.engine == "sampled" and self.loss == "effective" else Problem
-        return kind(objective, geometry, engine, Y0, schedule, rule, recall)
+        return SampledProblem if self.engine == "sampled" and self.loss == "effective" else Problem
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
