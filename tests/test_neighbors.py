@@ -177,35 +177,44 @@ def test_the_nearest_of_many_candidates(rng):
         _core.nearest(dots[:, :3].copy(), norms[:3].copy(), np.empty((40, 4), np.int32))
 
 
-def test_cells_find_what_they_promise(rng):
+@pytest.mark.parametrize("compared", [1024, 60])  # all centres of the 252 cells, or those of a few regions alone
+def test_cells_find_what_they_promise(rng, monkeypatch, compared):
+    monkeypatch.setattr("equipoise.cells.COMPARED", compared)
     X = rng.standard_normal((4000, 8)).astype(np.float32)
-    cells = Cells(X, X)
+    cells = Cells(X, X, 2)
     exact = nearest_neighbors(X.astype(np.float64), 20).indices
     for min_recall in (0.8, 0.95, 1.0):
         count, measured = cells.reach(20, min_recall)
-        found = cells.search(20, count, 2)
+        found = cells.search(20, count)
         assert not (found == np.arange(4000)[:, None]).any()
         recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
         assert measured >= min_recall and recall >= min_recall - 0.02  # the sample is 500 of the 4,000
 
 
 def test_cells_in_small_blocks_find_the_same(rng, monkeypatch):
-    X = rng.standard_normal((3000, 8)).astype(np.float32)
-    cells = Cells(X, X)
-    whole = cells.search(10, 20, 1)
+    X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # whole numbers: products of any shape are exact
+    cells = Cells(X, X, 2)
+    whole = cells.search(10, 20)
     monkeypatch.setattr("equipoise.cells.BLOCK", 2000)
-    assert_array_equal(cells.search(10, 20, 2), whole)
+    assert_array_equal(cells.search(10, 20), whole)
+
+
+def test_cells_are_the_same_on_any_number_of_threads(rng):
+    X = rng.standard_normal((3000, 8)).astype(np.float32)
+    one, two = Cells(X, X, 1), Cells(X, X, 2)
+    assert one.reach(10, 0.9) == two.reach(10, 0.9)
+    assert_array_equal(one.search(10, 20), two.search(10, 20))
 
 
 def test_cells_too_small_for_k_are_joined_by_the_next(rng):
     X = rng.standard_normal((2000, 6)).astype(np.float32)
-    found = Cells(X, X).search(300, 1, 1)  # a cell holds some 11 points
+    found = Cells(X, X, 1).search(300, 1)  # a cell holds some 11 points
     assert all(len(np.unique(row)) == 300 for row in found)
     assert not (found == np.arange(2000)[:, None]).any()
 
 
 def test_cells_of_points_in_a_few_places(rng):
     X = np.repeat(rng.standard_normal((40, 6)), 50, axis=0).astype(np.float32)
-    found = Cells(X, X).search(49, 1, 2)
+    found = Cells(X, X, 2).search(49, 1)
     assert_array_equal(found // 50, np.repeat(np.arange(2000)[:, None] // 50, 49, axis=1))
     assert not (found == np.arange(2000)[:, None]).any()

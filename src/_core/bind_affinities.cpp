@@ -1,6 +1,5 @@
 // Bindings of neighbours and affinities.
 #include "bind.hpp"
-#include "select.hpp"
 
 namespace {
 
@@ -102,7 +101,7 @@ void bind_affinities(nb::module_ &m) {
               require(norms.shape(0) == dots.shape(1) && out.shape(0) == dots.shape(0), "norms and out must fit dots");
               require(out.shape(1) >= 1 && out.shape(1) <= dots.shape(1), "there must be candidates for every neighbour");
               nb::gil_scoped_release release;
-              eq::nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)), std::int64_t(dots.shape(1)),
+              backend().nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)), std::int64_t(dots.shape(1)),
                           std::int64_t(out.shape(1)), out.data());
           },
           "dots"_a.noconvert(), "norms"_a.noconvert(), "out"_a.noconvert(),

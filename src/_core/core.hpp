@@ -130,6 +130,9 @@ struct Backend {
     // Squared Euclidean distances of listed pairs: d2[i, t] between points i and neighbours[i, t].
     void (*pair_distances)(const double *X, std::int64_t n, std::int64_t dimension, const std::int32_t *neighbors, int k,
                            double *d2, int threads);
+    // For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot, from the smallest on (select.hpp).
+    void (*nearest)(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
+                    std::int32_t *out);
     // Rows p_{j|i} averaged over the given perplexities. `saturated` marks rows that have more exact ties at the smallest
     // distance than the perplexity asks for: their limit, even weights over the ties, is taken.
     void (*conditional_f32)(const Distances &, std::int64_t n, const double *perplexities, int scales, float *P,

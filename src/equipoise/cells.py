@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -13,11 +12,15 @@ from threadpoolctl import threadpool_limits
 from . import _core
 from ._types import Array
 
-TRAINING = 64  # points per cell that k-means sees; chosen, as its 6 rounds and the number of cells
+TRAINING = 32  # points per cell that k-means sees; chosen, as are its rounds and the number of cells
+ROUNDS = 4
 SAMPLE = 500  # rows whose recall is measured
 BLOCK = 2**22  # distances at a time
 LISTED = 32  # nearest cells that are known of each point; chosen
-ROWS = 65536  # points looked up at once
+COMPARED = 1024  # centres of cells that a point is compared with, to know them; chosen
+ROWS = 8192  # points assigned to regions at once
+
+Put = Callable[[Array, Array], None]  # takes rows (m,) and what was found for them (m, k)
 
 
 @contextmanager
@@ -41,38 +44,75 @@ def without_self(found: Array, rows: Array) -> Array:
     return found[~own].reshape(m, width - 1)
 
 
-class Cells:
-    """4 √n cells around k-means centres; a query is compared with all points of the cells near its own.
+class Groups:
+    """Points, one group after the other, so that those of a few groups are a few stretches of memory."""
 
-    All queries of a cell have the same candidates, so their distances are one matrix product. A cell is as near to
-    another as it is to the member that it is nearest to: by its rank among the cells nearest to that one. So the
-    points at the border of a cell find as many of their neighbours as those in its middle.
+    def __init__(self, points: Array, group: Array, count: int):
+        self.rows = np.argsort(group, kind="stable")
+        self.points = points[self.rows]  # (n, D) float32
+        self.norms = np.einsum("ij,ij->i", self.points, self.points)
+        self.sizes = np.bincount(group, minlength=count)
+        self._ends = np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def stretch(self, group: int) -> slice:
+        return slice(self._ends[group], self._ends[group + 1])
+
+    def nearest(
+        self, k: int, queries: Array, askers: list[Array], near: Callable[[int], Array], put: Put, n_threads: int
+    ) -> None:
+        """Put the k nearest points of each query, from near to far, among those of a few groups.
+
+        The rows `askers[i]` of the queries look into the groups `near(i)`: they have the same candidates, so their
+        distances are one matrix product. It is computed by one thread alone: the bytes do not depend on how many there
+        are.
+        """
+
+        def answer(i: int) -> None:
+            stretches = [self.stretch(group) for group in near(i)]
+            rows, points, norms = (
+                np.concatenate([of_all[stretch] for stretch in stretches])
+                for of_all in (self.rows, self.points, self.norms)
+            )
+            for part in np.array_split(askers[i], -(-len(askers[i]) * len(rows) // BLOCK)):
+                found = np.empty((len(part), k), np.int32)
+                _core.nearest(queries[part] @ points.T, norms, found)
+                put(part, rows[found])
+
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(answer, [i for i, rows in enumerate(askers) if len(rows)]))
+
+
+class Cells:
+    """About 4 √n cells around k-means centres; a query is compared with all points of the cells near its own.
+
+    A cell is as near to another as it is to the member that it is nearest to: by its rank among the cells nearest to
+    that one. So the points at the border of a cell find as many of their neighbours as those in its middle.
     """
 
-    def __init__(self, base: Array, queries: Array):
-        import faiss
-
-        self.base, self.queries = base, queries  # (n, D) float32
-        n, D = base.shape
-        rows = np.random.RandomState(0).permutation(n)
+    def __init__(self, base: Array, queries: Array, n_threads: int):
+        self.base, self.queries, self._n_threads = base, queries, n_threads  # (n, D) float32
+        rows = np.random.RandomState(0).permutation(len(base))
         self._sample = np.sort(rows[:SAMPLE])
-        means = faiss.Clustering(D, int(4 * np.sqrt(n)))
-        means.seed, means.niter, means.min_points_per_centroid = 0, 6, 1
-        index = faiss.IndexFlatL2(D)
-        means.train(base[np.sort(rows[: TRAINING * means.k])], index)
-        centres = faiss.vector_to_array(means.centroids).reshape(-1, D)
-        listed = _nearest_cells(index, queries, min(LISTED, means.k))
-        own = listed[:, 0]
-        self._cell = own if queries is base else _nearest_cells(index, base, 1)[:, 0]
-        self._members = _by_cell(self._cell, means.k)
-        self._askers = self._members if queries is base else _by_cell(own, means.k)
-        # (cells, cells): the best rank over the members; beyond what is listed, the order of the centres.
-        order = faiss.knn(centres, centres, means.k)[1]
-        self._rank = np.empty(order.shape, np.int32)
-        np.put_along_axis(self._rank, order, np.arange(means.k, dtype=np.int32)[None] + listed.shape[1], axis=1)
-        for rank in range(listed.shape[1] - 1, -1, -1):
-            self._rank[own, listed[:, rank]] = rank
-        self._own = own
+        centres = _Centres(base, rows, int(4 * np.sqrt(len(base))))
+        self._centres, count = centres.points, len(centres.points)
+        self._listed = centres.nearest(queries, min(LISTED, count), n_threads)
+        self._own = self._listed[:, 0]
+        self._cell = self._own if queries is base else centres.nearest(base, 1, n_threads)[:, 0]
+        self._groups = Groups(base, self._cell, count)
+        self._askers = _by_group(self._own, count)
+        self._every = count + self._listed.shape[1]  # more than any rank
+
+    def _ranks(self, cell: int, below: int) -> Array:
+        """Return the rank of every cell, seen from this one: the best over its members, or `below` if not below it."""
+        listed = self._listed[self._askers[cell]]
+        ranks = np.full(len(self._centres), below, np.int32)
+        if below > listed.shape[1]:  # after those that are listed, in the order of the centres
+            d2 = ((self._centres - self._centres[cell]) ** 2).sum(axis=1)
+            order = np.argsort(d2, kind="stable")[: below - listed.shape[1]]
+            ranks[order] = np.arange(len(order)) + listed.shape[1]
+        for rank in range(min(below, listed.shape[1]) - 1, -1, -1):
+            ranks[listed[:, rank]] = rank
+        return ranks
 
     def reach(self, k: int, min_recall: float) -> tuple[int, float]:
         """Return the rank up to which cells must be looked at for this recall of k neighbours, and the recall."""
@@ -80,45 +120,80 @@ class Cells:
 
         rows = self._sample
         truth = without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
-        needed = np.sort(self._rank[self._own[rows, None], self._cell[truth]], axis=None)  # ranks until each is found
-        count = int(needed[int(np.ceil(min_recall * len(needed))) - 1]) + 1
+        needed = np.array([self._ranks(self._own[i], self._every)[self._cell[truth[t]]] for t, i in enumerate(rows)])
+        count = int(np.sort(needed, axis=None)[int(np.ceil(min_recall * needed.size)) - 1]) + 1
         return count, float((needed < count).mean())
 
-    def search(self, k: int, count: int, n_threads: int) -> Array:
+    def search(self, k: int, count: int) -> Array:
         """Return the k nearest of the points in cells of rank below `count`, (n, k) int32, without the point itself."""
+        sizes = self._groups.sizes
+
+        def near(cell: int) -> Array:
+            for below in (count, self._every):  # all, if the first have fewer points than are asked for
+                ranks = self._ranks(cell, below)
+                order = np.argsort(ranks, kind="stable")
+                reached = int((ranks < count).sum())
+                total = np.cumsum(sizes[order])
+                if total[reached - 1] > k:
+                    return order[:reached]
+            return order[: int(np.searchsorted(total, k + 1)) + 1]
+
         result = np.empty((len(self.queries), k), np.int32)
-        norms = np.einsum("ij,ij->i", self.base, self.base)
-        sizes = np.array([len(rows) for rows in self._members])
 
-        def answer(cell: int) -> None:
-            rows = self._askers[cell]
-            if len(rows) == 0:
-                return
-            near = np.argsort(self._rank[cell], kind="stable")
-            reached = int((self._rank[cell] < count).sum())
-            enough = max(reached, int(np.searchsorted(np.cumsum(sizes[near]), k + 1)) + 1)
-            candidates = np.concatenate([self._members[c] for c in near[:enough]])
-            points = self.base[candidates].T
-            for part in np.array_split(rows, -(-len(rows) * len(candidates) // BLOCK)):
-                dots = self.queries[part] @ points
-                nearest = np.empty((len(part), k + 1), np.int32)
-                _core.nearest(dots, norms[candidates], nearest)
-                result[part] = without_self(candidates[nearest], part)
+        def put(rows: Array, found: Array) -> None:
+            result[rows] = without_self(found, rows)
 
-        # Each cell by one thread alone: the bytes do not depend on how many there are.
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(answer, range(len(sizes))))
+        self._groups.nearest(k + 1, self.queries, self._askers, near, put, self._n_threads)
         return result
 
 
-def _nearest_cells(index: Any, points: Array, count: int) -> Array:
-    """Return the nearest cells of each point, (n, count) int32, from near to far."""
-    result = np.empty((len(points), count), np.int32)
-    for start in range(0, len(points), ROWS):
-        result[start : start + ROWS] = index.search(points[start : start + ROWS], count)[1]
-    return result
+class _Centres:
+    """Centres of cells by k-means in two levels: √count regions, then each region by itself."""
+
+    def __init__(self, X: Array, rows: Array, count: int):  # rows: all of X in random order
+        import faiss
+
+        R = int(np.sqrt(count))
+        self._regions = _k_means(X[np.sort(rows[: TRAINING * R])], R)
+        sample = X[np.sort(rows[: TRAINING * count])]
+        parts = [sample[members] for members in _by_group(self._region(sample), R)]
+        centres = [_k_means(part, max(1, round(len(part) / TRAINING))) if len(part) else part for part in parts]
+        self.points = np.concatenate(centres)
+        self._groups = Groups(self.points, np.repeat(np.arange(R), [len(of_region) for of_region in centres]), R)
+        self._order = faiss.knn(self._regions, self._regions, R)[1]
+
+    def _region(self, points: Array) -> Array:
+        """Return the region of each point."""
+        import faiss
+
+        blocks = range(0, len(points), ROWS)
+        return np.concatenate([faiss.knn(points[start : start + ROWS], self._regions, 1)[1][:, 0] for start in blocks])
+
+    def nearest(self, points: Array, k: int, n_threads: int) -> Array:
+        """Return the k nearest cells of each point, (n, k) int32 from near to far, of those in the nearest regions."""
+        sizes = self._groups.sizes
+        enough = min(COMPARED, len(self.points))
+
+        def near(region: int) -> Array:
+            order = self._order[region]
+            return order[: int(np.searchsorted(np.cumsum(sizes[order]), enough)) + 1]
+
+        result = np.empty((len(points), k), np.int32)
+        askers = _by_group(self._region(points), len(sizes))
+        self._groups.nearest(k, points, askers, near, result.__setitem__, n_threads)
+        return result
 
 
-def _by_cell(cell: Array, count: int) -> list[Array]:
-    """Return the rows in each of `count` cells."""
-    return np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=count))[:-1])
+def _k_means(X: Array, count: int) -> Array:
+    """Return `count` centres of the rows of X."""
+    import faiss
+
+    means = faiss.Clustering(X.shape[1], count)
+    means.seed, means.niter, means.min_points_per_centroid = 0, ROUNDS, 1
+    means.train(X, faiss.IndexFlatL2(X.shape[1]))
+    return faiss.vector_to_array(means.centroids).reshape(-1, X.shape[1])
+
+
+def _by_group(group: Array, count: int) -> list[Array]:
+    """Return the rows in each of `count` groups."""
+    return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=count))[:-1])

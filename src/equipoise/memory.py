@@ -51,7 +51,7 @@ def estimate_memory(
         square = entry * n * n
         return Memory(int(FREE + 2 * table + square), int(FREE + table + copies * square + points))
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
-    search = 4 * n * D + 88 * n  # vectors in float32; order, cell and members of each point, 4√n cells by 4√n
+    search = 8 * n * D + 256 * n  # vectors in float32, also by cell; the 32 nearest cells, order and cell of each
     neighbors = (4 + 8) * n * k  # columns in int32, distances in float64
     rows = 4 * n * k  # p_{j|i} in float32
     P = min((4 + 4) * 2 * n * k, 8 * n * n)  # no pair of neighbours mutual: twice the entries, with their columns

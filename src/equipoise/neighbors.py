@@ -133,9 +133,9 @@ def _search(space: Space, k: int, n_threads: int, min_recall: float) -> tuple[Ar
     n, D = base.shape
     with faiss_threads(n_threads):
         if space.search == "l2" and float(n) * n * D > EXACT_WORK:
-            cells = Cells(base, queries)
+            cells = Cells(base, queries, n_threads)
             count, recall = cells.reach(k, min_recall)
-            return cells.search(k, count, n_threads), recall
+            return cells.search(k, count), recall
         return _in_blocks(_exact(base, space.search), queries, k + 1, without_self), 1.0
 
 
