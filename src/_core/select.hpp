@@ -1,18 +1,31 @@
 // The nearest of many candidates: the k smallest numbers of each row, without sorting the row.
 #pragma once
-#include "eight.hpp"
 #include <algorithm>
 #include <limits>
-#include <vector>
+
+#include "eight.hpp"
+#include "tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-// A number and its column as one integer: in the order of the numbers, of equal ones in that of the columns.
-EQ_INLINE std::uint64_t key(float value, std::int64_t column) {
-    const std::uint32_t x = bits<std::uint32_t>(value), negative = 0u - (x >> 31);
-    return std::uint64_t(x ^ (negative | 0x80000000u)) << 32 | std::uint32_t(column);
-}
+// A number and its column as one integer: in the order of the numbers, of equal ones in that of the columns. A type of its
+// own, as what the standard library makes of it must not be shared between instruction sets.
+struct Ranked {
+    std::uint64_t key;
+    Ranked() = default;
+    EQ_INLINE Ranked(float value, std::int64_t column) {
+        const std::uint32_t x = bits<std::uint32_t>(value);
+        key = std::uint64_t(x >> 31 ? ~x : x ^ SIGN) << 32 | std::uint32_t(column);
+    }
+    float value() const {
+        const std::uint32_t x = std::uint32_t(key >> 32);
+        return bits<float>(x & SIGN ? x ^ SIGN : ~x);
+    }
+    std::int32_t column() const { return std::int32_t(std::uint32_t(key)); }
+    bool operator<(const Ranked &other) const { return key < other.key; }
+    static constexpr std::uint32_t SIGN = 0x80000000u;
+};
 
 // Whether any of 8 comparisons holds.
 EQ_INLINE bool any(Integers holds) {
@@ -25,8 +38,8 @@ EQ_INLINE bool any(Integers holds) {
 // first. All must be finite. What lies above the k-th smallest of the numbers seen so far is passed over 32 at a time.
 inline void nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out) {
-    std::vector<std::uint64_t> found(std::size_t(3 * k + 8));
-    const auto first = found.begin();
+    Buffer<Ranked> found(3 * k + 8);
+    Ranked *const first = found.data;
     for (std::int64_t i = 0; i < rows; ++i) {
         const float *dot = dots + i * columns;
         std::int64_t size = 0;
@@ -34,14 +47,13 @@ inline void nearest(const float *dots, const float *norms, std::int64_t rows, st
         auto add = [&](std::int64_t from, std::int64_t to) {
             for (std::int64_t t = from; t < to; ++t) {
                 const float value = norms[t] - 2 * dot[t];
-                found[std::size_t(size)] = key(value, t);
+                first[size] = Ranked(value, t);
                 size += value < limit;
             }
             if (size > 3 * k) {
                 std::nth_element(first, first + k - 1, first + size);
                 size = k;
-                const std::uint32_t x = std::uint32_t(found[std::size_t(k - 1)] >> 32);
-                limit = bits<float>(x & 0x80000000u ? x ^ 0x80000000u : ~x);
+                limit = first[k - 1].value();
             }
         };
         std::int64_t t = 0;
@@ -52,10 +64,10 @@ inline void nearest(const float *dots, const float *norms, std::int64_t rows, st
             for (int v = 0; v < 4; ++v)
                 if (any(below[v])) add(t + 8 * v, t + 8 * v + 8);
         }
-        for (; t < columns; t += 8) add(t, std::min(t + 8, columns));
+        for (; t < columns; t += 8) add(t, t + 8 < columns ? t + 8 : columns);
         std::nth_element(first, first + k - 1, first + size);
         std::sort(first, first + k);
-        for (std::int64_t s = 0; s < k; ++s) out[i * k + s] = std::int32_t(std::uint32_t(found[std::size_t(s)]));
+        for (std::int64_t s = 0; s < k; ++s) out[i * k + s] = first[s].column();
     }
 }
 
