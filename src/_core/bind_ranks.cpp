@@ -35,7 +35,7 @@ struct Sight {
 
     // Calls act(view, row) for each of the rows.
     template <class Source, class Act> void each(Act act) const {
-        eq::View<typename Source::Exact> view(n);
+        eq::View<typename Source::Exact> view(n, backend());
         for (std::int64_t r = 0; r < m(); ++r) {
             view.look(Source::exact(*this, r), values.data() + r * std::int64_t(values.shape(1)),
                       least.data() + r * std::int64_t(least.shape(1)), shift.data()[r], slack.data()[r]);

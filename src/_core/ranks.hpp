@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "core.hpp"
+
 namespace eq {
 
 // Squared distances between points X (n, dimension), in eight partial sums.
@@ -57,7 +59,8 @@ inline void find_least(std::int64_t n, std::int64_t self, float *values, float *
 // these.
 template <class Exact> class View {
   public:
-    explicit View(std::int64_t n) : groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)) {}
+    View(std::int64_t n, const Backend &select_)
+        : select(select_), groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)), listed(std::size_t(groups * GROUP)) {}
 
     void look(Exact exact_, const float *values_, const float *least_, double shift_, double slack_) {
         exact = exact_;
@@ -81,6 +84,37 @@ template <class Exact> class View {
     void ranks(const std::int32_t *others, std::int64_t k, std::int32_t *out) {
         places.clear();
         for (std::int64_t t = 0; t < k; ++t) add(others[t], t);
+        if (k <= FEW)
+            ranks_of_few(out);
+        else
+            ranks_of_many(k, out);
+    }
+
+  private:
+    static constexpr float INF = std::numeric_limits<float>::infinity();
+    static constexpr std::int64_t FEW = 24;  // places for which all points are counted, each by itself; chosen
+
+    void ranks_of_few(std::int32_t *out) {
+        const std::size_t k = places.size();
+        limits.resize(2 * k);
+        counts.resize(2 * k);
+        for (std::size_t b = 0; b < k; ++b) {
+            limits[b] = -up(-(places[b].d - shift - slack));                        // before it, a point is surely nearer
+            limits[k + b] = std::nextafter(up(places[b].d - shift + slack), INF);  // from it on, surely farther
+        }
+        select.count_below(values, groups * GROUP, limits.data(), std::int64_t(2 * k), counts.data());
+        for (std::size_t b = 0; b < k; ++b) {
+            std::int32_t rank = counts[b] + 1;
+            if (counts[k + b] - counts[b] > 1) {  // others than the place itself
+                const std::int64_t size = select.between(values, groups * GROUP, limits[b], limits[k + b], listed.data());
+                for (std::int64_t t = 0; t < size; ++t)
+                    rank += Place{exact(listed[std::size_t(t)]), listed[std::size_t(t)], 0} < places[b];
+            }
+            out[places[b].t] = rank;
+        }
+    }
+
+    void ranks_of_many(std::int64_t k, std::int32_t *out) {
         std::sort(places.begin(), places.end());
         int levels = 0;
         while ((std::int64_t(1) << levels) <= k) ++levels;
@@ -109,9 +143,6 @@ template <class Exact> class View {
             out[places[b].t] = rank;
         }
     }
-
-  private:
-    static constexpr float INF = std::numeric_limits<float>::infinity();
 
     struct Place {
         double d;
@@ -176,14 +207,15 @@ template <class Exact> class View {
         return size;
     }
 
+    const Backend &select;
     Exact exact{};
     const float *values = nullptr, *least = nullptr;
     double shift = 0, slack = 0;
     const std::int64_t groups;
     std::vector<Near> near;
     std::vector<Place> places;
-    std::vector<float> above, below, smallest;
-    std::vector<std::int32_t> counts;
+    std::vector<float> above, below, limits, smallest;
+    std::vector<std::int32_t> counts, listed;
 };
 
 }  // namespace eq

@@ -1,4 +1,4 @@
-// The nearest of many candidates: the k smallest numbers of each row, without sorting the row.
+// The nearest of many candidates: the k smallest numbers of each row, without sorting the row; and how many lie below a limit.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -69,6 +69,42 @@ inline void nearest(const float *dots, const float *norms, std::int64_t rows, st
         std::sort(first, first + k);
         for (std::int64_t s = 0; s < k; ++s) out[i * k + s] = first[s].column();
     }
+}
+
+// The numbers of n values, n a multiple of 8, that lie below each of m limits: eight limits at a time.
+inline void count_below(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts) {
+    constexpr int W = 8;
+    for (std::int64_t first = 0; first < m; first += W) {
+        const int width = int(m - first < W ? m - first : W);
+        Vector limit[W];
+        Integers count[W];
+        for (int b = 0; b < W; ++b) {
+            limit[b] = Vector{} + limits[first + (b < width ? b : 0)];
+            count[b] = Integers{};
+        }
+        for (std::int64_t t = 0; t < n; t += 8) {
+            const Vector value = load(values + t);
+            for (int b = 0; b < W; ++b) count[b] -= value < limit[b];
+        }
+        for (int b = 0; b < width; ++b) {
+            counts[first + b] = 0;
+            for (int t = 0; t < 8; ++t) counts[first + b] += count[b][t];
+        }
+    }
+}
+
+// The places of those of n values, n a multiple of 8, from `low` on and below `high`, in order, in `out`; returns how many.
+inline std::int64_t between(const float *values, std::int64_t n, float low, float high, std::int32_t *out) {
+    std::int64_t size = 0;
+    for (std::int64_t t = 0; t < n; t += 8) {
+        const Vector value = load(values + t);
+        if (!any((value >= low) & (value < high))) continue;
+        for (int l = 0; l < 8; ++l) {
+            out[size] = std::int32_t(t + l);
+            size += values[t + l] >= low && values[t + l] < high;
+        }
+    }
+    return size;
 }
 
 }  // namespace EQ_ISA

@@ -17,7 +17,7 @@ from .order import Order, Sheet, make_order
 from .sample import sample_points
 from .source import Points
 
-BLOCK = 2**17  # distances at a time: they stay in a second-level cache
+BLOCK = 2**18  # distances at a time, 1 MB
 ROWS = 16  # at least, so that they share the reading of the data
 
 
@@ -83,11 +83,12 @@ class Neighborhoods:
     def _count(self, here: Order, there: Order) -> tuple[Array, Array]:
         """Return the nearest points here and their ranks there, each (m, k)."""
         near, ranks = (np.empty((len(self.points), self.k), np.int32) for _ in range(2))
-        step = max(ROWS, BLOCK // self.n)
+        m, turns = len(self.points), self._n_threads * max(ROWS, BLOCK // self.n)
+        step = -(-m // (self._n_threads * -(-m // turns)))  # as many blocks for each thread, all of about one size
 
         def count(first: int) -> None:
             sheet = Sheet(step, self.n)
-            for start in range(first * step, len(near), self._n_threads * step):
+            for start in range(first * step, m, self._n_threads * step):
                 part = slice(start, start + step)
                 rows = self.points[part]
                 near[part] = here.nearest(rows, self.k, sheet)
