@@ -25,7 +25,7 @@ import equipoise as eq
 
 ev = importlib.import_module("equipoise.evaluate")  # the package; equipoise.evaluate is the function
 SIZES = (5, 15)  # scikit-learn's default, and ours
-TURN = 5  # calls of one after the other: the threads of the one still spin when the other begins
+TURN = 20  # calls of one after the other: threads of BLAS spin on for some 20 ms when the other begins
 
 
 def clock(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -109,7 +109,7 @@ def large(n: int, threads: int) -> tuple[str, list[list[str]]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--large", type=int, default=70_000, help="images of MNIST; 0 leaves them out")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=None)

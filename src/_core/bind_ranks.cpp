@@ -4,21 +4,16 @@
 
 namespace {
 
-using Floats = In<float, nb::shape<-1, -1>>;
+using Floats = Out<float, nb::shape<-1, -1>>;
 using Numbers = In<double, nb::shape<-1, -1>>;
 using Column = In<double, nb::shape<-1>>;
 using Rows = In<std::int64_t, nb::shape<-1>>;
-
-void check_rows(const Rows &rows, std::int64_t n) {
-    for (std::size_t r = 0; r < rows.shape(0); ++r)
-        require(rows.data()[r] >= 0 && rows.data()[r] < n, "rows must be numbers of points");
-}
 
 // What some points, `rows`, see of all n; see eq::View.
 struct Sight {
     Numbers exact;
     std::int64_t n;
-    Floats values, least;
+    Floats values;
     Column shift, slack;
     Rows rows;
 
@@ -26,19 +21,20 @@ struct Sight {
 
     void check(std::size_t height, std::size_t k) const {
         const std::size_t m = rows.shape(0), groups = std::size_t(eq::tiles(n) * eq::GROUP);
-        require(values.shape(0) == m && least.shape(0) == m && shift.shape(0) == m && slack.shape(0) == m && height == m,
+        require(values.shape(0) == m && shift.shape(0) == m && slack.shape(0) == m && height == m,
                 "the arrays must have an entry for each of the rows");
-        require(values.shape(1) == groups * eq::GROUP && least.shape(1) == groups, "values and least must be whole tiles");
+        require(values.shape(1) == groups * eq::GROUP, "values must be whole tiles");
         require(k >= 1 && std::int64_t(k) < n, "k must be between 1 and n - 1");
-        check_rows(rows, n);
+        for (std::size_t r = 0; r < m; ++r)
+            require(rows.data()[r] >= 0 && rows.data()[r] < n, "rows must be numbers of points");
     }
 
     // Calls act(view, row) for each of the rows.
     template <class Source, class Act> void each(Act act) const {
         eq::View<typename Source::Exact> view(n, backend());
         for (std::int64_t r = 0; r < m(); ++r) {
-            view.look(Source::exact(*this, r), values.data() + r * std::int64_t(values.shape(1)),
-                      least.data() + r * std::int64_t(least.shape(1)), shift.data()[r], slack.data()[r]);
+            view.look(Source::exact(*this, r), rows.data()[r], values.data() + r * std::int64_t(values.shape(1)),
+                      shift.data()[r], slack.data()[r]);
             act(view, r);
         }
     }
@@ -64,23 +60,23 @@ struct FromRows {  // exact is D (m, n)
 template <class Source> void bind_order(nb::module_ &m, const char *nearest, const char *ranks) {
     m.def(
         nearest,
-        [](Numbers exact, std::int64_t n, Floats values, Floats least, Column shift, Column slack, Rows rows,
+        [](Numbers exact, std::int64_t n, Floats values, Column shift, Column slack, Rows rows,
            Out<std::int32_t, nb::shape<-1, -1>> out) {
-            const Sight sight{exact, n, values, least, shift, slack, rows};
+            const Sight sight{exact, n, values, shift, slack, rows};
             sight.check(out.shape(0), out.shape(1));
             Source::check(sight);
             const std::int64_t k = std::int64_t(out.shape(1));
             nb::gil_scoped_release release;
             sight.each<Source>([&](auto &view, std::int64_t r) { view.nearest(k, out.data() + r * k); });
         },
-        "exact"_a.noconvert(), "n"_a, "values"_a.noconvert(), "least"_a.noconvert(), "shift"_a.noconvert(),
+        "exact"_a.noconvert(), "n"_a, "values"_a.noconvert(), "shift"_a.noconvert(),
         "slack"_a.noconvert(), "rows"_a.noconvert(), "out"_a.noconvert(),
         "The points nearest to some rows by exact distance, from the nearest on, equally near ones by number.");
     m.def(
         ranks,
-        [](Numbers exact, std::int64_t n, Floats values, Floats least, Column shift, Column slack, Rows rows,
+        [](Numbers exact, std::int64_t n, Floats values, Column shift, Column slack, Rows rows,
            In<std::int32_t, nb::shape<-1, -1>> others, Out<std::int32_t, nb::shape<-1, -1>> out) {
-            const Sight sight{exact, n, values, least, shift, slack, rows};
+            const Sight sight{exact, n, values, shift, slack, rows};
             sight.check(out.shape(0), out.shape(1));
             Source::check(sight);
             require(others.shape(0) == out.shape(0) && others.shape(1) == out.shape(1), "out must fit the others");
@@ -91,7 +87,7 @@ template <class Source> void bind_order(nb::module_ &m, const char *nearest, con
             sight.each<Source>(
                 [&](auto &view, std::int64_t r) { view.ranks(others.data() + r * k, k, out.data() + r * k); });
         },
-        "exact"_a.noconvert(), "n"_a, "values"_a.noconvert(), "least"_a.noconvert(), "shift"_a.noconvert(),
+        "exact"_a.noconvert(), "n"_a, "values"_a.noconvert(), "shift"_a.noconvert(),
         "slack"_a.noconvert(), "rows"_a.noconvert(), "others"_a.noconvert(), "out"_a.noconvert(),
         "The ranks, from 1, that other points have by exact distance from some rows.");
 }
@@ -99,21 +95,6 @@ template <class Source> void bind_order(nb::module_ &m, const char *nearest, con
 }  // namespace
 
 void bind_ranks(nb::module_ &m) {
-    m.def(
-        "find_least",
-        [](std::int64_t n, Rows rows, Out<float, nb::shape<-1, -1>> values, Out<float, nb::shape<-1, -1>> least) {
-            const std::int64_t width = eq::tiles(n) * eq::TILE_OF_GROUPS;
-            const std::size_t count = rows.shape(0);
-            require(values.shape(0) == count && least.shape(0) == count, "there must be values for each of the rows");
-            require(std::int64_t(values.shape(1)) == width && std::int64_t(least.shape(1)) == width / eq::GROUP,
-                    "values and least must be whole tiles");
-            check_rows(rows, n);
-            nb::gil_scoped_release release;
-            for (std::int64_t r = 0; r < std::int64_t(count); ++r)
-                eq::find_least(n, rows.data()[r], values.data() + r * width, least.data() + r * (width / eq::GROUP));
-        },
-        "n"_a, "rows"_a.noconvert(), "values"_a.noconvert(), "least"_a.noconvert(),
-        "Completes rough distances in tiles, and finds the least of each group in them.");
     bind_order<FromPoints>(m, "nearest_of_points", "ranks_of_points");
     bind_order<FromRows>(m, "nearest_of_rows", "ranks_of_rows");
 }

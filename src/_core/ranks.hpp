@@ -33,46 +33,34 @@ struct GivenRow {
     double operator()(std::int64_t l) const { return row[l]; }
 };
 
-// Rough distances, less a shift, lie in tiles of 64: 8 groups of 8 points each, every eighth point of the tile, with the
-// least of each group beside them. So groups that are too far are passed over without a look at their points.
+// Rough distances, less a shift, lie in tiles of 64: 8 groups of 8 points each, every eighth point of the tile. With the
+// least of each group known, groups that are too far are passed over without a look at their points.
 constexpr std::int64_t GROUP = 8, TILE_OF_GROUPS = GROUP * GROUP;
 
 inline std::int64_t tiles(std::int64_t n) { return (n + TILE_OF_GROUPS - 1) / TILE_OF_GROUPS; }
-
-// Completes the rough distances of all n points in values (tiles · 64): infinite at the point itself and behind the last; and
-// finds the least of each group (tiles · 8).
-inline void find_least(std::int64_t n, std::int64_t self, float *values, float *least) {
-    constexpr float INF = std::numeric_limits<float>::infinity();
-    std::fill(values + n, values + tiles(n) * TILE_OF_GROUPS, INF);
-    values[self] = INF;
-    for (std::int64_t tile = 0; tile < tiles(n); ++tile) {
-        const float *v = values + tile * TILE_OF_GROUPS;
-        float smallest[GROUP];
-        std::copy(v, v + GROUP, smallest);
-        for (int e = 1; e < GROUP; ++e)
-            for (int g = 0; g < GROUP; ++g) smallest[g] = v[e * GROUP + g] < smallest[g] ? v[e * GROUP + g] : smallest[g];
-        std::copy(smallest, smallest + GROUP, least + tile * GROUP);
-    }
-}
 
 // The others as one point after another sees them: `exact` gives their distances, `values` + shift come within `slack` of
 // these.
 template <class Exact> class View {
   public:
-    View(std::int64_t n, const Backend &select_)
-        : select(select_), groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)), listed(std::size_t(groups * GROUP)) {}
+    View(std::int64_t n_, const Backend &select_)
+        : n(n_), select(select_), groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)), least(std::size_t(groups)),
+          listed(std::size_t(groups * GROUP)) {}
 
-    void look(Exact exact_, const float *values_, const float *least_, double shift_, double slack_) {
+    // From now on, what point `self` sees: values (tiles · 64) of all n points become infinite at itself and behind the last.
+    void look(Exact exact_, std::int64_t self, float *values_, double shift_, double slack_) {
         exact = exact_;
         values = values_;
-        least = least_;
         shift = shift_;
         slack = slack_;
+        std::fill(values_ + n, values_ + groups * GROUP, INF);
+        values_[self] = INF;
     }
 
     // The k nearest, from the nearest on; k < n.
     void nearest(std::int64_t k, std::int32_t *out) {
         places.clear();
+        find_least();
         const std::int64_t size = gather(bound(k));
         for (std::int64_t t = 0; t < size; ++t) add(near[std::size_t(t)].l, 0);
         std::nth_element(places.begin(), places.begin() + (k - 1), places.end());
@@ -116,6 +104,7 @@ template <class Exact> class View {
 
     void ranks_of_many(std::int64_t k, std::int32_t *out) {
         std::sort(places.begin(), places.end());
+        find_least();
         int levels = 0;
         while ((std::int64_t(1) << levels) <= k) ++levels;
         const std::int64_t width = std::int64_t(1) << levels;
@@ -167,10 +156,22 @@ template <class Exact> class View {
         return double(f) < x ? std::nextafter(f, INF) : f;
     }
 
+    // The least of each group.
+    void find_least() {
+        for (std::int64_t tile = 0; tile < groups / GROUP; ++tile) {
+            const float *v = values + tile * TILE_OF_GROUPS;
+            float lowest[GROUP];
+            std::copy(v, v + GROUP, lowest);
+            for (int e = 1; e < GROUP; ++e)
+                for (int g = 0; g < GROUP; ++g) lowest[g] = v[e * GROUP + g] < lowest[g] ? v[e * GROUP + g] : lowest[g];
+            std::copy(lowest, lowest + GROUP, least.begin() + tile * GROUP);
+        }
+    }
+
     // A value behind which none of the k nearest lies: a k-th smallest, and what it may be off, twice.
     float bound(std::int64_t k) {
         const bool few = 4 * k <= groups;  // then the k-th of the groups' least is hardly behind the k-th of all
-        const float kth = few ? kth_smallest(least, groups, k) : kth_smallest(values, groups * GROUP, k);
+        const float kth = few ? kth_smallest(least.data(), groups, k) : kth_smallest(values, groups * GROUP, k);
         return up(double(kth) + 2 * slack);
     }
 
@@ -197,7 +198,7 @@ template <class Exact> class View {
         std::int64_t size = 0;
         for (std::int64_t tile = 0; tile < groups / GROUP; ++tile)
             for (int g = 0; g < GROUP; ++g) {
-                if (least[tile * GROUP + g] > limit) continue;
+                if (least[std::size_t(tile * GROUP + g)] > limit) continue;
                 const std::int64_t first = tile * TILE_OF_GROUPS + g;
                 for (int e = 0; e < GROUP; ++e) {  // each is written, and those that are near enough are kept
                     near[std::size_t(size)] = {values[first + e * GROUP], std::int32_t(first + e * GROUP)};
@@ -207,14 +208,15 @@ template <class Exact> class View {
         return size;
     }
 
+    const std::int64_t n;
     const Backend &select;
     Exact exact{};
-    const float *values = nullptr, *least = nullptr;
+    const float *values = nullptr;
     double shift = 0, slack = 0;
     const std::int64_t groups;
     std::vector<Near> near;
     std::vector<Place> places;
-    std::vector<float> above, below, limits, smallest;
+    std::vector<float> least, above, below, limits, smallest;
     std::vector<std::int32_t> counts, listed;
 };
 

@@ -15,7 +15,7 @@ from .._types import Array
 from .source import Points, Source
 
 HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
-GROUP, TILE = 8, 64  # of ranks.hpp
+TILE = 64  # of ranks.hpp
 RANGE = 40  # binary orders of magnitude that coordinates may have: their squares are well within float32
 
 
@@ -26,17 +26,14 @@ class Sheet:
         tiles = -(-n // TILE)
         self.n = n
         self._values = np.empty((rows, tiles * TILE), np.float32)
-        self._least = np.empty((rows, tiles * GROUP), np.float32)
 
     def place(self, m: int) -> Array:
-        """Return where the rough distances (m, n) from m points go."""
+        """Return where the rough distances (m, n) from m points to all go."""
         return self._values[:m, : self.n]
 
-    def complete(self, rows: Array) -> tuple[Array, Array]:
-        """Return the rough distances from the points `rows` in tiles, and the least of each group; see ranks.hpp."""
-        rough = self._values[: len(rows)], self._least[: len(rows)]
-        _core.find_least(self.n, rows, *rough)
-        return rough
+    def rough(self, m: int) -> Array:
+        """Return these distances with room for the last tile."""
+        return self._values[:m]
 
 
 class Order:
@@ -77,9 +74,10 @@ class PointOrder(Order):
         self._reach = np.sqrt(self._norms)
         # ‖x_j‖² − 2 x_i·x_j is the product of (−2 x_i, 1) and (x_j, ‖x_j‖²).
         n, D = X.shape
-        self._from, self._to = np.ones((n, D + 1), np.float32), np.empty((n, D + 1), np.float32)
-        np.multiply(centred, -2, out=self._from[:, :D], casting="same_kind")
+        self._from, self._to = np.empty((2, n, D + 1), np.float32)
         self._to[:, :D], self._to[:, D] = centred, self._norms
+        np.multiply(self._to, -2, out=self._from)
+        self._from[:, D] = 1
         # D + 1 products sum to within D + 1 half ulps of (‖x_i‖ + ‖x_j‖)², in any order; rounding vectors and norms
         # takes two more; the rest covers terms of second order.
         self._loss = HALF_ULP * (1.1 * D + 8)
@@ -87,7 +85,7 @@ class PointOrder(Order):
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
         np.matmul(self._from[rows], self._to.T, out=sheet.place(len(rows)))
         slack = self._loss * np.square(self._reach[rows] + self._reach.max())
-        return self._X, sheet.n, *sheet.complete(rows), self._norms[rows], slack, rows
+        return self._X, sheet.n, sheet.rough(len(rows)), self._norms[rows], slack, rows
 
 
 class BlockOrder(Order):
@@ -104,7 +102,7 @@ class BlockOrder(Order):
         D = np.ldexp(D, -int(np.frexp(D.max())[1]))  # at most 1
         sheet.place(len(rows))[:] = D
         slack = np.full(len(rows), 2 * HALF_ULP)
-        return D, sheet.n, *sheet.complete(rows), np.zeros(len(rows)), slack, rows
+        return D, sheet.n, sheet.rough(len(rows)), np.zeros(len(rows)), slack, rows
 
 
 def make_order(source: Source) -> Order:
