@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 import time
 import warnings
@@ -18,6 +17,7 @@ from . import __version__, data, methods
 from ._types import Array
 from .data import Dataset
 from .engines import ENGINES
+from .files import write_whole
 
 METHODS = {method.__name__.lower(): method for method in methods.ALL}
 
@@ -111,8 +111,12 @@ def _embed(args: argparse.Namespace) -> int:
     Y = method.embedding_
     stem = dataset.name if args.data in data.DATASETS else f"{dataset.name}-map"  # table.csv may be the user's own
     csv, png = args.out / f"{stem}.csv", args.out / f"{stem}.png"
-    _write(csv, _csv(Y, dataset).encode())
-    _write(png, _png(Y, dataset, f"{dataset.name}, {type(method).__name__}"))
+    for path, content in (
+        (csv, _csv(Y, dataset).encode()),
+        (png, _png(Y, dataset, f"{dataset.name}, {type(method).__name__}")),
+    ):
+        with write_whole(path) as file:
+            file.write(content)
     if interrupted:
         print(f"interrupted at iteration {method.n_iter_}; the map so far is in {csv} and {png}")
         return 130
@@ -170,16 +174,6 @@ def _png(Y: Array, dataset: Dataset, title: str) -> bytes:
     buffer = io.BytesIO()
     scatter(Y, dataset.labels, dataset.classes, title).savefig(buffer, format="png")
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _print_quality(Y: Array, dataset: Dataset) -> None:
