@@ -1,4 +1,4 @@
-"""What comes in: checking input, bundled data sets, and toy shapes."""
+"""What comes in: reading files, checking input, bundled data sets, and toy shapes; and the map that goes out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from .catalogue import DATASETS, load
 from .check import check_distances, check_finite, check_sparse_table, check_table
 from .check_given import check_affinities, check_neighbors, check_new_distances, is_neighbors
 from .dataset import Dataset
+from .prepare import prepare
+from .read import read
+from .write import check_map_path, write_map
 
 __all__ = [
     "DATASETS",
@@ -14,11 +17,15 @@ __all__ = [
     "check_affinities",
     "check_distances",
     "check_finite",
+    "check_map_path",
     "check_neighbors",
     "check_new_distances",
     "check_sparse_table",
     "check_table",
     "is_neighbors",
     "load",
+    "prepare",
+    "read",
     "toys",
+    "write_map",
 ]

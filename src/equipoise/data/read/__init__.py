@@ -1,0 +1,73 @@
+"""Files that come in: what each kind holds, as a `Dataset`, with errors that name file, line and column."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from ..dataset import Dataset
+from .arrays import read_npy, read_npz
+from .table import read_table
+from .wanted import Wanted
+
+__all__ = ["READERS", "read"]
+
+
+def read(
+    source: str | Path | BinaryIO,
+    *,
+    columns: Sequence[str] | None = None,
+    label: str | None = None,
+    id: str | None = None,
+) -> Dataset:
+    """Return the data set of a file, by its suffix; of a stream of bytes, or of standard input as "-", in CSV.
+
+    columns: names of the columns to embed; without, all columns of numbers but `label` and `id`.
+    label: name of the column with the class of each row.
+    id: name of the column with the name of each row.
+
+    What is left goes into `extra`. A missing value in a column to embed is an error that says where it is.
+    """
+    wanted = Wanted((columns,) if isinstance(columns, str) else None if columns is None else tuple(columns), label, id)
+    if columns is not None and not wanted.columns:
+        raise ValueError("columns is empty; give the names of the columns to embed, or leave it out for all")
+    if not isinstance(source, str | Path):
+        return read_table(source, "the stream", wanted)
+    if str(source) == "-":
+        return read_table(sys.stdin.buffer, "standard input", wanted)
+    path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"no file or folder is called {str(path)!r}")
+    for suffix, reader in READERS.items():
+        if path.name.lower().endswith(suffix):
+            return reader(path, wanted)
+    raise ValueError(f"{path}: the kind of a file is told by its suffix, one of {', '.join(READERS)}")
+
+
+def _csv(path: Path, wanted: Wanted) -> Dataset:
+    return _text(path, wanted, None)
+
+
+def _tsv(path: Path, wanted: Wanted) -> Dataset:
+    return _text(path, wanted, "\t")
+
+
+def _text(path: Path, wanted: Wanted, delimiter: str | None) -> Dataset:
+    if path.suffix.lower() == ".gz":
+        with gzip.GzipFile(path) as stream:
+            return read_table(stream, str(path), wanted, delimiter=delimiter)
+    with open(path, "rb") as stream:
+        return read_table(stream, str(path), wanted, delimiter=delimiter, size=path.stat().st_size)
+
+
+READERS = {
+    ".csv": _csv,
+    ".csv.gz": _csv,
+    ".tsv": _tsv,
+    ".tsv.gz": _tsv,
+    ".npy": read_npy,
+    ".npz": read_npz,
+}

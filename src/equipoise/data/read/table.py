@@ -1,0 +1,205 @@
+"""Tables in text, CSV and TSV: read in blocks of rows, so that the numbers are held once and the text never whole."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import numpy as np
+
+from ..._types import Array
+from ..dataset import Dataset
+from .cells import SHOWN, Growing, Loose, fault, is_absent, is_number, numbers
+from .wanted import Wanted
+
+CELLS = 65536  # cells of a block; chosen: some megabytes as text
+DELIMITERS = ",;\t"
+FIRST_GUESS = 1024  # rows, where the size of the file is not known
+SPARE = 1.02  # rows beyond those that the first block lets expect
+
+Block = tuple[list[list[str]], list[int]]  # rows of cells, and the lines on which they end
+
+
+def read_table(
+    stream: BinaryIO, source: str, wanted: Wanted, *, delimiter: str | None = None, size: int = 0
+) -> Dataset:
+    """Return the table of a CSV or TSV stream; a known `size` in bytes saves memory while it is read.
+
+    Without a delimiter it is the one of , ; and tab that is most frequent in the first line. The first row is a header
+    if none of its cells is a number or if it holds a name that is asked for. An unnamed first column names the rows.
+    """
+    with _decoded(stream, source) as text:
+        return _Table(text, source, wanted, delimiter).read(size)
+
+
+@contextmanager
+def _decoded(stream: BinaryIO, source: str) -> Iterator[io.TextIOWrapper]:
+    """Open a stream of bytes as text: UTF-8, or UTF-16 that begins with its mark. The stream stays the caller's."""
+    buffer = io.BufferedReader(stream)  # type: ignore[type-var]  # any object that reads into a buffer will do
+    mark = buffer.peek(2)[:2]
+    encoding = "utf-16" if mark in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = io.TextIOWrapper(buffer, encoding=encoding, newline="")
+    try:
+        yield text
+    finally:
+        text.detach()
+        buffer.detach()
+
+
+class _Table:
+    """One pass over the rows, which knows on which line it is."""
+
+    def __init__(self, text: io.TextIOWrapper, source: str, wanted: Wanted, delimiter: str | None):
+        self.text, self.source, self.wanted = text, source, wanted
+        self.first = self._first_line()
+        if delimiter is None:
+            delimiter = max(DELIMITERS, key=_outside_quotes(self.first).count)
+        self.reader = csv.reader(self._all_lines(), delimiter=delimiter, strict=True, skipinitialspace=True)
+        self.names: tuple[str, ...] = ()
+
+    def read(self, size: int) -> Dataset:
+        head = self._next_row()
+        if head is None:
+            raise ValueError(f"{self.source} is empty; a table with a row for each point is needed")
+        header = self._is_header(head)
+        blocks = self._blocks(len(head), [] if header else [head])
+        self._name(head, header)
+        rows, lines = next(blocks, ([], []))
+        if not rows:
+            raise ValueError(f"{self.source} has a header and no rows; a row for each point is needed")
+        picked = self._picked(rows)
+        position = self.text.buffer.tell() if size else 0
+        guess = int(len(rows) * size / position * SPARE) + 1 if 0 < position < size else max(len(rows), FIRST_GUESS)
+        table = Growing(len(picked), guess)
+        others = {
+            j: Loose(text=name in (self.wanted.label, self.wanted.id))
+            for j, name in enumerate(self.names)
+            if j not in set(picked)
+        }
+        empty = [] if self.wanted.columns else [j for j in others if all(is_absent(row[j]) for row in rows)]
+        while rows:
+            table.add(self._numbers(rows, lines, picked))
+            for j, column in others.items():
+                column.add([row[j] for row in rows])
+            self._check_still_empty(rows, lines, empty)
+            rows, lines = next(blocks, ([], []))
+        return self.wanted.dataset(
+            self.source,
+            table.done(),
+            [self.names[j] for j in picked],
+            {self.names[j]: column.done() for j, column in others.items()},
+        )
+
+    # Lines and rows
+
+    def _first_line(self) -> str:
+        try:
+            return self.text.readline()
+        except UnicodeDecodeError as error:
+            raise self._not_decoded(error, 0) from error
+
+    def _all_lines(self) -> Iterator[str]:
+        yield self.first
+        yield from self.text
+
+    def _next_row(self) -> list[str] | None:
+        """Return the next row that is not blank, or None at the end."""
+        try:
+            for row in self.reader:
+                if row:
+                    return row
+        except UnicodeDecodeError as error:
+            raise self._not_decoded(error, self.reader.line_num) from error
+        except csv.Error as error:
+            raise ValueError(f"{self.source}, line {self.reader.line_num}: {error}; check the quotes there") from error
+        return None
+
+    def _not_decoded(self, error: UnicodeDecodeError, lines: int) -> ValueError:
+        line = lines + 1 + error.object[: error.start].count(b"\n")
+        return ValueError(
+            f"{self.source}, line {line}: the byte 0x{error.object[error.start]:02x} is not {error.encoding.upper()};"
+            " save the file as UTF-8"
+        )
+
+    def _blocks(self, width: int, rows: list[list[str]]) -> Iterator[Block]:
+        """Yield rows of `width` cells by the block, after the given ones of line 1."""
+        most = max(1, CELLS // width)
+        lines = [1] * len(rows)
+        while (row := self._next_row()) is not None:
+            if len(row) != width:
+                raise ValueError(
+                    f"{self.source}, line {self.reader.line_num}: {len(row)} cells, but {width} in the first row;"
+                    " every row needs as many"
+                )
+            rows.append(row)
+            lines.append(self.reader.line_num)
+            if len(rows) == most:
+                yield rows, lines
+                rows, lines = [], []
+        if rows:
+            yield rows, lines
+
+    # Columns
+
+    def _is_header(self, head: Sequence[str]) -> bool:
+        cells = [cell.strip() for cell in head]
+        if any(name in cells for name in self.wanted.named):
+            return True
+        return not all(map(is_absent, cells)) and not any(map(is_number, cells))
+
+    def _name(self, head: Sequence[str], header: bool) -> None:
+        """Set the names of the columns; rows are named by an unnamed first column, as pandas and R write it."""
+        cells = [cell.strip() for cell in head] if header else [""] * len(head)
+        self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
+        self.wanted.check(self.names, self.source)
+        if header and not cells[0] and self.wanted.id is None and self.names[0] not in self.wanted.named:
+            self.wanted = Wanted(self.wanted.columns, self.wanted.label, self.names[0])
+
+    def _picked(self, rows: Sequence[Sequence[str]]) -> list[int]:
+        """Return the places of the columns to embed: those asked for, or all whose first value is a number."""
+        if self.wanted.columns is not None:
+            return [self.names.index(name) for name in self.wanted.columns]
+        aside = (self.wanted.label, self.wanted.id)
+        picked = [
+            j
+            for j, name in enumerate(self.names)
+            if name not in aside and is_number(next((row[j] for row in rows if not is_absent(row[j])), ""))
+        ]
+        if not picked:
+            raise ValueError(
+                f"{self.source}: no column of numbers to embed; the first row below the names is {_short(rows[0])}"
+            )
+        return picked
+
+    def _numbers(self, rows: Sequence[Sequence[str]], lines: Sequence[int], picked: Sequence[int]) -> Array:
+        """Return the cells to embed as numbers, or say which one is none."""
+        values = numbers(rows, picked)
+        if values is not None:
+            return values
+        for row, line in zip(rows, lines, strict=True):
+            for j in picked:
+                if not is_number(row[j]) or not np.isfinite(float(row[j])):
+                    raise ValueError(f"{self.source}, line {line}, column {self.names[j]!r}: {fault(row[j])}")
+        raise AssertionError("a cell that is not a finite number was found and lost")
+
+    def _check_still_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int], empty: Sequence[int]) -> None:
+        """Raise where a column that had no value in the first block turns out to hold numbers."""
+        for j in empty:
+            for row, line in zip(rows, lines, strict=True):
+                if is_number(row[j]):
+                    raise ValueError(
+                        f"{self.source}, column {self.names[j]!r}: no value before line {line}, which has {row[j]!r};"
+                        " fill it in, or leave the column out by choosing others"
+                    )
+
+
+def _outside_quotes(line: str) -> str:
+    return "".join(line.split('"')[::2])
+
+
+def _short(row: Sequence[str]) -> str:
+    shown = repr(",".join(row))
+    return shown if len(shown) <= SHOWN else shown[:SHOWN] + "…"

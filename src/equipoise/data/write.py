@@ -1,0 +1,105 @@
+"""A map on disk: the row's name, its place, its class and what else was in the file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from .._types import Array
+from ..files import write_whole
+from .dataset import Dataset
+from .optional import optional
+from .read.wanted import as_text, spelled
+
+ROWS = 4096  # rows of text made at once
+
+
+def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
+    """Write a map Y (n, d) with what the data set knows of its rows: .csv, .tsv, .parquet, .npy or .h5ad.
+
+    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` ones. NPY holds Y
+    alone; H5AD holds Y in `obsm["X_map"]` and the other columns in `obs`. The file appears whole or not at all.
+    """
+    Y = np.asarray(Y)
+    if Y.ndim != 2 or len(Y) != dataset.X.shape[0]:
+        raise ValueError(f"the map has shape {Y.shape}, but {dataset.name} has {dataset.X.shape[0]} rows")
+    check_map_path(path)
+    with write_whole(path) as file:
+        WRITERS[_suffix(path)](file, Y, dataset)
+
+
+def check_map_path(path: str | Path) -> None:
+    """Raise before any work if a map could not be written there: suffix, folder, or a package that is not installed."""
+    suffix = _suffix(path)
+    if suffix not in WRITERS:
+        raise ValueError(f"{str(path)!r}: a map is written as one of {', '.join(WRITERS)}")
+    if not Path(path).parent.is_dir():
+        raise ValueError(f"the output folder {str(Path(path).parent)!r} does not exist")
+    if suffix == ".parquet":
+        optional("pyarrow", "tables", "writing Parquet")
+    if suffix == ".h5ad":
+        optional("anndata", "anndata", "writing H5AD")
+
+
+def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
+    """Return the columns of a written map by name; an `extra` one whose name is taken gets a _ behind it."""
+    columns: dict[str, Array] = {} if dataset.ids is None else {"id": as_text(np.asarray(dataset.ids))}
+    columns |= {f"y{c + 1}": Y[:, c] for c in range(Y.shape[1])}
+    if dataset.labels is not None:
+        columns["class"] = np.array(dataset.classes, dtype=object)[dataset.labels]
+    for name, values in dataset.extra.items():
+        while name in columns:
+            name += "_"
+        columns[name] = values
+    return columns
+
+
+def _suffix(path: str | Path) -> str:
+    return Path(path).suffix.lower()
+
+
+def _write_csv(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
+    _write_text(file, map_columns(Y, dataset), ",")
+
+
+def _write_tsv(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
+    _write_text(file, map_columns(Y, dataset), "\t")
+
+
+def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(columns)
+    n = len(next(iter(columns.values())))
+    for start in range(0, n, ROWS):
+        writer.writerows(zip(*(_cells(values[start : start + ROWS]) for values in columns.values()), strict=True))
+    text.detach()  # flushes, and leaves the file open
+
+
+def _cells(values: Array) -> list[str]:
+    """Return the values in letters, floats as short as they read back the same in their own precision."""
+    if values.dtype.kind == "f":
+        return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
+    return [spelled(value) for value in values.tolist()]
+
+
+def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
+    pyarrow = optional("pyarrow", "tables", "writing Parquet")
+    parquet = optional("pyarrow.parquet", "tables", "writing Parquet")
+    parquet.write_table(pyarrow.table(map_columns(Y, dataset)), file)
+
+
+def _write_npy(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
+    np.save(file, Y, allow_pickle=False)
+
+
+WRITERS = {
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".parquet": _write_parquet,
+    ".npy": _write_npy,
+}
