@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from equipoise import data
+from equipoise.data.read import table
 
 FLOWERS = "name,width,species,length\nf1,0.5,setosa,1\nf2,1.5,virginica,2e1\nf3,2.5,setosa,-3\n"
 X = np.array([[0.5, 1], [1.5, 20], [2.5, -3]])
@@ -43,3 +47,176 @@ def test_columns_have_the_roles_that_are_asked_for():
     assert list(flowers.labels) == [0, 1, 0] and flowers.classes == ("setosa", "virginica")
     assert list(flowers.ids) == ["f1", "f2", "f3"] and flowers.columns == ("length",)
     np.testing.assert_array_equal(flowers.extra["width"], X[:, 0])
+    np.testing.assert_array_equal(read(FLOWERS, columns=["length", "width"]).X, X[:, ::-1])
+    np.testing.assert_array_equal(read(FLOWERS, columns="width").X, X[:, :1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(",", ";"),
+        lambda text: text.replace(",", "\t"),
+        lambda text: text.replace(",", ", "),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: text.replace("\n", "\n\n"),
+        lambda text: text.rstrip(),
+        lambda text: "\n\n" + text.replace(",", ";"),
+        lambda text: text.replace("setosa", '"setosa"').replace("width", '"width"').replace("0.5", '"0.5"'),
+        lambda text: "\ufeff" + text,
+        lambda text: text.encode("utf-16"),
+    ],
+)
+def test_every_spelling_of_a_table_is_the_same_table(change):
+    flowers = read(change(FLOWERS), label="species", id="name")
+    np.testing.assert_array_equal(flowers.X, X)
+    assert flowers.classes == ("setosa", "virginica") and list(flowers.ids) == ["f1", "f2", "f3"]
+
+
+def test_quoted_cells_may_hold_delimiters_quotes_and_line_ends():
+    found = read('what,x\n"a, ""b""\nc",1\nd,2\n')
+    assert list(found.extra["what"]) == ['a, "b"\nc', "d"] and found.X.ravel().tolist() == [1, 2]
+    refused('what,x\n"a\nb",1\nd,2\ne,?\n', "the stream, line 5, column 'x': no value")
+
+
+def test_a_table_without_names_has_numbers_in_its_first_row():
+    found = read("1,2,a\n3,4,b\n")
+    assert found.X.tolist() == [[1, 2], [3, 4]] and found.columns == ("column 1", "column 2")
+    years = read("who,1990,2000\na,1,2\nb,3,4\n", columns=["1990", "2000"])
+    assert years.X.tolist() == [[1, 2], [3, 4]] and list(years.extra["who"]) == ["a", "b"]
+
+
+def test_an_unnamed_first_column_names_the_rows():
+    found = read(",x,y\n7,1,2\n8,3,4\n")
+    assert found.columns == ("x", "y") and list(found.ids) == ["7", "8"] and not found.extra
+
+
+def test_classes_in_numbers_are_in_their_order_and_missing_ones_have_a_name():
+    found = read("x,y\n1,10\n2,9\n3,10\n", label="y")
+    assert found.classes == ("9", "10") and list(found.labels) == [1, 0, 1]
+    assert read("x,y\n1,a\n2,\n", label="y").classes == ("a", "missing")
+
+
+def test_columns_beside_may_have_gaps_and_may_turn_to_text(monkeypatch):
+    monkeypatch.setattr(table, "CELLS", 9)  # blocks of three rows
+    rows = [(1, "5", "5", ""), (2, "NA", "6.5", ""), (3, "7", "1", ""), (4, "8", "two", "")]
+    found = read("x,gaps,mixed,empty\n" + "\n".join(",".join(map(str, row)) for row in rows), columns=["x"])
+    np.testing.assert_array_equal(found.extra["gaps"], [5, np.nan, 7, 8])
+    assert list(found.extra["mixed"]) == ["5", "6.5", "1", "two"] and list(found.extra["empty"]) == [""] * 4
+
+
+@pytest.mark.parametrize("cells", [7, 64, 65536])
+def test_blocks_do_not_show(monkeypatch, tmp_path, cells):
+    monkeypatch.setattr(table, "CELLS", cells)
+    table_of = np.random.RandomState(0).standard_normal((1500, 3))
+    text = "a,b,kind,c\n" + "".join(f"{a!r},{b!r},k{i % 3},{c!r}\n" for i, (a, b, c) in enumerate(table_of.tolist()))
+    (tmp_path / "t.csv").write_text(text)
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        file.write(text)
+    for source in (io.BytesIO(text.encode()), tmp_path / "t.csv", tmp_path / "t.csv.gz"):
+        found = data.read(source, label="kind")
+        np.testing.assert_array_equal(found.X, table_of)
+        np.testing.assert_array_equal(found.labels, np.arange(1500) % 3)
+    assert found.name == "t"
+
+
+def test_tsv_is_split_at_tabs_alone(tmp_path):
+    (tmp_path / "t.tsv").write_text("a,b,c\td\nx,y,z\t1\n")
+    assert data.read(tmp_path / "t.tsv").columns == ("d",)
+
+
+def test_standard_input(tmp_path):
+    code = "from equipoise import data; print(data.read('-', id='name').X.sum())"
+    found = subprocess.run([sys.executable, "-c", code], input=FLOWERS, capture_output=True, text=True)
+    assert found.stdout == "22.5\n", found.stderr
+
+
+def test_the_stream_stays_open():
+    stream = io.BytesIO(FLOWERS.encode())
+    data.read(stream)
+    assert not stream.closed
+
+
+def test_reading_needs_none_of_the_optional_packages():
+    code = """
+import io, sys
+for name in ("pandas", "pyarrow", "anndata", "zarr", "h5py"):
+    sys.modules[name] = None
+from equipoise import data
+assert data.read(io.BytesIO(b"x,y\\n1,2\\n3,4\\n")).X.shape == (2, 2)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "the stream is empty"),
+        ("\n\n", "the stream is empty"),
+        ("a,b\n", "a header and no rows"),
+        ("a,b\n1,2\n3\n", "line 3: a row of 1 where the first has 2 cells"),
+        ("a,b\n1,2\n3,4,5\n", "line 3: a row of 3 where the first has 2 cells"),
+        ("a,b\nx,y\n", "no column of numbers to embed; the first row below the names is x,y"),
+        ("a,a\n1,2\n", "two columns are called 'a'"),
+        ("a,b\n1,2\n\n3,\n", "line 4, column 'b': no value.*fill it in, drop that row, or leave the column out"),
+        ("a,b\n1,2\nNA,3\n", "line 3, column 'a': no value \\('NA'\\)"),
+        ("a,b\n,2\n1,3\n", "line 2, column 'a': no value"),
+        ("a,b\n1,2\n3,four\n", "line 3, column 'b': 'four' is text among numbers"),
+        ("a,b\n1,2\n3,1_000\n", "line 3, column 'b': '1_000' is text"),
+        ("a,b\n1,2\n3,-inf\n", "line 3, column 'b': '-inf' is not a finite number"),
+        ("a,b\n1,2\n3,1e999\n", "line 3, column 'b': '1e999' is not a finite number"),
+        ("a,b\n1,2\n3," + "9" * 400, "line 3, column 'b': '9{40}…' is not a finite number"),
+        ('a,b\n1,2\n3,"4\n5,6\n', "line 4: unexpected end of data; check the quotes"),
+        ('a,b\n1,2\n3,"4"5\n', "line 3: .*; check the quotes"),
+        ("a,b\n1,2\nf\xfcnf,3\n".encode("latin-1"), "line 3: the byte 0xfc is not UTF-8; save the file as UTF-8"),
+        (b"\xe9,b\n1,2\n", "line 1: the byte 0xe9"),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2: .* is not UTF-16"),
+    ],
+)
+def test_what_is_wrong_is_named(text, match):
+    refused(text, match)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "match"),
+    [
+        (
+            {"columns": ["width", "weight"]},
+            "no column is called 'weight'; there are 'name', 'width', 'species'",
+        ),
+        ({"label": "kind"}, "no column is called 'kind'"),
+        ({"columns": ["species"]}, "line 2, column 'species': 'setosa' is text"),
+        ({"columns": ["width", "width"]}, "'width' is asked for twice"),
+        ({"columns": ["width"], "label": "width"}, "'width' is asked for twice"),
+        ({"columns": []}, "columns is empty"),
+    ],
+)
+def test_columns_that_cannot_be(wanted, match):
+    refused(FLOWERS, match, **wanted)
+
+
+def test_lines_are_counted_over_blocks_and_bytes(monkeypatch):
+    monkeypatch.setattr(table, "CELLS", 8)
+    text = "a,b\n" + "1,2\n" * 5000
+    refused(text + "1,x\n", "line 5002, column 'b': 'x' is text")
+    refused(text.encode() + b"1,\xff\n", "line 5002: the byte 0xff")
+    refused("a,b\n" + "1,\n" * 20 + "1,5\n", "column 'b': no value before line 22, which has '5'")
+
+
+def test_files_that_are_not_there_or_of_no_kind(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file or folder is called"):
+        data.read(tmp_path / "nothing.csv")
+    (tmp_path / "t.doc").write_text("1")
+    with pytest.raises(ValueError, match="told by its suffix"):
+        data.read(tmp_path / "t.doc")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(FLOWERS.encode() * 100)[:-20])
+    with pytest.raises(ValueError, match="cannot be read as gzip"):
+        data.read(tmp_path / "t.csv.gz")
+
+
+def test_text_streams_are_refused():
+    with pytest.raises(ValueError, match="bytes"):
+        data.read(io.StringIO(FLOWERS))

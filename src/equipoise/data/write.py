@@ -22,7 +22,7 @@ def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     """Write a map Y (n, d) with what the data set knows of its rows: .csv, .tsv, .parquet, .npy or .h5ad.
 
     The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` ones. NPY holds Y
-    alone; H5AD holds Y in `obsm["X_map"]` and the other columns in `obs`. The file appears whole or not at all.
+    alone; H5AD holds Y in `X` and `obsm["X_map"]`, the rest in `obs`. The file appears whole or not at all.
     """
     Y = np.asarray(Y)
     if Y.ndim != 2 or len(Y) != dataset.X.shape[0]:
@@ -48,7 +48,7 @@ def check_map_path(path: str | Path) -> None:
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
     """Return the columns of a written map by name; an `extra` one whose name is taken gets a _ behind it."""
     columns: dict[str, Array] = {} if dataset.ids is None else {"id": as_text(np.asarray(dataset.ids))}
-    columns |= {f"y{c + 1}": Y[:, c] for c in range(Y.shape[1])}
+    columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}
     if dataset.labels is not None:
         columns["class"] = np.array(dataset.classes, dtype=object)[dataset.labels]
     for name, values in dataset.extra.items():
@@ -56,6 +56,11 @@ def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
             name += "_"
         columns[name] = values
     return columns
+
+
+def map_names(Y: Array) -> list[str]:
+    """Return y1, y2, …, the names of the columns of a map."""
+    return [f"y{c + 1}" for c in range(Y.shape[1])]
 
 
 def _suffix(path: str | Path) -> str:
@@ -93,6 +98,21 @@ def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
     parquet.write_table(pyarrow.table(map_columns(Y, dataset)), file)
 
 
+def _write_h5ad(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
+    anndata = optional("anndata", "anndata", "writing H5AD")
+    h5py, pandas = optional("h5py", "anndata", "writing H5AD"), optional("pandas", "anndata", "writing H5AD")
+    columns = map_columns(Y, dataset)
+    index = columns.pop("id", np.arange(len(Y)).astype(str))
+    places = {name: columns.pop(name) for name in map_names(Y)}
+    annotated = anndata.AnnData(
+        X=Y, obs=pandas.DataFrame(columns, index=index), var=pandas.DataFrame(index=list(places)), obsm={"X_map": Y}
+    )
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as target:
+        anndata.io.write_elem(target, "/", annotated)
+    file.write(buffer.getbuffer())
+
+
 def _write_npy(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
     np.save(file, Y, allow_pickle=False)
 
@@ -102,4 +122,5 @@ WRITERS = {
     ".tsv": _write_tsv,
     ".parquet": _write_parquet,
     ".npy": _write_npy,
+    ".h5ad": _write_h5ad,
 }

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import gzip
 import sys
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from ..dataset import Dataset
+from .annotated import read_h5ad
 from .arrays import read_npy, read_npz
+from .images import read_images
+from .matrix_market import read_matrix_market
+from .parquet import read_parquet
 from .table import read_table
 from .wanted import Wanted
+from .zarr_store import is_zarr, read_zarr
 
 __all__ = ["READERS", "read"]
 
@@ -41,10 +47,14 @@ def read(
     path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"no file or folder is called {str(path)!r}")
+    if path.is_dir():
+        return read_zarr(path, wanted) if is_zarr(path) else read_images(path, wanted)
     for suffix, reader in READERS.items():
         if path.name.lower().endswith(suffix):
             return reader(path, wanted)
-    raise ValueError(f"{path}: the kind of a file is told by its suffix, one of {', '.join(READERS)}")
+    raise ValueError(
+        f"{path}: the kind of a file is told by its suffix, one of {', '.join(READERS)}; a folder holds Zarr or images"
+    )
 
 
 def _csv(path: Path, wanted: Wanted) -> Dataset:
@@ -57,8 +67,11 @@ def _tsv(path: Path, wanted: Wanted) -> Dataset:
 
 def _text(path: Path, wanted: Wanted, delimiter: str | None) -> Dataset:
     if path.suffix.lower() == ".gz":
-        with gzip.GzipFile(path) as stream:
-            return read_table(stream, str(path), wanted, delimiter=delimiter)
+        try:
+            with gzip.open(path) as stream:
+                return read_table(cast(BinaryIO, stream), str(path), wanted, delimiter=delimiter)
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise ValueError(f"{path} cannot be read as gzip: {error}") from error
     with open(path, "rb") as stream:
         return read_table(stream, str(path), wanted, delimiter=delimiter, size=path.stat().st_size)
 
@@ -70,4 +83,8 @@ READERS = {
     ".tsv.gz": _tsv,
     ".npy": read_npy,
     ".npz": read_npz,
+    ".parquet": read_parquet,
+    ".mtx": read_matrix_market,
+    ".mtx.gz": read_matrix_market,
+    ".h5ad": read_h5ad,
 }

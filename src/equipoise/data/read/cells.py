@@ -29,21 +29,24 @@ def is_number(cell: str) -> bool:
     return "_" not in cell and not is_absent(cell)
 
 
-def numbers(rows: Sequence[Sequence[str]], picked: Sequence[int]) -> Array | None:
-    """Return the picked cells of every row (m, D), or None if one of them is not a finite number."""
+def picked_cells(rows: Sequence[Sequence[str]], picked: Sequence[int]) -> list[str]:
+    """Return the picked cells of every row, row by row."""
     if len(picked) == 1:
-        cells = [row[picked[0]] for row in rows]
-    elif len(picked) == len(rows[0]) and list(picked) == sorted(picked):
-        cells = list(chain.from_iterable(rows))
-    else:
-        cells = list(chain.from_iterable(map(itemgetter(*picked), rows)))
+        return [row[picked[0]] for row in rows]
+    if list(picked) == list(range(len(rows[0]))):
+        return list(chain.from_iterable(rows))
+    return list(chain.from_iterable(map(itemgetter(*picked), rows)))
+
+
+def numbers(cells: Sequence[str]) -> Array | None:
+    """Return cells as numbers, or None if one of them is not a finite number."""
     if "_" in ",".join(cells):  # float() would read 12_34 as 1234
         return None
     try:
         values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
     except ValueError:
         return None
-    return values.reshape(len(rows), len(picked)) if np.isfinite(values).all() else None
+    return values if np.isfinite(values).all() else None
 
 
 def fault(cell: str) -> str:
@@ -83,24 +86,31 @@ class Growing:
 class Loose:
     """A column that is not embedded: numbers as long as nothing else comes, else text."""
 
+    SHARED = 10_000  # different texts of which equal ones are kept once; chosen: names of rows are all different
+
     def __init__(self, *, text: bool = False):
         self.text = text
         self._blocks: list[Array] = []
-        self._known: dict[str, str] = {}  # equal texts are kept once
+        self._known: dict[str, str] = {}
 
     def add(self, cells: Sequence[str]) -> None:
-        if not self.text and not all(is_number(cell) or is_absent(cell) for cell in cells):
-            self.text = True
-            self._blocks = [as_text(block) for block in self._blocks]
-        if self.text:
-            block = np.empty(len(cells), dtype=object)
-            block[:] = [self._known.setdefault(cell, cell) for cell in cells]
-        else:
-            block = np.array([np.nan if is_absent(cell) else float(cell) for cell in cells])
-        self._blocks.append(block)
+        values = None if self.text else numbers(cells)
+        if values is None and not self.text and all(is_number(cell) or is_absent(cell) for cell in cells):
+            values = np.array([np.nan if is_absent(cell) else float(cell) for cell in cells])
+        if values is None:
+            if not self.text:
+                self.text, self._blocks = True, [as_text(block) for block in self._blocks]
+            values = np.empty(len(cells), dtype=object)
+            values[:] = self._shared(cells)
+        self._blocks.append(values)
 
     def done(self) -> Array:
         whole = np.concatenate(self._blocks)
         if not self.text and np.isnan(whole).all():  # an empty column says nothing on what it would hold
             return as_text(whole)
         return whole
+
+    def _shared(self, cells: Sequence[str]) -> list[str]:
+        if len(self._known) > self.SHARED:
+            return list(cells)
+        return [self._known.setdefault(cell, cell) for cell in cells]

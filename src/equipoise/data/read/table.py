@@ -6,13 +6,14 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import BinaryIO
 
 import numpy as np
 
 from ..._types import Array
 from ..dataset import Dataset
-from .cells import SHOWN, Growing, Loose, fault, is_absent, is_number, numbers
+from .cells import SHOWN, Growing, Loose, fault, is_absent, is_number, numbers, picked_cells
 from .wanted import Wanted
 
 CELLS = 65536  # cells of a block; chosen: some megabytes as text
@@ -38,6 +39,8 @@ def read_table(
 @contextmanager
 def _decoded(stream: BinaryIO, source: str) -> Iterator[io.TextIOWrapper]:
     """Open a stream of bytes as text: UTF-8, or UTF-16 that begins with its mark. The stream stays the caller's."""
+    if not hasattr(stream, "readinto"):
+        raise ValueError(f"{source} gives text; open it in binary mode: bytes are needed")
     buffer = io.BufferedReader(stream)  # type: ignore[type-var]  # any object that reads into a buffer will do
     mark = buffer.peek(2)[:2]
     encoding = "utf-16" if mark in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -54,31 +57,21 @@ class _Table:
 
     def __init__(self, text: io.TextIOWrapper, source: str, wanted: Wanted, delimiter: str | None):
         self.text, self.source, self.wanted = text, source, wanted
-        self.first = self._first_line()
+        start = self._first_lines()
         if delimiter is None:
-            delimiter = max(DELIMITERS, key=_outside_quotes(self.first).count)
-        self.reader = csv.reader(self._all_lines(), delimiter=delimiter, strict=True, skipinitialspace=True)
+            delimiter = max(DELIMITERS, key=_outside_quotes(start[-1]).count)
+        self.reader = csv.reader(chain(start, self.text), delimiter=delimiter, strict=True, skipinitialspace=True)
         self.names: tuple[str, ...] = ()
 
     def read(self, size: int) -> Dataset:
-        head = self._next_row()
-        if head is None:
-            raise ValueError(f"{self.source} is empty; a table with a row for each point is needed")
-        header = self._is_header(head)
-        blocks = self._blocks(len(head), [] if header else [head])
-        self._name(head, header)
+        blocks = self._begin()
         rows, lines = next(blocks, ([], []))
         if not rows:
             raise ValueError(f"{self.source} has a header and no rows; a row for each point is needed")
         picked = self._picked(rows)
-        position = self.text.buffer.tell() if size else 0
-        guess = int(len(rows) * size / position * SPARE) + 1 if 0 < position < size else max(len(rows), FIRST_GUESS)
-        table = Growing(len(picked), guess)
-        others = {
-            j: Loose(text=name in (self.wanted.label, self.wanted.id))
-            for j, name in enumerate(self.names)
-            if j not in set(picked)
-        }
+        table = Growing(len(picked), self._guess(len(rows), size))
+        embedded, aside = set(picked), (self.wanted.label, self.wanted.id)
+        others = {j: Loose(text=name in aside) for j, name in enumerate(self.names) if j not in embedded}
         empty = [] if self.wanted.columns else [j for j in others if all(is_absent(row[j]) for row in rows)]
         while rows:
             table.add(self._numbers(rows, lines, picked))
@@ -86,24 +79,34 @@ class _Table:
                 column.add([row[j] for row in rows])
             self._check_still_empty(rows, lines, empty)
             rows, lines = next(blocks, ([], []))
-        return self.wanted.dataset(
-            self.source,
-            table.done(),
-            [self.names[j] for j in picked],
-            {self.names[j]: column.done() for j, column in others.items()},
-        )
+        beside = {self.names[j]: column.done() for j, column in others.items()}
+        return self.wanted.dataset(self.source, table.done(), [self.names[j] for j in picked], beside)
+
+    def _begin(self) -> Iterator[Block]:
+        """Name the columns by the first row, and return the blocks of all rows that are not names."""
+        head = self._next_row()
+        if head is None:
+            raise ValueError(f"{self.source} is empty; a table with a row for each point is needed")
+        header = self._is_header(head)
+        self._name(head, header)
+        return self._blocks(len(head), ([], []) if header else ([head], [self.reader.line_num]))
+
+    def _guess(self, rows: int, size: int) -> int:
+        """Return how many rows to make room for, by the bytes that the first ones took."""
+        position = self.text.buffer.tell() if size else 0
+        return int(rows * size / position * SPARE) + 1 if 0 < position < size else max(rows, FIRST_GUESS)
 
     # Lines and rows
 
-    def _first_line(self) -> str:
-        try:
-            return self.text.readline()
-        except UnicodeDecodeError as error:
-            raise self._not_decoded(error, 0) from error
-
-    def _all_lines(self) -> Iterator[str]:
-        yield self.first
-        yield from self.text
+    def _first_lines(self) -> list[str]:
+        """Return the blank lines at the beginning, and the line after them."""
+        lines: list[str] = []
+        while not lines or lines[-1].isspace():
+            try:
+                lines.append(self.text.readline())
+            except UnicodeDecodeError as error:
+                raise self._not_decoded(error, len(lines)) from error
+        return lines
 
     def _next_row(self) -> list[str] | None:
         """Return the next row that is not blank, or None at the end."""
@@ -124,16 +127,14 @@ class _Table:
             " save the file as UTF-8"
         )
 
-    def _blocks(self, width: int, rows: list[list[str]]) -> Iterator[Block]:
-        """Yield rows of `width` cells by the block, after the given ones of line 1."""
+    def _blocks(self, width: int, first: Block) -> Iterator[Block]:
+        """Yield rows of `width` cells by the block, after those given."""
         most = max(1, CELLS // width)
-        lines = [1] * len(rows)
+        rows, lines = first
         while (row := self._next_row()) is not None:
             if len(row) != width:
-                raise ValueError(
-                    f"{self.source}, line {self.reader.line_num}: {len(row)} cells, but {width} in the first row;"
-                    " every row needs as many"
-                )
+                place = f"{self.source}, line {self.reader.line_num}"
+                raise ValueError(f"{place}: a row of {len(row)} where the first has {width} cells; all need as many")
             rows.append(row)
             lines.append(self.reader.line_num)
             if len(rows) == most:
@@ -161,7 +162,8 @@ class _Table:
     def _picked(self, rows: Sequence[Sequence[str]]) -> list[int]:
         """Return the places of the columns to embed: those asked for, or all whose first value is a number."""
         if self.wanted.columns is not None:
-            return [self.names.index(name) for name in self.wanted.columns]
+            place = {name: j for j, name in enumerate(self.names)}
+            return [place[name] for name in self.wanted.columns]
         aside = (self.wanted.label, self.wanted.id)
         picked = [
             j
@@ -176,9 +178,9 @@ class _Table:
 
     def _numbers(self, rows: Sequence[Sequence[str]], lines: Sequence[int], picked: Sequence[int]) -> Array:
         """Return the cells to embed as numbers, or say which one is none."""
-        values = numbers(rows, picked)
+        values = numbers(picked_cells(rows, picked))
         if values is not None:
-            return values
+            return values.reshape(len(rows), len(picked))
         for row, line in zip(rows, lines, strict=True):
             for j in picked:
                 if not is_number(row[j]) or not np.isfinite(float(row[j])):
@@ -201,5 +203,5 @@ def _outside_quotes(line: str) -> str:
 
 
 def _short(row: Sequence[str]) -> str:
-    shown = repr(",".join(row))
+    shown = repr(",".join(row))[1:-1]
     return shown if len(shown) <= SHOWN else shown[:SHOWN] + "…"

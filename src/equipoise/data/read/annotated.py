@@ -1,0 +1,54 @@
+"""AnnData, in H5AD or Zarr: X with the names of its rows and columns, and `obs` beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..._types import Array
+from ..dataset import Dataset
+from ..optional import optional
+from .broken import decoding
+from .values import check_table_of_numbers
+from .wanted import Wanted, as_text
+
+
+def read_h5ad(path: Path, wanted: Wanted) -> Dataset:
+    """Return X of an H5AD file, CSR if it is sparse; rows are named by `obs_names` unless `id` says otherwise."""
+    anndata = optional("anndata", "anndata", "reading H5AD")
+    with decoding(str(path), "H5AD"):
+        annotated = anndata.read_h5ad(path)
+    return from_anndata(annotated, str(path), wanted)
+
+
+def from_anndata(annotated: Any, source: str, wanted: Wanted) -> Dataset:
+    """Return X, `var_names` as columns, and `obs` as the columns beside it."""
+    if annotated.X is None:
+        raise ValueError(f"{source} has no X; write the values to embed there")
+    X = sparse.csr_matrix(annotated.X) if sparse.issparse(annotated.X) else np.asarray(annotated.X)
+    columns = [str(name) for name in annotated.var_names]
+    if wanted.columns is not None:
+        Wanted(wanted.columns).check(columns, source)
+        X, columns = X[:, [columns.index(name) for name in wanted.columns]], list(wanted.columns)
+    others = {str(name): _values(annotated.obs[name]) for name in annotated.obs.columns}
+    Wanted(None, wanted.label, wanted.id).check(list(others), source)
+    if wanted.id is None:
+        wanted = Wanted(wanted.columns, wanted.label, _free("index", others))
+        others[str(wanted.id)] = np.array([str(name) for name in annotated.obs_names], dtype=object)
+    return wanted.dataset(source, check_table_of_numbers(X, source, columns), columns, others)
+
+
+def _free(name: str, taken: dict[str, Array]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _values(column: Any) -> Array:
+    """Return a column of `obs`: numbers as float64, anything else as text."""
+    if column.dtype.kind in "iuf":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return as_text(column.astype(object).where(column.notna(), None).to_numpy())
