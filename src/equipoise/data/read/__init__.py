@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from ..dataset import Dataset
 from .annotated import read_h5ad
 from .arrays import read_npy, read_npz
 from .images import read_images
 from .matrix_market import read_matrix_market
+from .opened import opened
 from .parquet import read_parquet
 from .table import read_table
 from .wanted import Wanted
@@ -66,14 +65,9 @@ def _tsv(path: Path, wanted: Wanted) -> Dataset:
 
 
 def _text(path: Path, wanted: Wanted, delimiter: str | None) -> Dataset:
-    if path.suffix.lower() == ".gz":
-        try:
-            with gzip.open(path) as stream:
-                return read_table(cast(BinaryIO, stream), str(path), wanted, delimiter=delimiter)
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise ValueError(f"{path} cannot be read as gzip: {error}") from error
-    with open(path, "rb") as stream:
-        return read_table(stream, str(path), wanted, delimiter=delimiter, size=path.stat().st_size)
+    size = 0 if path.suffix.lower() == ".gz" else path.stat().st_size
+    with opened(path) as stream:
+        return read_table(stream, str(path), wanted, delimiter=delimiter, size=size)
 
 
 READERS = {

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 
+from ..._types import Array
 from ..dataset import Dataset
 from .broken import decoding
 from .values import check_table_of_numbers
@@ -24,8 +26,8 @@ def read_npy(path: Path, wanted: Wanted) -> Dataset:
 
 def read_npz(path: Path, wanted: Wanted) -> Dataset:
     """Return the only table of an NPZ file, or the one called X; arrays of one value per row are columns beside it."""
-    with decoding(str(path), "NPZ"), np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    with decoding(str(path), "NPZ"), ZipFile(path) as archive:
+        arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
     name = the_table(arrays, str(path))
     X = check_table_of_numbers(arrays[name], str(path))
     others = {name: array for name, array in arrays.items() if array.shape == X.shape[:1]}
@@ -33,6 +35,11 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
         raise ValueError(f"{path}: the columns of an NPZ file have no names, so none can be chosen")
     wanted.check(list(others), str(path))
     return wanted.dataset(str(path), X, (), others)
+
+
+def _member(archive: ZipFile, name: str) -> Array:
+    with archive.open(name) as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def the_table(arrays: Mapping[str, Any], source: str) -> str:

@@ -1,0 +1,176 @@
+"""Whatever a file holds, reading it gives finite numbers or one line that says what is wrong, and nothing else."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from scipy import io as scipy_io
+from scipy import sparse
+
+from equipoise import data
+from equipoise.data.read import table
+
+FEW = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+number = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**30), 10**30).map(str),
+    st.sampled_from(["1", "0.5", " 2", "1e5", "-0", "٣", "9" * 400, "1e999", "1_0", "0x1F", "1,5", "+-1"]),
+)
+gap = st.sampled_from(["", "NA", "nan", "NaN", "null", "?", "inf", "-Infinity", " "])
+text = st.text(max_size=8)
+cell = st.one_of(number, number, number, gap, text)
+columns = st.lists(st.sampled_from([number, gap, text, cell]), min_size=1, max_size=5)
+
+
+@st.composite
+def tables(draw):
+    """Tables of columns of one kind or of all, ragged or not, in any of the delimiters and encodings."""
+    kinds = draw(columns)
+    rows = [draw(st.lists(text, min_size=len(kinds), max_size=len(kinds), unique=True))] if draw(st.booleans()) else []
+    rows += [[draw(kind) for kind in kinds] for _ in range(draw(st.integers(0, 6)))]
+    if rows and draw(st.integers(0, 4)) == 0:
+        draw(st.sampled_from(rows)).append("1")
+    written = io.StringIO()
+    style = {"delimiter": draw(st.sampled_from(",;\t")), "lineterminator": draw(st.sampled_from(["\n", "\r\n", "\r"]))}
+    csv.writer(written, **style).writerows(rows)
+    encoding = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1", "utf-32"]))
+    return written.getvalue().encode(encoding, errors="replace")
+
+
+def outcome(source, **wanted):
+    """Return the data set, checked, or the message, checked; anything else that is raised goes on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = data.read(source, **wanted)
+        except ValueError as error:
+            message = str(error)
+            assert message and "\n" not in message and len(message) < 1000
+            return message
+    n, D = found.X.shape
+    values = found.X.data if sparse.issparse(found.X) else found.X
+    assert n >= 1 and D >= 1 and np.isfinite(np.asarray(values, dtype=np.float64)).all()
+    assert len(found.columns) in (0, D) and (found.ids is None or len(found.ids) == n)
+    assert all(len(column) == n for column in found.extra.values())
+    assert found.labels is None or set(found.labels) == set(range(len(found.classes)))
+    return found
+
+
+@FEW
+@given(tables(), st.sampled_from([{}, {"columns": ["a"]}, {"label": "column 1"}, {"id": "1"}]))
+@example(b"", {})
+@example(b"a,b", {})
+@example(b"\xff\xfe", {})
+@example(b"\x00", {})
+@example(b'"', {})
+@example(b"1\n" * 3 + b"\xff", {})
+def test_text_of_any_kind(content, wanted):
+    outcome(io.BytesIO(content), **wanted)
+
+
+@FEW
+@given(st.binary(max_size=200))
+def test_bytes_of_any_kind(content):
+    outcome(io.BytesIO(content))
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix in (".csv", ".tsv", ".csv.gz", ".npy", ".npz", ".mtx", ".mtx.gz", ".parquet"):
+            path = Path(folder) / f"t{suffix}"
+            path.write_bytes(content)
+            outcome(path)
+
+
+@FEW
+@given(tables(), st.integers(1, 12))
+def test_blocks_change_nothing(content, cells):
+    whole = outcome(io.BytesIO(content))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "CELLS", cells)
+        blocks = outcome(io.BytesIO(content))
+    if isinstance(whole, str) or isinstance(blocks, str):
+        return  # the first fault that is met, and a column that is empty at first, depend on what is seen at once
+    np.testing.assert_array_equal(whole.X, blocks.X)
+    assert whole.columns == blocks.columns and list(whole.extra) == list(blocks.extra)
+
+
+@FEW
+@given(
+    st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3), min_size=1, max_size=9)
+)
+def test_finite_numbers_come_through_to_the_last_bit(rows):
+    written = io.StringIO()
+    csv.writer(written).writerows([["a", "b", "c"], *rows])
+    np.testing.assert_array_equal(outcome(io.BytesIO(written.getvalue().encode())).X, np.array(rows))
+
+
+# Whole files of every kind, cut short or with a byte changed
+
+
+@cache
+def whole(suffix):
+    X = np.arange(24.0).reshape(8, 3)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"t{suffix}"
+        if suffix == ".npy":
+            np.save(path, X)
+        elif suffix == ".npz":
+            np.savez_compressed(path, X=X, y=np.arange(8))
+        elif suffix in (".mtx", ".mtx.gz"):
+            scipy_io.mmwrite(Path(folder) / "t.mtx", sparse.csr_matrix(X))
+            if suffix == ".mtx.gz":
+                path.write_bytes(gzip.compress((Path(folder) / "t.mtx").read_bytes()))
+        elif suffix == ".csv.gz":
+            path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n"))
+        elif suffix == ".png":
+            from PIL import Image
+
+            Image.fromarray(X.astype(np.uint8)).save(path)
+        elif suffix == ".parquet":
+            pa = pytest.importorskip("pyarrow")
+            import pyarrow.parquet as pq
+
+            pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "c": list("abcdefgh")}), path)
+        else:
+            anndata = pytest.importorskip("anndata")
+            anndata.AnnData(X=sparse.csr_matrix(X)).write_h5ad(path)
+        return path.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".mtx", ".mtx.gz", ".csv.gz", ".png", ".parquet", ".h5ad"])
+@settings(FEW, max_examples=200)
+@given(st.data())
+def test_broken_files(suffix, data):
+    content = bytearray(whole(suffix))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        if data.draw(st.booleans()):
+            content[at] = data.draw(st.integers(0, 255))
+        elif at:
+            del content[at:]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"t{suffix}"
+        path.write_bytes(content)
+        outcome(Path(folder) if suffix == ".png" else path)
+
+
+def test_a_zarr_store_with_any_file_broken(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "t.zarr"
+    zarr.save_array(str(path), np.arange(24.0).reshape(8, 3))
+    for file in [file for file in path.rglob("*") if file.is_file()]:
+        content = file.read_bytes()
+        for changed in (b"", b"{}", content[: len(content) // 2], content[::-1], b"[" * 5000):
+            file.write_bytes(changed)
+            outcome(path)
+        file.write_bytes(content)
+    assert outcome(path).X.shape == (8, 3)

@@ -1,0 +1,338 @@
+"""Every kind of file gives the table that was put into it; what a map is written to reads back the same."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import io, sparse
+
+from equipoise import data
+from equipoise.data import Dataset
+from equipoise.data.read import parquet as parquet_reader
+from equipoise.data.read import zarr_store
+
+rng = np.random.RandomState(0)
+X = rng.standard_normal((60, 4))
+KINDS = np.array(["a", "b", "c"], dtype=object)[np.arange(60) % 3]
+NAMES = np.array([f"row {i}" for i in range(60)], dtype=object)
+
+
+def refused(path, match, **wanted):
+    with pytest.raises(ValueError, match=match) as caught:
+        data.read(path, **wanted)
+    assert "\n" not in str(caught.value)
+
+
+# NPY and NPZ
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int16, np.uint8, bool])
+def test_npy_keeps_its_type(tmp_path, dtype):
+    table = (10 * X).astype(np.int8).astype(dtype)
+    np.save(tmp_path / "t.npy", table)
+    found = data.read(tmp_path / "t.npy")
+    np.testing.assert_array_equal(found.X, table)
+    assert found.X.dtype == dtype and found.name == "t" and found.X.flags.writeable
+
+
+def test_npz_takes_the_only_table_or_the_one_called_x(tmp_path):
+    np.savez(tmp_path / "t.npz", table=X, y=np.arange(60) % 2, names=NAMES.astype(str), other=np.ones(3))
+    found = data.read(tmp_path / "t.npz", label="y", id="names")
+    np.testing.assert_array_equal(found.X, X)
+    assert found.classes == ("0", "1") and list(found.ids) == list(NAMES) and not found.extra
+    assert set(data.read(str(tmp_path / "t.npz")).extra) == {"y", "names"}
+    np.savez(tmp_path / "t.npz", X=X, W=2 * X)
+    np.testing.assert_array_equal(data.read(tmp_path / "t.npz").X, X)
+    np.savez(tmp_path / "t.npz", V=X, W=2 * X)
+    refused(tmp_path / "t.npz", r"one called X; there are 'V \(60, 4\)', 'W \(60, 4\)'")
+    np.savez(tmp_path / "t.npz", X=X)
+    refused(tmp_path / "t.npz", "have no names, so none can be chosen", columns=["a"])
+    refused(tmp_path / "t.npz", "no column is called 'y'", label="y")
+
+
+@pytest.mark.parametrize(
+    ("array", "match"),
+    [
+        (np.ones(3), r"shape \(3,\); a table"),
+        (np.ones((0, 3)), "cannot be read as NPY|shape"),
+        (np.ones((2, 3), complex), "values of type complex128; real numbers"),
+        (np.array([["a", "b"]]), "values of type <U1"),
+        (np.where(np.arange(8).reshape(4, 2) == 5, np.nan, 1.0), "row 2, column 1: no value"),
+        (np.where(np.arange(8).reshape(4, 2) == 3, -np.inf, 1.0), "row 1, column 1: an infinite value"),
+    ],
+)
+def test_arrays_that_are_no_tables(tmp_path, array, match):
+    np.save(tmp_path / "t.npy", array)
+    refused(tmp_path / "t.npy", match)
+
+
+class Trap:
+    """A pickle that leaves a trace when it is opened."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickles_are_never_opened(tmp_path):
+    trap = np.array([[Trap(tmp_path / "sprung")]], dtype=object)
+    np.save(tmp_path / "t.npy", trap, allow_pickle=True)
+    np.savez(tmp_path / "t.npz", X=trap)
+    for name in ("t.npy", "t.npz"):
+        refused(tmp_path / name, "cannot be read")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_arrays_have_no_column_names(tmp_path):
+    np.save(tmp_path / "t.npy", X)
+    refused(tmp_path / "t.npy", "an NPY file has no column names", label="y")
+
+
+# Parquet
+
+
+def test_parquet(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(parquet_reader, "ROWS", 25)
+    frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(60), "kind": pd.Categorical(KINDS), "b": X[:, 1].astype("f4")})
+    frame["when"], frame["yes"] = pd.Timestamp("2024-02-03"), True
+    frame.set_axis(NAMES, axis=0).to_parquet(tmp_path / "t.parquet")
+    found = data.read(tmp_path / "t.parquet", label="kind")
+    np.testing.assert_array_equal(found.X, np.column_stack([X[:, 0], np.arange(60), X[:, 1].astype("f4")]))
+    assert found.columns == ("a", "n", "b") and found.classes == ("a", "b", "c") and list(found.ids) == list(NAMES)
+    assert found.extra["when"][0].startswith("2024-02-03") and list(found.extra) == ["when", "yes"]
+    found = data.read(tmp_path / "t.parquet", columns=["yes", "a"])
+    assert found.X[:, 0].tolist() == [1.0] * 60 and found.extra["n"].dtype == np.float64
+    refused(tmp_path / "t.parquet", "column 'kind': values of type .* are not numbers", columns=["kind"])
+
+
+def test_parquet_names_the_gap(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.table({"a": [1, 2], "b": [1.0, None], "c": np.array([2**63, 1], dtype=np.uint64)}), tmp_path / "t.parquet"
+    )
+    refused(tmp_path / "t.parquet", "row 1, column 'b': no value")
+    assert data.read(tmp_path / "t.parquet", columns=["a", "c"]).X[0, 1] == 2.0**63
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "t.parquet")
+    refused(tmp_path / "t.parquet", "1 rows and 0 columns of numbers")
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "t.parquet")
+    refused(tmp_path / "t.parquet", "0 rows and 1 columns of numbers")
+    (tmp_path / "t.parquet").write_bytes(b"no parquet")
+    refused(tmp_path / "t.parquet", "cannot be read as Parquet")
+
+
+# MatrixMarket
+
+
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
+def test_matrix_market(tmp_path, suffix):
+    counts = sparse.random(30, 12, 0.2, format="csr", random_state=0)
+    io.mmwrite(tmp_path / "t.mtx", counts, precision=17)
+    if suffix == ".mtx.gz":
+        (tmp_path / "t.mtx.gz").write_bytes(gzip.compress((tmp_path / "t.mtx").read_bytes()))
+    found = data.read(tmp_path / f"t{suffix}")
+    assert sparse.issparse(found.X) and found.X.format == "csr" and found.name == "t"
+    np.testing.assert_array_equal(found.X.toarray(), counts.toarray())
+
+
+def test_matrix_market_in_full_and_broken(tmp_path):
+    io.mmwrite(tmp_path / "t.mtx", X, precision=17)
+    np.testing.assert_array_equal(data.read(tmp_path / "t.mtx").X, X)
+    io.mmwrite(tmp_path / "t.mtx", sparse.csr_matrix(X * 1j))
+    refused(tmp_path / "t.mtx", "line 1: values of type complex are not real numbers")
+    (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n2 1 nan\n")
+    refused(tmp_path / "t.mtx", "line 3: no value")
+    (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 5\n")
+    refused(tmp_path / "t.mtx", "line 3: an entry at row 3, column 1 of a matrix of 2 rows and 2 columns")
+    (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 999999999999 1\n1 1 5\n")
+    refused(tmp_path / "t.mtx", "999999999999 columns are more than the file has characters")
+
+
+# AnnData and Zarr
+
+
+def annotated(values):
+    anndata = pytest.importorskip("anndata")
+    pd = pytest.importorskip("pandas")
+    obs = pd.DataFrame({"kind": pd.Categorical(KINDS), "depth": np.arange(60), "lane": KINDS.astype(str)}, index=NAMES)
+    return anndata.AnnData(X=values, obs=obs, var=pd.DataFrame(index=[f"gene {j}" for j in range(4)]))
+
+
+def check_annotated(path, sparse_values):
+    found = data.read(path, label="kind")
+    assert sparse.issparse(found.X) == sparse_values
+    np.testing.assert_array_equal(found.X.toarray() if sparse_values else found.X, X)
+    assert found.columns == ("gene 0", "gene 1", "gene 2", "gene 3") and list(found.ids) == list(NAMES)
+    assert found.classes == ("a", "b", "c") and list(found.extra) == ["depth", "lane"]
+    assert found.extra["depth"].tolist() == list(range(60)) and list(found.extra["lane"]) == list(KINDS)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_h5ad(tmp_path, make):
+    annotated(make(X)).write_h5ad(tmp_path / "t.h5ad")
+    check_annotated(tmp_path / "t.h5ad", make is not np.asarray)
+    found = data.read(tmp_path / "t.h5ad", columns=["gene 2", "gene 0"], id="lane")
+    np.testing.assert_array_equal(found.X if make is np.asarray else found.X.toarray(), X[:, [2, 0]])
+    assert list(found.ids) == list(KINDS)
+    refused(tmp_path / "t.h5ad", "no column is called 'gene 9'", columns=["gene 9"])
+    refused(tmp_path / "t.h5ad", "no column is called 'gene 1'", label="gene 1")
+
+
+def test_h5ad_broken(tmp_path):
+    values = X.copy()
+    values[7, 2] = np.nan
+    annotated(values).write_h5ad(tmp_path / "t.h5ad")
+    refused(tmp_path / "t.h5ad", "row 7, column 'gene 2': no value")
+    (tmp_path / "t.h5ad").write_bytes((tmp_path / "t.h5ad").read_bytes()[:2000])
+    refused(tmp_path / "t.h5ad", "cannot be read as H5AD")
+
+
+def test_zarr(tmp_path, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.setattr(zarr_store, "CELLS", 100)
+    zarr.save_array(str(tmp_path / "t.zarr"), X)
+    found = data.read(tmp_path / "t.zarr")
+    np.testing.assert_array_equal(found.X, X)
+    assert found.name == "t"
+    group = zarr.open_group(str(tmp_path / "g.zarr"), mode="w")
+    group.create_array("table", data=X.astype(np.float32))
+    np.testing.assert_array_equal(data.read(tmp_path / "g.zarr").X, X.astype(np.float32))
+    group.create_array("other", data=X)
+    refused(tmp_path / "g.zarr", "one called X; there are")
+    zarr.open_array(str(tmp_path / "t.zarr"), mode="r+")[33, 1] = np.nan
+    refused(tmp_path / "t.zarr", "row 33, column 1: no value")
+    refused(tmp_path / "t.zarr", "a Zarr array has no column names", id="a")
+
+
+def test_an_anndata_store(tmp_path):
+    pytest.importorskip("zarr")
+    with warnings.catch_warnings():  # on the version of Zarr that it writes
+        warnings.simplefilter("ignore")
+        annotated(X).write_zarr(tmp_path / "t.zarr")
+    check_annotated(tmp_path / "t.zarr", False)
+
+
+def test_zarr_with_pickles_is_refused(tmp_path):
+    pytest.importorskip("zarr")
+    head = {"chunks": [1, 1], "compressor": None, "dtype": "<f8", "fill_value": 0, "filters": [{"id": "pickle"}]}
+    (tmp_path / "t.zarr").mkdir()
+    (tmp_path / "t.zarr" / ".zarray").write_text(json.dumps(head | {"order": "C", "shape": [1, 1], "zarr_format": 2}))
+    refused(tmp_path / "t.zarr", "asks for pickles")
+
+
+# Images
+
+
+def picture(path, pixels):
+    from PIL import Image
+
+    path.parent.mkdir(exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5, 3, 3)])
+def test_images(tmp_path, shape):
+    pixels = rng.randint(256, size=(6, *shape)).astype(np.uint8)
+    for i, one in enumerate(pixels):
+        picture(tmp_path / "abc"[i // 2] / f"{i}.png", one)
+    found = data.read(tmp_path)
+    np.testing.assert_array_equal(found.X, pixels.reshape(6, -1))
+    assert found.classes == ("a", "b", "c") and found.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert found.ids[3] == "b/3.png" and found.name == tmp_path.name
+    picture(tmp_path / "c" / "7.png", np.zeros((4, 3), np.uint8))
+    refused(tmp_path, r"7\.png is 3 × 4 in grey, but .*0\.png is 3 × 5")
+
+
+def test_images_of_16_bits_and_jpeg(tmp_path):
+    picture(tmp_path / "deep" / "0.png", np.array([[0, 257 * 7, 65535]], dtype=np.uint16))
+    assert data.read(tmp_path / "deep").X.tolist() == [[0, 7, 255]] and data.read(tmp_path / "deep").labels is None
+    picture(tmp_path / "flat" / "0.JPG", np.full((8, 8), 77, np.uint8))
+    assert data.read(tmp_path / "flat").X.tolist() == [[77] * 64]
+
+
+def test_folders_without_images_and_broken_ones(tmp_path):
+    refused(tmp_path, "holds no images")
+    picture(tmp_path / "0.png", np.zeros((40, 30), np.uint8))
+    refused(tmp_path, "a folder of images has no column names", label="kind")
+    (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:-30])
+    refused(tmp_path, "0.png cannot be read as an image")
+
+
+# Packages that are not there
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [("t.parquet", "pyarrow.parquet", "tables"), ("t.h5ad", "anndata", "anndata"), ("t.zarr", "zarr", "anndata")],
+)
+def test_the_extra_to_install_is_named(tmp_path, monkeypatch, name, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    if name == "t.zarr":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "zarr.json").write_text("{}")
+    else:
+        (tmp_path / name).write_text("")
+    with pytest.raises(ImportError, match=rf'pip install "equipoise\[{extra}\]"'):
+        data.read(tmp_path / name)
+
+
+# What goes out
+
+
+Y = rng.standard_normal((60, 2)).astype(np.float32)
+EXTRA = {"note": np.array(['a, "b"\nc', "é"] * 30, dtype=object), "y1": np.where(np.arange(60) == 3, np.nan, 0.5)}
+MAPPED = Dataset("t", X, np.arange(60) % 3, ("a", "b", "c"), (), NAMES, EXTRA)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".h5ad"])
+def test_a_written_map_reads_back_the_same(tmp_path, suffix):
+    if suffix in (".parquet", ".h5ad"):
+        pytest.importorskip({".parquet": "pyarrow", ".h5ad": "anndata"}[suffix])
+    path = tmp_path / f"map{suffix}"
+    data.write_map(path, Y, MAPPED)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    if suffix == ".h5ad":
+        found = data.read(path, label="class")
+    else:
+        found = data.read(path, columns=["y1", "y2"], label="class", id="id")
+    np.testing.assert_array_equal(found.X.astype(np.float32), Y)
+    assert found.classes == MAPPED.classes and found.labels.tolist() == MAPPED.labels.tolist()
+    assert list(found.ids) == list(NAMES) and list(found.extra["note"]) == list(EXTRA["note"])
+    np.testing.assert_array_equal(found.extra["y1_"], EXTRA["y1"])
+
+
+def test_a_map_in_text(tmp_path):
+    data.write_map(tmp_path / "map.csv", Y[:2], Dataset("t", X[:2], None, ()))
+    with open(tmp_path / "map.csv", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["y1", "y2"] and np.array(rows, dtype=np.float32).tolist() == Y[:2].tolist()
+    data.write_map(tmp_path / "map.csv", Y[:1], Dataset("t", X[:1], None, (), (), None, {"n": np.array([2001.0])}))
+    assert (tmp_path / "map.csv").read_text().splitlines()[1].endswith(",2001")
+    data.write_map(tmp_path / "map.npy", Y, MAPPED)
+    np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), Y)
+
+
+def test_maps_that_cannot_be_written(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"shape \(60, 2\), but t has 5 rows"):
+        data.write_map(tmp_path / "map.csv", Y, Dataset("t", X[:5], None, ()))
+    with pytest.raises(ValueError, match=r"written as one of \.csv, \.tsv, \.parquet, \.npy, \.h5ad"):
+        data.write_map(tmp_path / "map.doc", Y, MAPPED)
+    with pytest.raises(ValueError, match=r"the output folder '.*nowhere' does not exist"):
+        data.check_map_path(tmp_path / "nowhere" / "map.csv")
+    for name in ("pyarrow", "anndata"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("map.parquet", "map.h5ad"):
+        with pytest.raises(ImportError, match="pip install"):
+            data.check_map_path(tmp_path / name)
+    assert not list(tmp_path.iterdir())
