@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import PCA
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._types import Array, Matrix
 from ..csr import entry_place
@@ -51,9 +52,8 @@ def _standardized(X: Array) -> Array:
 
 def _scaled(X: Matrix) -> Matrix:
     X = sparse.csr_matrix(X, dtype=np.float64)
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-    deviation = _at_least_something(np.sqrt(np.maximum(variance, 0)), abs(X).max(axis=0).toarray().ravel())
+    deviation = np.sqrt(mean_variance_axis(X, axis=0)[1])
+    deviation = _at_least_something(deviation, abs(X).max(axis=0).toarray().ravel())
     return sparse.csr_matrix(X @ sparse.diags(1 / deviation))
 
 

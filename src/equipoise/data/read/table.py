@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def _decoded(stream: BinaryIO, source: str) -> Iterator[io.TextIOWrapper]:
     """Open a stream of bytes as text: UTF-8, or UTF-16 that begins with its mark. The stream stays the caller's."""
     if not hasattr(stream, "readinto"):
         raise ValueError(f"{source} gives text; open it in binary mode: bytes are needed")
-    buffer = io.BufferedReader(stream)  # type: ignore[type-var]  # any object that reads into a buffer will do
+    buffer = io.BufferedReader(stream)
     mark = buffer.peek(2)[:2]
     encoding = "utf-16" if mark in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     text = io.TextIOWrapper(buffer, encoding=encoding, newline="")
@@ -93,7 +93,7 @@ class _Table:
 
     def _guess(self, rows: int, size: int) -> int:
         """Return how many rows to make room for, by the bytes that the first ones took."""
-        position = self.text.buffer.tell() if size else 0
+        position = cast(io.BufferedReader, self.text.buffer).tell() if size else 0
         return int(rows * size / position * SPARE) + 1 if 0 < position < size else max(rows, FIRST_GUESS)
 
     # Lines and rows
