@@ -159,7 +159,7 @@ assert data.read(io.BytesIO(b"x,y\\n1,2\\n3,4\\n")).X.shape == (2, 2)
         ("a,b\n", "a header and no rows"),
         ("a,b\n1,2\n3\n", "line 3: a row of 1 where the first has 2 cells"),
         ("a,b\n1,2\n3,4,5\n", "line 3: a row of 3 where the first has 2 cells"),
-        ("a,b\nx,y\n", "no column of numbers to embed; the first row below the names is x,y"),
+        ("a,b\nx,y\n", "no column of numbers to embed; the first row below the names is 'x,y'"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a,b\n1,2\n\n3,\n", "line 4, column 'b': no value.*fill it in, drop that row, or leave the column out"),
         ("a,b\n1,2\nNA,3\n", "line 3, column 'a': no value \\('NA'\\)"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+REASON = 200  # characters of a decoder's own words; some quote the file
+
 
 @contextmanager
 def decoding(source: str, kind: str) -> Iterator[None]:
@@ -12,5 +14,6 @@ def decoding(source: str, kind: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # decoders raise what they like: struct.error, SyntaxError, zlib.error, MemoryError
-        reason = " ".join(str(error).split()) or type(error).__name__
+        words = "".join(c if c.isprintable() else " " for c in str(error)).split()
+        reason = " ".join(words)[:REASON] or type(error).__name__
         raise ValueError(f"{source} cannot be read as {kind}: {reason}") from error

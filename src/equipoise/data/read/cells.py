@@ -9,10 +9,9 @@ from operator import itemgetter
 import numpy as np
 
 from ..._types import Array
-from .wanted import as_text
+from .wanted import as_text, shown
 
 ABSENT = frozenset(("", "na", "n/a", "nan", "#n/a", "null", "none", "?"))  # what exports write, in lower case
-SHOWN = 40  # characters of a cell in a message
 
 
 def is_absent(cell: str) -> bool:
@@ -51,12 +50,11 @@ def numbers(cells: Sequence[str]) -> Array | None:
 
 def fault(cell: str) -> str:
     """Return what is wrong with a cell that should be a finite number, and what to do."""
-    shown = repr(cell if len(cell) <= SHOWN else cell[:SHOWN] + "…")
     if is_absent(cell):
-        return f"no value ({shown}); fill it in, drop that row, or leave the column out by choosing others"
+        return f"no value ({shown(cell)}); fill it in, drop that row, or leave the column out by choosing others"
     if is_number(cell):
-        return f"{shown} is not a finite number of double precision; correct it or drop that row"
-    return f"{shown} is text among numbers; correct it, or leave the column out by choosing others"
+        return f"{shown(cell)} is not a finite number of double precision; correct it or drop that row"
+    return f"{shown(cell)} is text among numbers; correct it, or leave the column out by choosing others"
 
 
 class Growing:

@@ -13,7 +13,7 @@ from ..dataset import Dataset
 from ..optional import optional
 from .broken import decoding
 from .values import check_block
-from .wanted import Wanted, as_text
+from .wanted import Wanted, as_text, shown
 
 ROWS = 65536  # rows of a batch; chosen
 INDEX = "__index_level_0__"  # what pandas calls an index without a name
@@ -72,7 +72,7 @@ def _numbers(column: Any, source: str, name: str) -> Array:
         return np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     except (ValueError, NotImplementedError) as error:  # what pyarrow raises for text and for what has no numbers
         raise ValueError(
-            f"{source}, column {name!r}: values of type {column.type} are not numbers; choose other columns"
+            f"{source}, column {shown(name)}: values of type {column.type} are not numbers; choose other columns"
         ) from error
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..._types import Array
 from ..dataset import Dataset
-from .cells import SHOWN, Growing, Loose, fault, is_absent, is_number, numbers, picked_cells
-from .wanted import Wanted
+from .cells import Growing, Loose, fault, is_absent, is_number, numbers, picked_cells
+from .wanted import Wanted, shown
 
 CELLS = 65536  # cells of a block; chosen: some megabytes as text
 DELIMITERS = ",;\t"
@@ -172,7 +172,7 @@ class _Table:
         ]
         if not picked:
             raise ValueError(
-                f"{self.source}: no column of numbers to embed; the first row below the names is {_short(rows[0])}"
+                f"{self.source}: no column of numbers to embed; the first row below the names is {shown(','.join(rows[0]))}"
             )
         return picked
 
@@ -184,7 +184,7 @@ class _Table:
         for row, line in zip(rows, lines, strict=True):
             for j in picked:
                 if not is_number(row[j]) or not np.isfinite(float(row[j])):
-                    raise ValueError(f"{self.source}, line {line}, column {self.names[j]!r}: {fault(row[j])}")
+                    raise ValueError(f"{self.source}, line {line}, column {shown(self.names[j])}: {fault(row[j])}")
         raise AssertionError("a cell that is not a finite number was found and lost")
 
     def _check_still_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int], empty: Sequence[int]) -> None:
@@ -193,15 +193,10 @@ class _Table:
             for row, line in zip(rows, lines, strict=True):
                 if is_number(row[j]):
                     raise ValueError(
-                        f"{self.source}, column {self.names[j]!r}: no value before line {line}, which has {row[j]!r};"
+                        f"{self.source}, column {shown(self.names[j])}: no value before line {line}, which has {shown(row[j])};"
                         " fill it in, or leave the column out by choosing others"
                     )
 
 
 def _outside_quotes(line: str) -> str:
     return "".join(line.split('"')[::2])
-
-
-def _short(row: Sequence[str]) -> str:
-    shown = repr(",".join(row))[1:-1]
-    return shown if len(shown) <= SHOWN else shown[:SHOWN] + "…"

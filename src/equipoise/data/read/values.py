@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..._types import Array, Matrix
 from ...csr import entry_place
+from .wanted import shown
 
 ROWS = 65536  # rows looked at once, so that nothing of the table's size is made beside it
 
@@ -43,6 +44,6 @@ def check_block(block: Array, start: int, source: str, columns: Sequence[str] = 
 
 
 def not_finite(source: str, i: int, j: int, value: float, columns: Sequence[str]) -> ValueError:
-    column = repr(columns[j]) if columns else j
+    column = shown(columns[j]) if columns else j
     what = "no value (NaN)" if np.isnan(value) else "an infinite value"
     return ValueError(f"{source}, row {i}, column {column}: {what}; fill it in, drop that row, or leave the column out")

@@ -14,6 +14,7 @@ from ..._types import Array, Matrix
 from ..dataset import Dataset
 
 NAMES = 8  # names listed in a message; chosen
+SHOWN = 40  # characters of a name or a cell in a message; chosen
 MISSING = "missing"  # the class of rows without one
 
 
@@ -34,17 +35,19 @@ class Wanted:
         """Raise if a name is asked for that is not there or has two roles, or if two columns share one."""
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise ValueError(f"{source}: two columns are called {twice!r}; give them different names")
+            raise ValueError(f"{source}: two columns are called {shown(twice)}; give them different names")
         for i, name in enumerate(self.named):
             if name not in names:
-                raise ValueError(f"{source}: no column is called {name!r}; there are {listed(names)}")
+                raise ValueError(f"{source}: no column is called {shown(name)}; there are {listed(names)}")
             if name in self.named[:i]:
-                raise ValueError(f"{source}: the column {name!r} is asked for twice; it has one role")
+                raise ValueError(f"{source}: the column {shown(name)} is asked for twice; it has one role")
 
     def refuse(self, source: str, kind: str) -> None:
         """Raise if columns are asked for by name where none has a name."""
         if self.named:
-            raise ValueError(f"{source}: {kind} has no column names, so {self.named[0]!r} cannot be looked up in it")
+            raise ValueError(
+                f"{source}: {kind} has no column names, so {shown(self.named[0])} cannot be looked up in it"
+            )
 
     def dataset(self, source: str, X: Matrix, columns: Sequence[str], others: dict[str, Array]) -> Dataset:
         """Return the table X with its column names, and of the other columns the class, the row's name and the rest."""
@@ -59,11 +62,16 @@ def stem(source: str) -> str:
     return PurePath(source.removesuffix(".gz")).stem
 
 
+def shown(text: str) -> str:
+    """Return a name or a cell in quotes, its beginning if it is long."""
+    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
+
+
 def listed(names: Iterable[str]) -> str:
     """Return the first few names as a list in words."""
     names = list(names)
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return ", ".join(repr(name) for name in names[:NAMES]) + more
+    return ", ".join(shown(name) for name in names[:NAMES]) + more
 
 
 def classes_of(values: Array) -> tuple[Array, tuple[str, ...]]:
