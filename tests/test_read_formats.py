@@ -250,6 +250,9 @@ def test_images(tmp_path, shape):
     np.testing.assert_array_equal(found.X, pixels.reshape(6, -1))
     assert found.classes == ("a", "b", "c") and found.labels.tolist() == [0, 0, 1, 1, 2, 2]
     assert found.ids[3] == "b/3.png" and found.name == tmp_path.name
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "8.png").write_text("no image")
+    assert len(data.read(tmp_path).X) == 6
     picture(tmp_path / "c" / "7.png", np.zeros((4, 3), np.uint8))
     refused(tmp_path, r"7\.png is 3 × 4 in grey, but .*0\.png is 3 × 5")
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.utils.sparsefuncs import mean_variance_axis
+from threadpoolctl import threadpool_limits
 
 from .._types import Array, Matrix
 from ..csr import entry_place
-from ..initialize import one_blas_thread
 from ..low_rank import Directions
 from .dataset import Dataset
 
@@ -63,7 +63,7 @@ def _at_least_something(deviation: Array, largest: Array) -> Array:
 
 
 def _components(X: Matrix, pca: int) -> Array:
-    with one_blas_thread():  # the same bytes whatever the number of threads
+    with threadpool_limits(1, user_api="blas"):  # the same bytes whatever the number of threads
         if sparse.issparse(X):
             return Directions(X, pca, centered=True).scores(X)
         return np.asarray(PCA(pca, random_state=0).fit_transform(np.asarray(X, dtype=np.float64)))

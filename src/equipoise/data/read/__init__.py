@@ -36,13 +36,15 @@ def read(
 
     What is left goes into `extra`. A missing value in a column to embed is an error that says where it is.
     """
-    wanted = Wanted((columns,) if isinstance(columns, str) else None if columns is None else tuple(columns), label, id)
-    if columns is not None and not wanted.columns:
+    if isinstance(columns, str):
+        columns = (columns,)
+    wanted = Wanted(None if columns is None else tuple(map(str, columns)), label, id)
+    if wanted.columns == ():
         raise ValueError("columns is empty; give the names of the columns to embed, or leave it out for all")
     if not isinstance(source, str | Path):
-        return read_table(source, "the stream", wanted)
+        return read_table(source, "stream", wanted)
     if str(source) == "-":
-        return read_table(sys.stdin.buffer, "standard input", wanted)
+        return read_table(sys.stdin.buffer, "stdin", wanted)
     path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"no file or folder is called {str(path)!r}")

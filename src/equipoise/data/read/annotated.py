@@ -32,7 +32,8 @@ def from_anndata(annotated: Any, source: str, wanted: Wanted) -> Dataset:
     columns = [str(name) for name in annotated.var_names]
     if wanted.columns is not None:
         Wanted(wanted.columns).check(columns, source)
-        X, columns = X[:, [columns.index(name) for name in wanted.columns]], list(wanted.columns)
+        place = {name: j for j, name in enumerate(columns)}
+        X, columns = X[:, [place[name] for name in wanted.columns]], list(wanted.columns)
     others = {str(name): _values(annotated.obs[name]) for name in annotated.obs.columns}
     Wanted(None, wanted.label, wanted.id).check(list(others), source)
     if wanted.id is None:

@@ -19,11 +19,12 @@ GREY = ("1", "L", "LA")  # Pillow's modes of 8 bits or fewer without colour
 def read_images(path: Path, wanted: Wanted) -> Dataset:
     """Return the pixels (n, height · width) of grey images, or (n, height · width · 3) of colour, from 0 to 255.
 
-    Images are in the order of their names, which are the `ids`; those in subfolders have the first one as class.
+    Images are in the order of their names, which are the `ids`; a subfolder is the class of those in it. Hidden files
+    are left out.
     """
     source = str(path)
     wanted.refuse(source, "a folder of images")
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and _is_shown(file, path))
     if not files:
         raise ValueError(f"{source}: the folder holds no images ({', '.join(SUFFIXES)}) and is no Zarr store")
     first = _pixels(files[0])
@@ -40,6 +41,11 @@ def read_images(path: Path, wanted: Wanted) -> Dataset:
     labels, classes = classes_of(np.array(folders, dtype=object)) if any(folders) else (None, ())
     ids = np.array([place.as_posix() for place in places], dtype=object)
     return Dataset(path.resolve().name, X, labels, classes, (), ids)
+
+
+def _is_shown(file: Path, path: Path) -> bool:
+    """Return whether a file is one and neither it nor a folder above it is hidden."""
+    return file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
 
 
 def _pixels(file: Path) -> Array:

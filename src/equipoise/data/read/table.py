@@ -147,7 +147,7 @@ class _Table:
 
     def _is_header(self, head: Sequence[str]) -> bool:
         cells = [cell.strip() for cell in head]
-        if any(name in cells for name in self.wanted.named):
+        if not set(cells).isdisjoint(self.wanted.named):
             return True
         return not all(map(is_absent, cells)) and not any(map(is_number, cells))
 
@@ -171,9 +171,8 @@ class _Table:
             if name not in aside and is_number(next((row[j] for row in rows if not is_absent(row[j])), ""))
         ]
         if not picked:
-            raise ValueError(
-                f"{self.source}: no column of numbers to embed; the first row below the names is {shown(','.join(rows[0]))}"
-            )
+            first = shown(",".join(rows[0]))
+            raise ValueError(f"{self.source}: no column of numbers to embed; the first row below the names is {first}")
         return picked
 
     def _numbers(self, rows: Sequence[Sequence[str]], lines: Sequence[int], picked: Sequence[int]) -> Array:
@@ -192,9 +191,10 @@ class _Table:
         for j in empty:
             for row, line in zip(rows, lines, strict=True):
                 if is_number(row[j]):
+                    place = f"{self.source}, column {shown(self.names[j])}"
                     raise ValueError(
-                        f"{self.source}, column {shown(self.names[j])}: no value before line {line}, which has {shown(row[j])};"
-                        " fill it in, or leave the column out by choosing others"
+                        f"{place}: no value before line {line}, which has {shown(row[j])}; fill it in, or leave the column"
+                        " out by choosing others"
                     )
 
 

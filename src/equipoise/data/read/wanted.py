@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,14 +34,14 @@ class Wanted:
 
     def check(self, names: Sequence[str], source: str) -> None:
         """Raise if a name is asked for that is not there or has two roles, or if two columns share one."""
-        if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
+        if twice := _repeated(names):
             raise ValueError(f"{source}: two columns are called {shown(twice)}; give them different names")
-        for i, name in enumerate(self.named):
-            if name not in names:
+        known = set(names)
+        for name in self.named:
+            if name not in known:
                 raise ValueError(f"{source}: no column is called {shown(name)}; there are {listed(names)}")
-            if name in self.named[:i]:
-                raise ValueError(f"{source}: the column {shown(name)} is asked for twice; it has one role")
+        if twice := _repeated(self.named):
+            raise ValueError(f"{source}: the column {shown(twice)} is asked for twice; it has one role")
 
     def refuse(self, source: str, kind: str) -> None:
         """Raise if columns are asked for by name where none has a name."""
@@ -55,6 +56,10 @@ class Wanted:
         labels, classes = (None, ()) if self.label is None else classes_of(others.pop(self.label))
         ids = None if self.id is None else as_text(others.pop(self.id))
         return Dataset(stem(source), X, labels, classes, tuple(columns), ids, others)
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def stem(source: str) -> str:
