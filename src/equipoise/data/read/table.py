@@ -193,8 +193,8 @@ class _Table:
                 if is_number(row[j]):
                     place = f"{self.source}, column {shown(self.names[j])}"
                     raise ValueError(
-                        f"{place}: no value before line {line}, which has {shown(row[j])}; fill it in, or leave the column"
-                        " out by choosing others"
+                        f"{place}: no value before line {line}, which has {shown(row[j])}; fill it in, or leave the"
+                        " column out by choosing others"
                     )
 
 
