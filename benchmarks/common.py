@@ -251,9 +251,15 @@ def _system() -> str:
 
 
 def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=7"]
+    """Return the commit, with "-dirty" if anything but the pages of results differs from it."""
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        commit, changed = (
+            subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+            for command in (
+                ["rev-parse", "--short=7", "HEAD"],
+                ["status", "--porcelain", "--", ".", ":!benchmarks/results"],
+            )
+        )
     except FileNotFoundError:
         return "unknown"
-    return done.stdout.strip() or "unknown"
+    return (commit + "-dirty" * bool(changed)) or "unknown"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 
 import numpy as np
 import pytest
+from mds_cases import KNOWN, MISSING, SPARSE, City, D, W, X, Y, rigid_error, stress
 from scipy import sparse
-from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
@@ -17,32 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import equipoise as eq
 from equipoise import _core
 
-X = np.random.RandomState(0).standard_normal((70, 6)) * [3, 2, 1, 1, 1, 1]
-D = squareform(pdist(X))
-Y = 2 * np.random.RandomState(1).standard_normal((70, 2))
 DIGITS = load_digits(return_X_y=True)[0][:400]
-RNG = np.random.RandomState(2)
-W = RNG.uniform(0.2, 3, D.shape)
-W = np.triu(W, 1) + np.triu(W, 1).T
-MISSING = np.triu(RNG.uniform(size=D.shape) < 0.3, 1)
-MISSING |= MISSING.T
-KNOWN = sparse.csr_matrix(np.where(MISSING, 0, D))
-SPARSE = sparse.csr_matrix(np.where(W > 1, W, 0))
-
-
-def stress(delta, Y, weights=1.0):
-    """Σ_{i<j} w (d − δ)² and its gradient in float64, pair by pair as it is written."""
-    d = squareform(pdist(np.asarray(Y, dtype=np.float64)))
-    w = weights * (1 - np.eye(len(d)))
-    factor = w * (1 - np.divide(delta, d, out=np.zeros_like(d), where=d > 0))
-    return float((w * (d - delta) ** 2).sum() / 2), 2 * (factor.sum(axis=1)[:, None] * Y - factor @ Y)
-
-
-def rigid_error(A, B):
-    """Largest distance between two configurations after the best isometry, as a part of their size."""
-    A, B = A - A.mean(axis=0), B - B.mean(axis=0)
-    R, _ = orthogonal_procrustes(A, B)
-    return float(np.abs(A @ R - B).max() / np.abs(B).max())
 
 
 @parametrize_with_checks([eq.MDS()])
@@ -179,12 +153,6 @@ def test_loss_never_rises(name, solver):
     assert problem.loss_curve[-1, 1] < 0.7 * problem.loss_curve[0, 1]
 
 
-def test_ordinal_loss_never_rises():
-    for solver in ("smacof", "lbfgs"):
-        curve = eq.MDS(stress="ordinal", init="random", solver=solver, random_state=0, n_iter=40).fit(X).loss_curve_
-        assert (np.diff(curve[:, 1]) < 0).all() and curve[-1, 1] < 0.9 * curve[0, 1]
-
-
 def test_fewer_iterations_than_smacof():
     smacof, fast = (
         eq.MDS(solver=s, random_state=0, tol=0, n_iter=m).fit(DIGITS) for s, m in [("smacof", 300), ("lbfgs", 60)]
@@ -253,17 +221,6 @@ def test_sparse_table():
     assert a == pytest.approx(b, rel=1e-6)
 
 
-class City:
-    """Points of a table under the city-block distance, as a metric space of one's own."""
-
-    def __init__(self, X):
-        self.X, self.n = X, len(X)
-
-    def distances(self, i=None, j=None):
-        i, j = (slice(None) if k is None else k for k in (i, j))
-        return pairwise_distances(self.X[i], self.X[j], metric="manhattan")
-
-
 def test_metric_space(monkeypatch):
     space, table = eq.MDS(random_state=0).fit(City(X)), eq.MDS(metric="manhattan", random_state=0).fit(X)
     assert space.embedding_.tobytes() == table.embedding_.tobytes()
@@ -299,54 +256,6 @@ def test_best_of_several_starts():
     problem.optimize()
     alone = [eq.MDS(init=start).fit(X).loss_ for start in problem.starts]
     assert problem.loss_curve[-1, 1] == min(alone)
-
-
-# Ordinal
-
-
-def test_ordinal_sees_the_order_alone():
-    a, b, c = (
-        eq.MDS(stress="ordinal", metric="precomputed", random_state=0, n_iter=50).fit(delta)
-        for delta in (D, D**3, np.log1p(D))
-    )
-    assert a.embedding_.tobytes() == b.embedding_.tobytes() == c.embedding_.tobytes()
-
-
-def test_ordinal_starts_where_it_is_told():
-    a, b = (eq.MDS(stress=stress, init="pca", random_state=0).problem(X).Y0 for stress in ("metric", "ordinal"))
-    np.testing.assert_allclose(b / np.linalg.norm(b), a / np.linalg.norm(a), atol=1e-6)
-    assert np.sqrt((pdist(b) ** 2).mean()) == pytest.approx(1, rel=1e-5)
-
-
-def test_ordinal_recovers_a_configuration_up_to_scale():
-    Z = np.random.RandomState(0).standard_normal((60, 2))
-    method = eq.MDS(stress="ordinal", metric="precomputed", random_state=0, tol=0).fit(squareform(pdist(Z)) ** 2)
-    found = method.embedding_ * np.sqrt((pdist(Z) ** 2).sum() / (pdist(method.embedding_) ** 2).sum())
-    assert rigid_error(found, Z) < 0.05
-    assert method.stress_1_ < 0.01
-
-
-def test_ordinal_stress_is_kruskals():
-    method = eq.MDS(stress="ordinal", random_state=0).fit(X)
-    assert method.stress_1_ == pytest.approx(np.sqrt(method.loss_))
-    assert method.stress_1_ < eq.MDS(random_state=0).fit(X).stress_1_
-    problem = method.problem(X)
-    d, target = pdist(method.embedding_.astype(float)), problem.stress.disparities(method.embedding_)
-    assert (np.diff(target[np.argsort(pdist(X))]) >= 0).all()
-    assert np.sqrt(((d - target) ** 2).sum() / (d**2).sum()) == pytest.approx(method.stress_1_, rel=1e-4)
-    assert problem.loss(3 * Y) == pytest.approx(problem.loss(Y), rel=1e-5)
-
-
-def test_ties_may_be_broken():
-    levels = np.ceil(D / 2)  # a handful of values; any order within one is as good
-    np.fill_diagonal(levels, 0)
-    loose = eq.MDS(stress="ordinal", metric="precomputed", random_state=0).fit(levels)
-    problem = loose.problem(levels)
-    target, flat = problem.stress.disparities(loose.embedding_), squareform(levels)
-    values = np.unique(flat)
-    for low, high in itertools.pairwise(values):
-        assert target[flat == low].max() <= target[flat == high].min()
-    assert any(np.ptp(target[flat == a]) > 0 for a in np.unique(flat))
 
 
 # Estimator
@@ -404,101 +313,3 @@ def test_new_points():
         assert all(own(y, i) <= own(y + step, i) for step in 0.05 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]))
     given = eq.MDS(metric="precomputed", init=method.embedding_, n_iter=0).fit(D[:60, :60])
     np.testing.assert_allclose(given.transform(D[60:, :60]), new, atol=1e-4)
-
-
-# Edge cases and errors
-
-
-def test_duplicates_and_coincident_starts():
-    twice = np.vstack([X[:30], X[:30]])
-    method = eq.MDS(random_state=0, tol=0).fit(twice)
-    assert np.abs(method.embedding_[:30] - method.embedding_[30:]).max() < 1e-2 * np.abs(method.embedding_).max()
-    heap = eq.MDS(init=np.zeros((70, 2)), n_iter=3).fit(X)  # no direction to go: it stays, without NaN
-    assert heap.loss_ == pytest.approx((pdist(X) ** 2).sum(), rel=1e-5) and not heap.embedding_.any()
-    same = eq.MDS(random_state=0).fit(np.ones((5, 3)))
-    assert same.loss_ < 1e-10 and np.isfinite(same.embedding_).all() and np.isfinite(same.stress_1_)
-
-
-@pytest.mark.parametrize("n", [2, 3])
-def test_fewer_points_than_dimensions(n):
-    method = eq.MDS(3, random_state=0, tol=0).fit(X[:n])
-    np.testing.assert_allclose(pdist(method.embedding_), pdist(X[:n]), rtol=1e-3)
-
-
-def test_not_a_metric_is_said_and_done():
-    bent = D.copy()
-    bent[3, 7] = bent[7, 3] = 100
-    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is more than D"):
-        method = eq.MDS(metric="precomputed", random_state=0).fit(bent)
-    assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
-
-
-def changed(A, i, j, value, both=False):
-    A = A.copy()
-    A[i, j] = value
-    if both:
-        A[j, i] = value
-    return A
-
-
-GROUPS = np.where(np.arange(70)[:, None] // 40 == np.arange(70) // 40, D, np.nan)
-given = eq.MDS(metric="precomputed")
-
-
-@pytest.mark.parametrize(
-    ("method", "data", "words"),
-    [
-        (given, changed(D, 1, 3, 9.0), r"not symmetric: D\[1, 3\] = 9 but D\[3, 1\] = "),
-        (given, changed(D, 1, 3, np.nan), r"D\[1, 3\] is missing \(NaN\) but D\[3, 1\]"),
-        (given, changed(D, 1, 3, -1.0, True), r"D\[1, 3\] = -1 is negative"),
-        (given, changed(D, 1, 3, np.inf, True), r"D\[1, 3\] = inf is infinite"),
-        (given, changed(D, 2, 2, 1.0), "zero diagonal"),
-        (given, D[:, :5], "square"),
-        (given, changed(KNOWN.tolil(), 0, KNOWN[0].indices[0], 77.0).tocsr(), r"not symmetric: D\[0, \d+\] = 77"),
-        (given, GROUPS, "2 groups of points that none of them joins: 0 and 40"),
-        (given, 1e13 * D, "largest dissimilarity is .* other units"),
-        (eq.MDS(), 1e-14 * X, "other units"),
-        (eq.MDS(), changed(X, 3, 2, np.nan), "X contains NaN at row 3, column 2"),
-        (eq.MDS(weights=W[:5]), X, r"weights must be \(70, 70\)"),
-        (eq.MDS(weights=changed(W, 1, 3, 9.0)), X, r"not symmetric: weights\[1, 3\] = 9, weights\[3, 1\]"),
-        (eq.MDS(weights=changed(W, 1, 3, -1.0, True)), X, r"weights\[1, 3\] = -1"),
-        (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
-        (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
-        (eq.MDS(metric="manhattan"), City(X), "a metric space has its own distance"),
-        (eq.MDS(), City(X[:1]), "at least 2 points"),
-        (eq.MDS(n_components=0), X, "n_components must be a whole number"),
-        (eq.MDS(n_init=0), X, "n_init must be a whole number"),
-        (eq.MDS(stress="none"), X, "stress must be one of 'metric', 'ordinal'"),
-        (eq.MDS(solver="sgd"), X, "solver must be one of"),
-        (eq.MDS(engine="grid"), X, "engine must be one of"),
-        (eq.MDS(tol=-1), X, "tol must be"),
-        (eq.MDS(n_iter=-1), X, "n_iter must not be negative"),
-        (eq.MDS(n_jobs=0), X, "n_jobs must be"),
-        (eq.MDS(callbacks=[1]), X, "callbacks must be"),
-        (eq.MDS(init="spectral"), X, "init must be 'auto'"),
-        (eq.MDS(init=Y[:5]), X, r"init has shape \(5, 2\)"),
-        (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
-        (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),
-        (eq.MDS(engine="sampled", weights=W), X, "chooses the pairs itself"),
-        (eq.MDS(engine="listed"), X, "goes through the pairs of sparse"),
-        (eq.MDS(stress="ordinal", engine="sampled"), X, "ranks all pairs"),
-        (eq.MDS(metric="correlation"), changed(X, 4, slice(None), 1.0), "distance between points 0 and 4 is nan"),
-    ],
-)  # fmt: skip
-def test_refuses(method, data, words):
-    with pytest.raises(ValueError, match=words):
-        method.fit(data)
-
-
-def test_transform_refuses():
-    for method, data, new, words in [
-        (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ says nothing"),
-        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "which a sparse matrix did not have"),
-        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
-        (eq.MDS(n_iter=2), City(X), D, "no points but its own"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            method.fit(data).transform(new)
-    problem = eq.MDS().problem(X)
-    with pytest.raises(ValueError, match=r"Y has shape \(5, 2\)"):
-        problem.loss(Y[:5])

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 
 @contextmanager
-def write_whole(path: str | Path) -> Iterator[BinaryIO]:
+def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing; it takes the name `path` once all is written, and disappears if that fails."""
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")

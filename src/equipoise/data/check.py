@@ -14,13 +14,20 @@ from ..csr import entry_place, entry_rows, make_csr
 
 def check_table(X: Any, columns: Any = None) -> Array:
     """Return X (n, D) as C-ordered float64, or say which entry is not a finite number. Needs two rows or more."""
-    try:
-        X = check_array(X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
-    except ValueError as error:
-        _name_the_text(X, error, columns)
-        raise
+    if not _is_plain_table(X):
+        try:
+            X = check_array(X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
+        except ValueError as error:
+            _name_the_text(X, error, columns)
+            raise
     check_finite(X, "X", columns)
     return np.asarray(X)
+
+
+def _is_plain_table(X: Any) -> bool:
+    """Return whether there is nothing to convert."""
+    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+    return plain and X.flags.c_contiguous and X.shape[0] > 1 and X.shape[1] > 0
 
 
 def check_sparse_table(X: Any, least: int = 2) -> Matrix:

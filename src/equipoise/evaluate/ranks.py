@@ -95,8 +95,10 @@ class Neighborhoods:
                 ranks[part] = there.ranks(rows, near[part], sheet)
 
         # Each row by one thread alone, in any block: the ranks do not depend on how many there are.
-        with one_blas_thread(), ThreadPoolExecutor(self._n_threads) as pool:
-            list(pool.map(count, range(self._n_threads)))
+        with one_blas_thread(), ThreadPoolExecutor(max(1, self._n_threads - 1)) as pool:
+            others = pool.map(count, range(1, self._n_threads))
+            count(0)
+            list(others)
         return near, ranks
 
     def trustworthiness(self, k: int) -> Measured:

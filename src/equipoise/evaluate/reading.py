@@ -43,80 +43,70 @@ class Reading:
         return self.text
 
 
-def read(report: Report) -> tuple[Reading, ...]:
-    """Return a reading for each thing one might see in a map."""
-    found = [_neighborhoods(report), _gaps(report), _single(report), _far(report), _sizes(report), _density(report)]
-    return tuple(found) if report.class_errors is None else (*found, _classes(*report.class_errors))
-
-
-def _neighborhoods(report: Report) -> Reading:
-    T = float(report.trustworthiness)
-    verdict = NEAR.verdict(T)
-    text = {
+# What is said of each thing if it may be read, if it may with care, and if it may not.
+SENTENCES = {
+    "groups of near points": {
         READ: "Points that lie together in the map lie together in the data",
         CARE: "Points that lie together in the map mostly lie together in the data, but some were thrown in from afar",
         NOT: "Points that lie together in the map often come from different places in the data",
-    }[verdict]
-    few = f"{(report.trust < NEAR.care).mean():.1%}"
-    doubtful = f"; {few} of the points stand among strangers" if few != "0.0%" else ""
-    return Reading("groups of near points", verdict, f"{text} (trustworthiness {T:.3f}{doubtful}).")
-
-
-def _gaps(report: Report) -> Reading:
-    C = float(report.continuity)
-    verdict = NEAR.verdict(C)
-    text = {
+    },
+    "gaps": {
         READ: "Neighbours in the data are rarely torn apart, so that few of them lie across a gap",
         CARE: "Some neighbours in the data are torn apart: a gap may run through what belongs together",
         NOT: "Many neighbours in the data are torn apart: a gap in the map need not be one in the data",
-    }[verdict]
-    return Reading("gaps", verdict, f"{text} (continuity {C:.3f}).")
-
-
-def _single(report: Report) -> Reading:
-    share = float(report.recall)
-    verdict = KEPT.verdict(share)
-    text = {
+    },
+    "single neighbours": {
         READ: "Most of the nearest points in the map are the nearest in the data",
         CARE: "The nearest points in the map are no more than a first guess at the nearest in the data",
         NOT: "Most of the nearest points in the map are not the nearest in the data",
-    }[verdict]
-    return Reading("single neighbours", verdict, f"{text}: {share * report.k:.1f} of {report.k} are, on average.")
-
-
-def _far(report: Report) -> Reading:
-    triplets, correlation = float(report.triplet_accuracy), float(report.shepard.correlation)
-    verdict = _worse(ORDER.verdict(triplets), RANKS.verdict(correlation))
-    text = {
+    },
+    "distances between groups": {
         READ: "What is farther apart in the map is mostly farther apart in the data",
         CARE: "The large plan of the map is roughly that of the data, and single distances are not",
         NOT: "How far apart two groups are, and which of them are next to each other, says little about the data",
-    }[verdict]
-    numbers = f"{triplets:.0%} of triplets are in the right order, 50% by chance; rank correlation {correlation:.2f}"
-    return Reading("distances between groups", verdict, f"{text} ({numbers}).")
-
-
-def _sizes(report: Report) -> Reading:
-    factor = report.stretch
-    verdict = STRETCH.verdict(-factor)
-    text = {
+    },
+    "sizes": {
         READ: "Lengths and sizes can be compared across the map",
         CARE: "Lengths and sizes can be compared only where they differ much",
         NOT: "Neither lengths nor the sizes of groups can be compared",
-    }[verdict]
-    means = f"a length in the map stands for lengths in the data that differ up to {factor:.1f}-fold"
-    return Reading("sizes", verdict, f"{text}: {means}, in 90% of the pairs.")
-
-
-def _density(report: Report) -> Reading:
-    correlation = float(report.density_correlation)
-    verdict = RANKS.verdict(correlation)
-    text = {
+    },
+    "densities": {
         READ: "Where the map is crowded, the data are",
         CARE: "Crowded places of the map are often crowded in the data, and not always",
         NOT: "A crowded place in the map need not be crowded in the data",
-    }[verdict]
-    return Reading("densities", verdict, f"{text} (rank correlation of the spacing {correlation:.2f}).")
+    },
+}
+
+
+def read(report: Report) -> tuple[Reading, ...]:
+    """Return a reading for each thing one might see in a map."""
+    T, C, share = float(report.trustworthiness), float(report.continuity), float(report.recall)
+    triplets, shepard = float(report.triplet_accuracy), float(report.shepard.correlation)
+    density = float(report.density_correlation)
+    few = f"{(report.trust < NEAR.care).mean():.1%}"
+    strangers = f"; {few} of the points stand among strangers" if few != "0.0%" else ""
+    found = (
+        _reading("groups of near points", NEAR.verdict(T), f" (trustworthiness {T:.3f}{strangers})"),
+        _reading("gaps", NEAR.verdict(C), f" (continuity {C:.3f})"),
+        _reading("single neighbours", KEPT.verdict(share), f": {share * report.k:.1f} of {report.k} are, on average"),
+        _reading(
+            "distances between groups",
+            _worse(ORDER.verdict(triplets), RANKS.verdict(shepard)),
+            f" ({triplets:.0%} of triplets are in the right order, 50% by chance; rank correlation {shepard:.2f})",
+        ),
+        _reading(
+            "sizes",
+            STRETCH.verdict(-report.stretch),
+            ": a length in the map stands for lengths in the data that differ up to"
+            f" {report.stretch:.1f}-fold, in 90% of the pairs",
+        ),
+        _reading("densities", RANKS.verdict(density), f" (rank correlation of the spacing {density:.2f})"),
+    )
+    return found if report.class_errors is None else (*found, _classes(*report.class_errors))
+
+
+def _reading(about: str, verdict: str, numbers: str) -> Reading:
+    return Reading(about, verdict, f"{SENTENCES[about][verdict]}{numbers}.")
 
 
 def _classes(in_map: float, in_data: float) -> Reading:

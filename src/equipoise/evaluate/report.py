@@ -7,12 +7,12 @@ import textwrap
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._types import Array
+from ..files import write_whole
 from ..spaces import MetricSpace
 from .check import check_k, check_labels, check_pair, is_euclidean_table
 from .density import density_correlation
@@ -155,7 +155,8 @@ class Report:
         page = fidelity_page(self)
         if path is None:
             return page
-        Path(path).write_text(page, encoding="utf-8")
+        with write_whole(path) as file:
+            file.write(page.encode())
         return None
 
 

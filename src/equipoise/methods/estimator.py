@@ -27,8 +27,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _record_features(self, X: Any, data: Input) -> None:
         """Set n_features_in_, and feature_names_in_ where X has them."""
-        if is_neighbors(X):
-            self.n_features_in_ = data.n  # as for the distances between all of them
+        if is_neighbors(X) or type(X) is np.ndarray:  # they have no names
+            self.n_features_in_ = data.n if is_neighbors(X) else X.shape[1]  # as for distances between all of them
             self.__dict__.pop("feature_names_in_", None)
         else:
             validate_data(self, X, skip_check_array=True)
