@@ -126,7 +126,9 @@ class Problem:
         """Return the repulsive force on each point, (n, d). The two forces sum to minus the gradient."""
         return self._balance(Y, loss=False).repulsion
 
-    def optimize(self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()) -> Array:
+    def optimize(
+        self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
+    ) -> Array:
         """Run the optimiser from Y0 (the built initial map by default) and return the map.
 
         Both phases run, early exaggeration first; to go on from a finished map, build the problem with
