@@ -42,6 +42,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False
 python_maximum_signature_line_length = 100
+highlight_language = "none"  # a block without a language is what something printed
 add_module_names = False
 toc_object_entries = False
 

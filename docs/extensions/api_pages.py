@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import equipoise
@@ -70,7 +71,7 @@ def _summary(module):
 def _first(value):
     """Return the first sentence of a docstring, as Markdown that shows it as it is."""
     text = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
-    sentence = text.split(". ")[0].rstrip(".:") + "."
+    sentence = re.split(r"\. (?=[A-Z])", text)[0].rstrip(".:") + "."
     return "".join(
         part if part.startswith("`") else part.replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
         for part in docstrings.QUOTED.split(sentence)

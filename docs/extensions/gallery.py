@@ -6,6 +6,7 @@ take five seconds or more, or data that are not in the repository; their pages s
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -87,10 +88,10 @@ def _pictures(script, folder):
 
 
 def _described(script):
-    """Return the first sentence of a script's docstring, and the rest."""
+    """Return the beginning of a script's docstring, up to the first colon, question mark or bracket, and all of it."""
     text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
-    head, _, rest = text.partition("\n\n")
-    return " ".join(head.split()).rstrip("."), rest
+    title = re.match(r"[^:?(]+\??", text.partition("\n\n")[0]).group()
+    return " ".join(title.split()).rstrip("."), text
 
 
 def _builder_inited(app):

@@ -6,6 +6,11 @@ from html import escape
 from latex2mathml.converter import convert
 
 TAG = re.compile(r"\\tag\{(.+?)\}")
+# \lvert is a fence that opens, which latex2mathml knows of \left alone.
+FENCES = {r"\lvert": r"\left\vert", r"\rvert": r"\right\vert", r"\lVert": r"\left\Vert", r"\rVert": r"\right\Vert"}
+# TeX sets a thin space around the names of functions and none around a slash.
+FUNCTION = re.compile(r"<mi>(log|ln|exp|cos|arccos)</mi>")
+SLASH = "<mo>&#x0002F;</mo>"
 # Unknown commands come back as identifiers that begin with a backslash.
 UNKNOWN = re.compile(r"<m[io]>(\\[a-zA-Z]+)</m[io]>")
 
@@ -23,7 +28,11 @@ def display(tex):
 
 
 def _checked(tex, mode):
+    for fence, form in FENCES.items():
+        tex = tex.replace(fence, form)
     result = convert(tex.strip(), display=mode)
+    result = FUNCTION.sub(r'<mo form="prefix" lspace="0.17em" rspace="0.17em">\1</mo>', result)
+    result = result.replace(SLASH, '<mo lspace="0" rspace="0">/</mo>')
     unknown = UNKNOWN.search(result)
     if unknown:
         raise ValueError(f"{unknown.group(1)} is not known to latex2mathml, in the formula {tex.strip()!r}")
