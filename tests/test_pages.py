@@ -15,7 +15,7 @@ RUN = [page for folder in ("start", "howto", "migration") for page in sorted((DO
 
 @pytest.fixture
 def extension(monkeypatch):
-    """Import a module that the site is built with; scripts of the gallery and Sphinx itself are not needed for these."""
+    """Import a module that the site is built with, without Sphinx."""
     monkeypatch.syspath_prepend(str(DOCS))
     return lambda name: importlib.import_module(f"extensions.{name}")
 
@@ -77,7 +77,7 @@ def test_the_reference_has_every_public_name(extension):
 
 def test_docstrings_become_sections_entries_and_plain_text(extension):
     to_rest = extension("docstrings").to_rest
-    lines = ["E = |a|*b_c for `X`.", "", "    E = Σ_i x_i*", "", "Parameters", "----------", "a, b : first", "    second"]
+    lines = "E = |a|*b_c for `X`.\n\n    E = Σ_i x_i*\n\nParameters\n----------\na, b : first\n    second".split("\n")
     assert to_rest(lines) == [
         "E = \\|a\\|\\*b\\_c for `X`.", "",
         "", "::", "", "    E = Σ_i x_i*", "", "",

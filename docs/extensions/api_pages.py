@@ -31,7 +31,8 @@ def public_names(module):
     defined = [
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+        if not name.startswith("_")
+        and getattr(value, "__module__", "") == module.__name__
         and (inspect.isclass(value) or inspect.isfunction(value))
     ]
     return [*defined, *ELSEWHERE.get(module.__name__, ())]

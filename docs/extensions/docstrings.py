@@ -1,4 +1,4 @@
-"""Docstrings of the package as reStructuredText: sections, `name : text` entries, formulas set apart, and plain prose."""
+"""Docstrings of the package as reStructuredText: sections, `name : text` entries, formulas set apart, plain prose."""
 
 import re
 

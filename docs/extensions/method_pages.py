@@ -101,8 +101,8 @@ def _page(method, forces):
 
 
 def _index():
-    lines = ["# Methods", ""]
-    lines += [f"A page each, with the same {POINTS} digits. [Which method when](../../start/which_method.md) compares.", ""]
+    when = "[Which method when](../../start/which_method.md)"
+    lines = ["# Methods", "", f"A page each, with the same {POINTS} digits. {when} compares them.", ""]
     for title, members in GROUPS.items():
         names = [method.__name__ for method in members]
         rows = [f"| [`{name}`]({name}.md) | {NAMED[name].name} |" for name in names]
