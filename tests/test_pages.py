@@ -77,7 +77,8 @@ def test_the_reference_has_every_public_name(extension):
 
 def test_docstrings_become_sections_entries_and_plain_text(extension):
     to_rest = extension("docstrings").to_rest
-    lines = "E = |a|*b_c for `X`.\n\n    E = Σ_i x_i*\n\nParameters\n----------\na, b : first\n    second".split("\n")
+    text = ["E = |a|*b_c for `X`.", "", "    E = Σ_i x_i*", ""]
+    lines = [*text, "Parameters", "----------", "a, b : first", "    second"]
     assert to_rest(lines) == [
         "E = \\|a\\|\\*b\\_c for `X`.", "",
         "", "::", "", "    E = Σ_i x_i*", "", "",

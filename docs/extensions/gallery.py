@@ -13,6 +13,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .fresh import is_newer
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 FOLDER = "docs/generated/gallery"
@@ -44,7 +46,7 @@ def write(folder):
 
 
 def _write_page(script, page):
-    if page.exists() and page.stat().st_mtime > script.stat().st_mtime:
+    if is_newer(page, script, Path(__file__)):
         return
     title, text = _described(script)
     folder = page.parent / script.stem

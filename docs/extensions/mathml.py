@@ -24,7 +24,15 @@ def display(tex):
     """Return TeX as a formula of its own line, with the number of its \\tag at the right."""
     tag = TAG.search(tex)
     number = f'<span class="number">({escape(tag.group(1))})</span>' if tag else ""
-    return f'<div class="formula"><div class="body">{_checked(TAG.sub("", tex), "block")}</div>{number}</div>'
+    body = "".join(f"<div>{_checked(part, 'block')}</div>" for part in _parts(TAG.sub("", tex)))
+    return f'<div class="formula"><div class="body">{body}</div>{number}</div>'
+
+
+def _parts(tex):
+    """Return the formulas that \\qquad sets side by side: on a narrow page they stand below one another."""
+    parts = tex.split(r"\qquad")
+    whole = all(part.count("{") == part.count("}") and part.count(r"\left") == part.count(r"\right") for part in parts)
+    return parts if whole else [tex]
 
 
 def _checked(tex, mode):

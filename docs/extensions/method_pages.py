@@ -12,6 +12,7 @@ from equipoise import data, methods
 from equipoise.views.scatter import scatter
 
 from . import equations
+from .fresh import is_newer
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "generated" / "methods"
@@ -67,7 +68,7 @@ def write(folder):
     digits = data.load("digits")
     for method in methods.ALL:
         page = folder / f"{method.__name__}.md"
-        if page.exists() and page.stat().st_mtime > Path(inspect.getfile(method)).stat().st_mtime:
+        if is_newer(page, Path(inspect.getfile(method)), Path(__file__), equations.MATH):
             continue
         _draw_map(method, digits, folder)
         page.write_text(_page(method, _draw_forces(method, folder)), encoding="utf-8")
@@ -78,7 +79,7 @@ def _page(method, forces):
     name, entry = method.__name__, NAMED[method.__name__]
     title, anchor = equations.section_anchor(entry.section)
     first = " ".join(inspect.getdoc(method).partition("\n\n")[0].split())
-    lines = [f"# {name}: {entry.name}", "", first, ""]
+    lines = [f"# {name}", "", first, ""]
     lines += [f"![{POINTS} digits by {name}]({name}-map.png)", ""]
     lines += ["```python", "import equipoise as eq", "", f"Y = eq.{name}(random_state=0).fit_transform(X)", "```", ""]
     lines += ["## Formulas", ""]
