@@ -9,8 +9,9 @@ TAG = re.compile(r"\\tag\{(.+?)\}")
 # \lvert is a fence that opens, which latex2mathml knows of \left alone.
 FENCES = {r"\lvert": r"\left\vert", r"\rvert": r"\right\vert", r"\lVert": r"\left\Vert", r"\rVert": r"\right\Vert"}
 # TeX sets a thin space around the names of functions and none around a slash.
-FUNCTION = re.compile(r"<mi>(log|ln|exp|cos|arccos)</mi>")
+FUNCTION = re.compile(r"<m[io]>(log|ln|exp|cos|arccos|max|min|tr|Tr)</m[io]>")
 SLASH = "<mo>&#x0002F;</mo>"
+BARS = re.compile(r'<mo stretchy="true"( fence="true" form="\w+">&#x0(?:2016|007C);</mo>)')  # as high as letters
 # Unknown commands come back as identifiers that begin with a backslash.
 UNKNOWN = re.compile(r"<m[io]>(\\[a-zA-Z]+)</m[io]>")
 
@@ -40,6 +41,7 @@ def _checked(tex, mode):
         tex = tex.replace(fence, form)
     result = convert(tex.strip(), display=mode)
     result = FUNCTION.sub(r'<mo form="prefix" lspace="0.17em" rspace="0.17em">\1</mo>', result)
+    result = BARS.sub(r'<mo stretchy="false"\1', result)
     result = result.replace(SLASH, '<mo lspace="0" rspace="0">/</mo>')
     unknown = UNKNOWN.search(result)
     if unknown:
