@@ -1,0 +1,56 @@
+"""The documentation site: `sphinx-build -W -c docs . OUT` from the root of the repository, without a network.
+
+The root is the source, so that a link between README, docs/ and benchmarks/results/ is the same on the site as in the
+repository. docs/generated/ holds what is written at build time and is not kept: a page and pictures for each method, a
+page for each script of examples/, and the reference.
+"""
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+
+import equipoise  # noqa: E402
+
+project = "Equipoise"
+author = "The Equipoise developers"
+copyright = author
+version = release = equipoise.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "extensions.docstrings",
+    "extensions.mathml",
+    "extensions.links",
+    "extensions.method_pages",
+    "extensions.gallery",
+    "extensions.api_pages",
+]
+root_doc = "docs/index"
+include_patterns = ["*.md", "docs/**.md", "benchmarks/results/*.md"]
+exclude_patterns = ["build", "dist", "src", "tests", "examples", "**/.*", ".*", "docs/extensions", "docs/templates"]
+
+myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]  # ```math, as the repository shows it
+myst_heading_anchors = 3  # math.md#16-umap, as in the repository
+
+default_role = "py:obj"  # what docstrings have between single quotes: a link where it is a public name, else code
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = False
+python_maximum_signature_line_length = 100
+highlight_language = "none"  # a block without a language is what something printed
+add_module_names = False
+toc_object_entries = False
+
+templates_path = ["templates"]
+html_additional_pages = {"index": "redirect.html"}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme = "furo"
+html_title = f"Equipoise {release}"
+html_copy_source = False
+html_show_sphinx = False

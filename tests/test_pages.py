@@ -1,0 +1,106 @@
+"""The pages of docs/: their code runs, in the order in which it is read; and what the site is generated from holds."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import equipoise
+from equipoise import methods
+
+DOCS = Path(__file__).parents[1] / "docs"
+RUN = [page for folder in ("start", "howto", "migration") for page in sorted((DOCS / folder).glob("*.md"))]
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """Import a module that the site is built with, without Sphinx."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    return lambda name: importlib.import_module(f"extensions.{name}")
+
+
+def blocks(page):
+    """Every block of Python on a page, with the line on which it begins."""
+    text = page.read_text(encoding="utf-8")
+    for found in re.finditer(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        yield text.count("\n", 0, found.start(1)), found.group(1)
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": page.stem}
+    for line, block in blocks(page):  # each goes on from the one before; errors name the line of the page
+        exec(compile("\n" * line + block, str(page), "exec"), namespace)
+
+
+def test_the_tutorial_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page, namespace = DOCS / "start" / "tutorial.md", {}
+    for _, block in list(blocks(page))[:6]:  # up to the report
+        exec(block, namespace)
+    printed, text = capsys.readouterr().out, page.read_text(encoding="utf-8")
+    for line in ("proline", "magnesium"):
+        assert line in printed
+    for number in ("trustworthiness", "continuity", "neighbours kept"):  # two digits: the last one may round elsewhere
+        (said,) = re.findall(rf"^{number} +([\d.]+)", text, flags=re.MULTILINE)
+        (seen,) = re.findall(rf"^{number} +([\d.]+)", printed, flags=re.MULTILINE)
+        assert float(seen) == pytest.approx(float(said), rel=0.02)
+
+
+def test_every_method_has_a_page_with_its_formulas(extension):
+    pages, equations = extension("method_pages"), extension("equations")
+    assert set(pages.NAMED) == {method.__name__ for method in methods.ALL}
+    assert [method for group in pages.GROUPS.values() for method in group] == list(methods.ALL)
+    for method in methods.ALL:
+        text = pages._page(method, None)
+        assert text.count("```math") == len(pages.NAMED[method.__name__].formulas)
+        assert f".. autoclass:: equipoise.{method.__name__}" in text
+    assert r"\tag{1}" in equations.block("1") and "operatorname{tr}" in equations.block("Stress")
+    assert equations.kernel_row("Gaussian") == ("$e^{-d^2}$", "$-1$")
+    assert equations.section_anchor(16) == ("16. UMAP", "16-umap")
+    with pytest.raises(ValueError, match="no equation, paragraph or section 'nothing'"):
+        equations.block("nothing")
+
+
+def test_the_reference_has_every_public_name(extension):
+    pages = extension("api_pages")
+    for name in pages.MODULES:
+        module = importlib.import_module(name)
+        text = pages.page(module)
+        for public in pages.public_names(module):
+            assert f"{public}`" in text, f"{name}.{public}"
+    assert {"Graph", "nearest_neighbors"} <= set(pages.public_names(equipoise.neighbors))
+    assert {"Kernel", "StudentT"} <= set(pages.public_names(equipoise.kernels))
+
+
+def test_docstrings_become_sections_entries_and_plain_text(extension):
+    to_rest = extension("docstrings").to_rest
+    text = ["E = |a|*b_c for `X`.", "", "    E = Σ_i x_i*", ""]
+    lines = [*text, "Parameters", "----------", "a, b : first", "    second"]
+    assert to_rest(lines) == [
+        "E = \\|a\\|\\*b\\_c for `X`.", "",
+        "", "::", "", "    E = Σ_i x_i*", "", "",
+        "", ".. rubric:: Parameters", "",
+        "``a``, ``b``", "    first", "    second",
+    ]  # fmt: skip
+    assert to_rest([">>> 1 + 1", "2"])[1:3] == [">>> 1 + 1", "2"]
+
+
+def test_formulas_are_mathml(extension):
+    pytest.importorskip("latex2mathml")
+    mathml = extension("mathml")
+    text = mathml.display(r"E = \lVert y \rVert \tag{7'}")
+    assert "<math" in text and "(7&#x27;)" in text and "tag" not in text and 'form="postfix"' in text
+    with pytest.raises(ValueError, match=r"\\nothing is not known"):
+        mathml.inline(r"a \nothing b")
+
+
+def test_links_to_examples_lead_to_the_gallery(extension):
+    redirect = extension("links").redirect
+    assert redirect("[a](../examples/flow.py)", "docs/classical") == "[a](../docs/generated/gallery/flow.md)"
+    assert redirect("[a](examples) [b](examples/flow.py)", "README") == (
+        "[a](docs/generated/gallery/index.md) [b](docs/generated/gallery/flow.md)"
+    )
+    assert redirect("[a](../benchmarks/results/mds.md)", "docs/mds") == "[a](../benchmarks/results/mds.md)"
