@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from . import toys
 from .catalogue import DATASETS, load
-from .check import check_distances, check_finite, check_sparse_table, check_table
+from .check import check_distances, check_finite, check_rows, check_sparse_table, check_table
 from .check_given import check_affinities, check_neighbors, check_new_distances, is_neighbors
+from .containers import as_array
 from .dataset import Dataset
 
 __all__ = [
     "DATASETS",
     "Dataset",
+    "as_array",
     "check_affinities",
     "check_distances",
     "check_finite",
     "check_neighbors",
     "check_new_distances",
+    "check_rows",
     "check_sparse_table",
     "check_table",
     "is_neighbors",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..problem import Problem
 from ..sampling import SampledProblem
 from .embedding import Embedding
 from .estimator import is_positive
+from .neighbor_graphs import limited
 from .neighborhoods import Fuzzy
 
 LOSSES = ("effective", "intended")
@@ -86,9 +86,8 @@ class UMAP(Embedding):
 
     def _neighborhoods(self, data: Input, y: Any) -> Fuzzy:
         k = int(self.n_neighbors)
-        if k > data.n and self.affinity != "precomputed":
-            warnings.warn(f"n_neighbors={k} is more than there are points; all {data.n} are taken", stacklevel=2)
-            k = data.n
+        if self.affinity != "precomputed":
+            k = limited(k, data.n, data.n)
         return Fuzzy(k, self._n_threads(), None if y is None else _check_labels(y, data.n), self.target_weight)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
