@@ -18,7 +18,7 @@ from equipoise.sampling import CLIP, SOFTENED, phases
 LOSSES = ("effective", "intended")
 
 
-@pytest.mark.filterwarnings("ignore:n_neighbors=15 is more than there are points")
+@pytest.mark.filterwarnings("ignore:n_neighbors=15 is too large for n_samples")
 @parametrize_with_checks([eq.UMAP(n_iter=20)])
 def test_scikit_learn_convention(estimator, check):
     check(estimator)

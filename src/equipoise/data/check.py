@@ -130,7 +130,7 @@ def _not_finite(name: str, value: float, i: int, column: str, count: int) -> Val
     return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
 
 
-def _name_the_entry(X: Any, error: Exception) -> None:
+def _name_the_entry(X: Any, error: TypeError | ValueError) -> None:
     """Say where the entry is that could not be read as a number, if X is a table at all."""
     try:
         table = np.asarray(X, dtype=object)
@@ -143,9 +143,9 @@ def _name_the_entry(X: Any, error: Exception) -> None:
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
                 remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
-                raise ValueError(
-                    f"X must hold numbers, but {entry!r} at row {i}, {_column(j, column_names(X))} is {kind}; {remedy}"
-                ) from error
+                place = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
+                reason = f" ({error})" if isinstance(error, TypeError) else ""
+                raise type(error)(f"X must hold numbers, but {place} is {kind}; {remedy}{reason}") from error
 
 
 def _column(j: int, columns: Any) -> str:

@@ -40,8 +40,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _check_rows(self, X: Any) -> Any:
         """Return new rows as numbers, with the columns of the fit."""
+        rows = check_rows(X, least=1)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return check_rows(X, least=1)
+        return rows
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

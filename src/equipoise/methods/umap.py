@@ -32,7 +32,7 @@ class UMAP(Embedding):
 
     Parameters
     ----------
-    n_neighbors : points in a neighbourhood, its centre included; more than there are points is too many: all are taken
+    n_neighbors : points in a neighbourhood, its centre included; at most n, with a warning if more
     min_dist, spread : a and b are fitted to a k of 1 up to min_dist that then falls as exp(−(r − min_dist)/spread)
     negative_sample_rate : m; the repulsion is proportional to it. A whole number for engine="sampled"
     loss : "effective", or "intended": c = 1 − μ
