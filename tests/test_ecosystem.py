@@ -1,7 +1,8 @@
 """The tables and tools that people have: frames, stored arrays, tensors, pipelines, searches, and warnings they see.
 
 scikit-learn's own checks of an estimator run for every method in test_methods.py, test_umap.py, test_double.py,
-test_classical.py and test_mds.py. None is left out; those on arrays of other libraries skip themselves.
+test_classical.py and test_mds.py, and none is left out. The one on inputs of the array API skips itself unless
+SCIPY_ARRAY_API is set: the methods promise NumPy arrays, whatever comes in.
 """
 
 from __future__ import annotations
@@ -242,8 +243,9 @@ def test_dask_arrays():
     assert_array_equal(method.embedding_, eq.TSNE(**tsne()).fit_transform(X))
     assert_array_equal(method.transform(array[:9] + 0.1), method.transform(X[:9] + 0.1))
     assert trustworthiness(array, method.embedding_, 5) == trustworthiness(X, method.embedding_, 5)
-    with pytest.raises(ValueError, match=r"X \(Array\) does not know its number of rows.*compute_chunk_sizes"):
-        eq.TSNE().fit(array[array[:, 0] > 0])
+    for use in (eq.TSNE().fit, lambda rows: eq.evaluate(rows, method.embedding_)):
+        with pytest.raises(ValueError, match=r"X \(Array\) does not know its number of rows.*compute_chunk_sizes"):
+            use(array[array[:, 0] > 0])
 
 
 def test_dask_arrays_of_sparse_chunks_stay_sparse():
@@ -253,6 +255,8 @@ def test_dask_arrays_of_sparse_chunks_stay_sparse():
     method, plain = (eq.TSNE(**tsne()).fit(data) for data in (array, counts))
     assert type(method._data) is type(plain._data) and method._data.X.nnz == counts.nnz
     assert_array_equal(method.embedding_, plain.embedding_)
+    reports = [str(eq.evaluate(data, plain.embedding_, LABELS)) for data in (array, counts)]
+    assert reports[0] == reports[1]
 
 
 def test_zarr_arrays(tmp_path):

@@ -23,6 +23,7 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Source, Point
     X is a table (n, D), dense or sparse, under a metric, a matrix (n, n) of distances if metric="precomputed", or a
     `spaces.MetricSpace`; Y is (n, d).
     """
+    X = as_array(X)
     n = count_points(X)
     Y = check_map(Y)
     if n != len(Y):
@@ -37,7 +38,7 @@ def count_points(X: Any) -> int:
 
 def check_data(X: Any, metric: Any = "euclidean") -> Source:
     """Return the data as a source of distances."""
-    X = X if isinstance(X, MetricSpace) else as_array(X)
+    X = as_array(X)
     if is_euclidean_table(X, metric) and not sparse.issparse(X):
         X = check_table(X)
         _require_points(len(X), "X")

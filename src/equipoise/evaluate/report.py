@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from ..data import as_array
 from ..files import write_whole
 from ..spaces import MetricSpace
 from .check import K, check_labels, check_pair, is_euclidean_table, resolve_k
@@ -191,6 +192,7 @@ def evaluate(
     >>> float(report.trustworthiness), float(report.recall), round(float(report.stretch), 6)
     (1.0, 1.0, 1.0)
     """
+    X = as_array(X)
     data, drawn = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _about(X, metric)
