@@ -1,4 +1,4 @@
-"""The tables and tools that people have: frames, stored arrays, tensors, pipelines, searches, and warnings they see.
+"""The tables and tools that people have: frames, stored arrays, tensors, pipelines, searches, and few points.
 
 scikit-learn's own checks of an estimator run for every method in test_methods.py, test_umap.py, test_double.py,
 test_classical.py and test_mds.py, and none is left out. The one on inputs of the array API skips itself unless
@@ -374,26 +374,6 @@ def test_a_report_chooses_how_many_neighbours(n, k):
     assert eq.compare(X[:n], [X[:n, :2]]).reports["map 1"].k == k
     with pytest.raises(ValueError, match=f"k must be between 1 and n_samples - 1 = {n - 1}, got {n}"):
         eq.evaluate(X[:n], X[:n, :2], k=n)
-
-
-# Warnings
-
-
-def test_warnings_point_at_this_file():
-    far = np.vstack([X[:5], X[:5] + 100])
-    no_metric = np.square(X[:9, :1] - X[:9, 0])
-    calls = (
-        lambda: eq.DKLLE().fit(X[:5]),
-        lambda: eq.UMAP().set_output(transform="pandas").fit_transform(FRAME[:5]),
-        lambda: make_pipeline(StandardScaler(), eq.Isomap(n_neighbors=9)).fit(X[:5]),
-        lambda: eq.Isomap(n_neighbors=2).fit(far),
-        lambda: eq.ClassicalMDS(metric="precomputed").fit(no_metric),
-        lambda: eq.TSNE(perplexity=2).fit(np.ones((9, 2))),
-    )
-    for call in calls:
-        with pytest.warns(UserWarning) as caught:
-            call()
-        assert {warning.filename for warning in caught} == {__file__}
 
 
 # The page
