@@ -18,7 +18,7 @@ from equipoise.sampling import CLIP, SOFTENED, phases
 LOSSES = ("effective", "intended")
 
 
-@pytest.mark.filterwarnings("ignore:n_neighbors=15 is more than there are points")
+@pytest.mark.filterwarnings("ignore:n_neighbors=15 is too large for n_samples")
 @parametrize_with_checks([eq.UMAP(n_iter=20)])
 def test_scikit_learn_convention(estimator, check):
     check(estimator)
@@ -255,7 +255,7 @@ def test_precomputed_distances_and_neighbours_give_the_same_map(blobs):
 
 
 def test_more_neighbours_than_points_are_all_points(blobs):
-    with pytest.warns(UserWarning, match="n_neighbors=15 is more than there are points; all 8 are taken"):
+    with pytest.warns(UserWarning, match="n_neighbors=15 is too large for n_samples=8; n_neighbors=8 is used"):
         Y = eq.UMAP(random_state=0, n_iter=20).fit_transform(blobs[0][:8])
     assert np.isfinite(Y).all()
 

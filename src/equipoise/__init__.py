@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import divergences, kernels, neighbors, spaces
+from . import anndata, divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
 from .evaluate import compare, evaluate
 from .evaluate.stability import stability
@@ -57,6 +57,7 @@ __all__ = [
     "SphericalSNE",
     "StressProblem",
     "SymmetricSNE",
+    "anndata",
     "canonical_form",
     "compare",
     "divergences",

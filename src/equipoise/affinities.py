@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from scipy import sparse
 from . import _core
 from ._types import Array, Matrix
 from .csr import entry_rows, make_csr, symmetrized
+from .notices import warn
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,10 @@ def conditional(
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
         _core.conditional_dense(D2, perplexities, P, saturated, n_threads)
     if saturated.any():
-        warnings.warn(
+        warn(
             f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more equally near"
             f" neighbours (duplicates, for example) than the perplexity {perplexities.min():g};"
             " they spread evenly over these",
-            stacklevel=2,
         )
     return P
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from ._types import Array, Matrix
 from .csr import entry_rows
+from .notices import warn
 
 
 def check_bandwidth(bandwidth: Any) -> Any:
@@ -45,9 +45,8 @@ def positive(sigma2: Array, k: int) -> Array:
     zero = sigma2 <= 0
     if not zero.any():
         return sigma2
-    warnings.warn(
+    warn(
         f"{int(zero.sum())} rows (the first is row {int(zero.argmax())}) have {k} duplicates or more and so no"
         " bandwidth of their own; they take the smallest of the others'",
-        stacklevel=2,
     )
     return np.where(zero, sigma2[~zero].min(initial=np.inf) if not zero.all() else 1.0, sigma2)

@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances
 
 from . import _core
 from ._types import Array, Matrix
-from .data import check_finite, check_sparse_table, check_table
+from .data import as_array, check_finite, check_sparse_table, check_table
 from .data.check_stress import check_dissimilarities, check_size
 from .inputs import METRICS
 from .metrics import metric_parameters
@@ -177,10 +177,11 @@ def make_dissimilarities(X: Any, metric: Any) -> Dissimilarities:
     if not callable(metric) and not (isinstance(metric, str) and metric in METRICS and metric != "inner_product"):
         names = ", ".join(name for name in METRICS if name != "inner_product")
         raise ValueError(f"metric must be a callable or one of {names}; got {metric!r}")
+    X = as_array(X)
     if isinstance(metric, str) and metric == "precomputed":
         D = check_dissimilarities(X)
         return KnownPairs(D) if sparse.issparse(D) else Given(D)
     if sparse.issparse(X):
         check_sparse_metric(metric)
         return Table(check_sparse_table(X), metric)
-    return Table(check_table(X, getattr(X, "columns", None)), metric)
+    return Table(check_table(X), metric)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import linalg
 
 from ._types import Array
 from .initialize import one_blas_thread
+from .notices import warn
 
 ROUNDS = 100  # of superposition, at most; chosen
 SETTLED = 1e-3  # root mean square move of the mean map, in radii of the map, below which it stands; chosen
@@ -72,9 +72,8 @@ def superimpose(maps: Array) -> Array:
         before, mean = mean, _normalized(mean_map(aligned))
         if np.sqrt(np.nanmean(((mean - before) ** 2).sum(axis=1))) < SETTLED:
             return aligned
-    warnings.warn(
+    warn(
         f"the mean of the maps still moves after {ROUNDS} rounds of superposition: they have little in common",
-        stacklevel=2,
     )
     return aligned
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
@@ -11,6 +9,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ._types import Array, Matrix
 from .initialize import finish, one_blas_thread
+from .notices import warn
 
 TINY = 8  # points of a component up to which they are set on a circle; chosen: no eigenvector is seen in so few
 SMALL = 300  # points up to which all eigenvectors are computed; chosen
@@ -142,10 +141,9 @@ def _leading_eigenvectors(W: Matrix, root: Array, count: int) -> Array:
         values, V = eigsh(operator, count, which="LA", v0=start[:, 0], tol=TOLERANCE, maxiter=RESTARTS)
         return np.asarray(V[:, np.argsort(-values)], dtype=np.float64)
     except ArpackNoConvergence:
-        warnings.warn(
+        warn(
             f"the spectral start of {n} points did not converge in {RESTARTS} restarts; {STEPS} steps of smoothing"
             ' stand in for it. Another start, init="random" or an array, avoids the wait',
-            stacklevel=2,
         )
     V = start
     for _ in range(STEPS):  # of (1 + A)/2, whose leading eigenvectors are those of A

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from . import toys
 from .catalogue import DATASETS, load
-from .check import check_distances, check_finite, check_sparse_table, check_table
+from .check import check_distances, check_finite, check_rows, check_sparse_table, check_table
 from .check_given import check_affinities, check_neighbors, check_new_distances, is_neighbors
+from .containers import as_array
 from .dataset import Dataset
 from .prepare import prepare
 from .read import read
@@ -14,12 +15,14 @@ from .write import check_map_path, write_map
 __all__ = [
     "DATASETS",
     "Dataset",
+    "as_array",
     "check_affinities",
     "check_distances",
     "check_finite",
     "check_map_path",
     "check_neighbors",
     "check_new_distances",
+    "check_rows",
     "check_sparse_table",
     "check_table",
     "is_neighbors",

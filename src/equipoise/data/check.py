@@ -10,24 +10,43 @@ from sklearn.utils import check_array
 
 from .._types import Array, Matrix
 from ..csr import entry_place, entry_rows, make_csr
+from .containers import as_array, column_names
 
 
-def check_table(X: Any, columns: Any = None) -> Array:
-    """Return X (n, D) as C-ordered float64, or say which entry is not a finite number. Needs two rows or more."""
-    if not _is_plain_table(X):
-        try:
-            X = check_array(X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
-        except ValueError as error:
-            _name_the_text(X, error, columns)
-            raise
+def check_table(X: Any, least: int = 2) -> Array:
+    """Return X (n, D) as C-ordered float64, or say which entry is not a finite number. Needs `least` rows or more."""
+    columns = column_names(X)
+    X = check_rows(X, least, accept_sparse=False)
     check_finite(X, "X", columns)
     return np.asarray(X)
 
 
-def _is_plain_table(X: Any) -> bool:
+def check_rows(X: Any, least: int, accept_sparse: Any = "csr") -> Matrix:
+    """Return X (n, D) as float64, C-ordered or CSR, or say which entry is not a number."""
+    X = as_array(X)
+    if _is_plain_table(X, least):
+        return X
+    if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
+        raise ValueError(f"X must hold numbers, but holds times ({X.dtype}); make them numbers: days since a day, say")
+    try:
+        return check_array(
+            X,
+            dtype=np.float64,
+            order="C",
+            accept_sparse=accept_sparse,
+            ensure_all_finite=False,
+            ensure_min_samples=least,
+        )
+    except (TypeError, ValueError) as error:
+        if any(words in str(error) for words in ("could not convert string", "float() argument", "with a sequence")):
+            _name_the_entry(X, error)
+        raise
+
+
+def _is_plain_table(X: Any, least: int) -> bool:
     """Return whether there is nothing to convert."""
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
-    return plain and X.flags.c_contiguous and X.shape[0] > 1 and X.shape[1] > 0
+    return plain and X.flags.c_contiguous and X.shape[0] >= least and X.shape[1] > 0
 
 
 def check_sparse_table(X: Any, least: int = 2) -> Matrix:
@@ -111,19 +130,22 @@ def _not_finite(name: str, value: float, i: int, column: str, count: int) -> Val
     return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
 
 
-def _name_the_text(X: Any, error: ValueError, columns: Any) -> None:
-    """Say where the text is that could not be read as a number, if that is what the error is about."""
-    if "could not convert string" not in str(error):
+def _name_the_entry(X: Any, error: TypeError | ValueError) -> None:
+    """Say where the entry is that could not be read as a number, if X is a table at all."""
+    try:
+        table = np.asarray(X, dtype=object)
+    except ValueError:
         return
-    for i, row in enumerate(np.asarray(X, dtype=object)):
+    for i, row in enumerate(table if table.ndim == 2 else ()):
         for j, entry in enumerate(row):
             try:
-                float(entry)
-            except ValueError:
-                raise ValueError(
-                    f"X must hold numbers, but {entry!r} at row {i}, {_column(j, columns)} is text;"
-                    " drop that column or encode it"
-                ) from error
+                float(np.nan if entry is None else entry)
+            except (TypeError, ValueError):
+                kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
+                remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
+                place = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
+                reason = f" ({error})" if isinstance(error, TypeError) else ""
+                raise type(error)(f"X must hold numbers, but {place} is {kind}; {remedy}{reason}") from error
 
 
 def _column(j: int, columns: Any) -> str:

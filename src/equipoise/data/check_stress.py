@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils import check_array
 
 from .._types import Array, Matrix
 from ..csr import entry_place, entry_rows
+from ..notices import warn
 from .check import check_distances
 
 TRIPLES = 20_000  # triangles looked at for the triangle inequality; chosen
@@ -91,11 +91,9 @@ def warn_if_not_metric(D: Array) -> None:
     worst = int(np.nan_to_num(excess, nan=-np.inf).argmax())
     if excess[worst] > 1e-6 * D[i[worst], j[worst]]:
         a, b, c = i[worst], j[worst], k[worst]
-        warnings.warn(
+        warn(
             f"the dissimilarities are not a metric: D[{a}, {b}] = {D[a, b]:g} is more than D[{a}, {c}] + D[{c}, {b}] ="
             f" {D[a, c] + D[c, b]:g}; no map can have these distances",
-            UserWarning,
-            stacklevel=2,
         )
 
 

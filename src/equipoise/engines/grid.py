@@ -7,7 +7,6 @@ short radius a, summed over near pairs.
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -18,6 +17,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
+from ..notices import warn
 from .base import Field, charge_columns
 from .exact import Exact
 from .plan import Plan, plan
@@ -145,10 +145,9 @@ class Grid:
                 stalled = stalled + 1 if error > 0.9 * last else 0
         if error * MARGIN > 1 and not trust.warned:
             trust.warned = True
-            warnings.warn(
+            warn(
                 f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for"
                 f' {kernel} on this map; engine="exact" has none',
-                stacklevel=3,
             )
         return self._make(kernel, planned(trust.level))
 

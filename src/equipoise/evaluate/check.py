@@ -8,12 +8,13 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array
-from ..data import check_finite, check_table
+from ..data import as_array, check_finite, check_table
 from ..dissimilarities import make_dissimilarities
 from ..spaces import MetricSpace
 from .source import Others, Points, Source
 
 EUCLIDEAN = ("euclidean", "l2")
+K = 15  # neighbours that a report looks at where there are enough points; chosen
 
 
 def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Source, Points]:
@@ -22,6 +23,7 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Source, Point
     X is a table (n, D), dense or sparse, under a metric, a matrix (n, n) of distances if metric="precomputed", or a
     `spaces.MetricSpace`; Y is (n, d).
     """
+    X = as_array(X)
     n = count_points(X)
     Y = check_map(Y)
     if n != len(Y):
@@ -36,8 +38,9 @@ def count_points(X: Any) -> int:
 
 def check_data(X: Any, metric: Any = "euclidean") -> Source:
     """Return the data as a source of distances."""
+    X = as_array(X)
     if is_euclidean_table(X, metric) and not sparse.issparse(X):
-        X = check_table(X, getattr(X, "columns", None))
+        X = check_table(X)
         _require_points(len(X), "X")
         if not np.ptp(X, axis=0).any():
             raise ValueError(f"all {len(X)} rows of X are equal, so no distance can be kept or lost; look at the data")
@@ -57,7 +60,7 @@ def is_euclidean_table(X: Any, metric: Any) -> bool:
 def check_map(Y: Any) -> Array:
     """Return a map (n, d) in float64, or say what is wrong with it."""
     try:
-        Y = np.ascontiguousarray(Y, dtype=np.float64)
+        Y = np.ascontiguousarray(as_array(Y), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Y must be a map (n, d) of numbers: {error}") from None
     if Y.ndim != 2 or Y.shape[1] == 0:
@@ -91,6 +94,14 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     if len(classes) < 2:
         raise ValueError(f"all labels are {classes[0]!r}; a measure of classes needs two of them or more")
     return classes, number.reshape(-1)
+
+
+def resolve_k(k: Any, n: int) -> int:
+    """Return the size of a neighbourhood; "auto" is 15, on fewer than 31 points half of the others.
+
+    The k nearest among n points can be all wrong only while k is at most half of the other n − 1.
+    """
+    return min(K, (n - 1) // 2) if isinstance(k, str) and k == "auto" else check_k(k, n)
 
 
 def check_k(k: Any, n: int, name: str = "k") -> int:

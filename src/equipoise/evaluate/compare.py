@@ -55,7 +55,7 @@ def compare(
     maps: Mapping[str, Any] | Sequence[Any],
     labels: Any = None,
     *,
-    k: int = 15,
+    k: Any = "auto",
     metric: Any = "euclidean",
     n_jobs: int | None = None,
     random_state: Any = 0,

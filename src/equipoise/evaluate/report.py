@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from ..data import as_array
 from ..files import write_whole
 from ..spaces import MetricSpace
-from .check import check_k, check_labels, check_pair, is_euclidean_table
+from .check import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
 from .distances import Shepard, Stress, shepard, stress
 from .local import LARGEST
@@ -109,10 +110,12 @@ class Report:
         """What the numbers are based on, and what they cannot say."""
         m = len(self.points)
         local = "all points" if m == self.n else f"{m:,} of {self.n:,} points"
+        chosen = self.k < K and self.k == resolve_k("auto", self.n)
+        few = f" ({self.k} of each, since {K} are too many among {self.n})" if chosen else ""
         return (
-            f"Neighbours were looked at for {local}, distances along {len(self.shepard.d_x):,} pairs; ± is a standard"
-            " error where a sample was drawn. This is one map: whether another seed or another sample would show the"
-            " same, only equipoise.stability can say."
+            f"Neighbours were looked at for {local}{few}, distances along {len(self.shepard.d_x):,} pairs; ± is a"
+            " standard error where a sample was drawn. This is one map: whether another seed or another sample would"
+            " show the same, only equipoise.stability can say."
         )
 
     def __str__(self) -> str:
@@ -165,7 +168,7 @@ def evaluate(
     Y: Any,
     labels: Any = None,
     *,
-    k: int = 15,
+    k: Any = "auto",
     metric: Any = "euclidean",
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -177,7 +180,7 @@ def evaluate(
     X : the data: a table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
     Y : the map (n, d), by any method and from any library
     labels : a class per point; adds two measures of classes
-    k : neighbours that are looked at
+    k : neighbours that are looked at; "auto" is 15, on fewer than 31 points half of the others
     metric : of the data, as in the methods
     n_jobs : threads; all cores by default
     random_state : seed of the samples of points, pairs and triplets
@@ -189,8 +192,9 @@ def evaluate(
     >>> float(report.trustworthiness), float(report.recall), round(float(report.stretch), 6)
     (1.0, 1.0, 1.0)
     """
+    X = as_array(X)
     data, drawn = check_pair(X, Y, metric)
-    n, k = data.n, check_k(k, data.n)
+    n, k = data.n, resolve_k(k, data.n)
     about = _about(X, metric)
     X, Y = data.X if isinstance(data, Points) else X, drawn.X  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]

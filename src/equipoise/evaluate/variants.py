@@ -59,7 +59,7 @@ class Variants:
         """Return the variant of X with these rows, and with noise where it is asked for."""
         X = self.X
         if self.noise:
-            X = check_table(X, getattr(X, "columns", None))
+            X = check_table(X)
             X = X + self.noise * X.std(axis=0) * rng.standard_normal(X.shape)
         return X if len(rows) == self.n else self._part(X, rows)
 

@@ -6,7 +6,15 @@ from typing import Any
 
 from scipy import sparse
 
-from ..data import check_affinities, check_distances, check_neighbors, check_sparse_table, check_table, is_neighbors
+from ..data import (
+    as_array,
+    check_affinities,
+    check_distances,
+    check_neighbors,
+    check_sparse_table,
+    check_table,
+    is_neighbors,
+)
 from ..graph import Graph
 from ..sparse_neighbors import check_sparse_metric
 from .base import Input
@@ -31,6 +39,7 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
     if not callable(metric) and not (isinstance(metric, str) and metric in METRICS):
         raise ValueError(f"metric must be a callable or one of {', '.join(METRICS)}; got {metric!r}")
+    X = as_array(X)
     if affinity == "precomputed":
         if h is not None or metric not in ("euclidean", "precomputed"):
             raise ValueError('affinity="precomputed" takes X as the affinities; leave metric and h alone')
@@ -48,7 +57,7 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input
         return SparseTable(check_sparse_table(X), metric)
     if is_neighbors(X):
         raise ValueError('X is a pair (indices, distances): say metric="precomputed"')
-    return Table(check_table(X, getattr(X, "columns", None)), metric, h)
+    return Table(check_table(X), metric, h)
 
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..data import check_distances, check_sparse_table
 from ..graph import Graph
 from ..low_rank import Directions
 from ..neighbors import MIN_RECALL, Searcher, nearest_neighbors
+from ..notices import warn
 from ..sparse_neighbors import PRODUCTS, SparseSearcher, search_work
 from .base import Input, Nearby, nearby, square
 
@@ -81,10 +81,9 @@ class SparseTable(Input):
                 f"{n} sparse rows are too many to search by metric={self.metric!r}; use euclidean, cosine or"
                 ' inner_product, or give the neighbours: X=(indices, distances) with metric="precomputed"'
             )
-        warnings.warn(
+        warn(
             f"neighbours of {n} sparse rows are searched in their leading {RANK} singular vectors, not in all {D}"
             ' columns; to have them exact, give them: X=(indices, distances) with metric="precomputed"',
-            stacklevel=2,
         )
         return _Reduced(self.X, self.metric)
 

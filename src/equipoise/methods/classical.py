@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from ..engines import Reference
 from ..geometry import Geometry
 from ..initialize import one_blas_thread
 from ..inputs import Input
+from ..notices import warn
 from ..objectives import ClosedForm
 from ..optimize import Accelerated, Callback
 from ..problem import Problem, Steady, check_n_iter
@@ -148,12 +148,11 @@ class ClassicalEmbedding(Estimator):
         Y = problem.optimize(callbacks=self.callbacks)
         if problem.stopped == "n_iter":
             gradient = float(np.linalg.norm(problem.gradient(Y)))
-            warnings.warn(
+            warn(
                 f"the flow of {type(self).__name__} stopped after n_iter={self.n_iter} steps, at a gradient of"
                 f" {gradient / model.objective.mass:.1e} instead of tol={self.tol:g}; raise n_iter or tol, or use"
                 ' solver="eigen"',
                 ConvergenceWarning,
-                stacklevel=3,
             )
         self.eigenvalues_, U = model.objective.aligned(model.geometry.work(Y))
         self.embedding_ = eigen.signed(model.geometry.map(U))

@@ -25,7 +25,7 @@ class DoubleKernel(Embedding):
 
     Parameters
     ----------
-    n_neighbors : neighbours k of each point
+    n_neighbors : neighbours k of each point; n − 1, with a warning, if there are fewer
     bandwidth : σ of the Gaussian kernel on the data: "local", for each point the root mean square distance to its
         neighbours; "global", the same over all points; a number; or inf, under which the kernel is linear
     """

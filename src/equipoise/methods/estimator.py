@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from ..data import is_neighbors
+from ..data import check_rows, is_neighbors
 from ..inputs import Distances, Input
 
 
@@ -36,8 +36,13 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _check_new(self, X: Any) -> Any:
         if is_neighbors(X) and isinstance(self._data, Distances):
             return self._data.check_new(X)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
-        return self._data.check_new(X)
+        return self._data.check_new(self._check_rows(X))
+
+    def _check_rows(self, X: Any) -> Any:
+        """Return new rows as numbers, with the columns of the fit."""
+        rows = check_rows(X, least=1)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return rows
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

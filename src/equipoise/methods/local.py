@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from ..data.check_stress import warn_if_not_metric
 from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
+from ..notices import warn
 from ..objectives import TraceQuotient, normalized_laplacian
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
@@ -29,10 +29,9 @@ def _warn_apart(method: str, components: Array) -> None:
     sizes = np.sort(np.bincount(components))[::-1]
     if len(sizes) > 1:
         shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
-        warnings.warn(
+        warn(
             f"the neighbour graph falls into {len(sizes)} components, of {shown} points, and the first"
             f" {len(sizes) - 1} axes of {method} only tell them apart; raise n_neighbors, or embed each by itself",
-            stacklevel=2,
         )
 
 

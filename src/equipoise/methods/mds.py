@@ -209,7 +209,7 @@ class MDS(Estimator):
         check_is_fitted(self, "embedding_")
         if self.stress == "ordinal":
             raise ValueError('transform needs stress="metric": the order of δ says nothing about one new point')
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+        X = self._check_rows(X)
         n = self._source.n
         seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
         return place_by_stress(

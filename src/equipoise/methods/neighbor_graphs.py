@@ -9,6 +9,7 @@ import numpy as np
 from .._types import Array, Matrix
 from ..csr import make_csr
 from ..inputs import Distances, Input
+from ..notices import warn
 from ..spaces.graph_geodesic import joined
 
 NEIGHBORS = 10  # of "auto"; chosen
@@ -23,15 +24,17 @@ def resolve_neighbors(n_neighbors: Any, n: int) -> int:
 
 
 def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
-    """Return a number of neighbours that each of n points has; `or_else` says what else would have been taken."""
+    """Return a number of neighbours that each of n points has; `or_else` says what else would have been understood."""
     if not isinstance(n_neighbors, int | np.integer) or isinstance(n_neighbors, bool) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be a whole number of at least 1{or_else}, got {n_neighbors!r}")
-    if n_neighbors > n - 1:
-        raise ValueError(
-            f"n_neighbors={n_neighbors} is too large for n_samples={n}: a point has {n - 1} neighbours;"
-            f" use at most {n - 1}{or_else}"
-        )
-    return int(n_neighbors)
+    return limited(int(n_neighbors), n - 1, n)
+
+
+def limited(n_neighbors: int, most: int, n: int) -> int:
+    """Return a number of neighbours, or the most that n points allow, with a warning."""
+    if n_neighbors > most:
+        warn(f"n_neighbors={n_neighbors} is too large for n_samples={n}; n_neighbors={most} is used")
+    return min(n_neighbors, most)
 
 
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:

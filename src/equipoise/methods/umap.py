@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..problem import Problem
 from ..sampling import SampledProblem
 from .embedding import Embedding
 from .estimator import is_positive
+from .neighbor_graphs import limited
 from .neighborhoods import Fuzzy
 
 LOSSES = ("effective", "intended")
@@ -32,7 +32,7 @@ class UMAP(Embedding):
 
     Parameters
     ----------
-    n_neighbors : points in a neighbourhood, its centre included; more than there are points is too many: all are taken
+    n_neighbors : points in a neighbourhood, its centre included; at most n, with a warning if more
     min_dist, spread : a and b are fitted to a k of 1 up to min_dist that then falls as exp(−(r − min_dist)/spread)
     negative_sample_rate : m; the repulsion is proportional to it. A whole number for engine="sampled"
     loss : "effective", or "intended": c = 1 − μ
@@ -86,9 +86,8 @@ class UMAP(Embedding):
 
     def _neighborhoods(self, data: Input, y: Any) -> Fuzzy:
         k = int(self.n_neighbors)
-        if k > data.n and self.affinity != "precomputed":
-            warnings.warn(f"n_neighbors={k} is more than there are points; all {data.n} are taken", stacklevel=2)
-            k = data.n
+        if self.affinity != "precomputed":
+            k = limited(k, data.n, data.n)
         return Fuzzy(k, self._n_threads(), None if y is None else _check_labels(y, data.n), self.target_weight)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -16,6 +15,7 @@ from .._types import Array, Matrix
 from ..csr import entry_rows
 from ..data import check_distances, check_neighbors, check_table, is_neighbors
 from ..neighbors import Searcher, nearest_neighbors
+from ..notices import warn
 from .base import MetricSpace
 
 Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points → the nearest pair and its distance
@@ -101,11 +101,10 @@ def joined(graph: Matrix, closest: Closest) -> Matrix:
     if not bridges:
         return graph
     i, j, length = (np.array(column) for column in zip(*bridges, strict=True))
-    warnings.warn(
+    warn(
         f"the neighbour graph falls into {count} components, of {_largest(sizes)} points; they are joined by"
         f" {len(bridges)} bridges, of length {length.min():.3g} to {length.max():.3g}, the longest between points"
         f" {i[length.argmax()]} and {j[length.argmax()]}. More neighbours may join them better",
-        stacklevel=3,
     )
     rows = np.concatenate([entry_rows(graph), i])
     columns, values = np.concatenate([graph.indices, j]), np.concatenate([graph.data, length])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from scipy.sparse import csgraph
 
 from .._types import Array
 from ..data import check_finite
+from ..notices import warn
 
 FLAT = 1e-10  # of its longest edge: two sides of a face exceed the third by less, and it has no area but for rounding
 THICKER = 1e-6  # of the mean edge: what is added to all edges of a mesh with such faces; chosen
@@ -90,10 +90,9 @@ def _thickened(lengths: Array, faces: Array) -> Array:
     more = THICKER * lengths.mean()
     if not more:
         raise ValueError("all vertices of the mesh are at one place")
-    warnings.warn(
+    warn(
         f"{flat.size} faces have no area, the first of them face {flat[0]}, of vertices {faces[flat[0]].tolist()}; all"
         f" edges are taken {more:.2g} longer, {THICKER:g} of their mean",
-        stacklevel=4,
     )
     return lengths + more
 

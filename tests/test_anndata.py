@@ -1,0 +1,186 @@
+"""Annotated data: what a map is made from, what is written, and that all of it can be kept in a file."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.neighbors import kneighbors_graph
+
+import equipoise as eq
+from equipoise.inputs import Distances, SparseTable
+from equipoise.methods import ALL
+
+ad = pytest.importorskip("anndata", reason="anndata is not installed")
+
+POINTS, LABELS = make_blobs(80, 6, centers=3, cluster_std=4, random_state=1)
+COUNTS = sparse.csr_matrix(np.random.RandomState(0).poisson(np.exp(POINTS / 8)).astype(np.float32))
+FUNCTIONS = {
+    name: function
+    for name, function in vars(eq.anndata).items()
+    if inspect.isfunction(function) and not name.startswith("_") and function.__module__ == "equipoise.anndata"
+}
+BY_GRAPH = {
+    *("sne", "symmetric_sne", "tsne", "power_sne", "gsne", "spherical_sne"),
+    *("umap", "dkpca", "isomap", "laplacian_eigenmaps"),
+}
+QUICK = {"n_iter": 20, "random_state": 0}
+
+
+def annotated(*, pca=True, neighbors=14):
+    """Return counts with principal components and a graph, as scanpy.pp.pca and scanpy.pp.neighbors leave them."""
+    adata = ad.AnnData(COUNTS.copy())
+    components = eq.PCA(5).fit_transform(COUNTS)
+    if pca:
+        adata.obsm["X_pca"] = components
+    if neighbors:
+        adata.obsp["distances"] = kneighbors_graph(components, neighbors, mode="distance")
+        adata.uns["neighbors"] = {
+            "connectivities_key": "connectivities",
+            "distances_key": "distances",
+            "params": {"n_neighbors": neighbors + 1, "method": "umap", "metric": "euclidean"},
+        }
+    return adata
+
+
+def quick(name):
+    accepted = inspect.signature(FUNCTIONS[name]).parameters
+    return {key: value for key, value in QUICK.items() if key in accepted}
+
+
+def test_there_is_a_function_for_each_method():
+    made = {function.__doc__.split("`")[1] for function in FUNCTIONS.values()}
+    assert made == {f"equipoise.{Method.__name__}" for Method in ALL}
+    for name, function in FUNCTIONS.items():
+        assert function.__name__ == name
+        own = list(inspect.signature(function).parameters)
+        assert own[:4] == ["adata", "use_rep", "neighbors_key", "key_added"] and "n_components" in own
+
+
+@pytest.mark.filterwarnings("ignore:the neighbour graph falls", "ignore:obsm")
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_each_writes_a_map_and_its_parameters(name, capsys):
+    adata = annotated()
+    method = FUNCTIONS[name](adata, **quick(name))
+    assert_array_equal(adata.obsm[f"X_{name}"], method.embedding_)
+    written = adata.uns[name]
+    assert written["params"]["n_components"] == method.n_components and written["loss"] == method.loss_
+    source = "the 14 neighbours" if name in BY_GRAPH else "X" if name == "pca" else "obsm['X_pca']"
+    assert written["source"].startswith(source)
+    assert capsys.readouterr().out == f"{name}: from {written['source']}\n"
+    assert isinstance(getattr(method, "_data", None), Distances) == (name in BY_GRAPH)
+
+
+def test_the_graph_is_taken_as_it_is():
+    adata = annotated()
+    D = adata.obsp["distances"]
+    eq.anndata.umap(adata, **QUICK)
+    assert_array_equal(adata.obsm["X_umap"], eq.UMAP(metric="precomputed", **QUICK).fit_transform(D))
+    eq.anndata.tsne(adata, **QUICK)
+    uniform = eq.TSNE(metric="precomputed", affinity="uniform", perplexity=14, **QUICK).fit(D)
+    assert_array_equal(adata.obsm["X_tsne"], uniform.embedding_)
+    eq.anndata.tsne(adata, perplexity=4, key_added="few", **QUICK)
+    assert adata.uns["few"]["params"]["affinity"] == "gaussian"
+    assert_array_equal(adata.obsm["X_few"], eq.TSNE(metric="precomputed", perplexity=4, **QUICK).fit(D).embedding_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"perplexity": 20}, "obsp['distances'] has 14 neighbours of each point, and 60 are needed"),
+        ({"perplexity": [4, 10]}, "has 14 neighbours of each point, and 30 are needed"),
+        ({"metric": "cosine"}, "metric is about columns, not about the graph in obsp['distances']"),
+    ],
+)
+def test_a_graph_that_does_not_do_is_passed_over(parameters, words, capsys):
+    adata = annotated()
+    method = eq.anndata.tsne(adata, **parameters, **QUICK)
+    assert words in capsys.readouterr().out and adata.uns["tsne"]["source"].startswith("obsm['X_pca'] (")
+    assert_array_equal(method.embedding_, eq.TSNE(**parameters, **QUICK).fit_transform(adata.obsm["X_pca"]))
+    with pytest.raises(ValueError, match="leave neighbors_key='neighbors' out"):
+        eq.anndata.tsne(adata, neighbors_key="neighbors", **parameters)
+
+
+def test_more_neighbours_for_umap_than_the_graph_has(capsys):
+    eq.anndata.umap(annotated(), n_neighbors=20, **QUICK)
+    assert "has 14 neighbours of each point, and 19 are needed" in capsys.readouterr().out
+    method = eq.anndata.umap(annotated(neighbors=9), **QUICK)
+    assert method.n_neighbors == 10 and isinstance(method._data, Distances)
+
+
+def test_sparse_counts_stay_sparse():
+    adata = annotated(pca=False, neighbors=0)
+    method = eq.anndata.tsne(adata, **QUICK)
+    assert adata.uns["tsne"]["source"] == "X" and isinstance(method._data, SparseTable)
+    assert_array_equal(method.embedding_, eq.TSNE(**QUICK).fit_transform(COUNTS))
+    chosen = eq.anndata.tsne(annotated(), use_rep="X", **QUICK)
+    assert_array_equal(chosen.embedding_, method.embedding_)
+
+
+def test_a_graph_under_another_key():
+    adata = annotated(neighbors=0)
+    adata.obsp["mine_distances"] = kneighbors_graph(adata.obsm["X_pca"], 6, mode="distance")
+    adata.uns["mine"] = {"distances_key": "mine_distances"}
+    assert eq.anndata.umap(adata, neighbors_key="mine", **QUICK).n_neighbors == 7
+
+
+def test_a_point_without_neighbours():
+    adata = annotated()
+    graph = adata.obsp["distances"].tolil()
+    graph[7] = 0
+    adata.obsp["distances"] = graph.tocsr()
+    eq.anndata.umap(adata, **QUICK)
+    assert adata.uns["umap"]["source"] == "obsm['X_pca'] (row 7 of obsp['distances'] has no neighbour)"
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_files_hold_what_was_written(tmp_path):
+    adata = annotated()
+    eq.anndata.tsne(adata, use_rep="X_pca", perplexity=[4, 10], optimizer=eq.Momentum(), **QUICK)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    back = ad.read_h5ad(tmp_path / "cells.h5ad")
+    assert_array_equal(back.obsm["X_tsne"], adata.obsm["X_tsne"])
+    params = back.uns["tsne"]["params"]
+    assert params["perplexity"].tolist() == [4, 10] and params["optimizer"].startswith("Momentum(")
+    assert back.uns["tsne"]["source"] == "obsm['X_pca']"
+    backed = ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    method = eq.anndata.tsne(backed, use_rep="X", key_added="counts", **QUICK)
+    assert_array_equal(method.embedding_, eq.TSNE(**QUICK).fit_transform(COUNTS))
+    backed.file.close()
+
+
+def test_a_map_of_another_width_is_not_lost_without_a_word():
+    adata = annotated()
+    with pytest.warns(UserWarning, match=r"obsm\['X_pca'\] had 5 columns and now has 2; key_added") as caught:
+        eq.anndata.pca(adata)
+    assert caught[0].filename == __file__
+    eq.anndata.pca(adata, n_components=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"use_rep": "X_scvi"}, r"use_rep='X_scvi' is not in adata.obsm; there are: 'X_pca', and 'X'"),
+        ({"neighbors_key": "mine"}, "adata.uns has no 'mine'; there are: 'neighbors'"),
+        ({"use_rep": "X", "neighbors_key": "neighbors"}, "exclude each other"),
+        ({"perplexities": 5}, "unexpected keyword argument 'perplexities'"),
+    ],
+)
+def test_refusals(options, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        eq.anndata.tsne(annotated(), **options)
+
+
+def test_refused_data():
+    with pytest.raises(ValueError, match=r"adata must be an anndata.AnnData, got ndarray"):
+        eq.anndata.tsne(POINTS)
+    with pytest.raises(ValueError, match=r"adata.X is empty; say which table"):
+        eq.anndata.tsne(ad.AnnData(obs={"cell": range(5)}))
+    adata = annotated()
+    del adata.obsp["distances"]
+    with pytest.raises(ValueError, match=r"says that the distances are in obsp\['distances'\], which adata does not"):
+        eq.anndata.tsne(adata)
