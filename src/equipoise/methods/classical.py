@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import eigen
 from .._types import Array
+from ..checkpoint import Checkpoint
 from ..engines import Reference
 from ..geometry import Geometry
 from ..initialize import one_blas_thread
@@ -70,7 +71,7 @@ class ClassicalEmbedding(Estimator):
     tol: float = 1e-6
     random_state: Any = None
     n_jobs: int | None = None
-    callbacks: Sequence[Callback] = ()
+    callbacks: Sequence[Callback | Checkpoint] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

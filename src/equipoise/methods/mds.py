@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import initialize
 from .._types import Array, Matrix
+from ..checkpoint import Checkpoint
 from ..csr import entry_rows, make_csr
 from ..data.check_stress import check_pair_weights, check_size, warn_if_not_metric
 from ..dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
@@ -92,7 +93,7 @@ class MDS(Estimator):
     engine: str = "auto"
     random_state: Any = None
     n_jobs: int | None = None
-    callbacks: Sequence[Callback] = ()
+    callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
 
     def problem(self, X: Any) -> StressProblem:
