@@ -16,6 +16,7 @@ from .geometry import Geometry
 from .locality import locality
 from .objectives import Balance, Objective
 from .optimize import Callback, Phase, Rule, State, descend
+from .progress import optimizing
 
 LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no order
 
@@ -146,6 +147,7 @@ class Problem:
         if (found := keeping.found()) is not None:
             self._state.restore(found["state"])
             self.engine.restore(found["engine"])
+        keeping.callbacks += optimizing(n_iter, self._state.iteration)
         with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
             self._descend(n_iter, keeping)
         return self.Y

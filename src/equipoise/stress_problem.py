@@ -14,6 +14,7 @@ from .majorize import Descent, minimize
 from .objectives.stress import Stress
 from .optimize import Callback
 from .problem import check_n_iter
+from .progress import optimizing
 
 
 class StressProblem:
@@ -98,7 +99,8 @@ class StressProblem:
             if number == len(self._runs):
                 self._runs.append(Descent(np.array(start, dtype=np.float64)))
             run = self._runs[-1]
-            minimize(self.stress.slope, run, self.solver, n_iter, self.tol, keeping.callbacks, keeping.keep)
+            told = [*keeping.callbacks, *optimizing(n_iter, run.iteration)]
+            minimize(self.stress.slope, run, self.solver, n_iter, self.tol, told, keeping.keep)
             if run.stopped == "callback":
                 break
         return self.Y
