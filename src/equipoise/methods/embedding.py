@@ -49,8 +49,8 @@ class Embedding(Estimator):
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
-    callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops. A `Checkpoint`
-        among them keeps the run on disk, to go on from after an interruption
+    callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops. A
+        `Checkpoint` among them keeps the run on disk, to go on from after an interruption
     verbose : 1 prints the engine, and shows the progress of each stage with the falling loss: bars in a terminal or a
         notebook, lines of the loss elsewhere
 
