@@ -19,6 +19,7 @@ from sklearn.metrics import pairwise_distances
 import equipoise as eq
 from equipoise import archive, spaces
 from equipoise.methods import ALL
+from equipoise.methods.estimator import threads
 
 X, LABELS = make_blobs(70, 5, centers=4, cluster_std=5.0, random_state=0)
 NEW = X[60:] + 0.01
@@ -280,6 +281,16 @@ def test_unknown_parameters_and_attributes(tmp_path, entries):
     refused(tmp_path, with_state(entries, transform=1), "has no attribute 'transform'")
     refused(tmp_path, with_state(entries, __class__=1), "has no attribute '__class__'")
     refused(tmp_path, with_state(entries, embedding_=1), "no map in 2 dimensions")
+
+
+def test_no_more_threads_than_there_are_here(tmp_path, entries):
+    content = entries["content.json"].replace(b'"n_threads": 1', b'"n_threads": 100000')
+    assert content != entries["content.json"]
+    with zipfile.ZipFile(tmp_path / "method.eqz", "w") as file:
+        for name, entry in {**entries, "content.json": content}.items():
+            file.writestr(name, entry)
+    loaded = eq.load(tmp_path / "method.eqz")
+    assert loaded._placement.engine.n_threads == loaded._fitted.n_threads == threads(None)
 
 
 def test_entries_that_are_not_ours(tmp_path, entries):

@@ -15,6 +15,7 @@ from .archive import Refused, Unstorable
 from .inputs.sparse_table import _Reduced
 from .low_rank import Directions
 from .methods import ALL, kernel_neighborhoods, neighborhoods
+from .methods.estimator import threads
 from .objectives import (
     ConditionalKL,
     CrossEntropy,
@@ -172,6 +173,8 @@ def _make(name: str, state: Any) -> Any:
     kind: Any = _BY_NAME[name]
     if kind in FUNCTIONS:
         return kind
+    if "n_threads" in state:  # of the machine that fitted; here there may be fewer
+        state["n_threads"] = max(1, min(int(state["n_threads"]), threads(None)))
     if is_dataclass(kind):
         return _make_dataclass(kind, state)
     made = kind.__new__(kind)
