@@ -215,8 +215,9 @@ def test_other_files_are_refused(kept, tmp_path):
     with pytest.raises(ValueError, match="holds no method"):
         eq.load(kept)
     path.write_bytes(kept.read_bytes()[:3000])
-    with pytest.raises(ValueError, match="damaged, or is no file of equipoise"):
-        brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
+    for Method in (eq.TSNE, eq.MDS, eq.PCA):
+        with pytest.raises(ValueError, match="damaged, or is no file of equipoise"):
+            brief(Method, callbacks=[eq.Checkpoint(path, resume=True)]).fit("before the data is looked at")
 
 
 def test_nothing_to_resume_is_told(tmp_path):

@@ -53,6 +53,11 @@ class Checkpoint:
         if not folder.is_dir():
             raise ValueError(f"the folder {str(folder)!r} of the checkpoint does not exist")
 
+    def check(self) -> None:
+        """Raise if the file to go on from cannot be one of this version; whether it fits the run is seen later."""
+        if self.resume and Path(self.path).exists():
+            archive.read(self.path, _accept_version)
+
 
 class Keeping:
     """What the checkpoints among the callbacks of one run do: find its state, and keep it.
@@ -94,13 +99,7 @@ class Keeping:
 
     def _accept(self, path: str | Path, about: dict[str, Any]) -> None:
         """Raise unless a file is a checkpoint of this very run."""
-        if about.get("kind") != "checkpoint":
-            raise Refused(f"{path} is no checkpoint")
-        if any(about.get(name) != self._about[name] for name in ("format", "equipoise")):
-            raise Refused(
-                f"{path} is a checkpoint of equipoise {about.get('equipoise')}, and this is {archive.version()}; the"
-                " same bytes need the same version: install that one, or start again without resume"
-            )
+        _accept_version(path, about)
         mine, theirs = self._about["run"], about.get("run")
         if not isinstance(theirs, dict):
             raise ValueError("it does not say which run it is of")
@@ -111,6 +110,17 @@ class Keeping:
                 f"{path} is a checkpoint of another run, whose {what} differ: give the same data, parameters and"
                 " random_state (a number) as then, or start again without resume"
             )
+
+
+def _accept_version(path: str | Path, about: dict[str, Any]) -> None:
+    """Raise unless a file is a checkpoint of this version."""
+    if about.get("kind") != "checkpoint":
+        raise Refused(f"{path} is no checkpoint")
+    if (about.get("format"), about.get("equipoise")) != (FORMAT, archive.version()):
+        raise Refused(
+            f"{path} is a checkpoint of equipoise {about.get('equipoise')}, and this is {archive.version()}; the same"
+            " bytes need the same version: install that one, or start again without resume"
+        )
 
 
 def digest(*values: Any) -> str:

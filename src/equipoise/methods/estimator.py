@@ -67,6 +67,9 @@ def check_callbacks(callbacks: Any) -> None:
     """Raise unless callbacks are functions, or checkpoints, in a list."""
     if not (isinstance(callbacks, Sequence) and all(callable(c) or isinstance(c, Checkpoint) for c in callbacks)):
         raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {callbacks!r}")
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):
+            callback.check()
 
 
 def is_positive(value: Any) -> bool:
