@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import anndata, divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
+from .checkpoint import Checkpoint
 from .evaluate import compare, evaluate
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
@@ -30,6 +31,7 @@ from .methods import (
 )
 from .optimize import Accelerated, GradientDescent, Momentum
 from .problem import Problem
+from .store import load, save
 from .stress_problem import StressProblem
 
 __version__ = "0.1.0"
@@ -45,6 +47,7 @@ __all__ = [
     "TSNE",
     "UMAP",
     "Accelerated",
+    "Checkpoint",
     "ClassicalMDS",
     "Embedding",
     "GradientDescent",
@@ -65,7 +68,9 @@ __all__ = [
     "evaluate",
     "forces",
     "kernels",
+    "load",
     "neighbors",
+    "save",
     "spaces",
     "stability",
     "sweep",
