@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -297,6 +298,12 @@ def test_what_cannot_be_shown_is_said(monkeypatch):
     monkeypatch.setattr(page_module, "HEAVY", 10)
     with pytest.raises(ValueError, match="too much for a page"):
         eq.page(Y, images=np.zeros((3, 2, 2), np.uint8))
+
+
+def test_a_page_needs_bokeh(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bokeh.resources", None)
+    with pytest.raises(ImportError, match=r'page\(\) needs Bokeh: pip install "equipoise\[pages\]"'):
+        eq.page(np.zeros((3, 2)))
 
 
 def test_colour_by_a_column_of_the_table():

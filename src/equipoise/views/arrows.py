@@ -31,5 +31,4 @@ def draw_forces(axes: Any, Y: Array, problem: Problem, theme: Theme) -> None:
             label=name, zorder=4,
         )  # fmt: skip
         arrows.set_gid(name)
-    legend = axes.legend(frameon=False, loc="upper right", labelcolor=theme.ink)
-    legend.set_zorder(7)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2, labelcolor=theme.ink)

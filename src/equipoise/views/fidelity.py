@@ -197,8 +197,8 @@ def _shepard(report: Report) -> Any:
     plot = _plain(x_axis_label="distance in the data", y_axis_label="distance in the map")
     plot.scatter(*map(_small, dots(d_x, d_y)), size=3, color=COLORS[0], line_color=None, alpha=0.2)
     at, low, median, high = bands(d_x, d_y)
-    plot.varea(at, low, high, fill_color=COLORS[2], fill_alpha=0.25)
-    plot.line(at, median, line_color=COLORS[2], line_width=2.5)
+    plot.varea(at, low, high, fill_color=COLORS[6], fill_alpha=0.25)
+    plot.line(at, median, line_color=COLORS[6], line_width=2.5)
     plot.x_range.start = plot.y_range.start = 0
     return plot
 

@@ -12,6 +12,7 @@ from .style import Theme
 
 LONGEST = 28  # characters of a name that are shown; chosen
 REACH = 10  # heights of a line that a name may lie away from its place; chosen
+NEAR = 3  # the same for a name that would rather not cover what is there
 GAP = 5.0  # pixels between two names; chosen
 
 
@@ -33,11 +34,11 @@ def hearts(points: Array, classes: Classes) -> Array:
     return found
 
 
-def draw_names(axes: Any, places: Array, classes: Classes, theme: Theme, taken: Array) -> int:
+def draw_names(axes: Any, places: Array, classes: Classes, theme: Theme, images: Array) -> int:
     """Write the names of classes at their places (c, 2), the largest class first; return how many found no room.
 
-    The places are in the coordinates of `axes.transData`. Names stay away from one another and from the boxes `taken`
-    (m, 4), in pixels. One that had to give way has a line to its place.
+    The places are in the coordinates of `axes.transData`. A name that had to give way to another has a line to its
+    place. Images, as boxes (m, 4) in pixels, are not covered where there is room nearby.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patheffects import withStroke
@@ -47,6 +48,8 @@ def draw_names(axes: Any, places: Array, classes: Classes, theme: Theme, taken: 
     sizes = np.bincount(classes.codes[classes.codes >= 0], minlength=len(classes.names))
     points = 11 if len(classes.names) <= 10 else 9 if len(classes.names) <= 30 else 7.5
     frame = axes.get_window_extent()
+    taken = np.empty((0, 4))
+    plate = {"facecolor": theme.paper, "edgecolor": "none", "pad": 1.5} if len(images) else None
     left_out = 0
     for i in np.argsort(-sizes, kind="stable"):
         if not sizes[i]:
@@ -54,16 +57,19 @@ def draw_names(axes: Any, places: Array, classes: Classes, theme: Theme, taken: 
         text = write(
             0.5, 0.5, _shortened(classes.names[i]), transform=axes.transData, ha="center", va="center", color=theme.ink,
             fontsize=points, fontweight="bold", path_effects=halo, parse_math=False, zorder=6,
+            bbox=plate,
         )  # fmt: skip
         box = text.get_window_extent()
         wanted = axes.transData.transform(places[i])
-        at = _free_place(wanted, np.array([box.width, box.height]), frame, taken)
+        size = np.array([box.width, box.height])
+        at = _free_place(wanted, size, frame, np.vstack([taken, images]), NEAR) if len(images) else None
+        if at is None:
+            at = _free_place(wanted, size, frame, taken, REACH)
         if at is None:
             text.remove()
             left_out += 1
             continue
-        half = np.array([box.width, box.height]) / 2
-        taken = np.vstack([taken, np.concatenate([at - half, at + half])])
+        taken = np.vstack([taken, np.concatenate([at - size / 2, at + size / 2])])
         inverse = axes.transData.inverted()
         text.set_position(inverse.transform(at))
         if np.abs(at - wanted).max() > box.height:
@@ -79,14 +85,14 @@ def _shortened(name: str) -> str:
     return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
-def _free_place(wanted: Array, size: Array, frame: Any, taken: Array) -> Array | None:
+def _free_place(wanted: Array, size: Array, frame: Any, taken: Array, reach: float) -> Array | None:
     """Return the middle of a box near the wanted place, within the frame and over no other box, or nothing."""
     low, high = np.array([frame.x0, frame.y0]) + size / 2, np.array([frame.x1, frame.y1]) - size / 2
     if (low > high).any():
         return None
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
-    for radius in np.arange(0, REACH, 0.35) * size[1]:
+    for radius in np.arange(0, reach, 0.35) * size[1]:
         tries = np.clip(wanted + radius * ring, low, high)
         free = np.ones(len(tries), bool)
         for box in taken:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 MANY = 100_000  # points from which their density is drawn, not each of them
-MARGIN = 0.04  # of the broader side, around the map; chosen
+MARGIN = 0.04  # of the broader side, around the map, thrice that where arrows stand out; chosen
 
 
 def plot(
@@ -66,8 +66,8 @@ def plot(
     points, note, projection = _laid_out(Y)
     if images is not None and projection:
         raise ValueError("images are drawn on flat maps, not in perspective or on a sphere")
-    axes: Any = _new_axes(points, projection, theme) if ax is None else _given_axes(ax, projection)
-    _dress(axes, points, theme, title, note)
+    axes: Any = _new_axes(points, projection, theme, Y.shape[1] == 1) if ax is None else _given_axes(ax, projection)
+    _dress(axes, points, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
     if isinstance(column, Numbers):
         _draw_ramp(axes, column, theme)
     axes.figure.draw_without_rendering()  # the layout, which decides where a pixel is
@@ -75,9 +75,9 @@ def plot(
     colors = row_colors(column, len(Y), places, theme)
     if column is None and forces is not None:
         colors[:] = _rgb(theme.soft)
-    taken = np.empty((0, 4))
+    covered = np.empty((0, 4))
     if images is not None:
-        taken = _draw_images(axes, points, images, size, None if column is None else colors)
+        covered = _draw_images(axes, points, images, size, None if column is None else colors)
     elif len(Y) > MANY and not projection and size is None:
         _draw_density(axes, points, colors)
     else:
@@ -87,7 +87,7 @@ def plot(
 
         draw_forces(axes, points, forces, theme)
     if isinstance(column, Classes):
-        _draw_names(axes, places, column, theme, note, taken)
+        _draw_names(axes, places, column, theme, note, covered)
     figure: Figure = axes.figure
     return figure
 
@@ -101,11 +101,11 @@ def _laid_out(Y: Array) -> tuple[Array, str, str | None]:
     return *in_plane(Y), None
 
 
-def _new_axes(points: Array, projection: str | None, theme: Theme) -> Any:
+def _new_axes(points: Array, projection: str | None, theme: Theme, strip: bool) -> Any:
     broad, high = np.ptp(points, axis=0)[:2]
     shape = (8.0, 4.5) if projection == "mollweide" else (7.0, 7.0)
     if projection is None and broad > 0:
-        shape = (7.0, float(np.clip(7 * high / broad, 2.2, 9.0)))
+        shape = (7.0, float(np.clip(7 * high / broad, 2.2 if strip else 4.5, 9.0)))
     figure = new_figure(figsize=shape, dpi=150, facecolor=theme.paper)
     return figure.add_subplot(projection=projection)
 
@@ -119,7 +119,7 @@ def _given_axes(axes: Any, projection: str | None) -> Any:
     return axes
 
 
-def _dress(axes: Any, points: Array, theme: Theme, title: str, note: str) -> None:
+def _dress(axes: Any, points: Array, theme: Theme, title: str, note: str, margin: float) -> None:
     axes.set_facecolor(theme.paper)
     axes.set_title(title, color=theme.ink)
     if axes.name == "mollweide":
@@ -130,7 +130,7 @@ def _dress(axes: Any, points: Array, theme: Theme, title: str, note: str) -> Non
         axes.set_yticklabels([])
         return
     low, high = points.min(axis=0), points.max(axis=0)
-    pad = MARGIN * (float((high - low).max()) or 1.0)
+    pad = margin * (float((high - low).max()) or 1.0)
     axes.set_xlim(low[0] - pad, high[0] + pad)
     axes.set_ylim(low[1] - pad, high[1] + pad)
     if axes.name == "3d":
@@ -165,7 +165,8 @@ def _draw_ramp(axes: Any, numbers: Numbers, theme: Theme) -> None:
 
 def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> None:
     n = len(points)
-    area = float(np.clip(12000 / n, 1.0, 24.0)) if size is None else size**2
+    broad = axes.get_window_extent().width / axes.figure.dpi  # inches
+    area = float(np.clip(12000 / n, 1.0, 24.0)) * min(broad / 7, 1.0) if size is None else size**2
     order = np.random.RandomState(0).permutation(n)  # so that the last class does not cover the others
     if column is not None:  # what is missing lies at the bottom
         missing = column.codes < 0 if isinstance(column, Classes) else np.isnan(column.values)
@@ -198,12 +199,12 @@ def _draw_images(axes: Any, points: Array, images: Array, size: float | None, co
     return np.column_stack(list(corners))
 
 
-def _draw_names(axes: Any, places: Array, classes: Classes, theme: Theme, note: str, taken: Array) -> None:
+def _draw_names(axes: Any, places: Array, classes: Classes, theme: Theme, note: str, images: Array) -> None:
     if axes.name == "3d":
         from mpl_toolkits.mplot3d.proj3d import proj_transform
 
         places = np.column_stack(proj_transform(*places.T, axes.get_proj())[:2])
-    left_out = draw_names(axes, places, classes, theme, taken)
+    left_out = draw_names(axes, places, classes, theme, images)
     if left_out:
         told = f"{left_out} of {len(classes.names)} classes found no room for their names"
         axes.set_xlabel(f"{note}; {told}" if note else told, color=theme.soft)
