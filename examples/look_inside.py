@@ -3,7 +3,7 @@
 A problem has its affinities and its loss built and nothing optimised yet. The printed lines check what must hold of any
 map: the two forces sum to minus the gradient, and neither moves the centre of the map.
 
-In look_inside.png one sees t-SNE on 150 digits: the attraction (blue) and the repulsion (orange) on every third point.
+In look_inside.png one sees t-SNE on 150 digits: the attraction (blue) and the repulsion (orange) on some of the points.
 When early exaggeration ends, repulsion outweighs attraction and the map is about to open. Where the callback stopped
 the run, the two arrows of each point are equal and opposite.
 
@@ -17,7 +17,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import data
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import new_figure
 
 
 class StopWhenFlat:
@@ -31,19 +31,6 @@ class StopWhenFlat:
         flat = iteration > 150 and self.last - loss < 0.05 * loss
         self.last = loss
         return flat
-
-
-def draw_forces(axes, problem, Y, title):
-    forces = [force[::3] for force in (problem.attraction(Y), problem.repulsion(Y))]
-    extent, longest = np.ptp(Y, axis=0).max(), max(np.linalg.norm(force, axis=1).max() for force in forces)
-    for force, color in zip(forces, COLORS, strict=False):
-        U, V = (0.15 * extent / longest * force).T
-        axes.quiver(*Y[::3].T, U, V, color=color, angles="xy", scale_units="xy", scale=1, width=0.004)
-    axes.scatter(*Y.T, s=10, color="black", linewidths=0)
-    axes.set_title(title)
-    axes.margins(0.25)
-    axes.set_aspect("equal", adjustable="datalim")
-    bare(axes)
 
 
 def main(folder):
@@ -65,8 +52,8 @@ def main(folder):
 
     figure = new_figure(figsize=(13, 4.5), dpi=150)
     early, late, curve = figure.subplots(1, 3)
-    draw_forces(early, problem, watch.maps[100], "forces after 100 iterations")
-    draw_forces(late, problem, Y, f"forces after {problem.n_iter} iterations")
+    eq.plot(watch.maps[100], forces=problem, ax=early, title="forces after 100 iterations")
+    eq.plot(Y, forces=problem, ax=late, title=f"forces after {problem.n_iter} iterations")
     curve.plot(*problem.loss_curve.T, color="black", marker="o", markersize=3)
     curve.axvspan(0, 100, color="#eeeeee", linewidth=0)
     curve.text(50, 0.1, "early exaggeration", ha="center")

@@ -48,6 +48,7 @@ def figure_1(folder):
             axes = figure.add_subplot(grid[0, 3 * block + c], projection="3d")
             axes.scatter(*shape.X.T, s=2, c=class_colors(shape.labels), linewidths=0)
             axes.set_title(name, fontsize=10)
+            axes.set_aspect("equal")
             axes.set_axis_off()
         for row, (method_name, method) in enumerate(METHODS.items()):
             draw_row(figure, grid, 1 + row, 3 * block, method_name, method, sets)

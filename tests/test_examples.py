@@ -20,6 +20,7 @@ PICTURES = {
     "four_points.py": ["four_points.png"],
     "look_inside.py": ["look_inside.png"],
     "own_kernel.py": ["own_kernel.png"],
+    "pictures.py": ["classes.png", "digits.html", "forces_on_map.png", "images.png"],
     "readme_pictures.py": ["digits.png", "family.png", "forces.png"],
     "spectrum.py": ["spectrum.png"],
     "sphere.py": ["sphere.png", "sphere_unrolled.png"],
@@ -135,6 +136,15 @@ def test_readme_pictures(tmp_path, monkeypatch, capsys):
     text = run("readme_pictures.py", tmp_path, monkeypatch, capsys)
     kept = numbers(text, "neighbours kept")
     assert len(kept) == 6 and min(kept) > 0.6
+
+
+def test_pictures(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("bokeh")
+    monkeypatch.setenv("EQUIPOISE_QUICK", "1")
+    text = run("pictures.py", tmp_path, monkeypatch, capsys)
+    (shown,) = re.findall(r"(\d+) of 200 images are shown", text)
+    assert 50 < int(shown) < 200
+    assert "200 digits" in (tmp_path / "digits.html").read_text(encoding="utf-8")
 
 
 def test_the_pictures_of_the_readme_are_there():

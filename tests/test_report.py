@@ -307,7 +307,7 @@ def test_points_are_shaded_by_the_limits_of_the_sentences(report):
 
 
 def test_a_page_needs_bokeh(report, monkeypatch):
-    monkeypatch.setitem(sys.modules, "bokeh.embed", None)
+    monkeypatch.setitem(sys.modules, "bokeh.resources", None)
     with pytest.raises(ImportError, match=r'pip install "equipoise\[pages\]"'):
         report.to_html()
 

@@ -33,6 +33,8 @@ from .optimize import Accelerated, GradientDescent, Momentum
 from .problem import Problem
 from .store import load, save
 from .stress_problem import StressProblem
+from .views.page import page
+from .views.plot import plot
 
 __version__ = "0.1.0"
 
@@ -70,6 +72,8 @@ __all__ = [
     "kernels",
     "load",
     "neighbors",
+    "page",
+    "plot",
     "save",
     "spaces",
     "stability",

@@ -87,8 +87,8 @@ def _draw_shepard(axes: Any, report: Report) -> None:
     d_x, d_y = report.shepard.d_x, report.shepard.d_y
     axes.scatter(*dots(d_x, d_y), s=3, color=COLORS[0], alpha=0.2, linewidths=0)
     at, low, median, high = bands(d_x, d_y)
-    axes.fill_between(at, low, high, color=COLORS[2], alpha=0.25, linewidth=0)
-    axes.plot(at, median, color=COLORS[2], linewidth=2)
+    axes.fill_between(at, low, high, color=COLORS[6], alpha=0.25, linewidth=0)
+    axes.plot(at, median, color=COLORS[6], linewidth=2)
     axes.set_xlabel("distance in the data")
     axes.set_ylabel("distance in the map")
     axes.set_title(f"distances: rank correlation {float(report.shepard.correlation):.2f}")
@@ -109,5 +109,6 @@ def _draw_recall(axes: Any, reports: dict[str, Report]) -> None:
     axes.set_xlabel("neighbours k")
     axes.set_ylabel("share kept")
     axes.set_title("neighbours kept")
-    axes.legend(frameon=False, fontsize=8)
+    # Below, where no curve is.
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     axes.spines[["top", "right"]].set_visible(False)
