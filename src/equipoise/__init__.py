@@ -31,6 +31,7 @@ from .methods import (
 from .optimize import Accelerated, GradientDescent, Momentum
 from .problem import Problem
 from .stress_problem import StressProblem
+from .views.plot import plot
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ __all__ = [
     "forces",
     "kernels",
     "neighbors",
+    "plot",
     "spaces",
     "stability",
     "sweep",
