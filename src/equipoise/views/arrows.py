@@ -18,7 +18,7 @@ LONGEST = 2.0  # length of the longest arrow but for one in fifty, in units of t
 
 
 def draw_forces(axes: Any, Y: Array, problem: Problem, theme: Theme) -> None:
-    """Draw attraction and repulsion at some points of a map Y (n, 2), to one scale: a pair that cancels is in balance."""
+    """Draw attraction and repulsion at some points of a map Y (n, 2), to one scale: what cancels is in balance."""
     forces = {"attraction": problem.attraction(Y), "repulsion": problem.repulsion(Y)}
     apart = APART * float(np.ptp(Y, axis=0).max())
     rows = thin(Y, apart) if apart > 0 else np.arange(1)

@@ -38,7 +38,7 @@ def limits(numbers: Numbers) -> tuple[float, float]:
 
 
 def ramp(theme: Theme) -> list[str]:
-    """Return 256 colours from low to high: viridis (S. van der Walt & N. Smith, 2015), without what the paper swallows."""
+    """Return 256 colours from low to high: viridis (van der Walt & Smith 2015), less what the paper would swallow."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

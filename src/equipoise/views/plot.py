@@ -41,8 +41,8 @@ def plot(
     Parameters
     ----------
     Y : the map (n, d), or a fitted method, which stands for its `embedding_`
-    color : a value for each point. Text, truth values and whole numbers of at most 20 different values are classes, each
-        named where most of it lies; other numbers are a quantity, from dark to bright. Missing values are grey.
+    color : a value for each point. Text, truth values and whole numbers of at most 20 different values are classes,
+        each named where most of it lies; other numbers are a quantity, from dark to bright. Missing values are grey.
     names : names of the classes that `color` numbers from 0
     ax : axes to draw on; they must be 3-D for a map in 3-D
     size : diameter of a dot, or side of an image, in points of 1/72 inch
