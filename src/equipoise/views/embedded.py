@@ -23,22 +23,26 @@ JS_ARRAYS = {
 }
 
 
-def bokeh_scripts(what: str) -> str:
-    """Return the scripts of Bokeh, WebGL included; `what` needs them."""
+def bokeh_scripts(what: str, *components: str) -> str:
+    """Return the scripts of some components of Bokeh; `what` needs them."""
     try:
         from bokeh.resources import Resources
     except ImportError as error:
         raise ImportError(f'{what} needs Bokeh: pip install "equipoise[pages]"') from error
-    resources: Any = Resources(mode="inline", components=["bokeh", "bokeh-gl"])
+    resources: Any = Resources(mode="inline", components=list(components))
     scripts: str = resources.render()
     return scripts
 
 
+def script(name: str) -> str:
+    """Return the script `name`.js of this package."""
+    return files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
+
+
 def filled(name: str, **parts: str) -> str:
     """Return the page `name`.html of this package with its parts and with its script `name`.js."""
-    folder = files(__package__)
-    page = Template(folder.joinpath(f"{name}.html").read_text(encoding="utf-8"))
-    return page.substitute(parts, script=folder.joinpath(f"{name}.js").read_text(encoding="utf-8"))
+    page = Template(files(__package__).joinpath(f"{name}.html").read_text(encoding="utf-8"))
+    return page.substitute(parts, script=script(name))
 
 
 def as_json(value: Any) -> str:

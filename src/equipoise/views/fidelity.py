@@ -27,7 +27,7 @@ MANY = 5000  # points from which WebGL draws them; chosen
 
 def fidelity_page(report: Report) -> str:
     """Return the page of a report as HTML."""
-    scripts = bokeh_scripts("to_html()")
+    scripts = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
     shades = shadings(report)
     points, layout = in_plane(report.Y)
     plots = {"map": _map(report, points, shades), "shepard": _shepard(report), "recall": _recall(report)}

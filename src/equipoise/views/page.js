@@ -4,6 +4,8 @@
 const REACH = 12 // pixels between the mouse and the point that it means, at most
 const NAMED = 40 // classes that are named on the map, at most
 const LISTED = 200 // classes in the legend, at most
+const FAINT = 30 // of 255, how much a point covers the paper that is not selected while others are
+const GROWTH = 0.4, LARGEST = 3 // a dot grows by this power of the magnification, up to this factor
 const PAUSE = 150 // milliseconds without a key until the search begins
 const element = (id) => document.getElementById(id)
 const content = (id) => JSON.parse(element(id).textContent)
@@ -21,15 +23,19 @@ async function unpack({type, data}) {
   return new window[type](await new Response(stream).arrayBuffer())
 }
 
+const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
+
 const count = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`
 
 class Page {
-  constructor(facts, doc) {
+  constructor(facts, view) {
     this.facts = facts
-    for (const name of ["plot", "points", "mapper", "found", "over", "names", "dots", "rings", "mark", "words"])
-      this[name] = doc.get_model_by_name(name)
+    this.view = view
+    this.plot = view.model
+    for (const name of ["names", "words"]) this[name] = this.plot.document.get_model_by_name(name)
+    this.dots = new Dots(element("dots"))
     this.matches = []
-    this.color = -1
+    this.selection = []
   }
 
   async load() {
@@ -38,36 +44,66 @@ class Page {
     this.y = await unpack(facts.y)
     for (const column of facts.columns) column.values = await unpack(column.values)
     if (facts.image) facts.image.pixels = await unpack(facts.image.pixels)
-    this.extent = [this.x, this.y].map((values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)],
-      [Infinity, -Infinity]))
+    const all = this.rows(() => true)
+    this.extent = [this.x, this.y].map((values) => this.range(values, all))
+    const places = new Float32Array(2 * all.length)
+    for (const i of all) [places[2 * i], places[2 * i + 1]] = [this.x[i], this.y[i]]
+    this.dots.set("at", places)
+    this.color = facts.color
     this.dress(document.documentElement.dataset.theme)
-    this.paint(facts.color)
+    this.name()
+    this.select([])
   }
 
   // The window on the map, with equal axes ------------------------------------------------------------------------------
 
-  show([left, right], [low, high], home) {
-    const {inner_width: across, inner_height: up, x_range, y_range} = this.plot
-    if (!(across > 0 && up > 0)) return
-    this.unit = Math.max((right - left) / across, (high - low) / up) * 1.08 || 1 / across // of the map, per pixel
-    const [x, y] = [(left + right) / 2, (low + high) / 2]
-    const [half, rise] = [this.unit * across / 2, this.unit * up / 2]
-    x_range.setv({start: x - half, end: x + half})
-    y_range.setv({start: y - rise, end: y + rise})
-    if (home) {
-      x_range.setv({reset_start: x - half, reset_end: x + half})
-      y_range.setv({reset_start: y - rise, reset_end: y + rise})
-    }
+  range(values, rows) {
+    return rows.reduce(([a, b], i) => [Math.min(a, values[i]), Math.max(b, values[i])], [Infinity, -Infinity])
   }
 
-  home() { this.show(...this.extent, true) }
+  show([left, right], [low, high]) {
+    const {width, height} = this.view.frame.bbox
+    const unit = Math.max((right - left) / width, (high - low) / height) * 1.08 || 1 / width // of the map, per pixel
+    const [x, y] = [(left + right) / 2, (low + high) / 2]
+    this.plot.x_range.setv({start: x - unit * width / 2, end: x + unit * width / 2})
+    this.plot.y_range.setv({start: y - unit * height / 2, end: y + unit * height / 2})
+  }
+
+  home() {
+    this.show(...this.extent)
+    this.broad = this.plot.x_range.end - this.plot.x_range.start
+  }
 
   zoom(rows) {
-    const extent = (values) => rows.reduce(([a, b], i) => [Math.min(a, values[i]), Math.max(b, values[i])],
-      [Infinity, -Infinity])
     const least = 0.02 * Math.max(...this.extent.map(([a, b]) => b - a))
     const wide = ([a, b]) => [Math.min(a, (a + b - least) / 2), Math.max(b, (a + b + least) / 2)]
-    this.show(wide(extent(this.x)), wide(extent(this.y)), false)
+    this.show(wide(this.range(this.x, rows)), wide(this.range(this.y, rows)))
+  }
+
+  // Lay the canvas of the points below the frame of the plot, and ask for a picture.
+  fit() {
+    const {left, top, width, height} = this.view.frame.bbox
+    const inner = this.view.el.getBoundingClientRect(), outer = element("map").getBoundingClientRect()
+    Object.assign(element("dots").style, {
+      left: `${inner.left - outer.left + left}px`, top: `${inner.top - outer.top + top}px`,
+      width: `${width}px`, height: `${height}px`,
+    })
+    this.draw()
+  }
+
+  draw() {
+    if (this.asked) return
+    this.asked = true
+    requestAnimationFrame(() => {
+      this.asked = false
+      const {x_range, y_range} = this.plot
+      const {ink, paper} = this.facts.themes[this.theme]
+      const window = {low: [x_range.start, y_range.start], span: [x_range.end - x_range.start, y_range.end - y_range.start]}
+      const solid = (color) => [...rgb(color).map((part) => part / 255), 1]
+      const closer = Math.max(this.broad / (x_range.end - x_range.start), 1)
+      const size = this.facts.size * Math.min(closer ** GROWTH, LARGEST)
+      this.dots.draw({...window, size, ink: solid(ink), paper: solid(paper)})
+    })
   }
 
   // Colours -------------------------------------------------------------------------------------------------------------
@@ -77,7 +113,12 @@ class Page {
     add(select, "option", "one colour", {value: -1})
     this.facts.columns.forEach((column, c) => { if (column.colored) add(select, "option", column.name, {value: c}) })
     select.value = this.facts.color
-    select.addEventListener("change", () => this.paint(Number(select.value)))
+    select.addEventListener("change", () => {
+      this.color = Number(select.value)
+      this.paint()
+      this.list()
+      this.name()
+    })
   }
 
   palette() {
@@ -87,20 +128,23 @@ class Page {
     return column.kind === "class" ? column.shades.map((shade) => theme.colors[shade]) : theme.ramp
   }
 
-  paint(c) {
-    this.color = c
-    const column = this.facts.columns[c]
-    const classes = column?.kind === "class"
-    const [low, high] = classes ? [-0.5, column.names.length - 0.5] : column ? [column.low, column.high] : [-0.5, 0.5]
-    this.shade(low, high, classes)
-    this.points.data = {x: this.x, y: this.y, code: column ? column.values : new Uint8Array(this.x.length)}
-    this.name()
-  }
-
-  shade(low, high, classes) {
+  paint() {
     const {missing} = this.facts.themes[this.theme]
-    this.mapper.setv({palette: this.palette(), low, high, nan_color: missing, low_color: classes ? missing : null})
-    this.list()
+    const column = this.facts.columns[this.color]
+    const colors = [...this.palette(), missing].map(rgb), last = colors.length - 1
+    const place = !column ? () => 0
+      : column.kind === "class" ? (value) => value < 0 ? last : value
+      : (value) => Number.isNaN(value) ? last
+        : Math.min(Math.max(Math.floor(last * (value - column.low) / (column.high - column.low)), 0), last - 1)
+    const bytes = new Uint8Array(4 * this.x.length)
+    const chosen = new Uint8Array(this.x.length)
+    for (const i of this.selection) chosen[i] = 1
+    for (let i = 0; i < chosen.length; i++) {
+      bytes.set(colors[place(column?.values[i])], 4 * i)
+      bytes[4 * i + 3] = this.selection.length && !chosen[i] ? FAINT : 230
+    }
+    this.dots.set("color", bytes)
+    this.draw()
   }
 
   list() {
@@ -141,20 +185,18 @@ class Page {
     this.theme = key
     const {paper, ink, missing} = this.facts.themes[key]
     document.documentElement.dataset.theme = key
-    element("theme").textContent = key === "dark" ? "light" : "dark"
-    element("theme").setAttribute("aria-pressed", key === "dark")
-    this.plot.setv({background_fill_color: paper, border_fill_color: paper, outline_line_color: missing})
-    for (const renderer of [this.rings, this.mark]) renderer.glyph.line_color = {value: ink}
+    element("theme").textContent = key === "dark" ? "light page" : "dark page"
+    this.plot.outline_line_color = missing
     this.words.glyph.setv({text_color: {value: ink}, background_fill_color: {value: paper}})
-    const {low, high} = this.mapper
-    this.shade(low, high, this.facts.columns[this.color]?.kind === "class")
+    this.paint()
+    this.list()
   }
 
   // One point -----------------------------------------------------------------------------------------------------------
 
   nearest(x, y) {
-    const {x_range, inner_width} = this.plot
-    const reach = REACH * (x_range.end - x_range.start) / inner_width
+    const {x_range} = this.plot
+    const reach = REACH * (x_range.end - x_range.start) / this.view.frame.bbox.width
     let found = -1, least = reach ** 2
     for (let i = 0; i < this.x.length; i++) {
       const d2 = (this.x[i] - x) ** 2 + (this.y[i] - y) ** 2
@@ -169,10 +211,13 @@ class Page {
   }
 
   tell(row, left, top) {
-    const tip = element("tip")
-    tip.hidden = row < 0
-    this.over.data = {x: row < 0 ? [] : [this.x[row]], y: row < 0 ? [] : [this.y[row]]}
+    const tip = element("tip"), mark = element("mark")
+    tip.hidden = mark.hidden = row < 0
     if (row < 0) return
+    const {x_scale, y_scale} = this.view.frame
+    const corner = this.view.el.getBoundingClientRect()
+    mark.style.left = `${corner.left + x_scale.compute(this.x[row])}px`
+    mark.style.top = `${corner.top + y_scale.compute(this.y[row])}px`
     tip.dataset.row = row
     tip.replaceChildren()
     if (this.facts.image) this.draw_image(tip, row)
@@ -208,12 +253,43 @@ class Page {
     return found
   }
 
-  select(rows) { this.points.selected.indices = rows }
-
-  chosen() {
-    const rows = this.points.selected.indices
+  select(rows) {
+    this.selection = rows
     element("selected").textContent = rows.length ? count(rows.length, "point") : "no points"
     for (const id of ["export", "clear"]) element(id).disabled = !rows.length
+    const chosen = new Uint8Array(this.x.length)
+    for (const i of rows) chosen[i] = 1
+    this.dots.list("order", [...this.order((i) => !chosen[i]), ...this.order((i) => chosen[i])]) // the chosen on top
+    this.paint()
+  }
+
+  // Rows that pass a test, in an order without meaning, so that the last class does not cover the others.
+  order(test) {
+    const n = this.x.length
+    let step = Math.max(Math.floor(0.618 * n), 1)
+    while (gcd(step, n) > 1) step++
+    const found = []
+    for (let k = 0, i = 0; k < n; k++, i = (i + step) % n) if (test(i)) found.push(i)
+    return found
+  }
+
+  // What lies in a lasso or in a box; with Shift, added to what is selected.
+  enclosed({type, x, y, x0, x1, y0, y1}, more) {
+    const rows = type === "poly" ? this.rows(this.inside(Array.from(x), Array.from(y)))
+      : this.rows((i) => this.x[i] >= x0 && this.x[i] <= x1 && this.y[i] >= y0 && this.y[i] <= y1)
+    this.select(more ? [...new Set([...this.selection, ...rows])] : rows)
+  }
+
+  inside(x, y) {
+    const [left, right] = [Math.min(...x), Math.max(...x)], [low, high] = [Math.min(...y), Math.max(...y)]
+    return (i) => {
+      const [a, b] = [this.x[i], this.y[i]]
+      if (a < left || a > right || b < low || b > high) return false
+      let odd = false // crossings to the right
+      for (let j = 0, k = x.length - 1; j < x.length; k = j++)
+        if ((y[j] > b) !== (y[k] > b) && a < (x[k] - x[j]) * (b - y[j]) / (y[k] - y[j]) + x[j]) odd = !odd
+      return odd
+    }
   }
 
   search(text) {
@@ -226,7 +302,8 @@ class Page {
     this.matches = wanted ? this.rows((i) => String(i) === wanted || tests.some((test) => test(i))) : []
     element("matches").textContent = wanted ? `${count(this.matches.length, "point")} found` : ""
     for (const id of ["zoom", "take"]) element(id).disabled = !this.matches.length
-    this.found.data = {x: this.matches.map((i) => this.x[i]), y: this.matches.map((i) => this.y[i])}
+    this.dots.list("found", this.matches)
+    this.draw()
   }
 
   csv() {
@@ -234,7 +311,7 @@ class Page {
     const digits = (value) => Number.isNaN(value) ? "" : String(Number(value.toPrecision(7))) // what a float32 holds
     const {columns} = this.facts
     const lines = [["row", "x", "y", ...columns.map((column) => column.name)]]
-    for (const i of [...this.points.selected.indices].sort((a, b) => a - b)) {
+    for (const i of [...this.selection].sort((a, b) => a - b)) {
       const values = columns.map((column) => column.kind === "class" || column.whole
         ? this.written(column, column.values[i]) : digits(column.values[i]))
       lines.push([String(i), digits(this.x[i]), digits(this.y[i]), ...values])
@@ -253,22 +330,28 @@ class Page {
 
   listen() {
     const {plot} = this
-    let known = {across: plot.inner_width, up: plot.inner_height}
+    let known = ""
     const resized = () => {
-      const {inner_width: across, inner_height: up} = plot
-      if (!(across > 0 && up > 0) || (across === known.across && up === known.up)) return
-      known = {across, up}
+      const {width, height} = this.view.frame.bbox
+      if (!(width > 0 && height > 0) || known === `${width} ${height}`) return
+      known = `${width} ${height}`
+      this.fit()
       this.home()
     }
     for (const property of [plot.properties.inner_width, plot.properties.inner_height])
-      property.change.connect(resized)
-    this.points.selected.properties.indices.change.connect(() => this.chosen())
+      property.change.connect(() => requestAnimationFrame(resized))
+    for (const range of [plot.x_range, plot.y_range]) range.change.connect(() => this.draw())
+    resized()
+    let shift = false
+    for (const event of ["pointerdown", "pointerup"])
+      addEventListener(event, ({shiftKey}) => { shift = shiftKey }, {capture: true})
+    document.addEventListener("lasso", ({detail}) => this.enclosed(detail, shift))
     let waiting = null
     document.addEventListener("over", ({detail}) => {
       if (waiting === null) requestAnimationFrame(() => {
         const [x, y, left, top] = waiting
         waiting = null
-        const corner = element("map").getBoundingClientRect()
+        const corner = this.view.el.getBoundingClientRect()
         this.tell(x === null ? -1 : this.nearest(x, y), corner.left + left, corner.top + top)
       })
       waiting = detail
@@ -278,6 +361,7 @@ class Page {
       clearTimeout(timer)
       timer = setTimeout(() => this.search(target.value), PAUSE)
     })
+    element("whole").addEventListener("click", () => this.home())
     element("zoom").addEventListener("click", () => this.zoom(this.matches))
     element("take").addEventListener("click", () => this.select(this.matches))
     element("export").addEventListener("click", () => this.save())
@@ -287,14 +371,20 @@ class Page {
   }
 }
 
+function gcd(a, b) { return b ? gcd(b, a % b) : a }
+
 async function start() {
-  await Bokeh.embed.embed_item(content("map-json"), "map")
-  const page = new Page(content("facts"), Bokeh.documents[0])
-  await page.load()
-  page.offer_colors()
-  page.listen()
-  page.home()
-  document.body.dataset.ready = "yes"
+  try {
+    await Bokeh.embed.embed_item(content("map-json"), "plot")
+    const page = new Page(content("facts"), [...Bokeh.index.roots][0])
+    await page.load()
+    page.offer_colors()
+    page.listen()
+    document.body.dataset.ready = "yes"
+  } catch (error) {
+    element("trouble").textContent = `The map cannot be shown: ${error.message}.`
+    throw error
+  }
 }
 
 start()

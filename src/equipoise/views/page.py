@@ -14,14 +14,13 @@ from .._types import Array
 from ..files import write_whole
 from .coloring import limits, ramp, shades
 from .column import Classes, Column, read_column
-from .embedded import as_json, bokeh_scripts, filled, packed, plot_json
+from .embedded import as_json, bokeh_scripts, filled, packed, plot_json, script
 from .labels import hearts
 from .plane import check_map, in_plane
 from .style import DARK, LIGHT, Theme
 from .thumbnails import check_images
 
 THEMES = {"light": LIGHT, "dark": DARK}
-MANY = 5000  # points from which WebGL draws them; chosen
 COLORED = 200  # different texts from which a column is an identifier, which no colour can show; chosen
 HEAVY = 256 * 2**20  # bytes of images that a page may hold, before they are compressed; chosen
 
@@ -70,7 +69,7 @@ def page(
 
     Numbers are held in float32, so that saved ones have seven digits; whole numbers and text are held as they are.
     """
-    scripts = bokeh_scripts("page()")
+    scripts = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
     columns = _columns(table, len(Y))
     first = -1
@@ -95,6 +94,7 @@ def page(
         "y": packed(points[:, 1].astype(np.float32)),
         "columns": [_column(column, points) for column in columns.values()],
         "color": first,
+        "size": float(np.clip(300 / np.sqrt(len(Y)), 2.5, 8.0)),
         "image": None if images is None else _images(check_images(images, len(Y))),
         "themes": {key: _theme(theme) for key, theme in THEMES.items()},
     }
@@ -106,7 +106,8 @@ def page(
         bokeh=scripts,
         note=escape(layout and f"What is drawn is {layout}."),
         facts=as_json(facts),
-        map=plot_json(_plot(len(Y)), "map"),
+        dots=script("dots"),
+        map=plot_json(_plot(), "plot"),
     )
     return Page(html, len(Y))
 
@@ -165,9 +166,9 @@ def _css() -> str:
     return "\n".join(rules)
 
 
-def _plot(n: int) -> Any:
-    """Return the empty plot; the script of the page puts the points in, and the colours of the theme."""
-    from bokeh.models import ColumnDataSource, CustomJS, LinearColorMapper
+def _plot() -> Any:
+    """Return the plot of the page: its tools and the names of classes; the points lie below it, drawn by its script."""
+    from bokeh.models import ColumnDataSource, CustomJS
     from bokeh.plotting import figure
 
     plot: Any = figure(
@@ -175,35 +176,28 @@ def _plot(n: int) -> Any:
         sizing_mode="stretch_both",
         x_range=(0, 1),
         y_range=(0, 1),
-        tools="pan,lasso_select,box_select,wheel_zoom,reset,save",
+        tools="pan,lasso_select,box_select,wheel_zoom",
         active_drag="pan",
         active_scroll="wheel_zoom",
         toolbar_location="above",
-        output_backend="webgl" if n > MANY else "canvas",
+        background_fill_color=None,
+        border_fill_color=None,
     )
     plot.axis.visible = False
     plot.grid.visible = False
     plot.toolbar.logo = None
-    mapper = LinearColorMapper(name="mapper", palette=["#000000"], low=-0.5, high=0.5)
-    size = float(np.clip(300 / np.sqrt(n), 2.5, 8.0))
-    sources = {
-        name: ColumnDataSource(name=name, data={key: [] for key in keys})
-        for name, keys in {"points": "x y code", "found": "x y", "over": "x y", "names": "x y text"}.items()
-        for keys in [keys.split()]
-    }
-    plot.scatter(
-        "x", "y", source=sources["points"], name="dots", size=size, line_color=None, alpha=0.9, nonselection_alpha=0.12,
-        fill_color={"field": "code", "transform": mapper},
-    )  # fmt: skip
-    ring = {"fill_color": None, "line_width": 1.5}
-    plot.scatter("x", "y", source=sources["found"], name="rings", size=size + 5, **ring)
-    plot.scatter("x", "y", source=sources["over"], name="mark", size=size + 7, **ring)
+    names = ColumnDataSource(name="names", data={"x": [], "y": [], "text": []})
     plot.text(
-        "x", "y", "text", source=sources["names"], name="words", text_align="center", text_baseline="middle",
+        "x", "y", "text", source=names, name="words", text_align="center", text_baseline="middle",
         text_font_style="bold", text_font_size="13px", background_fill_alpha=0.75, padding=2, border_radius=3,
     )  # fmt: skip
-    tell = "document.dispatchEvent(new CustomEvent('over', {detail: DETAIL}))"
-    place = "[cb_obj.x, cb_obj.y, cb_obj.sx, cb_obj.sy]"
-    plot.js_on_event("mousemove", CustomJS(code=tell.replace("DETAIL", place)))
-    plot.js_on_event("mouseleave", CustomJS(code=tell.replace("DETAIL", "[null, null, 0, 0]")))
+    events = {
+        "mousemove": ("over", "[cb_obj.x, cb_obj.y, cb_obj.sx, cb_obj.sy]"),
+        "mouseleave": ("over", "[null, null, 0, 0]"),
+        "selectiongeometry": ("lasso", "cb_obj.geometry"),
+    }
+    for event, (name, detail) in events.items():
+        when = "if (cb_obj.final) " if name == "lasso" else ""
+        code = f"{when}document.dispatchEvent(new CustomEvent('{name}', {{detail: {detail}}}))"
+        plot.js_on_event(event, CustomJS(code=code))
     return plot
