@@ -42,6 +42,7 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     """
     name = getattr(values, "name", None)
     name = argument if name is None else str(name)
+    nullable = str(getattr(values, "dtype", "")).startswith(("Int", "UInt"))  # of pandas: an array of it may be floats
     values = np.asarray(values)
     if values.shape != (n,):
         raise ValueError(f"{argument} must hold a value for each of the {n} points, got shape {values.shape}")
@@ -52,7 +53,7 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     if numbers is None:
         return _texts(name, values, missing)
     known = numbers[~missing]
-    whole = bool((known == np.round(known)).all()) and values.dtype.kind != "f"
+    whole = bool((known == np.round(known)).all()) and (values.dtype.kind != "f" or nullable)
     if whole and len(different := np.unique(known)) <= FEW:
         codes = np.where(missing, -1, np.searchsorted(different, numbers)).astype(np.int32)
         return Classes(name, codes, tuple(str(int(value)) for value in different))
