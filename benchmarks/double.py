@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 from score import one_nn_error
 
 import equipoise as eq
-from equipoise.views.scatter import scatter
+from equipoise.views.plot import plot
 
 METHODS = {"t-SNE": eq.TSNE, "DK-LLE": eq.DKLLE}
 VOTERS = 10
@@ -81,7 +81,8 @@ def main() -> None:
     lines = common.header(f"Double-kernel LLE: {data.title}", command, where) + common.table(columns, rows)
     stem = args.out.with_suffix("")
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    scatter(fitted["DK-LLE"].embedding_, data.labels, data.classes, f"DK-LLE of {data.title}").savefig(f"{stem}.png")
+    figure = plot(fitted["DK-LLE"], data.labels, names=data.classes or None, title=f"DK-LLE of {data.title}")
+    figure.savefig(f"{stem}.png")
     common.write([*lines, "", f"![The map]({stem.name}.png)"], args.out)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.scatter import scatter
 from equipoise.views.style import COLORS, bare, new_figure
 
 QUICK = os.environ.get("EQUIPOISE_QUICK") == "1"
@@ -26,7 +25,8 @@ FAMILY = (eq.SNE(), eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(), eq.GSNE(), eq.S
 def digits_picture(digits, folder):
     n = 120 if QUICK else len(digits.X)
     Y = eq.TSNE(random_state=0).fit_transform(digits.X[:n])
-    scatter(Y, digits.labels[:n], digits.classes, f"t-SNE of {n:,} handwritten digits").savefig(folder / "digits.png")
+    title = f"t-SNE of {n:,} handwritten digits"
+    eq.plot(Y, digits.labels[:n], names=digits.classes, title=title).savefig(folder / "digits.png")
 
 
 def family_picture(digits, folder):

@@ -18,7 +18,6 @@ import numpy as np
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.scatter import scatter
 from equipoise.views.style import COLORS, bare, new_figure
 
 
@@ -30,7 +29,9 @@ def main(folder):
     print(f"distance from the centre {radius.min():.6f} to {radius.max():.6f}")
     print(f"distance of their mean   {np.linalg.norm(Y.mean(axis=0)):.2f}")
     print(f"neighbours kept          {neighbor_recall(X, Y):.1%}")
-    scatter(Y, labels, digits.classes, "digits, SphericalSNE, unrolled").savefig(folder / "sphere_unrolled.png")
+    eq.plot(Y, labels, names=digits.classes, title="digits, SphericalSNE, unrolled").savefig(
+        folder / "sphere_unrolled.png"
+    )
 
     figure = new_figure(figsize=(10, 5.4), dpi=150)
     for axes, side, title in zip(figure.subplots(1, 2), (1, -1), ("from the front", "from behind"), strict=True):

@@ -2,15 +2,14 @@
 
 import importlib
 import re
-import shutil
 
 import numpy as np
 import pytest
+from browser import launched, watched
 
 import equipoise as eq
 from equipoise.evaluate import sample as sampling
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MODEL = "Bokeh.documents.map((doc) => doc.get_model_by_name('{name}')).find((model) => model != null)"
 NAMES = np.array(["cat", "dog", "</script><b>& bird"])
 
@@ -26,39 +25,22 @@ def report():
 
 @pytest.fixture(scope="module")
 def browser():
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"no Chromium is installed ({', '.join(BROWSERS)})")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
-
-
-def complaint(message):
-    """Whether the console holds an error or a warning; how fast WebGL is without a graphics card is none."""
-    return message.type in ("error", "warning") and "GL Driver Message" not in message.text
 
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open the page of a report; in the end there must have been no error and no request to anywhere."""
-    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 1000})
-    tab, trouble = context.new_page(), []
-    tab.on("console", lambda message: trouble.append(message.text) if complaint(message) else None)
-    tab.on("pageerror", lambda error: trouble.append(str(error)))
-    tab.on("request", lambda request: trouble.append(request.url) if request.url.startswith("http") else None)
+    """Open the page of a report."""
+    with watched(browser) as tab:
 
-    def visit(report):
-        report.to_html(tmp_path / "page.html")
-        tab.goto((tmp_path / "page.html").as_uri())
-        tab.wait_for_selector("body[data-ready=yes]")
-        return tab
+        def visit(report):
+            report.to_html(tmp_path / "page.html")
+            tab.goto((tmp_path / "page.html").as_uri())
+            tab.wait_for_selector("body[data-ready=yes]")
+            return tab
 
-    yield visit
-    assert not trouble
-    context.close()
+        yield visit
 
 
 def click(tab, row):

@@ -31,6 +31,8 @@ from .methods import (
 from .optimize import Accelerated, GradientDescent, Momentum
 from .problem import Problem
 from .stress_problem import StressProblem
+from .views.page import page
+from .views.plot import plot
 
 __version__ = "0.1.0"
 
@@ -65,6 +67,8 @@ __all__ = [
     "forces",
     "kernels",
     "neighbors",
+    "page",
+    "plot",
     "spaces",
     "stability",
     "sweep",

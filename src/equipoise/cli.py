@@ -169,10 +169,11 @@ def _csv(Y: Array, dataset: Dataset) -> str:
 
 
 def _png(Y: Array, dataset: Dataset, title: str) -> bytes:
-    from .views.scatter import scatter
+    from .views.plot import plot
 
     buffer = io.BytesIO()
-    scatter(Y, dataset.labels, dataset.classes, title).savefig(buffer, format="png")
+    names = None if dataset.labels is None else dataset.classes
+    plot(Y, dataset.labels, names=names, title=title).savefig(buffer, format="png")
     return buffer.getvalue()
 
 

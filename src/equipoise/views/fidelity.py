@@ -1,14 +1,8 @@
-"""The fidelity report as one self-contained page: the map by trust, a point's neighbours on a click, and two plots.
-
-Bokeh is imported here and nowhere else; its scripts are written into the page, which needs no network.
-"""
+"""The fidelity report as one self-contained page: the map by trust, a point's neighbours on a click, and two plots."""
 
 from __future__ import annotations
 
-import json
 from html import escape
-from importlib.resources import files
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +10,7 @@ import numpy as np
 from .._types import Array
 from ..evaluate.reading import READ
 from ..evaluate.table import as_html, cells
+from .embedded import as_json, bokeh_scripts, filled, plot_json
 from .plane import in_plane
 from .shading import UNMEASURED, Shading, shadings
 from .shepard import bands, dots
@@ -32,45 +27,32 @@ MANY = 5000  # points from which WebGL draws them; chosen
 
 def fidelity_page(report: Report) -> str:
     """Return the page of a report as HTML."""
-    try:
-        from bokeh.embed import json_item
-        from bokeh.resources import Resources
-    except ImportError as error:
-        raise ImportError('to_html() needs Bokeh: pip install "equipoise[pages]"') from error
-
+    scripts = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
     shades = shadings(report)
     points, layout = in_plane(report.Y)
-    resources: Any = Resources(mode="inline", components=["bokeh", "bokeh-gl"])
     plots = {"map": _map(report, points, shades), "shepard": _shepard(report), "recall": _recall(report)}
     readings = "".join(
         f'<li><span class="verdict {reading.verdict.replace(" ", "-")}">{_mark(reading.verdict)}</span>'
         f"<span><b>{escape(reading.about)}</b>{escape(reading.text)}</span></li>"
         for reading in report.readings
     )
-    folder = files(__package__)
-    page = Template(folder.joinpath("fidelity.html").read_text(encoding="utf-8"))
-    return page.substitute(
+    return filled(
+        "fidelity",
         title=escape(f"Fidelity of a map of {report.n:,} points"),
-        bokeh=resources.render(),
+        bokeh=scripts,
         subtitle=escape(report.subtitle),
         readings=readings,
         table=as_html(*cells(report)),
         layout=escape(layout and f"What is drawn is {layout}."),
-        last=report.n - 1,
+        last=str(report.n - 1),
         footer=escape(report.footer),
-        facts=_json(_facts(report, shades)),
-        script=folder.joinpath("fidelity.js").read_text(encoding="utf-8"),
-        **{name: _json(json_item(plot, name)) for name, plot in plots.items()},
+        facts=as_json(_facts(report, shades)),
+        **{name: plot_json(plot, name) for name, plot in plots.items()},
     )
 
 
 def _mark(verdict: str) -> str:
     return "may be read" if verdict == READ else verdict
-
-
-def _json(value: Any) -> str:
-    """Return JSON that no name of a class can end early."""
-    return json.dumps(value).replace("<", "\\u003c")
 
 
 def _facts(report: Report, shades: dict[str, Shading]) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""Images in place of dots (Lin et al. 2024, Fig. 8 and 17), thinned so that they do not overlap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from .thin import thin
+
+
+def check_images(images: Any, n: int) -> Array:
+    """Return an image of uint8 for each of n points: (n, height, width) grey, or (n, height, width, 3) in colour.
+
+    Floats between 0 and 1 are taken for shares of white.
+    """
+    images = np.asarray(images)
+    if images.ndim not in (3, 4) or len(images) != n or (images.ndim == 4 and images.shape[3] != 3):
+        raise ValueError(
+            f"images must have the shape ({n}, height, width) or ({n}, height, width, 3), got {images.shape};"
+            " rows of pixels need a reshape"
+        )
+    if images.dtype == np.uint8:
+        return images
+    low, high = float(images.min()), float(images.max())
+    if not (low >= 0 and high <= 1):
+        raise ValueError(f"images must be uint8, or between 0 and 1; these are {images.dtype} from {low:g} to {high:g}")
+    return np.round(255 * images.astype(np.float32)).astype(np.uint8)
+
+
+def usual_side(n: int, extent: float) -> float:
+    """Return the side of the images of n points in a map of an extent: a quarter of the map, were none left out."""
+    return extent * float(np.clip(0.5 / np.sqrt(n), 1 / 32, 1 / 8))
+
+
+def draw_images(axes: Any, points: Array, images: Array, side: float, colors: Array | None) -> Array:
+    """Draw the images of some points (n, 2), framed in the colours (n, 3) if there are any; return the rows drawn."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.image import AxesImage
+
+    height, width = images.shape[1:3]
+    half = 0.5 * side * np.array([width, height]) / max(width, height)
+    rows = thin(points, side)
+    for row in rows.tolist():
+        (x0, y0), (x1, y1) = points[row] - half, points[row] + half
+        picture = AxesImage(axes, extent=(x0, x1, y0, y1), origin="upper", cmap="gray", zorder=3)
+        picture.set_data(images[row])
+        picture.set_clim(0, 255)
+        axes.add_image(picture)
+    if colors is not None:
+        corners = points[rows, None] + half * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+        axes.add_collection(PolyCollection(list(corners), facecolors="none", edgecolors=colors[rows], zorder=3.5))
+    return rows
