@@ -57,8 +57,8 @@ def test_the_stub_names_everything_in_the_core():
     assert makers == {name for name in dir(_core.Kernel) if not name.startswith("_")}
 
 
-def test_import_brings_no_plotting_with_it():
-    code = "import sys, equipoise; sys.exit(any(name in sys.modules for name in ('matplotlib', 'bokeh')))"
+def test_import_brings_neither_plots_nor_bars_with_it():
+    code = "import sys, equipoise; sys.exit(any(name in sys.modules for name in ('matplotlib', 'bokeh', 'tqdm')))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

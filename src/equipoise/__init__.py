@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import divergences, kernels, neighbors, spaces
 from .canonical import canonical_form
+from .checkpoint import Checkpoint
 from .evaluate import compare, evaluate
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
@@ -30,6 +31,7 @@ from .methods import (
 )
 from .optimize import Accelerated, GradientDescent, Momentum
 from .problem import Problem
+from .store import load, save
 from .stress_problem import StressProblem
 from .views.page import page
 from .views.plot import plot
@@ -47,6 +49,7 @@ __all__ = [
     "TSNE",
     "UMAP",
     "Accelerated",
+    "Checkpoint",
     "ClassicalMDS",
     "Embedding",
     "GradientDescent",
@@ -66,9 +69,11 @@ __all__ = [
     "evaluate",
     "forces",
     "kernels",
+    "load",
     "neighbors",
     "page",
     "plot",
+    "save",
     "spaces",
     "stability",
     "sweep",

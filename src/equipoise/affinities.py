@@ -13,6 +13,7 @@ from scipy import sparse
 from . import _core
 from ._types import Array, Matrix
 from .csr import entry_rows, make_csr, symmetrized
+from .progress import stage
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def conditional(
 
     Dense (n, n), or CSR on the stored pairs of a sparse distance matrix.
     """
+    stage("affinities")
     if isinstance(distances, Points):
         n = len(distances.X)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
@@ -120,6 +122,7 @@ def memberships(distances: SquaredDistances, k: int, dtype: type[np.floating], n
     ρ_i is the least distance above 0; the nearest neighbour, and every duplicate, has weight 1 (McInnes et al. 2018,
     algorithm 3). As in umap-learn a point counts among its own k neighbours.
     """
+    stage("affinities")
     D2 = distances.D2
     _require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1")
     if D2.nnz > D2.shape[0] * (k - 1):

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from . import _core
 from ._types import Array
+from .progress import advancing
 
 TRAINING = 32  # points per cell that k-means sees; chosen, as are its rounds and the number of cells
 ROUNDS = 4
@@ -138,10 +139,11 @@ class Cells:
                     return order[:reached]
             return order[: int(np.searchsorted(total, k + 1)) + 1]
 
-        result = np.empty((len(self.queries), k), np.int32)
+        result, advance = np.empty((len(self.queries), k), np.int32), advancing()
 
         def put(rows: Array, found: Array) -> None:
             result[rows] = without_self(found, rows)
+            advance(len(rows))
 
         self._groups.nearest(k + 1, self.queries, self._askers, near, put, self._n_threads)
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,19 +27,33 @@ class Descent:
     loss: float = np.inf
     curve: list[tuple[int, float]] = field(default_factory=list)
     stopped: str = "n_iter"  # what ended it: n_iter, min_loss_change or callback
+    pairs: list[tuple[Array, Array, float]] = field(default_factory=list)  # steps that L-BFGS remembers
+
+    def plain(self) -> dict[str, Any]:
+        """Return everything, in plain values."""
+        return {**vars(self), "curve": np.array(self.curve, dtype=np.float64).reshape(-1, 2)}
+
+    @classmethod
+    def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> Descent:
+        """Return the run that `plain` was taken from, of maps of this shape."""
+        maps = [plain["Y"], *(array for s, y, _ in plain["pairs"] for array in (s, y))]
+        if any(Y.shape != shape or Y.dtype != np.float64 for Y in maps):
+            raise ValueError(f"the map is not of shape {shape}")
+        return cls(**{**plain, "curve": [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]})
 
 
 class _History:
     """The last steps s and changes y of the half gradient: −H G by the two loops of L-BFGS (Nocedal 1980), H₀ = γ/M."""
 
-    def __init__(self, memory: int):
-        self.memory = memory
-        self.pairs: list[tuple[Array, Array, float]] = []
+    def __init__(self, memory: int, pairs: list[tuple[Array, Array, float]]):
+        """`pairs` holds what is remembered, and is changed in place."""
+        self.memory, self.pairs = memory, pairs
 
     def add(self, s: Array, y: Array) -> None:
         product = _dot(s, y)
         if self.memory and product > 1e-10 * np.sqrt(_dot(s, s) * _dot(y, y)):  # curvature, or H would lose its sign
-            self.pairs = [*self.pairs, (s, y, product)][-self.memory :]
+            self.pairs.append((s, y, product))
+            del self.pairs[: -self.memory]
 
     def direction(self, G: Array, stiffness: Array) -> Array:
         q, used = G.copy(), []
@@ -62,16 +77,18 @@ def minimize(
     n_iter: int,
     tol: float,
     callbacks: Sequence[Callback],
+    keep: Callable[[int], None] = lambda iteration: None,
 ) -> None:
     """Move run.Y downhill for n_iter iterations, or until ten of them lower the loss by less than `tol` of it.
 
     The majorising step Y − G/M never raises the stress (de Leeuw 1977); with unit weights M = n, so that it is gradient
     descent with rate 1/(2n) (docs/math.md, eq. (7)). A step of L-BFGS, whose first is this one, is taken where it
     brings enough; else its memory is cleared and the majorising step taken. Steps that raise the loss are never taken.
+    `keep` is called after every iteration; from the state that it finds then, a later run goes on as this one does.
     """
-    history = _History(MEMORY[solver])
+    history = _History(MEMORY[solver], run.pairs)
     here = slope(_float32(run.Y))
-    if _record(run, here.loss, callbacks):
+    if not run.curve and _record(run, here.loss, callbacks):
         return
     while run.iteration < n_iter:
         move = history.direction(here.half_gradient, here.stiffness)
@@ -91,6 +108,7 @@ def minimize(
         if len(run.curve) > LOOK_BACK and run.curve[-1 - LOOK_BACK][1] - here.loss < tol * here.loss:
             run.stopped = "min_loss_change"
             return
+        keep(run.iteration)
 
 
 def _float32(Y: Array) -> Array:

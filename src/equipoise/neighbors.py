@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 from sklearn.metrics import pairwise_distances_chunked
 
+from . import progress
 from ._types import Array, Matrix
 from .cells import Cells, faiss_threads, without_self
 from .graph import Graph, smallest
@@ -45,6 +46,7 @@ def nearest_neighbors(
         raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k}")
     if sparse.issparse(X):
         return SparseSearcher(X, metric).within(k)
+    progress.stage("neighbours", n)
     space = make_space(X, metric)
     if space is None:
         return _scan(X, k, metric)
@@ -147,18 +149,20 @@ def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], 
     """Return what the search finds as int32, a block of queries at a time; `tidy` gets each block and its rows."""
     blocks = _row_blocks(len(Q))
     result: Array | None = None
+    advance = progress.advancing()
     for rows in blocks:
         found = search(Q[rows], k)
         found = found if tidy is None else tidy(found, np.arange(rows.start, rows.stop))
         result = np.empty((len(Q), found.shape[1]), np.int32) if result is None else result
         result[rows] = found
+        advance(rows.stop - rows.start)
     return np.empty((0, k), np.int32) if result is None else result
 
 
 def _scan(X: Array, k: int, metric: Any) -> Graph:
     """Return exact neighbours by any metric of scikit-learn, or a callable, in blocks of rows."""
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
-    start = 0
+    start, advance = 0, progress.advancing()
     for block in pairwise_distances_chunked(X, metric=metric):
         rows = np.arange(start, start + len(block))
         block[np.arange(len(block)), rows] = np.inf
@@ -169,4 +173,5 @@ def _scan(X: Array, k: int, metric: Any) -> Graph:
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         indices[rows], distances[rows] = near, np.take_along_axis(block, near, axis=1)
         start += len(block)
+        advance(len(block))
     return Graph(indices, distances)

@@ -27,6 +27,8 @@ class State:
     U: Array
     velocity: Array
     gain: Array
+    origin: Array  # U at the beginning
+    phase: int = -1  # the number of the last phase that was begun
     iteration: int = 0
     loss: float = np.nan
     settling: float = np.nan  # loss at the last report of the late phase
@@ -35,6 +37,7 @@ class State:
     curve: list[tuple[int, float]] = field(default_factory=list)
     stopped: str = "n_iter"  # what ended it: n_iter, min_grad_norm, min_loss_change or callback
     early_undone: bool = False  # early exaggeration only contracted the map, and the late phase began at the start
+    due: Array | None = None  # of descents that sample edges: when each pulls next
 
     def in_order(self) -> Array:
         """Return U in the order in which the points came."""
@@ -47,7 +50,19 @@ class State:
     @classmethod
     def start(cls, U: Array) -> State:
         """Return the state at rest in U."""
-        return cls(U, np.zeros_like(U), np.ones_like(U))
+        return cls(U, np.zeros_like(U), np.ones_like(U), U)
+
+    def plain(self) -> dict[str, Any]:
+        """Return everything but the beginning, which whoever goes on from here has too."""
+        curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
+        return {**{name: value for name, value in vars(self).items() if name != "origin"}, "curve": curve}
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        """Become the state that `plain` was taken from, after the same beginning."""
+        for name in ("U", "velocity", "gain"):
+            if plain[name].shape != self.origin.shape:
+                raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
+        vars(self).update(plain, curve=[(int(iteration), float(loss)) for iteration, loss in plain["curve"]])
 
 
 class Rule(Protocol):
@@ -197,21 +212,28 @@ def descend(
     mass: float,
     callbacks: Sequence[Callback],
     sort: Callable[[Array], Array | None] = lambda U: None,
+    keep: Callable[[int], None] = lambda iteration: None,
 ) -> None:
     """Move state.U downhill through the phases, updating `state` in place after every iteration.
 
-    `sort` is asked once, when the map has found its shape, for an order of the points in which to go on.
+    `sort` is asked once, when the map has found its shape, for an order of the points in which to go on. `keep` is
+    called after every iteration; from the state that it finds then, a later run goes on as this one does.
     """
-    end, start, spread, first = state.iteration, state.U, _spread(state.U), np.nan
-    for phase in phases:
+    end, start, spread = 0, state.origin, _spread(state.origin)
+    for number, phase in enumerate(phases):
         end += phase.n_iter
-        if phase.late:  # the forces have changed: what the gains and the velocity have learnt no longer holds
+        if number < state.phase:
+            continue
+        begins, state.phase = number > state.phase, number
+        if begins and phase.late:  # the forces have changed: what gains and velocity have learnt no longer holds
             state.velocity, state.gain, state.age = np.zeros_like(start), np.ones_like(start), 0
             # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then
             # the late phase begins where the early one did, with the iterations that are left.
             exaggerated = phases[0].exaggeration > phase.exaggeration
-            if exaggerated and _spread(state.U) < spread / 2 and balance(state.U, 1.0, True).loss > 0.999 * first:
-                state.U, state.early_undone = start, True
+            if exaggerated and _spread(state.U) < spread / 2:
+                first = state.curve[0][1]
+                if balance(state.U, 1.0, True).loss > 0.999 * first:
+                    state.U, state.early_undone = start, True
             if (order := sort(state.U)) is not None:
                 state.U, state.order = state.U[order], order
         while state.iteration < end:
@@ -220,13 +242,13 @@ def descend(
             report = state.iteration % rule.every == 0
             attraction, repulsion, loss, stiffness = balance(state.U, phase.exaggeration, report)
             gradient = -geometry.tangent(state.U, attraction + repulsion)
-            first = loss if state.iteration == 0 else first
             if report and _finished(state, loss, gradient, mass, length, rule, phase.late, callbacks):
                 return
             rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
             U = geometry.retract(state.U + rule.step(state, gradient, rate, phase.late, length))
             state.velocity = geometry.tangent(U, state.velocity)
             state.U, state.iteration = U, state.iteration + 1
+            keep(state.iteration)
     record(state, balance(state.U, 1.0, True).loss, callbacks)
 
 

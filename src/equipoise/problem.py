@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Matrix
+from .checkpoint import Checkpoint, Keeping, digest
 from .data.check import check_finite
 from .engines import Engine
 from .geometry import Geometry
 from .locality import locality
 from .objectives import Balance, Objective
 from .optimize import Callback, Phase, Rule, State, descend
+from .progress import optimizing
 
 LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no order
 
@@ -126,21 +128,44 @@ class Problem:
         """Return the repulsive force on each point, (n, d). The two forces sum to minus the gradient."""
         return self._balance(Y, loss=False).repulsion
 
-    def optimize(self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()) -> Array:
+    def optimize(
+        self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback | Checkpoint] = ()
+    ) -> Array:
         """Run the optimiser from Y0 (the built initial map by default) and return the map.
 
         Both phases run, early exaggeration first; to go on from a finished map, build the problem with
         early_exaggeration equal to exaggeration.
 
         A callback receives (iteration, loss, Y) every `rule.every` iterations and stops the run by returning True.
-        After an exception, Ctrl-C included, `Y`, `loss_curve` and `n_iter` hold the last complete iteration.
+        A `Checkpoint` keeps the state of the run on disk. After an exception, Ctrl-C included, `Y`, `loss_curve` and
+        `n_iter` hold the last complete iteration.
         """
         start = self.Y0 if Y0 is None else self._check(Y0).astype(self.engine.dtype)
         self._state = State.start(self.geometry.retract(self.geometry.work(start)))
         n_iter = self.schedule.n_iter if n_iter is None else check_n_iter(n_iter)
+        keeping = Keeping(callbacks, lambda: self._run(n_iter), self._plain)
+        if (found := keeping.found()) is not None:
+            self._state.restore(found["state"])
+            self.engine.restore(found["engine"])
+        keeping.callbacks += optimizing(n_iter, self._state.iteration)
         with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
-            self._descend(n_iter, callbacks)
+            self._descend(n_iter, keeping)
         return self.Y
+
+    def _run(self, n_iter: int) -> dict[str, Any]:
+        """Return what makes a run what it is, under names that a person knows."""
+        return {
+            "affinities": digest(self.objective.affinities),
+            "loss": digest(self.objective),
+            "initial map": digest(self._state.origin, self.geometry),
+            "n_iter": n_iter,
+            "learning rate or exaggeration": digest(self.schedule),
+            "optimizer": digest(self.rule),
+            "engine": [self.engine.name, self.engine.settings],
+        }
+
+    def _plain(self) -> dict[str, Any]:
+        return {"state": self._state.plain(), "engine": self.engine.state()}
 
     def _told(self, callbacks: Sequence[Callback]) -> list[Callback]:
         """Return the callbacks as functions of working coordinates U; they see the map, and cannot change it."""
@@ -155,8 +180,10 @@ class Problem:
 
         return [tell(callback) for callback in callbacks]
 
-    def _descend(self, n_iter: int, callbacks: Sequence[Callback]) -> None:
-        objective = self.objective
+    def _descend(self, n_iter: int, keeping: Keeping) -> None:
+        state, objective = self._state, self.objective
+        if state.order is not None:
+            objective = objective.permuted(state.order)
 
         def balance(U: Array, exaggeration: float, loss: bool) -> Balance:
             return objective.balance(U, self.engine, loss=loss, exaggeration=exaggeration)
@@ -172,13 +199,14 @@ class Problem:
         descend(
             balance,
             self.geometry,
-            self._state,
+            state,
             self.schedule.phases(n_iter),
             self.rule,
             self.objective.kernel.length,
             self.objective.mass,
-            self._told(callbacks),
+            self._told(keeping.callbacks),
             sort,
+            keeping.keep,
         )
 
     def _balance(self, Y: Array, *, loss: bool) -> Balance:

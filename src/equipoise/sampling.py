@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _core
 from ._types import Array, Matrix
+from .checkpoint import Keeping
 from .csr import entry_rows
 from .engines import Sampled
 from .kernels import Membership
@@ -33,22 +34,24 @@ class SampledProblem(Problem):
     The loss is evaluated for callbacks, every `rule.every` iterations, and at the end.
     """
 
-    def _descend(self, n_iter: int, callbacks: Sequence[Callback]) -> None:
+    def _descend(self, n_iter: int, keeping: Keeping) -> None:
         objective, engine, state = self.objective, self.engine, self._state
         if not (isinstance(objective, EffectiveCrossEntropy) and isinstance(objective.kernel, Membership)):
             raise TypeError(f"edges are sampled for the effective cross-entropy, not for {type(objective).__name__}")
         if not isinstance(engine, Sampled):
             raise TypeError(f"edges are sampled by the engine that samples, not by {engine.name}")
-        told = self._told(callbacks)
+        told = self._told(keeping.callbacks)
         mu, kernel = objective.affinities, objective.kernel
         indptr, indices = mu.indptr.astype(np.int64), mu.indices.astype(np.int32, copy=False)
         period = (mu.data.max(initial=0.0) / mu.data).astype(np.float32)
-        due = period * phases(mu, engine.seed)
+        due = state.due = period * phases(mu, engine.seed) if state.due is None else state.due
         degrees = np.maximum(objective.degrees, np.finfo(np.float32).tiny).astype(np.float32)
         Y = np.array(state.U, dtype=np.float32, order="C")
         spare = np.empty_like(Y)
+        end = 0
         for phase in self.schedule.phases(n_iter):
-            for _ in range(phase.n_iter):
+            end += phase.n_iter
+            while state.iteration < end:
                 if told and state.iteration % self.rule.every == 0 and self._tell(state, Y, told):
                     state.stopped = "callback"
                     return
@@ -76,6 +79,7 @@ class SampledProblem(Problem):
                     )
                     Y, spare = spare, Y
                 state.U, state.iteration = Y, state.iteration + 1
+                keeping.keep(state.iteration)
         state.U = self.geometry.retract(Y)
         record(state, self._loss_at(state.U), told)
 

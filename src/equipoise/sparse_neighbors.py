@@ -12,6 +12,7 @@ from sklearn.metrics import pairwise_distances
 from ._types import Array, Matrix
 from .graph import Graph, smallest
 from .metrics import product_distances
+from .progress import advancing, stage
 
 PRODUCTS = ("euclidean", "l2", "sqeuclidean", "cosine", "inner_product")  # from x·y alone
 SCIKIT = ("manhattan", "cityblock", "l1")  # scikit-learn's metrics for sparse rows, beyond those
@@ -54,10 +55,13 @@ class SparseSearcher:
         """Return the k nearest of the other rows to each row."""
         n = self.X.shape[0]
         indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
+        stage("neighbours", n)
+        advance = advancing()
         for rows, block in self._blocks(self.X):
             block[np.arange(len(block)), np.arange(rows.start, rows.stop)] = np.inf
             near = np.argpartition(block, k - 1, axis=1)[:, :k]
             indices[rows], distances[rows] = near, self._finish(np.take_along_axis(block, near, axis=1))
+            advance(rows.stop - rows.start)
         return Graph(indices, distances)
 
     def nearest(self, X_new: Matrix, k: int) -> Graph:

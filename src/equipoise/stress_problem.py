@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ._types import Array
+from .checkpoint import Checkpoint, Keeping, digest
 from .data import check_finite
 from .majorize import Descent, minimize
 from .objectives.stress import Stress
 from .optimize import Callback
 from .problem import check_n_iter
+from .progress import optimizing
 
 
 class StressProblem:
@@ -76,21 +79,44 @@ class StressProblem:
         Y = self._check(Y)
         return (-2 * self.stress.slope(Y).half_gradient - self.stress.attraction(Y)).astype(Y.dtype)
 
-    def optimize(self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()) -> Array:
+    def optimize(
+        self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback | Checkpoint] = ()
+    ) -> Array:
         """Run the optimiser from Y0, or from each of the starts, and return the best map.
 
-        A callback receives (iteration, loss, Y) after every iteration and ends everything by returning True. After an
-        exception, Ctrl-C included, `Y`, `loss_curve` and `n_iter` hold the best map so far.
+        A callback receives (iteration, loss, Y) after every iteration and ends everything by returning True. A
+        `Checkpoint` keeps the state of the run on disk. After an exception, Ctrl-C included, `Y`, `loss_curve` and
+        `n_iter` hold the best map so far.
         """
         n_iter = self._n_iter if n_iter is None else check_n_iter(n_iter)
         starts = self.starts if Y0 is None else [self._check(Y0)]
-        self._runs = []
-        for start in starts:
-            self._runs.append(Descent(np.array(start, dtype=np.float64)))
-            minimize(self.stress.slope, self._runs[-1], self.solver, n_iter, self.tol, callbacks)
-            if self._runs[-1].stopped == "callback":
+        keeping = Keeping(callbacks, lambda: self._run(n_iter, starts), self._plain)
+        found = keeping.found()
+        self._runs = [] if found is None else [Descent.restored(run, self.Y0.shape) for run in found]
+        for number, start in enumerate(starts):
+            if number < len(self._runs) - 1:  # done before an interruption
+                continue
+            if number == len(self._runs):
+                self._runs.append(Descent(np.array(start, dtype=np.float64)))
+            run = self._runs[-1]
+            told = [*keeping.callbacks, *optimizing(n_iter, run.iteration)]
+            minimize(self.stress.slope, run, self.solver, n_iter, self.tol, told, keeping.keep)
+            if run.stopped == "callback":
                 break
         return self.Y
+
+    def _run(self, n_iter: int, starts: Sequence[Array]) -> dict[str, Any]:
+        """Return what makes a run what it is, under names that a person knows."""
+        return {
+            "dissimilarities or weights": digest(self.stress),
+            "initial map": digest(list(starts)),
+            "n_iter": n_iter,
+            "solver or tol": digest(self.solver, self.tol),
+            "engine": self.engine,
+        }
+
+    def _plain(self) -> list[dict[str, Any]]:
+        return [run.plain() for run in self._runs]
 
     def _check(self, Y: Array) -> Array:
         Y = np.asarray(Y)

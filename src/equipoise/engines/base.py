@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,21 @@ def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
     return c, np.ascontiguousarray(c.reshape(n, -1))
 
 
+class Memoryless:
+    """What an engine has that learns nothing from the maps it sees."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def state(self) -> list[dict[str, Any]]:
+        return []
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        if state:
+            raise ValueError(f"{type(self).__name__} remembers nothing")
+
+
 class Engine(Protocol):
     """The two primitives. Y is (n, d), float32 or float64: its type is the precision of the arithmetic."""
 
@@ -31,6 +46,19 @@ class Engine(Protocol):
     sparse: bool  # whether it wants P on the nearest neighbours alone
     dtype: type[np.floating]  # the precision it optimises in
     local: bool  # whether it gains from neighbours in the map being neighbours in memory
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What its answers depend on, beside what it is asked."""
+        ...
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return, in plain values, what it has learnt from the maps that it saw and its next answers depend on."""
+        ...
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        """Know what `state` says, and nothing else."""
+        ...
 
     def include(self, P: Matrix) -> None:
         """Take note of the pairs that P stores, the neighbours in the data; what is summed in full has no need to."""

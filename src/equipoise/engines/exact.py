@@ -10,11 +10,11 @@ from scipy import sparse
 from .. import _core
 from .._types import Array, Matrix
 from ..kernels import Kernel
-from .base import Field, charge_columns
+from .base import Field, Memoryless, charge_columns
 from .reference import Reference
 
 
-class Exact:
+class Exact(Memoryless):
     """Direct sums in the precision of Y, accumulated in float64. The same bytes for any number of threads.
 
     A user's kernel, known only to NumPy, goes through the reference engine's blocks.

@@ -10,6 +10,8 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -51,6 +53,24 @@ class Grid:
         self._transforms: OrderedDict[tuple[object, ...], Transform] = OrderedDict()
         self._compiled = Compiled()
         self._trust: dict[tuple[Kernel, bool, int], Trust] = {}
+        self._known: list[Trust] = []  # restored, and not yet asked for
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"tol": float(self.tol)}
+
+    def state(self) -> list[dict[str, Any]]:
+        return [asdict(trust) for trust in (*self._trust.values(), *self._known)]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        self._trust, self._known = {}, [Trust(**trust) for trust in state]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"n_threads": self.n_threads, "tol": self.tol, "state": self.state()}  # the rest is made again
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["n_threads"], state["tol"])  # type: ignore[misc]
+        self.restore(state["state"])
 
     def include(self, P: Matrix) -> None:
         """Do nothing: every pair is in the sum."""
@@ -113,13 +133,25 @@ class Grid:
         span = source.high - source.low
         least = max(float(span.max()) / 64, 1e-12 * kernel.length)
         rungs = tuple(int(np.ceil(RUNGS * np.log2(max(s, least) / kernel.length))) for s in span)
-        trust = self._trust.setdefault((kernel, source.charged, len(rungs)), Trust())
+        trust = self._trust_in(kernel, source.charged, len(rungs))
         trust.fields += 1
         moved = max(abs(a - b) for a, b in zip(rungs, trust.rungs, strict=True)) if trust.rungs else MOVED
         if moved < MOVED and trust.fields < CHECK:
             return self._make(kernel, self._plan(kernel, source, rungs, trust.level))
         trust.rungs, trust.fields = rungs, 0
         return self._keep(kernel, source, trust)
+
+    def _trust_in(self, kernel: Kernel, charged: bool, d: int) -> Trust:
+        """Return what is known of a kernel, of what was restored the first of its kind."""
+        key = (kernel, charged, d)
+        if key not in self._trust:
+            new = Trust(type(kernel).__name__, charged, d)
+            same = [
+                known for known in self._known if (known.kernel, known.charged, known.d) == (new.kernel, charged, d)
+            ]
+            self._trust[key] = (same or [new])[0]
+            self._known = [known for known in self._known if known is not self._trust[key]]
+        return self._trust[key]
 
     def _keep(self, kernel: Kernel, source: Source, trust: Trust) -> Transform:
         """Return a transform that keeps the tolerance: refined until it does, coarsened where that still does."""
@@ -167,14 +199,17 @@ class Grid:
         return self._transforms[key]
 
 
+@dataclass
 class Trust:
     """What is known of a kernel and its charges: the pair error allowed, tol · 2^(level/2), and where that was."""
 
-    def __init__(self) -> None:
-        self.level = 0
-        self.rungs: tuple[int, ...] = ()
-        self.fields = 0
-        self.warned = False
+    kernel: str  # its class
+    charged: bool
+    d: int
+    level: int = 0
+    rungs: tuple[int, ...] = ()
+    fields: int = 0
+    warned: bool = False
 
 
 class Check:

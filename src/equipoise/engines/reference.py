@@ -10,12 +10,12 @@ from scipy import sparse
 from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
-from .base import Field, charge_columns
+from .base import Field, Memoryless, charge_columns
 
 BLOCK = 256  # rows at a time: (256, n, d) float64 stays small
 
 
-class Reference:
+class Reference(Memoryless):
     """Direct sums in float64. Slow and plain."""
 
     name = "reference"

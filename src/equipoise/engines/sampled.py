@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
-from .base import Field, charge_columns
+from .base import Field, Memoryless, charge_columns
 from .grid import Grid
 from .tables import Compiled
 
@@ -22,7 +23,7 @@ SOURCES = 2**15  # points of a map that new ones feel: 25 steps of 1000 rows tak
 NONE = np.empty(0, np.int64), np.empty(0, np.int32)  # no graph
 
 
-class Sampled:
+class Sampled(Memoryless):
     """Edges over the stored pairs; field from these and from `partners` random offsets, the same for every point.
 
     The offsets depend on the seed and on n alone: they stay the same. So the estimates are functions of Y, and the
@@ -43,6 +44,21 @@ class Sampled:
         self._stored = Grid(n_threads, 0.05)  # its edges work in any dimension and do not look at the tolerance
         self._compiled = Compiled()
         self._always = NONE
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"seed": int(self.seed), "partners": self.partners}
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("n_threads", "seed", "partners", "sources", "_always")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(*(state[name] for name in ("n_threads", "seed", "partners", "sources")))  # type: ignore[misc]
+        indptr, indices = state["_always"]
+        if len(indices) and not 0 <= indices.min() <= indices.max() < len(indptr) - 1:  # the core checks the rest
+            raise ValueError("a neighbour is none of the points")
+        self._always = indptr, indices
 
     def include(self, P: Matrix) -> None:
         """From now on take the pairs that P, CSR (n, n), stores in either direction into every sample.

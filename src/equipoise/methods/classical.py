@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import eigen
 from .._types import Array
+from ..checkpoint import Checkpoint
 from ..engines import Reference
 from ..geometry import Geometry
 from ..initialize import one_blas_thread
@@ -22,6 +23,7 @@ from ..inputs import Input
 from ..objectives import ClosedForm
 from ..optimize import Accelerated, Callback
 from ..problem import Problem, Steady, check_n_iter
+from ..progress import stage
 from .estimator import Estimator, check_callbacks, check_n_components, is_positive
 
 SOLVERS = ("eigen", "flow")
@@ -50,7 +52,8 @@ class ClassicalEmbedding(Estimator):
     tol : the flow ends when the gradient is below this part of what it is for a map unrelated to the data
     random_state : seed of the random map of the flow, and of the landmarks where there are any
     n_jobs : threads for the search of neighbours; all cores by default
-    callbacks : called by the flow with (iteration, loss, Y) every 10 steps; returning True stops
+    callbacks : called by the flow with (iteration, loss, Y) every 10 steps; returning True stops. A `Checkpoint` among
+        them keeps the flow on disk, to go on from after an interruption
 
     Attributes
     ----------
@@ -70,7 +73,7 @@ class ClassicalEmbedding(Estimator):
     tol: float = 1e-6
     random_state: Any = None
     n_jobs: int | None = None
-    callbacks: Sequence[Callback] = ()
+    callbacks: Sequence[Callback | Checkpoint] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -137,6 +140,7 @@ class ClassicalEmbedding(Estimator):
 
     def _solve(self, X: Any) -> Model:
         model, _ = self._built(X)
+        stage("eigenvectors")
         self.eigenvalues_, U = model.objective.solve(self.n_components)
         self.embedding_ = eigen.signed(model.geometry.map(U))
         self.loss_ = model.objective.least(self.eigenvalues_)

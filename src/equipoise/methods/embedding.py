@@ -11,7 +11,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .. import progress
 from .._types import Array, Matrix
+from ..checkpoint import Checkpoint
 from ..engines import choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
@@ -47,8 +49,10 @@ class Embedding(Estimator):
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
-    callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops
-    verbose : 1 prints the engine and the loss as it falls
+    callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops. A
+        `Checkpoint` among them keeps the run on disk, to go on from after an interruption
+    verbose : 1 prints the engine, and shows the progress of each stage with the falling loss: bars in a terminal or a
+        notebook, lines of the loss elsewhere
 
     Attributes
     ----------
@@ -73,7 +77,7 @@ class Embedding(Estimator):
     tol: float = 0.01
     random_state: Any = None
     n_jobs: int | None = None
-    callbacks: Sequence[Callback] = ()
+    callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -171,21 +175,30 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit takes a map (n, d) as init; give init={init!r} to {type(self).__name__}()")
-        problem, self._data, self._fitted = self._build(X, y, init)
-        self._frozen: dict[str, Placement] = {}  # filled by the first transform
-        self._problem = problem
-        self.affinities_, self.knn_recall_, self.engine_ = problem.affinities, problem.knn_recall, problem.engine.name
-        callbacks = [*self.callbacks, *([print_loss] if self.verbose else [])]
-        if self.verbose:
-            print(describe(problem), flush=True)
-        try:
-            problem.optimize(callbacks=callbacks)
-        finally:
-            self.embedding_ = problem.Y
-            self.loss_curve_ = problem.loss_curve
-            self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
-            self.n_iter_ = problem.n_iter
+        with progress.shown(self.verbose) as seen:
+            problem, self._data, self._fitted = self._build(X, y, init)
+            self._problem = problem
+            self.affinities_, self.knn_recall_ = problem.affinities, problem.knn_recall
+            self.engine_ = problem.engine.name
+            if self.verbose:
+                progress.pause()
+                print(describe(problem), flush=True)
+            callbacks = [*self.callbacks, *([print_loss] if self.verbose and not seen else [])]
+            try:
+                problem.optimize(callbacks=callbacks)
+            finally:
+                self._take(problem)
         return self
+
+    def _take(self, problem: Problem) -> None:
+        """Take over what an optimiser has reached."""
+        self.embedding_ = problem.Y
+        self.loss_curve_ = problem.loss_curve
+        self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
+        self.n_iter_ = problem.n_iter
+        self._placement = Placement(
+            problem.objective, problem.geometry, problem.engine, self.embedding_, problem.schedule.exaggeration
+        )
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
         """Embed X, from the map `init` if it is given, and return the map, (n, d)."""
@@ -201,20 +214,9 @@ class Embedding(Estimator):
         """
         check_is_fitted(self, "embedding_")
         P, twins = self._fitted.new_rows(self._data, self._check_new(X))
-        if "map" not in self._frozen:
-            built = self._problem
-            self._frozen["map"] = Placement(
-                built.objective, built.geometry, built.engine, self.embedding_, built.schedule.exaggeration
-            )
-        Y = self._frozen["map"].place(P)
+        Y = self._placement.place(P)
         Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
         return Y
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = {**super().__getstate__()}
-        if "_frozen" in state:
-            state["_frozen"] = {}  # computed again when needed
-        return state
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""

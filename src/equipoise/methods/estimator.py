@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from ..checkpoint import Checkpoint
 from ..data import is_neighbors
 from ..inputs import Distances, Input
 
@@ -63,8 +64,8 @@ def check_n_components(n_components: Any) -> None:
 
 
 def check_callbacks(callbacks: Any) -> None:
-    """Raise unless callbacks are functions in a list."""
-    if not (isinstance(callbacks, Sequence) and all(map(callable, callbacks))):
+    """Raise unless callbacks are functions, or checkpoints, in a list."""
+    if not (isinstance(callbacks, Sequence) and all(callable(c) or isinstance(c, Checkpoint) for c in callbacks)):
         raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {callbacks!r}")
 
 

@@ -18,6 +18,7 @@ from ..graph import in_range
 from ..inputs import Distances, Input, SparseTable, Table
 from ..kernels import Gaussian
 from ..lle import lle_weights, lle_weights_from_distances
+from ..progress import stage
 
 MOST = 20_000  # points whose distances are all held, 3.2 GB: what weights under another metric than the Euclidean need
 WIDTH = 3  # times n_neighbors: the nearest points at which k_x is not cut off, as many as t-SNE takes; chosen
@@ -66,6 +67,7 @@ class LocallyLinear:
         return self._weights(data, nearby.d2, self.bandwidth.of_new(nearby.d2), X), nearby.twins
 
     def _weights(self, data: Input, d2: Matrix, sigma2: Array, new: Matrix | None) -> Matrix:
+        stage("affinities")
         neighbors = d2.indices.reshape(-1, self.bandwidth.k)
         linear = self.bandwidth.bandwidth == np.inf
         kernel, scale = (None, 1.0) if linear else (Gaussian().value, 2 * sigma2)
@@ -97,6 +99,7 @@ class Radial:
         self._width = 0
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        stage("affinities")
         self._width = min(data.n - 1, WIDTH * self.bandwidth.k) if few else data.n
         if few or data.sparse:
             distances, recall = data.neighbors(min(self._width, data.n - 1), self.n_threads)

@@ -18,6 +18,7 @@ from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
 from ..objectives import TraceQuotient, normalized_laplacian
+from ..progress import stage
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
 from .neighbor_graphs import resolve_neighbors
@@ -82,6 +83,7 @@ class LLE(ClassicalEmbedding):
 
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
         """Return W of the points themselves or of new rows."""
+        stage("weights")
         if isinstance(data, Table | SparseTable):
             return lle.lle_weights(data.X, neighbors, rows=rows, reg=self.reg)
         assert isinstance(data, Distances)

@@ -14,8 +14,9 @@ from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import initialize
+from .. import initialize, progress
 from .._types import Array, Matrix
+from ..checkpoint import Checkpoint
 from ..csr import entry_rows, make_csr
 from ..data.check_stress import check_pair_weights, check_size, warn_if_not_metric
 from ..dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
@@ -66,8 +67,10 @@ class MDS(Estimator):
         10,000 points, then "sampled"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
-    callbacks : called with (iteration, loss, Y) after every iteration; returning True stops
-    verbose : 1 prints the engine and the loss as it falls
+    callbacks : called with (iteration, loss, Y) after every iteration; returning True stops. A `Checkpoint` among them
+        keeps the run on disk, to go on from after an interruption
+    verbose : 1 prints the engine, and shows the progress with the falling loss: bars in a terminal or a notebook, lines
+        of the loss elsewhere
 
     Attributes
     ----------
@@ -92,7 +95,7 @@ class MDS(Estimator):
     engine: str = "auto"
     random_state: Any = None
     n_jobs: int | None = None
-    callbacks: Sequence[Callback] = ()
+    callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
 
     def problem(self, X: Any) -> StressProblem:
@@ -110,7 +113,9 @@ class MDS(Estimator):
         if known is not None:
             _require_connected(known)
         rng = check_random_state(self.random_state)
+        progress.stage("dissimilarities")
         stress, start_from = self._stress(source, W, known, engine, rng)
+        progress.stage("initial map")
         if isinstance(self.init, str) and self.init == "pca":
             start_from = source
         starts = [first_map(self.init, start_from, known, self.n_components, rng)]
@@ -172,21 +177,23 @@ class MDS(Estimator):
 
         Ctrl-C raises KeyboardInterrupt, with the best map so far in `embedding_`.
         """
-        problem, self._source = self._build(X)
-        if self.stress == "metric" and isinstance(self._source, Given):
-            warn_if_not_metric(self._source.D)
-        self.engine_ = problem.engine
-        if self.verbose:
-            n, d = problem.Y0.shape
-            print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
-        try:
-            problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose else [])])
-        finally:
-            self.embedding_ = problem.Y
-            self.loss_curve_ = problem.loss_curve
-            self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
-            self.n_iter_ = problem.n_iter
-            self.stress_1_ = self._stress_1(problem)
+        with progress.shown(self.verbose) as seen:
+            problem, self._source = self._build(X)
+            if self.stress == "metric" and isinstance(self._source, Given):
+                warn_if_not_metric(self._source.D)
+            self.engine_ = problem.engine
+            if self.verbose:
+                n, d = problem.Y0.shape
+                progress.pause()
+                print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
+            try:
+                problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not seen else [])])
+            finally:
+                self.embedding_ = problem.Y
+                self.loss_curve_ = problem.loss_curve
+                self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
+                self.n_iter_ = problem.n_iter
+                self.stress_1_ = self._stress_1(problem)
         return self
 
     def _stress_1(self, problem: StressProblem) -> float:

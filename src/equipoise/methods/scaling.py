@@ -17,6 +17,7 @@ from ..gram import Factor, Gram, Inner, over
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
 from ..landmarks import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
+from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
 from .neighbor_graphs import neighbor_graph, resolve_neighbors
@@ -197,6 +198,7 @@ class Isomap(Scaling):
         m = self._check_landmarks(data.n)
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         graph, recall = neighbor_graph(data, self._k, self._n_threads())
+        stage("paths")
         space = GraphGeodesic(graph, n_threads=self._n_threads())
         self._landmarks: Landmarks | None = None
         if m is not None:

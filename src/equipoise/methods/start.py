@@ -11,6 +11,7 @@ from .._types import Array, Matrix
 from ..geometry import Geometry
 from ..inputs import Input
 from ..kernels import Kernel
+from ..progress import stage
 from ..spectral import spectral
 
 INITS = ("auto", "pca", "spectral", "random")
@@ -46,10 +47,12 @@ class Start:
         """Return the initial map, or None where it takes the affinities."""
         if self.given is not None or self.name == "spectral":
             return self.given
+        stage("initial map")
         n, d = self.data.n, self.d
         Y = initialize.random_ball(n, d, rng) if self.name == "random" else self.data.principal(d, rng)
         return self.geometry.map(Y * self.unit)
 
     def from_affinities(self, W: Matrix, rng: np.random.RandomState) -> Array:
         """Return the spectral start, from symmetric affinities W."""
+        stage("initial map")
         return self.geometry.map(spectral(W, self.d, rng) * self.unit)

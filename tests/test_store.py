@@ -1,0 +1,360 @@
+"""Fitted methods as files: the same bytes back, and nothing but methods out of any file."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+import zipfile
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import pairwise_distances
+
+import equipoise as eq
+from equipoise import archive, spaces
+from equipoise.methods import ALL
+from equipoise.methods.estimator import threads
+
+X, LABELS = make_blobs(70, 5, centers=4, cluster_std=5.0, random_state=0)
+NEW = X[60:] + 0.01
+X = X[:60]
+D = pairwise_distances(X)
+np.fill_diagonal(D, 0)
+GRAPH = eq.neighbors.nearest_neighbors(X, 20)
+
+every_method = pytest.mark.parametrize("Method", ALL, ids=lambda M: M.__name__)
+quietly = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def brief(Method, **parameters):
+    """A method with parameters that suit 60 points and little time."""
+    known = Method().get_params()
+    settings = {"random_state": 0, "n_iter": 30, "perplexity": 6, "n_neighbors": 6, "n_jobs": 1, **parameters}
+    if "solver" in known and known["solver"] == "eigen":
+        settings.pop("n_iter")
+    return Method(**{name: value for name, value in settings.items() if name in known})
+
+
+def again(method, tmp_path):
+    eq.save(method, tmp_path / "method.eqz")
+    return eq.load(tmp_path / "method.eqz")
+
+
+def assert_same(one, two):
+    """Every public attribute and parameter agrees to the byte."""
+    assert type(one) is type(two)
+    mine, theirs = one.get_params(), two.get_params()
+    assert repr({**mine, "callbacks": None}) == repr({**theirs, "callbacks": None})
+    names = [name for name in vars(one) if name.endswith("_")]
+    assert names == [name for name in vars(two) if name.endswith("_")] and "embedding_" in names
+    for name in names:
+        a, b = getattr(one, name), getattr(two, name)
+        if sparse.issparse(a):
+            assert a.shape == b.shape and a.dtype == b.dtype
+            for part in ("data", "indices", "indptr"):
+                assert_array_equal(getattr(a, part), getattr(b, part))
+        elif isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype and (a.dtype == object or a.tobytes() == b.tobytes()), name
+        else:
+            assert a == b or (a != a and b != b), name
+
+
+@every_method
+def test_a_method_comes_back_with_the_same_bytes(Method, tmp_path):
+    method = brief(Method).fit(X)
+    loaded = again(method, tmp_path)
+    assert_same(method, loaded)
+    before = loaded.transform(NEW)  # asked before the original is
+    assert before.tobytes() == method.transform(NEW).tobytes() == again(method, tmp_path).transform(NEW).tobytes()
+
+
+VARIANTS = {
+    "the mesh": (lambda: brief(eq.TSNE, engine="grid"), X, NEW),
+    "the mesh under charges": (lambda: brief(eq.SNE, engine="grid"), X, NEW),
+    "two kernels on a mesh": (lambda: brief(eq.DKPCA, engine="grid"), X, NEW),
+    "a sample of the pairs": (lambda: brief(eq.GSNE, engine="sampled", n_components=4), X, NEW),
+    "sampled edges": (lambda: brief(eq.UMAP, engine="sampled"), X, NEW),
+    "the intended loss": (lambda: brief(eq.UMAP, loss="intended"), X, NEW),
+    "in double precision": (lambda: brief(eq.TSNE, engine="reference"), X, NEW),
+    "several scales": (lambda: brief(eq.TSNE, perplexity=[4, 8]), X, NEW),
+    "uniform affinities": (lambda: brief(eq.TSNE, affinity="uniform", engine="grid"), X, NEW),
+    "metric tensors": (lambda: brief(eq.TSNE, h=np.diag([1.0, 2, 3, 4, 5]), g=np.array([[2, 1], [1, 2.0]])), X, NEW),
+    "a kernel and a divergence": (
+        lambda: brief(eq.SymmetricSNE, kernel=eq.kernels.StudentT(2.0), divergence=eq.divergences.Hellinger()),
+        X,
+        NEW,
+    ),
+    "an optimiser and a map": (
+        lambda: brief(eq.TSNE, optimizer=eq.GradientDescent(every=7), init=np.asfortranarray(X[:, :2])),
+        X,
+        NEW,
+    ),
+    "distances": (lambda: brief(eq.TSNE, metric="precomputed"), D, D[:3] + 0.5),
+    "neighbours": (
+        lambda: brief(eq.TSNE, metric="precomputed", init="random"),
+        (GRAPH.indices.copy(), GRAPH.distances.copy()),
+        (GRAPH.indices[:3].copy(), GRAPH.distances[:3] + 0.5),
+    ),
+    "affinities": (lambda: brief(eq.SNE, affinity="precomputed", init="random"), np.exp(-D), np.exp(-D[:3])),
+    "a sparse table": (lambda: brief(eq.TSNE), sparse.csr_matrix(np.maximum(X, 0)), sparse.csr_matrix(NEW)),
+    "inner products": (lambda: brief(eq.TSNE, metric="inner_product"), X, NEW),
+    "a metric that the data sets": (lambda: brief(eq.MDS, metric="mahalanobis"), X, NEW),
+    "dissimilarities": (lambda: brief(eq.MDS, metric="precomputed"), D, D[:3] + 0.5),
+    "weights": (lambda: brief(eq.MDS, weights=sparse.csr_matrix(1 / (1 + D))), X, NEW),
+    "landmarks of PCA": (lambda: brief(eq.PCA, n_landmarks=10), X, NEW),
+    "landmarks of distances": (lambda: brief(eq.ClassicalMDS, n_landmarks=20, metric="cityblock"), X, NEW),
+    "landmarks of paths": (lambda: brief(eq.Isomap, n_landmarks=20), X, NEW),
+    "Gower's formula": (lambda: brief(eq.ClassicalMDS, metric="cityblock"), X, NEW),
+    "a flow": (lambda: brief(eq.PCA, solver="flow"), X, NEW),
+    "local bandwidths": (lambda: brief(eq.DKLLE, bandwidth="local"), X, NEW),
+    "a global bandwidth": (lambda: brief(eq.DKLLE, bandwidth="global", metric="cosine"), X, NEW),
+    "Gaussian edges": (lambda: brief(eq.LaplacianEigenmaps, affinity="gaussian"), X, NEW),
+}
+
+
+@quietly
+@pytest.mark.parametrize("name", VARIANTS)
+def test_what_else_a_fitted_method_is_made_of(name, tmp_path):
+    make, data, new = VARIANTS[name]
+    method = make().fit(data)
+    loaded = again(method, tmp_path)
+    assert_same(method, loaded)
+    assert loaded.transform(new).tobytes() == method.transform(new).tobytes()
+
+
+def test_labels_and_names_of_columns_and_numpy_numbers(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=list("abcde"))
+    method = brief(eq.UMAP, n_neighbors=np.int64(6), spread=np.float32(1.5)).fit(table, LABELS[:60])
+    loaded = again(method, tmp_path)
+    assert list(loaded.feature_names_in_) == list("abcde") and loaded.feature_names_in_.dtype == object
+    assert type(loaded.n_neighbors) is np.int64 and type(loaded.spread) is np.float32
+    new = pandas.DataFrame(NEW, columns=list("abcde"))
+    assert loaded.transform(new).tobytes() == method.transform(new).tobytes()
+
+
+@pytest.mark.parametrize("Method", [eq.MDS, eq.ClassicalMDS])
+def test_a_metric_space_stays_behind(Method, tmp_path):
+    method = brief(Method).fit(spaces.Euclidean(X))
+    loaded = again(method, tmp_path)
+    assert_same(method, loaded)
+    with pytest.raises(ValueError, match=r"metric space|features"):
+        loaded.transform(NEW)
+
+
+def test_places_do_not_depend_on_what_the_engine_is_asked_in_between(tmp_path):
+    method = brief(eq.TSNE, engine="grid").fit(X)
+    loaded = again(method, tmp_path)
+    for scale in (1, 3, 40):
+        method._problem.loss(scale * method.embedding_)
+    assert method.transform(NEW).tobytes() == loaded.transform(NEW).tobytes()
+
+
+def test_the_same_method_gives_the_same_file(tmp_path):
+    for name in "ab":
+        eq.save(brief(eq.TSNE).fit(X), tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_callbacks_are_no_state(tmp_path):
+    method = brief(eq.TSNE, callbacks=[lambda iteration, loss, Y: None]).fit(X)
+    assert again(method, tmp_path).callbacks == ()
+
+
+# What cannot be saved
+
+
+@dataclass(frozen=True)
+class Loop(eq.kernels.Kernel):
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+
+def manhattan(a, b):
+    return np.abs(a - b).sum()
+
+
+@pytest.mark.parametrize(
+    "method, message",
+    [
+        (brief(eq.SymmetricSNE, kernel=Loop()), "kernel is a Loop, which .* use a kernel of equipoise.kernels"),
+        (brief(eq.TSNE, metric=manhattan), "metric is a function manhattan, which .* name a metric"),
+        (brief(eq.TSNE, random_state=np.random.RandomState(0)), r"random_state is a RandomState, .*set_params"),
+    ],
+    ids=["kernel", "metric", "random_state"],
+)
+def test_what_a_file_without_code_cannot_hold(method, message, tmp_path):
+    method.fit(X)
+    with pytest.raises(ValueError, match=message):
+        eq.save(method, tmp_path / "method.eqz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_fitted_methods_of_the_package_are_saved(tmp_path):
+    class Mine(eq.TSNE):
+        pass
+
+    with pytest.raises(NotFittedError):
+        eq.save(eq.TSNE(), tmp_path / "method.eqz")
+    with pytest.raises(ValueError, match=r"save takes a method of equipoise, one of SNE, .*; got Mine"):
+        eq.save(Mine(), tmp_path / "method.eqz")
+
+
+# What is no file of ours
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory):
+    """The entries of a sound file."""
+    path = tmp_path_factory.mktemp("store") / "method.eqz"
+    eq.save(brief(eq.TSNE, n_iter=2, engine="grid").fit(X), path)
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def refused(tmp_path, entries, message, compression=zipfile.ZIP_STORED):
+    path = tmp_path / "method.eqz"
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", compression) as file:
+        warnings.simplefilter("ignore")  # two entries of one name
+        for name, content in entries.items() if isinstance(entries, dict) else entries:
+            file.writestr(name, content)
+    with pytest.raises(ValueError, match=message) as error:
+        eq.load(path)
+    assert "\n" not in str(error.value) and "method.eqz" in str(error.value)
+
+
+def changed(entries, **about):
+    content = {**json.loads(entries["content.json"]), **about}
+    return {**entries, "content.json": json.dumps(content).encode()}
+
+
+def with_state(entries, **state):
+    content = json.loads(entries["content.json"])
+    content["content"]["dict"]["state"]["dict"].update(state)
+    return {**entries, "content.json": json.dumps(content).encode()}
+
+
+def npy(array, **options):
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def test_a_newer_format_is_refused_politely(tmp_path, entries):
+    message = r"written by equipoise 9\.0\.0 in format 2, .* which reads format 1: upgrade equipoise"
+    refused(tmp_path, changed(entries, format=2, equipoise="9.0.0"), message)
+
+
+@pytest.mark.parametrize(
+    "about, message",
+    [
+        ({"kind": "checkpoint"}, "holds no method"),
+        ({"format": None}, "does not say its format"),
+        ({"method": "os.system"}, "a method that this version does not know, 'os.system'"),
+        ({"method": ["TSNE"]}, "damaged"),
+        ({"content": {"dict": {}}}, "damaged"),
+        ({"content": {"exec": "1"}}, "a value of an unknown kind, 'exec'"),
+        ({"content": {"object": "builtins.eval", "state": None}}, "it holds 'builtins.eval'"),
+        ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": -1}}}}, "dof must be > 0"),
+        ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": 1, "x": 1}}}}, "StudentT has no 'x'"),
+        ({"content": {"array": 10**6}}, "1000000.npy"),
+    ],
+    ids=str,
+)
+def test_content_that_is_not_ours(tmp_path, entries, about, message):
+    refused(tmp_path, changed(entries, **about), message)
+
+
+def test_unknown_parameters_and_attributes(tmp_path, entries):
+    content = json.loads(entries["content.json"])
+    content["content"]["dict"]["parameters"]["dict"]["warp"] = 1
+    refused(tmp_path, {**entries, "content.json": json.dumps(content)}, "TSNE has no parameter 'warp'")
+    refused(tmp_path, with_state(entries, transform=1), "has no attribute 'transform'")
+    refused(tmp_path, with_state(entries, __class__=1), "has no attribute '__class__'")
+    refused(tmp_path, with_state(entries, embedding_=1), "no map in 2 dimensions")
+
+
+def test_no_more_threads_than_there_are_here(tmp_path, entries):
+    content = entries["content.json"].replace(b'"n_threads": 1', b'"n_threads": 100000')
+    assert content != entries["content.json"]
+    with zipfile.ZipFile(tmp_path / "method.eqz", "w") as file:
+        for name, entry in {**entries, "content.json": content}.items():
+            file.writestr(name, entry)
+    loaded = eq.load(tmp_path / "method.eqz")
+    assert loaded._placement.engine.n_threads == loaded._fitted.n_threads == threads(None)
+
+
+def test_entries_that_are_not_ours(tmp_path, entries):
+    content = {"content.json": entries["content.json"]}
+    refused(tmp_path, {**entries, "../../evil.npy": b""}, "unexpected entry '../../evil.npy'")
+    refused(tmp_path, {**entries, "/etc/passwd": b""}, "unexpected entry")
+    refused(tmp_path, [*entries.items(), *content.items()], "two entries have the same name")
+    refused(tmp_path, {"0.npy": entries["0.npy"]}, "no content.json")
+    refused(tmp_path, entries, "compressed or encrypted", zipfile.ZIP_DEFLATED)
+    refused(tmp_path, {**entries, "content.json": b"[" * 100_000}, "damaged")
+    refused(tmp_path, {**entries, "content.json": b"\xff"}, "damaged")
+
+
+def test_arrays_that_are_not_ours(tmp_path, entries):
+    bad = {
+        "an array of object": npy(np.array([print], dtype=object), allow_pickle=True),
+        "an array of": npy(np.zeros(2, [("a", "i4")])),
+        "bytes where its header says 8000000128": npy(np.zeros(3)).replace(b"(3,), }         ", b"(1000000000,), }"),
+        "damaged": b"no array",
+        "Header info length .* is large": npy(np.zeros(3))[:8] + b"\xff\xff" + b" " * 65535,
+    }
+    for message, content in bad.items():
+        refused(tmp_path, {**entries, "0.npy": content}, message)
+
+
+def test_a_sparse_matrix_that_points_outside(tmp_path, entries):
+    content = json.loads(entries["content.json"])["content"]["dict"]["state"]["dict"]["affinities_"]["csr"]
+    for position, value in ((3, 10**6), (4, -1)):
+        name = f"{content[position]}.npy"
+        array = np.load(io.BytesIO(entries[name]))
+        array[5] = value
+        refused(tmp_path, {**entries, name: npy(array)}, "the parts of a sparse matrix do not fit together")
+
+
+def test_damaged_files(tmp_path, entries):
+    path = tmp_path / "method.eqz"
+    eq.save(brief(eq.TSNE, n_iter=2).fit(X), path)
+    whole = path.read_bytes()
+    rng = np.random.RandomState(0)
+    pieces = [b"", b"PK", whole[:1000], whole[1000:], b"y1,y2\n0,1\n"]
+    flipped = bytearray(whole)
+    for place in rng.randint(0, 20_000, 20):
+        flipped[place] ^= 0xFF
+    for damaged in (*pieces, bytes(flipped)):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="damaged, or is no file of equipoise"):
+            eq.load(path)
+    with pytest.raises(FileNotFoundError):
+        eq.load(tmp_path / "nothing.eqz")
+
+
+def test_every_value_goes_round(tmp_path):
+    value = {
+        "plain": [None, True, 3, 2.5, "ä", [], {}],
+        "special": (float("inf"), -np.inf, ()),
+        "numbers": [np.float32(1.5), np.int64(3), np.bool_(True)],
+        "empty": np.empty((0, 3)),
+        "order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "words": np.array(["a", "bcd"]),
+        "matrix": sparse.csr_matrix(np.eye(3)),
+    }
+    archive.write(tmp_path / "file", {}, value)
+    back = archive.read(tmp_path / "file", lambda path, about: None)
+    assert repr(back) == repr(value) and back["order"].flags.f_contiguous
+    assert_array_equal(back["matrix"].toarray(), np.eye(3))
+    with pytest.raises(archive.Unstorable, match="set"):
+        archive.write(tmp_path / "file", {}, {1, 2})
