@@ -7,13 +7,14 @@ from .catalogue import DATASETS, load
 from .check import check_distances, check_finite, check_sparse_table, check_table
 from .check_given import check_affinities, check_neighbors, check_new_distances, is_neighbors
 from .dataset import Dataset
-from .prepare import prepare
+from .prepare import Preparation, preparation, prepare
 from .read import read
 from .write import check_map_path, write_map
 
 __all__ = [
     "DATASETS",
     "Dataset",
+    "Preparation",
     "check_affinities",
     "check_distances",
     "check_finite",
@@ -24,6 +25,7 @@ __all__ = [
     "check_table",
     "is_neighbors",
     "load",
+    "preparation",
     "prepare",
     "read",
     "toys",
