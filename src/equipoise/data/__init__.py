@@ -8,13 +8,14 @@ from .check import check_distances, check_finite, check_rows, check_sparse_table
 from .check_given import check_affinities, check_neighbors, check_new_distances, is_neighbors
 from .containers import as_array
 from .dataset import Dataset
-from .prepare import prepare
+from .prepare import Preparation, preparation, prepare
 from .read import read
 from .write import check_map_path, write_map
 
 __all__ = [
     "DATASETS",
     "Dataset",
+    "Preparation",
     "as_array",
     "check_affinities",
     "check_distances",
@@ -27,6 +28,7 @@ __all__ = [
     "check_table",
     "is_neighbors",
     "load",
+    "preparation",
     "prepare",
     "read",
     "toys",

@@ -1,8 +1,8 @@
-"""What is done to a table before it is embedded."""
+"""What is done to a table before it is embedded, and again to rows that come later."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -16,23 +16,77 @@ from ..low_rank import Directions
 from .dataset import Dataset
 
 
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What is done to rows x: log(1 + x), (x − shift)/scale, Vᵀ(x − mean); each part may be missing.
+
+    shift and scale are (D,), mean (D,) and directions V (D, pca), all of the table that it was made for.
+    """
+
+    log1p: bool = False
+    shift: Array | None = None  # missing for sparse tables, which stay sparse
+    scale: Array | None = None
+    mean: Array | None = None
+    directions: Array | None = None
+
+    def apply(self, dataset: Dataset) -> Dataset:
+        """Return the data set prepared; it stays as it is itself."""
+        X, columns = dataset.X, dataset.columns
+        for part in (self.scale, self.mean):
+            if part is not None and len(part) != X.shape[1]:
+                raise ValueError(
+                    f"{dataset.name} has {X.shape[1]} columns; the table of this preparation had {len(part)}"
+                )
+        if self.log1p:
+            _check_counts(X, columns)
+        X = self._scaled(X)
+        if self.directions is None or self.mean is None:
+            return replace(dataset, X=X, columns=columns)
+        with threadpool_limits(1, user_api="blas"):  # the same bytes whatever the number of threads
+            X = np.asarray(X @ self.directions) - self.mean @ self.directions
+        return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])))
+
+    def _scaled(self, X: Matrix) -> Matrix:
+        if self.log1p:
+            X = X.log1p() if sparse.issparse(X) else np.log1p(X, dtype=np.float64)
+        if self.scale is None:
+            return X
+        if sparse.issparse(X):
+            return sparse.csr_matrix(sparse.csr_matrix(X, dtype=np.float64) @ sparse.diags(1 / self.scale))
+        Z = np.array(X, dtype=np.float64)  # a copy: the data set keeps its own
+        if self.shift is not None:
+            Z -= self.shift
+        Z /= self.scale
+        return Z
+
+
 def prepare(dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None) -> Dataset:
     """Return the data set with log(1 + x) of its values, columns of mean 0 and deviation 1, and its first components.
 
     In this order, each if asked for; the data set itself stays as it is. A constant column becomes 0. A sparse table
     stays sparse, so its columns are scaled and not shifted; its components are those of the centred table.
     """
-    X, columns = dataset.X, dataset.columns
-    if pca is not None and not 1 <= pca <= min(X.shape):
-        raise ValueError(f"pca={pca} of a table of shape {X.shape}; it must be from 1 to {min(X.shape)}")
+    return preparation(dataset, standardize, log1p, pca).apply(dataset)
+
+
+def preparation(
+    dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None
+) -> Preparation:
+    """Return what `prepare` does to a data set, to do the same to other rows."""
+    if pca is not None and not 1 <= pca <= min(dataset.X.shape):
+        raise ValueError(
+            f"pca={pca} of a table of shape {dataset.X.shape}; it must be from 1 to {min(dataset.X.shape)}"
+        )
     if log1p:
-        _check_counts(X, columns)
-        X = X.log1p() if sparse.issparse(X) else np.log1p(X, dtype=np.float64)
+        _check_counts(dataset.X, dataset.columns)
+    made = Preparation(log1p)
     if standardize:
-        X = _scaled(X) if sparse.issparse(X) else _standardized(X)
+        shift, scale = _moments(made._scaled(dataset.X))
+        made = replace(made, shift=shift, scale=scale)
     if pca is not None:
-        X, columns = _components(X, pca), tuple(f"PC{c + 1}" for c in range(pca))
-    return replace(dataset, X=X, columns=columns)
+        mean, directions = _components(made._scaled(dataset.X), pca)
+        made = replace(made, mean=mean, directions=directions)
+    return made
 
 
 def _check_counts(X: Matrix, columns: tuple[str, ...]) -> None:
@@ -43,18 +97,14 @@ def _check_counts(X: Matrix, columns: tuple[str, ...]) -> None:
         raise ValueError(f"log1p is for counts, but row {i}, column {column} holds {X[i, j]:g}; leave log1p out")
 
 
-def _standardized(X: Array) -> Array:
-    Z = np.array(X, dtype=np.float64)  # a copy: the data set keeps its own
-    Z -= Z.mean(axis=0)
-    Z /= _at_least_something(Z.std(axis=0), np.abs(X).max(axis=0))
-    return Z
-
-
-def _scaled(X: Matrix) -> Matrix:
-    X = sparse.csr_matrix(X, dtype=np.float64)
-    deviation = np.sqrt(mean_variance_axis(X, axis=0)[1])
-    deviation = _at_least_something(deviation, abs(X).max(axis=0).toarray().ravel())
-    return sparse.csr_matrix(X @ sparse.diags(1 / deviation))
+def _moments(X: Matrix) -> tuple[Array | None, Array]:
+    """Return the shift and scale that bring columns to mean 0 and deviation 1; of sparse ones only the scale."""
+    if sparse.issparse(X):
+        X = sparse.csr_matrix(X, dtype=np.float64)
+        deviation = np.sqrt(mean_variance_axis(X, axis=0)[1])
+        return None, _at_least_something(deviation, abs(X).max(axis=0).toarray().ravel())
+    mean = np.asarray(X).mean(axis=0, dtype=np.float64)
+    return mean, _at_least_something((X - mean).std(axis=0), np.abs(X).max(axis=0))
 
 
 def _at_least_something(deviation: Array, largest: Array) -> Array:
@@ -62,8 +112,11 @@ def _at_least_something(deviation: Array, largest: Array) -> Array:
     return np.where(deviation <= 1e-12 * largest, 1.0, deviation)
 
 
-def _components(X: Matrix, pca: int) -> Array:
-    with threadpool_limits(1, user_api="blas"):  # the same bytes whatever the number of threads
+def _components(X: Matrix, pca: int) -> tuple[Array, Array]:
+    """Return the mean row and the directions of largest variance (D, pca)."""
+    with threadpool_limits(1, user_api="blas"):
         if sparse.issparse(X):
-            return Directions(X, pca, centered=True).scores(X)
-        return np.asarray(PCA(pca, random_state=0).fit_transform(np.asarray(X, dtype=np.float64)))
+            found = Directions(X, pca, centered=True)
+            return found.mean, found.V
+        dense = PCA(pca, random_state=0).fit(np.asarray(X, dtype=np.float64))
+        return dense.mean_, np.ascontiguousarray(dense.components_.T)

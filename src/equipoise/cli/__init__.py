@@ -1,0 +1,57 @@
+"""The command line: the verbs and options of the library, `equipoise embed digits` first of all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .. import progress
+from .parameters import METHODS
+from .parser import parse
+
+__all__ = ["METHODS", "main"]
+
+BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 2, 130, 141  # the last two as shells count: 128 + SIGINT, 128 + SIGPIPE
+EXPECTED = (ValueError, TypeError, OSError, EOFError, ArithmeticError, RuntimeError, ImportError, MemoryError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code: 0, 2 for bad input, 130 after Ctrl-C, 141 when nobody reads on."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    args = parse(words)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            code = int(args.run(args))
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        # What is still buffered would fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except EXPECTED as error:
+        _print_error(error, debug=hasattr(args, "debug"))
+        return BAD_INPUT
+    except KeyboardInterrupt as interrupt:
+        print(f"equipoise: interrupted {interrupt}".rstrip(), file=sys.stderr)
+        return INTERRUPTED
+
+
+def _print_warning(message: Warning | str, *where: Any, **details: Any) -> None:
+    progress.pause()
+    print(f"equipoise: warning: {_line(message)}", file=sys.stderr)
+
+
+def _print_error(error: BaseException, *, debug: bool) -> None:
+    if debug:
+        traceback.print_exception(error)
+    about = "not enough memory: " if isinstance(error, MemoryError) else ""
+    print(f"equipoise: error: {about}{_line(error) or type(error).__name__}", file=sys.stderr)
+
+
+def _line(message: object) -> str:
+    return " ".join(str(message).split())

@@ -1,0 +1,7 @@
+"""`python -m equipoise.cli`."""
+
+import sys
+
+from . import main
+
+sys.exit(main())

@@ -1,0 +1,68 @@
+"""`equipoise info`: what is installed here, and what it runs on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+from importlib import import_module, metadata, util
+from typing import Any
+
+from .. import __version__, _core
+from ..engines import ENGINES
+from ..methods.estimator import threads
+from .options import add_verb
+
+FOR_DEVELOPERS = ("test", "docs")
+
+
+def add(verbs: Any) -> None:
+    """Declare the verb."""
+    line = "tell the version, cores, engines and extras of this installation"
+    add_verb(verbs, "info", line, "", "  equipoise info", run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line per fact."""
+    facts = {
+        "equipoise": __version__,
+        "Python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
+        "packages": ", ".join(map(_installed, ("numpy", "scipy", "scikit-learn", "faiss-cpu"))),
+        "cores": f"{os.cpu_count()}, {threads(-1)} of them for this process; {threads(None)} threads by default",
+        "instruction set": _core.instruction_set(),
+        "engines": ", ".join(name for name in ENGINES if name != "auto"),
+        "GPU": _gpu(),
+    }
+    for extra, packages in _extras().items():
+        facts[f"extra {extra}"] = ", ".join(map(_installed, packages))
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        print(f"{name:{width}s}  {fact}")
+    return 0
+
+
+def _installed(package: str) -> str:
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return f"{package} not installed"
+
+
+def _extras() -> dict[str, list[str]]:
+    """Return the packages behind each extra that adds abilities, as the installed package declares them."""
+    extras: dict[str, list[str]] = {}
+    for line in metadata.requires("equipoise") or ():
+        found = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"](\w+)['\"]", line)
+        if found and found[2] not in FOR_DEVELOPERS:
+            extras.setdefault(found[2], []).append(found[1])
+    return extras
+
+
+def _gpu() -> str:
+    if util.find_spec("torch") is None:
+        return "PyTorch, through which one would be seen, is not installed"
+    torch: Any = import_module("torch")
+    if not torch.cuda.is_available():
+        return f"none that PyTorch {torch.__version__} sees"
+    return f"{torch.cuda.get_device_name()}, by PyTorch {torch.__version__}"

@@ -1,0 +1,48 @@
+"""`equipoise sweep`: one method at several values of a parameter or two."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import Any
+
+from ..evaluate.sweep import sweep
+from ..progress import shown
+from .maps import class_of_each
+from .options import add_data, add_verb, read_data
+from .parameters import SEED, add_parameters, given_parameters, make_method
+from .pictures import add_figure, save_figure
+from .screen import WIDTH
+from .values import whole_number
+
+EXAMPLES = """\
+  equipoise sweep iris --perplexity 50 15 5
+  equipoise sweep iris --method umap --n-neighbors 30 10 --min-dist 0 0.5 --figure umap.png"""
+
+
+def add(verbs: Any, method: str) -> None:
+    """Declare the verb, with the parameters of one method."""
+    line = "run a method at several values of one parameter or two, with scores and advice"
+    verb = add_verb(verbs, "sweep", line, "DATA --PARAMETER VALUE VALUE … [options]", EXAMPLES, run)
+    add_data(verb)
+    verb.add_argument("--k", type=whole_number, default=10, metavar="N", help="neighbours looked at (default: 10)")
+    add_figure(verb)
+    add_parameters(verb, method, several=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print scores and advice, and write the figure of all maps."""
+    given = given_parameters(args)
+    seed, *more = given.pop("random_state", [SEED])
+    values = {name: several for name, several in given.items() if len(several) > 1}
+    if more or not 1 <= len(values) <= 2:
+        raise ValueError("give several values to one parameter or two, and one to others, as in --perplexity 50 15 5")
+    method = make_method(args, {name: several[0] for name, several in given.items() if name not in values})
+    dataset = read_data(args)
+    labels = class_of_each(dataset)
+    with shown():
+        result = sweep(method, dataset.X, values, labels, k=args.k, random_state=seed)
+    for line in str(result).splitlines():
+        print(textwrap.fill(line, WIDTH) if line in result.sentences else line)
+    save_figure(args, lambda: result.figure(labels))
+    return 0

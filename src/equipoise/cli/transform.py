@@ -1,0 +1,43 @@
+"""`equipoise transform`: new rows in a map that was saved."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from ..progress import shown
+from .kept import recall
+from .options import add_source, add_verb, read_source
+from .outputs import add_outputs, choose_outputs, in_words
+from .screen import Screen
+from .writing import write
+
+EXAMPLES = """\
+  equipoise embed iris --save iris.eq
+  equipoise transform iris.eq iris --out new"""
+
+
+def add(verbs: Any) -> None:
+    """Declare the verb."""
+    line = "place new rows in a map that was saved"
+    verb = add_verb(verbs, "transform", line, "MODEL DATA [options]", EXAMPLES, run)
+    verb.add_argument("model", metavar="MODEL", help="a file that `equipoise embed --save` wrote")
+    add_source(verb)
+    add_outputs(verb)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load, place, write."""
+    method, preparation, columns = recall(args.model)
+    dataset = preparation.apply(read_source(args, columns))
+    outputs = choose_outputs(args, dataset.name)
+    screen = Screen(sys.stderr if outputs.map is None else sys.stdout)
+    kind = type(method).__name__
+    with shown():
+        Y = method.transform(dataset.X)
+    write(outputs, Y, dataset, f"{dataset.name}, {kind}")
+    screen.say(f"{dataset.name}: {len(Y)} rows placed among {len(method.embedding_)}; {kind}")
+    if outputs.files:
+        screen.say(f"wrote               {in_words(outputs.files)}")
+    return 0

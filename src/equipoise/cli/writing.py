@@ -1,0 +1,26 @@
+"""A map and its pictures, written."""
+
+from __future__ import annotations
+
+import sys
+
+from .. import data
+from .._types import Array
+from ..data import Dataset
+from ..data.write import WRITERS, map_columns
+from .maps import CLASS, is_coordinate
+from .outputs import Outputs, write_bytes
+from .pictures import picture
+
+
+def write(outputs: Outputs, Y: Array, dataset: Dataset, title: str) -> None:
+    """Write the map, then its pictures."""
+    if outputs.map is None:
+        WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
+    else:
+        outputs.map.parent.mkdir(parents=True, exist_ok=True)
+        data.write_map(outputs.map, Y, dataset)
+    columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
+    color = None if dataset.labels is None else CLASS
+    for path in outputs.pictures:
+        write_bytes(path, picture(path.suffix[1:], Y, columns, color, title, dark=False))

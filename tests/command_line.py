@@ -1,0 +1,26 @@
+"""Running the command line in tests."""
+
+from equipoise.cli import main
+
+
+def embed(*arguments):
+    """Run `equipoise embed` and return its exit code."""
+    return main(["embed", *map(str, arguments)])
+
+
+def one_line_error(capsys):
+    """The message on stderr: one line, no traceback."""
+    message = capsys.readouterr().err
+    assert message.startswith("equipoise: error: ") and message.count("\n") == 1, message
+    return message
+
+
+def read_csv(path):
+    """The header and the rows of a file without quotes."""
+    header, *rows = (line.split(",") for line in path.read_text(encoding="utf-8").splitlines())
+    return header, rows
+
+
+def names(folder):
+    """What is in a folder."""
+    return sorted(path.name for path in folder.iterdir())

@@ -1,0 +1,172 @@
+"""The verbs that take a finished map or a fitted method: transform, evaluate, compare, sweep, plot."""
+
+import numpy as np
+import pytest
+from command_line import embed, names, one_line_error, read_csv
+
+import equipoise as eq
+from equipoise import data
+from equipoise.cli import main
+
+
+def run(*arguments):
+    return main([*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory):
+    """A folder with two maps of iris and the fitted method of the first."""
+    folder = tmp_path_factory.mktemp("maps")
+    quick = ("--plot", "none", "--n-iter", 100)
+    assert embed("iris", *quick, "--out", folder / "tsne.csv", "--save", folder / "tsne.eq") == 0
+    assert embed("iris", "--method", "pca", "--out", folder / "pca.csv") == 0
+    return folder
+
+
+def test_transform_places_rows_where_the_library_does(maps, tmp_path, capsys):
+    X = data.load("iris").X[::10] + 0.01
+    np.save(tmp_path / "new.npy", X)
+    assert run("transform", maps / "tsne.eq", tmp_path / "new.npy", "--out", tmp_path) == 0
+    assert names(tmp_path) == ["new-map.csv", "new-map.png", "new.npy"]
+    Y = np.array(read_csv(tmp_path / "new-map.csv")[1], dtype=np.float32)
+    method = eq.TSNE(n_iter=100, random_state=0).fit(data.load("iris").X)
+    np.testing.assert_array_equal(Y, method.transform(X))
+    assert "new: 15 rows placed among 150; TSNE" in capsys.readouterr().out
+
+
+def test_new_rows_are_prepared_as_those_of_the_fit_were(tmp_path):
+    """By the columns, means, deviations and directions of the first table, whatever else the second one holds."""
+    X = np.random.default_rng(0).gamma(2.0, size=(60, 4)) * [1, 10, 100, 1000]
+    (tmp_path / "old.csv").write_text("a,b,c,d\n" + "\n".join(",".join(map(str, row)) for row in X[:40]))
+    later = [f"x,{d},,{c},{b},{a}" for a, b, c, d in X[40:].tolist()]
+    (tmp_path / "later.csv").write_text("\n".join(["kind,d,gaps,c,b,a", *later]))
+    prepared = ("--log1p", "--standardize", "--pca", 3, "--method", "pca")
+    assert embed(tmp_path / "old.csv", *prepared, "--save", tmp_path / "m.eq", "--out", tmp_path / "old.npy") == 0
+    assert run("transform", tmp_path / "m.eq", tmp_path / "later.csv", "--out", tmp_path / "later.npy") == 0
+    L = np.log1p(X)
+    Z = (L - L[:40].mean(axis=0)) / L[:40].std(axis=0)
+    reference = eq.PCA(n_components=3).fit(Z[:40])
+    expected = eq.PCA(n_components=2).fit(reference.embedding_).transform(reference.transform(Z[40:]))
+    np.testing.assert_allclose(np.abs(np.load(tmp_path / "later.npy")), np.abs(expected), atol=1e-9)
+
+
+def test_transform_refuses_what_is_no_method(maps, tmp_path, capsys):
+    assert run("transform", maps / "tsne.csv", "iris", "--out", tmp_path) == 2
+    assert "tsne.csv" in one_line_error(capsys)
+    assert run("transform", tmp_path / "missing.eq", "iris", "--out", tmp_path) == 2
+    assert "missing.eq" in one_line_error(capsys)
+    assert run("transform", maps / "tsne.eq", "digits", "--out", tmp_path) == 2
+    assert "64 features" in one_line_error(capsys)
+    assert names(tmp_path) == []
+
+
+def test_evaluate_prints_the_report_of_the_library(maps, tmp_path, capsys):
+    out = tmp_path / "new"
+    assert run("evaluate", "iris", maps / "tsne.csv", "--k", 10, "--figure", out / "f.png") == 0
+    iris = data.load("iris")
+    Y = np.array([row[:2] for row in read_csv(maps / "tsne.csv")[1]], dtype=float)
+    report = eq.evaluate(iris.X, Y, np.array(iris.classes)[iris.labels], k=10)
+    assert capsys.readouterr().out == f"{report}\n"
+    assert names(out) == ["f.png"] and (out / "f.png").stat().st_size > 10_000
+
+
+def test_evaluate_writes_a_page(maps, tmp_path):
+    pytest.importorskip("bokeh")
+    assert run("evaluate", "iris", maps / "tsne.csv", "--html", tmp_path / "report.html") == 0
+    assert "trustworthiness" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_class_comes_from_the_map_where_the_data_has_none(maps, tmp_path, capsys):
+    np.save(tmp_path / "bare.npy", data.load("iris").X)
+    assert run("evaluate", tmp_path / "bare.npy", maps / "tsne.csv") == 0
+    assert "nearest of another class" in capsys.readouterr().out
+
+
+def test_evaluate_needs_the_same_rows(maps, capsys):
+    assert run("evaluate", "circle", maps / "tsne.csv") == 2
+    assert "X has 100 rows and Y has 150" in one_line_error(capsys)
+
+
+def test_compare_names_maps_by_their_files(maps, tmp_path, capsys):
+    assert run("compare", "iris", maps / "tsne.csv", maps / "pca.csv", "--figure", tmp_path / "f.svg") == 0
+    text = capsys.readouterr().out
+    assert text.splitlines()[2].split() == ["tsne", "pca"]
+    assert names(tmp_path) == ["f.svg"]
+    other = tmp_path / "tsne.csv"
+    other.write_bytes((maps / "tsne.csv").read_bytes())
+    assert run("compare", "iris", maps / "tsne.csv", other) == 0
+    assert str(other) in capsys.readouterr().out
+    assert run("compare", "iris", other, other) == 2
+    assert "is given twice" in one_line_error(capsys)
+
+
+def test_sweep_is_that_of_the_library(tmp_path, capsys):
+    words = ("--perplexity", 20, 5, "--n-iter", 60, "--k", 5, "--seed", 3, "--figure", tmp_path / "f.png")
+    assert run("sweep", "three_distances", *words) == 0
+    text = capsys.readouterr().out
+    three = data.load("three_distances")
+    labels = np.array(three.classes)[three.labels]
+    result = eq.sweep(eq.TSNE(n_iter=60), three.X, {"perplexity": [20, 5]}, labels, k=5, random_state=3)
+    for i, perplexity in enumerate((20, 5)):
+        (line,) = (line for line in text.splitlines() if line.startswith(f"perplexity {perplexity} "))
+        assert f"{result.scores['neighbours'][i]:.3f}" in line.split()
+    assert all(" ".join(sentence.split()) in " ".join(text.split()) for sentence in result.sentences)
+    assert max(map(len, text.splitlines())) <= 80
+    assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "words", [["--perplexity", "5"], [], ["--seed", "1", "2", "--dof", "1", "2"]], ids=["one", "none", "seeds"]
+)
+def test_sweep_says_what_it_needs(words, capsys):
+    assert run("sweep", "circle", *words) == 2
+    assert "give several values to one parameter or two" in one_line_error(capsys)
+
+
+@pytest.mark.parametrize("out", ["m.png", "m.svg", "m.html"])
+def test_plot_draws_a_map_by_any_column(out, maps, tmp_path, capsys):
+    if out.endswith("html"):
+        pytest.importorskip("bokeh")
+    assert run("plot", maps / "tsne.csv", "--color", "y1", "--dark", "--title", "mine", "--out", tmp_path / out) == 0
+    assert (tmp_path / out).stat().st_size > 10_000
+    assert f"wrote               {tmp_path / out}" in capsys.readouterr().out
+
+
+def test_plot_colours_by_class_and_writes_here(maps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    drawn = {}
+    monkeypatch.setattr(
+        "equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(color=color, **more) or FIGURE
+    )
+    assert run("plot", maps / "tsne.csv") == 0
+    assert names(tmp_path) == ["tsne.png"] and drawn["title"] == "tsne"
+    iris = data.load("iris")
+    assert drawn["color"].tolist() == [iris.classes[label] for label in iris.labels]
+
+
+class FIGURE:
+    """Stands for a figure."""
+
+    @staticmethod
+    def savefig(file, **settings):
+        file.write(b"ink")
+
+
+def test_plot_says_which_columns_there_are(maps, tmp_path, capsys):
+    assert run("plot", maps / "tsne.csv", "--color", "clas", "--out", tmp_path / "m.png") == 2
+    assert "has no column 'clas'; did you mean 'class'?" in one_line_error(capsys)
+    assert run("plot", maps / "tsne.csv", "--color", "weight", "--out", tmp_path / "m.png") == 2
+    assert "there are class, y1, y2" in one_line_error(capsys)
+    with pytest.raises(SystemExit):
+        run("plot", maps / "tsne.csv", "--out", tmp_path / "m.pdf")
+    assert "must end in .png or .svg or .html" in one_line_error(capsys)
+
+
+def test_whole_numbers_are_classes_and_no_coordinates(tmp_path):
+    """A class called 3 is read from a CSV as a number, and must become neither a coordinate nor 3.0."""
+    from equipoise.cli.maps import read_map
+
+    (tmp_path / "m.csv").write_text("y1,y2,class,weight\n0,1,3,0.5\n1,1,4,1\n2,0,3,2\n")
+    drawn = read_map(str(tmp_path / "m.csv"))
+    np.testing.assert_array_equal(drawn.Y, [[0, 1], [1, 1], [2, 0]])
+    assert drawn.others["class"].dtype == np.int64 and drawn.others["weight"].dtype == np.float64
