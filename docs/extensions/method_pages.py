@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from equipoise.views.scatter import scatter
 
 import equipoise as eq
 from equipoise import data, methods
-from equipoise.views.scatter import scatter
 
 from . import equations
 from .fresh import is_newer
