@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import Empty, Full, Queue
+from contextlib import suppress
+from queue import Empty, Queue
+from typing import NamedTuple
 
+from .forces import Forces
 from .history import Frame
 from .run import Run
 
 Command = Callable[[], None]
+
+
+class Shot(NamedTuple):
+    """What is shown at once: a frame of each run, and what acts on the chosen point in it."""
+
+    frames: tuple[Frame, ...]
+    forces: tuple[Forces | None, ...]
 
 
 class Worker:
@@ -24,7 +34,8 @@ class Worker:
         self.playing = False
         self.speed = 1  # iterations per frame
         self.busy = ""  # what is being done, in words; empty while frames come
-        self.frames: Queue[tuple[Frame, ...]] = Queue(maxsize=1)
+        self.point: int | None = None  # the point whose forces are shown
+        self.frames: Queue[Shot] = Queue(maxsize=1)
         self._commands: Queue[tuple[str, Command] | None] = Queue()
         self._report = report
         self._thread = threading.Thread(target=self._work, name="equipoise-studio", daemon=True)
@@ -42,16 +53,18 @@ class Worker:
     def join(self, seconds: float) -> None:
         self._thread.join(seconds)
 
-    def publish(self) -> None:
-        """Show the present frames; called by commands."""
-        self._drop()
-        self.frames.put(tuple(run.frame for run in self.runs))
-
-    def _drop(self) -> None:
-        try:
+    def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
+        """Show frames, by default the present ones, in place of any that still wait; called by commands."""
+        shot = self._shot(tuple(run.frame for run in self.runs) if frames is None else frames)
+        with suppress(Empty):
             self.frames.get_nowait()
-        except Empty:
-            pass
+        self.frames.put(shot)
+
+    def _shot(self, frames: tuple[Frame, ...]) -> Shot:
+        i = self.point
+        if i is None:
+            return Shot(frames, (None,) * len(frames))
+        return Shot(frames, tuple(Forces.of(run, frame, i) for run, frame in zip(self.runs, frames, strict=True)))
 
     def _work(self) -> None:
         while True:
@@ -68,17 +81,8 @@ class Worker:
             self.busy = ""
 
     def _step(self) -> None:
-        if not (self.playing and self.frames.empty()):
-            return
-
-        def step() -> None:
-            frames = tuple(run.step(self.speed) for run in self.runs)
-            try:
-                self.frames.put_nowait(frames)
-            except Full:
-                raise RuntimeError("two frames at once") from None
-
-        self._guarded(step)
+        if self.playing and self.frames.empty():
+            self._guarded(lambda: self.publish(tuple(run.step(self.speed) for run in self.runs)))
 
     def _guarded(self, command: Command) -> None:
         try:
