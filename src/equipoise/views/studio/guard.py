@@ -62,14 +62,19 @@ def provider(guard: Guard) -> Any:
     class Provider(AuthProvider):
         endpoints = ()
         get_login_url = None
-        get_user_async = None
+        get_user = None
         login_handler = None
         login_url = "/"
         logout_handler = None
         logout_url = None
 
         @property
-        def get_user(self) -> Any:
-            return guard.check
+        def get_user_async(self) -> Any:
+            """Asked before a websocket is opened, too; the other kind is asked after."""
+
+            async def check(request: RequestHandler) -> str:
+                return guard.check(request)
+
+            return check
 
     return Provider()

@@ -68,9 +68,9 @@ class Layout:
             models.CustomJS(args={"message": self.message, "inbox": self.inbox, **facts}, code=upload)
         )
         self.maps = models.Row(
-            name="maps", children=[panel.plot for panel in self.panels], sizing_mode="stretch_both", spacing=8
+            name="maps", children=[panel.column for panel in self.panels], sizing_mode="stretch_both", spacing=8
         )
-        self.panels[1].plot.visible = False
+        self.panels[1].column.visible = False
         self.roots = (self.facts, self.message, self.controls, self.maps, self.transport, self.side)
         self.lost = models.CustomJS(args={"message": self.message}, code=LOST)
 
@@ -119,9 +119,9 @@ class Layout:
 
         wide = {"sizing_mode": "stretch_width"}
         self.curves = tuple(
-            models.ColumnDataSource(name=f"curve {name}", data={"iteration": [], "loss": []}) for name in "ab"
+            models.ColumnDataSource(name=f"curve {name}", data={"iteration": [0, 1], "loss": [0, 0]}) for name in "ab"
         )
-        self.loss: Any = figure(name="loss", height=170, tools="", toolbar_location=None, title="Loss", **wide)
+        self.loss: Any = figure(name="loss", height=170, min_border_left=42, tools="", toolbar_location=None, title="Loss", **wide)
         lines = [
             self.loss.line("iteration", "loss", source=source, line_color=color, line_width=2)
             for source, color in zip(self.curves, CURVES, strict=True)
@@ -187,7 +187,7 @@ class Layout:
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
-        self.panels[1].plot.visible = self.which.visible = self._second_line.visible = wanted
+        self.panels[1].column.visible = self.which.visible = self._second_line.visible = wanted
         self.quiet = True
         self.which.active = int(wanted)
         self.quiet = False

@@ -103,13 +103,13 @@ def _event_written(event: Event) -> str:
 
 
 def _event_read(text: str) -> Event:
-    at, name, *value = (*text.split(":"), "")[:-1] if ":" in text else (text, "", "")
-    if name == REST and not value:
-        return Event(_whole("changes", at), REST)
-    if len(value) != 1:
-        raise ValueError(f"changes in the link are written iteration:name:value, got {text!r}")
-    name = name.replace("-", "_")
-    return Event(_whole("changes", at), name, _value(name, value[0]))
+    parts = text.split(":")
+    if len(parts) == 2 and parts[1] == REST:
+        return Event(_whole("changes", parts[0]), REST)
+    if len(parts) != 3:
+        raise ValueError(f"changes in the link are written iteration:name:value, got {text[:40]!r}")
+    name = parts[1].replace("-", "_")
+    return Event(_whole("changes", parts[0]), name, _value(name, parts[2]))
 
 
 def _whole(name: str, text: str) -> int:

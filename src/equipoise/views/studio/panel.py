@@ -12,7 +12,8 @@ from ..style import COLORS
 from .forces import Forces
 from .history import Frame
 
-MANY = 2000  # points from which WebGL draws them; chosen
+MANY = 2000  # points from which they are small squares, which a canvas fills faster than disks; chosen
+GPU = 20_000  # points from which WebGL draws them: without a graphics card it is slower than a canvas below
 LONGEST = 0.16  # of the wider side of the map: the longer of the two arrows
 # P. Tol, "Colour Schemes", 2021, the vibrant scheme.
 ATTRACTION, REPULSION = "#0077bb", "#cc3311"
@@ -24,7 +25,16 @@ class Panel:
     """A figure of a moving map. Only x and y travel with a frame, as float32."""
 
     def __init__(self, name: str):
-        from bokeh.models import Arrow, ColumnDataSource, DataRange1d, HoverTool, LinearColorMapper, VeeHead
+        from bokeh.models import (
+            Arrow,
+            Column,
+            ColumnDataSource,
+            DataRange1d,
+            Div,
+            HoverTool,
+            LinearColorMapper,
+            VeeHead,
+        )
         from bokeh.plotting import figure
 
         self.plane = np.zeros((0, 2))
@@ -41,15 +51,16 @@ class Panel:
             match_aspect=True,
             x_range=DataRange1d(range_padding=0.06),
             y_range=DataRange1d(range_padding=0.06),
-            title=" ",
+            output_backend="canvas",
         )
         self.plot.toolbar.logo = None
         self.plot.toolbar.autohide = True
         self.plot.axis.visible = False
         self.plot.grid.visible = False
         self.plot.outline_line_color = "#dfe2ea"
-        self.plot.title.text_font_size = "13px"
-        self.plot.title.text_color = "#30343f"
+        # Beside the figure, which would be laid out anew for every change of its own title.
+        self.title = Div(name=f"title {name}", render_as_text=True, text="", styles={"font-weight": "600"})
+        self.column = Column(children=[self.title, self.plot], sizing_mode="stretch_both", spacing=2)
         self.pulls = ColumnDataSource(name=f"pulls {name}", data={**NOTHING, "alpha": []})
         lines = self.plot.segment(
             "x0", "y0", "x1", "y1", source=self.pulls, line_color=ATTRACTION, line_alpha="alpha", line_width=1
@@ -82,16 +93,17 @@ class Panel:
             "row": np.arange(n, dtype=np.int32),
             "label": labels,
         }
+        self.dots.glyph.marker = "square" if n > MANY else "circle"
+        self.plot.output_backend = "webgl" if n > GPU else "canvas"
         self.dots.glyph.size = float(np.clip(220 / np.sqrt(n), 2.0, 8.0))
         self.dots.glyph.fill_alpha = 0.85 if n < 20_000 else 0.5
-        self.plot.output_backend = "webgl" if n > MANY else "canvas"
 
     def draw(self, frame: Frame, title: str, point: int | None, forces: Forces | None) -> None:
         """Show a frame."""
         self.plane = in_plane(frame.Y)[0]
         x, y = self.plane.T.astype(np.float32)
         self.source.data.update(x=np.ascontiguousarray(x), y=np.ascontiguousarray(y))
-        self.plot.title.text = title
+        self.title.text = title
         if point is None or forces is None:
             if len(self.chosen.data["x"]):
                 self.chosen.data = {"x": [], "y": []}

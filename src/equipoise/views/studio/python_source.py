@@ -48,7 +48,7 @@ def python_source(run: Run, data: str, iteration: int) -> str:
     if not events and iteration >= 2 * Schedule.EARLY:
         given = {**defaults(run.recipe.method, len(run.X)), **dict(run.recipe.first), "n_iter": iteration, "random_state": run.recipe.seed}
         lines = [f"    {name}={value!r}," for name, value in given.items()]
-        lines.append("    optimizer=eq.Momentum(min_grad_norm=0.0, min_loss_change=0.0),  # on to the last iteration")
+        lines.append("    optimizer=eq.Momentum(every=1, min_grad_norm=0, min_loss_change=0),  # no stop before the end")
         return FRESH.format(data=X, name=METHODS[run.recipe.method].make.__name__, arguments="\n".join(lines))
     first = "".join(f"({name!r}, {value!r}), " for name, value in run.recipe.first).rstrip(" ")
     steps, done = [], 0

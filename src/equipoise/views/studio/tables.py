@@ -10,7 +10,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from ..._types import Array
-from ...data import DATASETS, Dataset, check_table, load
+from ...data import Dataset, check_table, load
+from ...data.bundled import BUNDLED
+from ...data.toys import TOYS
 from ...files import write_whole
 
 SUFFIXES = (".csv", ".npy")
@@ -34,12 +36,16 @@ class Tables:
     def first(self) -> str:
         return "named:digits" if self.given is None else GIVEN
 
-    def names(self) -> list[tuple[str, str]]:
-        """Return every name with a title."""
-        given = [] if self.given is None else [(GIVEN, self.given.name)]
+    def names(self) -> dict[str, list[tuple[str, str]]]:
+        """Return every name with a title, by kind."""
         files = sorted(path.name for path in self.folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
-        named = [(f"named:{name}", f"{name}: {words}") for name, words in DATASETS.items()]
-        return [*given, *((f"file:{name}", name) for name in files), *named]
+        kinds = {
+            "Given": [] if self.given is None else [(GIVEN, self.given.name)],
+            "Files": [(f"file:{name}", name) for name in files],
+            "Real data": [(f"named:{name}", name) for name in BUNDLED],
+            "Toy shapes": [(f"named:{name}", name.replace("_", " ")) for name in TOYS],
+        }
+        return {kind: names for kind, names in kinds.items() if names}
 
     def load(self, name: str) -> Dataset:
         """Return the data set of a name, or say why not."""
