@@ -16,6 +16,8 @@ from .objectives import Balance
 # Part of its initial spread below which a map counts as collapsing. Low, because a random start loses its fast modes
 # first and shrinks for a while before it opens.
 COLLAPSE = 1e-4
+# Part of its initial loss above which early exaggeration has gained nothing.
+NO_GAIN = 0.999
 
 Callback = Callable[[int, float, Array], Any]  # (iteration, loss, Y); returns True to stop
 
@@ -46,6 +48,10 @@ class State:
         U = np.empty_like(self.U)
         U[self.order] = self.U
         return U
+
+    def rest(self) -> None:
+        """Forget what velocity and gains have learnt: the forces have changed, and it no longer holds."""
+        self.velocity, self.gain, self.age = np.zeros_like(self.U), np.ones_like(self.U), 0
 
     @classmethod
     def start(cls, U: Array) -> State:
@@ -219,37 +225,54 @@ def descend(
     `sort` is asked once, when the map has found its shape, for an order of the points in which to go on. `keep` is
     called after every iteration; from the state that it finds then, a later run goes on as this one does.
     """
-    end, start, spread = 0, state.origin, _spread(state.origin)
+    end, start = 0, state.origin
     for number, phase in enumerate(phases):
         end += phase.n_iter
         if number < state.phase:
             continue
         begins, state.phase = number > state.phase, number
-        if begins and phase.late:  # the forces have changed: what gains and velocity have learnt no longer holds
-            state.velocity, state.gain, state.age = np.zeros_like(start), np.ones_like(start), 0
+        if begins and phase.late:
+            state.rest()
             # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then
             # the late phase begins where the early one did, with the iterations that are left.
             exaggerated = phases[0].exaggeration > phase.exaggeration
-            if exaggerated and _spread(state.U) < spread / 2:
+            if exaggerated and contracted(state.U, start):
                 first = state.curve[0][1]
-                if balance(state.U, 1.0, True).loss > 0.999 * first:
+                if balance(state.U, 1.0, True).loss > NO_GAIN * first:
                     state.U, state.early_undone = start, True
             if (order := sort(state.U)) is not None:
                 state.U, state.order = state.U[order], order
         while state.iteration < end:
-            if not phase.late and _spread(state.U) < COLLAPSE * spread:
+            if not phase.late and collapsed(state.U, start):
                 break
             report = state.iteration % rule.every == 0
             attraction, repulsion, loss, stiffness = balance(state.U, phase.exaggeration, report)
             gradient = -geometry.tangent(state.U, attraction + repulsion)
             if report and _finished(state, loss, gradient, mass, length, rule, phase.late, callbacks):
                 return
-            rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
-            U = geometry.retract(state.U + rule.step(state, gradient, rate, phase.late, length))
-            state.velocity = geometry.tangent(U, state.velocity)
-            state.U, state.iteration = U, state.iteration + 1
+            advance(state, gradient, stiffness, geometry, phase, rule, length)
             keep(state.iteration)
     record(state, balance(state.U, 1.0, True).loss, callbacks)
+
+
+def advance(
+    state: State, gradient: Array, stiffness: float, geometry: Geometry, phase: Phase, rule: Rule, length: float
+) -> None:
+    """Take one step of a phase against the gradient at state.U."""
+    rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
+    U = geometry.retract(state.U + rule.step(state, gradient, rate, phase.late, length))
+    state.velocity = geometry.tangent(U, state.velocity)
+    state.U, state.iteration = U, state.iteration + 1
+
+
+def collapsed(U: Array, start: Array) -> bool:
+    """Return whether a map has shrunk so far that early exaggeration must end."""
+    return _spread(U) < COLLAPSE * _spread(start)
+
+
+def contracted(U: Array, start: Array) -> bool:
+    """Return whether a map has shrunk below half of its initial spread."""
+    return _spread(U) < _spread(start) / 2
 
 
 def _spread(U: Array) -> float:

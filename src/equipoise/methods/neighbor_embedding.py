@@ -52,6 +52,10 @@ class NeighborEmbedding(Embedding):
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence())
 
+    def objective_on(self, P: Matrix) -> Objective:
+        """Return the loss on affinities as a problem holds them: another kernel needs no new search of neighbours."""
+        return joint_objective(P, self._kernel(), self._divergence())
+
     def _given(self) -> Given:
         """Return the user's own affinities in place of the rows p_{j|i}."""
         return Given(affinities.of_total)

@@ -26,6 +26,9 @@ class SNE(NeighborEmbedding):
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return ConditionalKL(P, kernel)
 
+    def objective_on(self, P: Matrix) -> Objective:
+        return ConditionalKL(P, self._kernel())
+
     def _given(self) -> Given:
         return Given(affinities.of_rows)
 

@@ -98,6 +98,10 @@ class UMAP(Embedding):
             return CrossEntropy(P, kernel, apart)
         return EffectiveCrossEntropy(P, kernel, apart, float(self.negative_sample_rate))
 
+    def objective_on(self, P: Matrix) -> Objective:
+        """Return the loss on memberships as a problem holds them: another kernel needs no new search of neighbours."""
+        return self._objective(P, self._kernel())
+
     def _iterations(self, n: int) -> int:
         if not isinstance(self.n_iter, str):
             return super()._iterations(n)

@@ -44,7 +44,7 @@ def shadings(report: Report) -> dict[str, Shading]:
     """Return the points of a report shaded by each of its local measures, and by their classes if they have some."""
     near, kept = (BEST, NEAR.read, NEAR.care), (KEPT.read, KEPT.care, KEPT.care / 2)
     found = {
-        "trust": _by_limits("trust", TRUST, report.trust, near, ".2f"),
+        "trust": by_trust(report.trust),
         "continuity": _by_limits("continuity", CONTINUITY, report.continuity_of_points, near, ".2f"),
         "kept": _by_limits("neighbours kept", SAME, report.kept, kept, ".0%"),
     }
@@ -54,6 +54,11 @@ def shadings(report: Report) -> dict[str, Shading]:
         codes = number[report.points].astype(np.uint8 if len(values) < 256 else np.int32)
         found["class"] = Shading("class", "Classes as they were given.", codes, colors, tuple(map(str, values)))
     return found
+
+
+def by_trust(values: Array) -> Shading:
+    """Return shades of the trust of points."""
+    return _by_limits("trust", TRUST, values, (BEST, NEAR.read, NEAR.care), ".2f")
 
 
 def _by_limits(title: str, hint: str, values: Array, limits: tuple[float, ...], form: str) -> Shading:

@@ -1,0 +1,8 @@
+"""The live studio: a page in the browser in which the points move, and the parameters with them."""
+
+from __future__ import annotations
+
+from .recipe import Recipe
+from .run import Run
+
+__all__ = ["Recipe", "Run"]

@@ -1,0 +1,25 @@
+"""The forces on one point of a run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..._types import Array
+from .history import Frame
+from .run import Run
+
+PULLS = 30  # neighbours that are named
+
+
+class Forces(NamedTuple):
+    """What acts on the chosen point: attraction and repulsion (d,), and whom it is drawn to, by affinity."""
+
+    attraction: Array
+    repulsion: Array
+    near: Array
+    affinities: Array
+
+    @classmethod
+    def of(cls, run: Run, frame: Frame, i: int) -> Forces:
+        """Return the forces on point i of a frame of a run."""
+        return cls(*run.forces(frame, i), *run.pulls(i, PULLS))

@@ -1,0 +1,284 @@
+"""The widgets of the page and how they are laid out. What they do is in app.py."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ...data import Dataset
+from ..style import COLORS
+from .controls import Changed, Sliders
+from .export import class_names
+from .forces import Forces
+from .history import Frame
+from .panel import ATTRACTION, REPULSION, Panel
+from .parameters import METHODS, Value
+from .recipe import Recipe
+from .tables import Tables, in_words
+from .trust import UNMEASURED, TrustColors
+
+SPEEDS = ("1", "2", "5", "10", "25")
+NAMED = 12  # classes that the legend names
+CURVES = ("#332288", "#ee7733")
+HINT = "Click a point to see what pulls and pushes it."
+# Pages that are not drawn acknowledge nothing, and are sent no more frames: a hidden tab costs nothing.
+ACKNOWLEDGE = "requestAnimationFrame(() => { ack.tags = [(ack.tags[0] ?? 0) + 1] })"
+COPY = "navigator.clipboard?.writeText({text}).then(() => {{ {button}.label = 'Copied' }}, () => {{}}); \
+setTimeout(() => {{ {button}.label = '{label}' }}, 1500)"
+LINKED = "if (cb_obj.value !== '') { history.replaceState(null, '', cb_obj.value); " + (
+    "navigator.clipboard?.writeText(cb_obj.value).then(() => { button.label = 'Link copied' }, () => {}); "
+    "setTimeout(() => { button.label = 'Share link' }, 1500) }"
+)
+DOWNLOAD = """
+const link = document.createElement("a")
+link.href = `export/${kind}?` + new URLSearchParams({session})
+link.download = ""
+link.click()
+"""
+LOST = "message.text = 'The studio has closed, or the connection to it was lost. Reload the page once it is back.'"
+
+
+class Layout:
+    """Every widget of a page. `quiet` is true while the studio itself moves them."""
+
+    def __init__(self, session: str, tables: Tables, changed: Changed):
+        from bokeh import models
+
+        self.quiet = False
+        self._tables = tables
+        self.panels = (Panel("a"), Panel("b"))
+        self.sliders = Sliders(changed)
+        self.ack = models.ColumnDataSource(name="ack")
+        self.inbox = models.ColumnDataSource(name="inbox")
+        self.panels[0].source.js_on_change("data", models.CustomJS(args={"ack": self.ack}, code=ACKNOWLEDGE))
+        self._make_controls(models, session)
+        self._make_transport(models)
+        self._make_side(models, session)
+        self.facts = models.Div(name="facts", render_as_text=True, text="")
+        self.message = models.Div(
+            name="message", render_as_text=True, text="", styles={"color": "#a50026", "font-weight": "600"},
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+        upload = files(__package__).joinpath("upload.js").read_text(encoding="utf-8")
+        facts = {"session": session, "limit": tables.limit, "words": in_words(tables.limit)}
+        self.upload.js_on_click(
+            models.CustomJS(args={"message": self.message, "inbox": self.inbox, **facts}, code=upload)
+        )
+        self.maps = models.Row(
+            name="maps", children=[panel.column for panel in self.panels], sizing_mode="stretch_both", spacing=8
+        )
+        self.panels[1].column.visible = False
+        self.roots = (self.facts, self.message, self.controls, self.maps, self.transport, self.side)
+        self.lost = models.CustomJS(args={"message": self.message}, code=LOST)
+
+    def _make_controls(self, models: Any, session: str) -> None:
+        wide = {"sizing_mode": "stretch_width"}
+        self.data = models.Select(name="data", title="Data", options=self._tables.names(), **wide)
+        self.upload = models.Button(name="upload", label="Upload .csv or .npy …", **wide)
+        self.which = models.RadioButtonGroup(name="which", labels=["Left map", "Right map"], active=0, visible=False, **wide)
+        methods = [(name, choice.title) for name, choice in METHODS.items()]
+        self.method = models.Select(name="method", title="Method", options=methods, value="tsne", **wide)
+        self.seed = models.Spinner(name="seed", title="Seed", low=0, high=2**31 - 1, step=1, value=0, width=110)
+        self.compare = models.Toggle(name="compare", label="Compare two runs", **wide)
+        self.controls = models.Column(
+            name="controls",
+            children=[
+                self.data, self.upload, self.compare, self.which, self.method, self.sliders.column, self.seed,
+                self.inbox_holder(models),
+            ],
+            **wide,
+        )  # fmt: skip
+
+    def inbox_holder(self, models: Any) -> Any:
+        """Return something that is never seen, by which the page knows the models that carry its answers."""
+        return models.Div(visible=False, tags=[self.inbox, self.ack])
+
+    def _make_transport(self, models: Any) -> None:
+        self.play = models.Button(name="play", label="Play", button_type="primary", width=84)
+        self.step = models.Button(name="step", label="Step", width=64)
+        self.reset = models.Button(name="reset", label="Reset", width=64)
+        self.speed = models.Select(
+            name="speed", options=[(speed, f"{speed} per frame") for speed in SPEEDS], value="1", width=122
+        )
+        self.history = models.Slider(
+            name="history", title="iteration", start=0, end=1, step=1, value=0, sizing_mode="stretch_width",
+            margin=(0, 14, 0, 14), format="0",
+        )  # fmt: skip
+        self.transport = models.Row(
+            name="transport",
+            children=[self.play, self.step, self.reset, self.speed, self.history],
+            sizing_mode="stretch_width",
+            styles={"align-items": "center"},
+        )
+
+    def _make_side(self, models: Any, session: str) -> None:
+        from bokeh.plotting import figure
+
+        wide = {"sizing_mode": "stretch_width"}
+        self.curves = tuple(
+            models.ColumnDataSource(name=f"curve {name}", data={"iteration": [0, 1], "loss": [0, 0]}) for name in "ab"
+        )
+        self.loss: Any = figure(name="loss", height=170, min_border_left=42, tools="", toolbar_location=None, title="Loss", **wide)
+        lines = [
+            self.loss.line("iteration", "loss", source=source, line_color=color, line_width=2)
+            for source, color in zip(self.curves, CURVES, strict=True)
+        ]
+        self.loss.outline_line_color = None
+        self.loss.grid.grid_line_color = "#eceef3"
+        self.loss.axis.minor_tick_line_color = None
+        self.loss.axis.major_label_text_font_size = "11px"
+        self.loss.title.text_font_size = "13px"
+        self.loss.yaxis.ticker.desired_num_ticks = 4
+        self.loss.xaxis.ticker.desired_num_ticks = 5
+        lines[1].visible = False
+        self._second_line = lines[1]
+        self.color = models.Select(
+            name="color", title="Colour", options=[("class", "class"), ("trust", "trust, point by point")],
+            value="class", **wide,
+        )  # fmt: skip
+        self.legend = models.Div(name="legend", text="", disable_math=True, **wide)
+        self.forces = models.Div(name="forces", text=HINT, disable_math=True, styles={"color": "#6b7180"}, **wide)
+        self.share = models.Button(name="share", label="Share link", **wide)
+        self.link = models.TextInput(name="link", visible=False, **wide)
+        self.link.js_on_change("value", models.CustomJS(args={"button": self.share}, code=LINKED))
+        self.code = models.PreText(
+            name="code", text="", styles={
+                "font-size": "11px", "max-height": "190px", "overflow": "auto", "background": "#f5f6f9",
+                "padding": "6px 8px", "border-radius": "4px", "width": "266px",
+            },
+        )  # fmt: skip
+        copy = models.Button(name="copy", label="Copy the Python of this map", **wide)
+        code = COPY.format(text="code.text", button="button", label=copy.label)
+        copy.js_on_click(models.CustomJS(args={"code": self.code, "button": copy}, code=code))
+        saves = []
+        for kind in ("csv", "png", "html"):
+            button = models.Button(name=f"save {kind}", label=kind.upper(), **wide)
+            button.js_on_click(models.CustomJS(args={"session": session, "kind": kind}, code=DOWNLOAD))
+            saves.append(button)
+        self.side = models.Column(
+            name="side",
+            children=[
+                self.loss, self.color, self.legend, self.forces, models.Row(children=saves, **wide), self.share,
+                self.link, copy, self.code,
+            ],
+            **wide,
+        )  # fmt: skip
+
+    # What the studio shows
+
+    def load(self, name: str, dataset: Dataset, runs: int) -> None:
+        """Make the page ready for another data set."""
+        self.quiet = True
+        try:
+            self.data.options = self._tables.names()
+            self.data.value = name
+            self.color.value = "class"
+            self.compare.active = runs > 1
+            self.history.value, self.history.end = 0, 1
+        finally:
+            self.quiet = False
+        labels = np.array(class_names(dataset))
+        for panel in self.panels:
+            panel.load(labels if dataset.labels is not None else np.full(len(dataset.X), ""), _class_codes(dataset))
+        self.show_second(runs > 1)
+        self.color_by_class(dataset)
+
+    def show_second(self, wanted: bool) -> None:
+        self.panels[1].column.visible = self.which.visible = self._second_line.visible = wanted
+        self.quiet = True
+        self.which.active = int(wanted)
+        self.quiet = False
+
+    def show_run(self, recipe: Recipe, values: dict[str, Value], n: int, active: int) -> None:
+        """Put method, seed and sliders where a run is."""
+        self.quiet = True
+        try:
+            self.method.value, self.seed.value, self.which.active = recipe.method, recipe.seed, active
+        finally:
+            self.quiet = False
+        self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
+
+    def show_curves(self, curves: list[list[tuple[int, float]]]) -> None:
+        """Draw the losses; of two runs each in parts of its first, since they are different losses."""
+        for source, curve in zip(self.curves, curves, strict=False):
+            iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
+            loss = loss if len(curves) == 1 else loss / loss[0]
+            keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
+            source.data = {"iteration": iteration[keep], "loss": loss[keep]}
+        self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, as a part of its first: left, right"
+
+    def show_iteration(self, frames: tuple[Frame, ...], playing: bool) -> None:
+        """Put the slider of the past at a frame; it reaches as far as the run has come."""
+        at = frames[0].iteration
+        self.quiet = True
+        try:
+            if at > self.history.end or playing:
+                self.history.end = max(at, 1)
+            self.history.value = at
+        finally:
+            self.quiet = False
+
+    def show_state(self, busy: str, playing: bool, facts: str) -> None:
+        self.facts.text = busy or facts
+        self.play.label = "Pause" if playing else "Play"
+        self.play.button_type = "default" if playing else "primary"
+
+    def show_color(self, value: str) -> None:
+        self.quiet = True
+        self.color.value = value
+        self.quiet = False
+
+    def color_by_class(self, dataset: Dataset) -> None:
+        codes = _class_codes(dataset)
+        for panel in self.panels:
+            panel.mapper.update(palette=list(COLORS), low=-0.5, high=len(COLORS) - 0.5, low_color=None)
+            panel.source.data.update(code=codes)
+        named = dataset.classes[:NAMED]
+        more = f"and {len(dataset.classes) - NAMED} more" if len(dataset.classes) > NAMED else ""
+        items = [_swatch(COLORS[i % len(COLORS)], name) for i, name in enumerate(named)]
+        self.legend.text = _legend(items, more) if items else "<i>no classes in this data</i>"
+
+    def color_by_trust(self, colors: list[TrustColors]) -> None:
+        for panel, trust in zip(self.panels, colors, strict=False):
+            panel.mapper.update(palette=list(trust.shading.colors), low=-0.5, high=3.5, low_color=UNMEASURED)
+            panel.source.data.update(code=trust.codes)
+        shading = colors[0].shading
+        items = [_swatch(color, name) for color, name in zip(shading.colors, shading.names, strict=True)]
+        said = "; ".join(f"{trust.mean:.3f} at iteration {trust.iteration}" for trust in colors)
+        self.legend.text = _legend(items, f"mean {said}. {shading.hint}")
+
+    def show_forces(self, point: int | None, dataset: Dataset, forces: Forces | None) -> None:
+        if point is None or forces is None:
+            if self.forces.text != HINT:
+                self.forces.text = HINT
+            return
+        pull, push = (float(np.linalg.norm(F)) for F in forces[:2])
+        rest = float(np.linalg.norm(forces.attraction + forces.repulsion))
+        name = "" if dataset.labels is None else f", {escape(dataset.classes[dataset.labels[point]])}"
+        rows = [
+            _swatch(ATTRACTION, f"attraction {pull:.3g}"), _swatch(REPULSION, f"repulsion {push:.3g}"),
+            _swatch("none", f"together {rest:.3g}"),
+        ]  # fmt: skip
+        self.forces.text = f"<b>Row {point}{name}</b>{_legend(rows, '')}"
+
+    def show_link(self, address: str) -> None:
+        self.link.visible = True
+        self.link.value = ""
+        self.link.value = address
+
+
+def _class_codes(dataset: Dataset) -> Any:
+    number = np.zeros(len(dataset.X)) if dataset.labels is None else np.asarray(dataset.labels)
+    return (number % len(COLORS)).astype(np.int32)
+
+
+def _swatch(color: str, name: str) -> str:
+    dot = f'<span style="display:inline-block;width:10px;height:10px;border-radius:5px;background:{color}"></span>'
+    return f'<span style="white-space:nowrap;margin-right:10px">{dot} {escape(name)}</span>'
+
+
+def _legend(items: list[str], more: str) -> str:
+    return f'<div style="line-height:1.6">{" ".join(items)} <span style="color:#6b7180">{escape(more)}</span></div>'
