@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from equipoise.views.scatter import scatter
 
 import equipoise as eq
 from equipoise import data, methods
@@ -116,7 +115,9 @@ def _draw_map(method, digits, folder):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the neighbour graph falls into")
         Y = method(random_state=0).fit_transform(digits.X[:POINTS])
-    figure = scatter(Y, digits.labels[:POINTS], digits.classes, f"{POINTS} digits, {method.__name__}")
+    figure = eq.plot(
+        Y, digits.labels[:POINTS], names=digits.classes, title=f"{POINTS} digits, {method.__name__}"
+    )
     figure.savefig(folder / f"{method.__name__}-map.png", dpi=80)
 
 
