@@ -20,6 +20,7 @@ MODULES = (
     "equipoise.kernels",
     "equipoise.divergences",
     "equipoise.neighbors",
+    "equipoise.anndata",
 )
 ELSEWHERE = {"equipoise.neighbors": ("Graph",)}  # public in a module without __all__, and defined in another
 
