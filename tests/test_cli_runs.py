@@ -77,7 +77,7 @@ def test_from_a_pipe_to_a_pipe(tmp_path):
     expected = TSNE(n_iter=50, random_state=0).fit_transform(X)
     assert header == ["y1", "y2"]
     np.testing.assert_array_equal(np.array(rows, dtype=np.float32), expected)
-    assert done.stderr.startswith("standard input: 150 rows, 4 columns; TSNE, seed 0\niteration     0 of 50")
+    assert done.stderr.startswith("stdin: 150 rows, 4 columns; TSNE, seed 0\niteration     0 of 50")
     assert "neighbours kept" in done.stderr
 
 

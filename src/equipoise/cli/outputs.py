@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +97,10 @@ def check_writable(path: Path) -> None:
         folder = folder.parent
     if not folder.is_dir():
         raise ValueError(f"{str(folder)!r} is a file; a folder is needed there for {path.name!r}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ValueError(f"no permission to write in the folder {str(folder)!r}")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise ValueError(f"nothing can be written in the folder {str(folder)!r}: {error.strerror}") from None
 
 
 def writable(text: str) -> Path:
