@@ -81,7 +81,8 @@ def test_studio_serves_what_the_options_say(monkeypatch, tmp_path):
     pytest.importorskip("bokeh")
     calls = []
     fake = SimpleNamespace(serve=lambda *data, **settings: calls.append((*data, settings)))
-    monkeypatch.setitem(sys.modules, "equipoise.views.studio", fake)
+    for module in ("equipoise.views.studio", "equipoise.views.studio.server"):
+        monkeypatch.setitem(sys.modules, module, fake)
     (tmp_path / "t.csv").write_text("a,kind\n1,x\n3,y\n")
     assert main(["studio"]) == 0
     assert main(["studio", str(tmp_path / "t.csv"), "--label", "kind", "--port", "5006", "--no-browser"]) == 0

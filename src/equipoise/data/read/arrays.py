@@ -20,7 +20,12 @@ def read_npy(path: Path, wanted: Wanted) -> Dataset:
     """Return the table of an NPY file in its own number type."""
     wanted.refuse(str(path), "an NPY file")
     with decoding(str(path), "NPY"):
-        X = np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # a map of less than the header says is refused
+        try:
+            X = np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # less than the header says is refused
+        except ValueError as error:
+            if "Python objects" not in str(error):
+                raise
+            raise ValueError("it holds Python objects; a table of numbers is needed, as X.astype(float)") from None
     return wanted.dataset(str(path), check_table_of_numbers(X, str(path)), (), {})
 
 
