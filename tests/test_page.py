@@ -250,6 +250,21 @@ def test_colours_by_column_and_themes(animals, visit):
     assert near(drawn_colors(tab), DARK.colors[0])
 
 
+def test_names_on_the_map_do_not_cover_one_another_and_come_closer_up(visit):
+    pytest.importorskip("bokeh")
+    Y = np.array([[0.0, 0.0], [0.1, 0.0], [30.0, 0.0], [0.0, 30.0]])
+    tab = visit(eq.page(Y, ["one long name", "another of them", "far", "away"]))
+    shown = f"() => {VIEW}.model.document.get_model_by_name('names').data.text"
+    assert sorted(tab.evaluate(shown)) == ["another of them", "away", "far"]
+    tab.fill("#search", "o")  # the two that are close
+    tab.wait_for_function("document.getElementById('matches').textContent === '2 points found'")
+    tab.click("#zoom")
+    tab.wait_for_timeout(200)
+    assert {"another of them", "one long name"} <= set(tab.evaluate(shown))
+    tab.uncheck("#names")
+    assert tab.evaluate(shown) == []
+
+
 def test_a_class_of_the_legend_is_selected_by_a_click(animals, visit):
     tab = visit(animals.page)
     tab.locator("#legend button").filter(has_text="dog").click()

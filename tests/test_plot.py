@@ -103,6 +103,7 @@ def test_the_kind_of_a_column_follows_from_its_values():
 def test_missing_values_and_the_order_of_names():
     column = read_column(np.array(["10", "9", None, "2"], dtype=object), 4, "color")
     assert column.names == ("2", "9", "10") and column.codes.tolist() == [2, 1, -1, 0]
+    assert read_column(["kind 10", "kind 9", "a 1"], 3, "color").names == ("a 1", "kind 9", "kind 10")
     column = read_column(pd.Series([3, None, 1], dtype="Int64", name="age"), 3, "color")
     assert column.name == "age" and column.names == ("1", "3") and column.codes.tolist() == [1, -1, 0]
     named = read_column([1, 0, 1], 3, "color", names=["no", "yes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +93,7 @@ def _numbers(values: Array, missing: Array) -> Array | None:
 def _texts(name: str, values: Array, missing: Array) -> Classes:
     texts = values.astype(str) if values.dtype.kind != "O" else np.array([str(v) for v in values], dtype=object)
     found, codes = np.unique(texts[~missing], return_inverse=True)
-    order = np.argsort(_rank(found), kind="stable")
+    order = np.array(sorted(range(len(found)), key=lambda i: _parts(str(found[i]))), dtype=np.int64)
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order))
     result = np.full(len(values), -1, np.int32)
@@ -100,12 +101,9 @@ def _texts(name: str, values: Array, missing: Array) -> Classes:
     return Classes(name, result, tuple(str(text) for text in found[order]))
 
 
-def _rank(names: Array) -> Array:
-    """Return what the names are sorted by: their value if all are numbers, so that 10 comes after 9."""
-    try:
-        return names.astype(np.float64)
-    except ValueError:
-        return np.arange(len(names))
+def _parts(name: str) -> list[Any]:
+    """Return what a name is sorted by: text and numbers in turn, so that 10 comes after 9."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split("([0-9]{1,18})", name))]
 
 
 def _named(name: str, argument: str, numbers: Array | None, missing: Array, names: Any) -> Classes:

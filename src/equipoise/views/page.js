@@ -96,6 +96,7 @@ class Page {
     this.asked = true
     requestAnimationFrame(() => {
       this.asked = false
+      this.name()
       const {x_range, y_range} = this.plot
       const {ink, paper} = this.facts.themes[this.theme]
       const window = {low: [x_range.start, y_range.start], span: [x_range.end - x_range.start, y_range.end - y_range.start]}
@@ -177,8 +178,22 @@ class Page {
     const known = column?.kind === "class" && column.names.length <= NAMED
     element("naming").hidden = !known
     const shown = known && element("names").checked
-    const places = shown ? column.names.map((name, i) => [name, ...column.hearts[i]]).filter(([, x]) => x !== null) : []
-    this.names.data = {text: places.map(([t]) => t), x: places.map(([, x]) => x), y: places.map(([, , y]) => y)}
+    const places = shown ? this.apart(column.names.map((text, i) => [text, ...column.hearts[i]])) : []
+    const data = {text: places.map(([text]) => text), x: places.map(([, x]) => x), y: places.map(([, , y]) => y)}
+    if (JSON.stringify(data) !== JSON.stringify(this.names.data)) this.names.data = data
+  }
+
+  // The names that do not cover an earlier one, as the window is now; closer up there are more of them.
+  apart(names) {
+    const {x_scale, y_scale} = this.view.frame
+    const boxes = []
+    return names.filter(([text, x, y]) => {
+      if (x === null) return false
+      const box = [x_scale.compute(x), y_scale.compute(y), 4.5 * text.length + 4, 10] // middle and half the size
+      const free = boxes.every(([a, b, w, h]) => Math.abs(a - box[0]) >= w + box[2] || Math.abs(b - box[1]) >= h + box[3])
+      if (free) boxes.push(box)
+      return free
+    })
   }
 
   dress(key) {

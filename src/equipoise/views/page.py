@@ -100,7 +100,7 @@ def page(
     }
     html = filled(
         "page",
-        title=escape(title or f"A map of {len(Y):,} points"),
+        title=escape(title or f"A map of {len(Y):,} point{'s' * (len(Y) > 1)}"),
         theme="dark" if dark else "light",
         themes=_css(),
         bokeh=scripts,
