@@ -30,7 +30,9 @@ class Guard:
     """
 
     def __init__(self, address: str, port: int, hosts: tuple[str, ...] = ()):
-        own = ("127.0.0.1", "localhost", "[::1]") if is_loopback(address) else ("127.0.0.1", "localhost", _host(address))
+        own = (
+            ("127.0.0.1", "localhost", "[::1]") if is_loopback(address) else ("127.0.0.1", "localhost", _host(address))
+        )
         self.hosts = frozenset(f"{host.lower()}:{port}" for host in (*own, *hosts))
         self.token = None if is_loopback(address) else secrets.token_urlsafe(24)
 

@@ -39,7 +39,7 @@ def to_query(view: View) -> str:
         recipe = shown.recipe
         pairs += [(f"{mark}method", recipe.method), (f"{mark}seed", str(recipe.seed))]
         pairs += [(f"{mark}{name}", _written(value)) for name, value in recipe.first]
-        events = [event for event in recipe.events if event.iteration < shown.iteration]
+        events = [event for event in recipe.events if event.iteration <= shown.iteration]
         if events:
             pairs.append((f"{mark}changes", "_".join(map(_event_written, events))))
         pairs.append((f"{mark}iteration", str(shown.iteration)))
