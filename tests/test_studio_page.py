@@ -191,7 +191,7 @@ def test_two_runs_beside_each_other_and_trust(studio, visit):
     settle(tab)
     assert get(tab, "method", "value") == "umap" and get(tab, "n_neighbors", "visible")
     assert not get(tab, "perplexity", "visible")
-    assert get(tab, "title b", "text").split("   ")[1] == get(tab, "title a", "text").split("   ")[1]
+    assert get(tab, "title b", "text").split(" · ")[1] == get(tab, "title a", "text").split(" · ")[1]
     first = places(tab)
     put(tab, "min_dist", "value", 0.7)
     press(tab, "Step")

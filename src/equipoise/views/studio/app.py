@@ -226,7 +226,7 @@ class Page:
         self._frames, self._forces = frames, forces
         methods = [run.recipe.method for run in self._worker.runs]
         for panel, frame, force, method in zip(self.layout.panels, frames, forces, methods, strict=False):
-            title = f"{METHODS[method].title}   iteration {frame.iteration}   loss {frame.loss:.4g}"
+            title = f"{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}"
             panel.draw(frame, title, self._worker.point, force)
         self.layout.show_iteration(frames, self._worker.playing)
         self.layout.show_forces(self._worker.point, self._dataset, forces[min(self._active, len(forces) - 1)])

@@ -61,7 +61,7 @@ def provider(guard: Guard) -> Any:
     """Return the guard as Bokeh asks for it: before every page, script and websocket."""
     from bokeh.server.auth_provider import AuthProvider
 
-    class Provider(AuthProvider):
+    class Provider(AuthProvider):  # type: ignore[misc]
         endpoints = ()
         get_login_url = None
         get_user = None

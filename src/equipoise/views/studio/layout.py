@@ -212,7 +212,7 @@ class Layout:
             loss = loss if len(curves) == 1 else loss / loss[0]
             keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
             source.data = {"iteration": iteration[keep], "loss": loss[keep]}
-        self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, as a part of its first: left, right"
+        self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
 
     def show_iteration(self, frames: tuple[Frame, ...], playing: bool) -> None:
         """Put the slider of the past at a frame; it reaches as far as the run has come."""

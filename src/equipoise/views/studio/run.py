@@ -55,7 +55,7 @@ class Run:
         self.curve = [(0, self._first)]
 
     def _new_engine(self) -> Engine:
-        """Return an engine without a past: what a mesh has seen decides when it checks itself, and so the last digits."""
+        """Return an engine without a past: what a mesh has seen decides when it checks itself, and so its digits."""
         method = self.estimator()
         return make_engine(self.problem.engine.name, threads(self.n_jobs), method.tol)
 
