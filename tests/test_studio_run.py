@@ -197,7 +197,9 @@ def test_trust_of_a_frame(X):
 
 
 def test_links_lead_back():
-    first = Recipe("gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, REST)))
+    first = Recipe(
+        "gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, REST))
+    )
     second = Recipe("umap", (("n_neighbors", 9),), 1, (Event(4, "min_dist", 0.25),))
     view = View("file:a b&c.csv", (Shown(first, 60), Shown(second, 55)), "trust", 17)
     assert from_query(to_query(view)) == view
@@ -244,7 +246,11 @@ def test_tables_stay_in_their_folder(tmp_path):
     (inside / "own.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n")
     tables = Tables(inside, limit=1000)
     found = tables.load("file:own.csv")
-    assert found.X.tolist() == [[1, 2], [3, 4], [5, 6]] and found.classes == ("x", "y") and found.labels.tolist() == [0, 1, 0]
+    assert (
+        found.X.tolist() == [[1, 2], [3, 4], [5, 6]]
+        and found.classes == ("x", "y")
+        and found.labels.tolist() == [0, 1, 0]
+    )
     for name, said in (
         ("file:../secret.csv", "outside the folder"),
         ("file:way.csv", "outside the folder"),

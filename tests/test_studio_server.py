@@ -104,7 +104,9 @@ def test_a_page_is_served_and_its_websocket_opens(studio):
     assert studio.guard.token is None and "token" not in studio.url
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "http://127.0.0.1.evil.example", "null"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://127.0.0.1:1", "http://127.0.0.1.evil.example", "null"]
+)
 def test_foreign_origins_are_refused(studio, origin):
     token, session = opened(studio)
     with pytest.raises(HTTPClientError, match="403"):
@@ -119,7 +121,7 @@ def test_another_host_name_is_refused(studio):
 
 
 def test_a_session_that_is_made_up_is_refused(studio):
-    token, session = opened(studio)
+    token, _ = opened(studio)
     assert fetch(f"{studio.url}upload?session=nobody&name=a.csv", method="POST", body="1,2\n3,4\n")[0] == 403
     assert fetch(f"{studio.url}export/csv?session=")[0] == 403
     for made_up in (token[:-4] + "AAAA", "nonsense"):

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from .recipe import Recipe
 from .run import Run
+from .server import serve
 
-__all__ = ["Recipe", "Run"]
+__all__ = ["Recipe", "Run", "serve"]

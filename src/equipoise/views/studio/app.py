@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from html import escape
 from importlib.resources import files
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -15,8 +14,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from ...data import Dataset
-from ..style import COLORS
-from .export import MIME, class_names, export
+from .export import MIME, export
 from .forces import Forces
 from .history import Frame
 from .layout import Layout
@@ -31,6 +29,7 @@ from .worker import Worker
 
 TICK = 33  # milliseconds between looks for a new frame
 AHEAD = 2  # frames that the page has been sent and has not drawn
+PATIENCE = 0.5  # seconds after which another is sent all the same: to a hidden tab two in a second
 CHUNK = 20  # iterations between looks at whether a replay is still wanted
 TITLE = "Equipoise studio"
 
@@ -49,6 +48,7 @@ class Page:
         self._forces: tuple[Forces | None, ...] = ()
         self._active, self._color = 0, "class"
         self._sent = self._drawn = 0
+        self._sent_at = 0.0
         self._times: deque[float] = deque(maxlen=20)
         self._looked = 0.0
         self._closed = False
@@ -61,7 +61,7 @@ class Page:
             document.add_root(root)
         document.on_session_destroyed(lambda context: self.close())
         document.add_periodic_callback(self._tick, TICK)
-        self._open(self._asked(document.session_context.request.arguments))
+        self._open(*self._asked(document.session_context.request.arguments))
 
     def close(self) -> None:
         """End the worker; the page is gone."""
@@ -69,15 +69,14 @@ class Page:
         self._worker.stop()
         self._pages.pop(self._id, None)
 
-    def _asked(self, arguments: dict[str, list[bytes]]) -> View:
-        """Return the view of the link by which the page was opened."""
+    def _asked(self, arguments: dict[str, list[bytes]]) -> tuple[View, str]:
+        """Return the view of the link by which the page was opened, and what was wrong with it."""
         own = {name: values for name, values in arguments.items() if not name.startswith("bokeh-")}
         try:
             view = from_query(urlencode({name: b",".join(values) for name, values in own.items()}))
         except ValueError as error:
-            self._say(str(error))
-            return View(self.tables.first)
-        return view if "data" in own else replace(view, data=self.tables.first)
+            return View(self.tables.first), str(error)
+        return view if "data" in own else replace(view, data=self.tables.first), ""
 
     def _wire(self) -> None:
         widgets = self.layout
@@ -126,8 +125,8 @@ class Page:
 
         self._worker.ask(words, work)
 
-    def _open(self, view: View) -> None:
-        """Load the data of a view and bring its runs to where they were."""
+    def _open(self, view: View, message: str = "") -> None:
+        """Load the data of a view and bring its runs to where they were; then say something."""
         self._pause()
         self._worker.point = None
 
@@ -141,30 +140,34 @@ class Page:
 
         def built(result: tuple[str, Dataset]) -> None:
             self._data, self._dataset = result
-            self._say("")
+            self._say(message)
             self.layout.load(view.data, result[1], len(view.runs))
             self._active, self._color, self._worker.point = 0, "class", view.point
-            self._replay([shown.iteration for shown in view.runs])
-            if view.color != "class":
-                self._color_chosen(view.color)
+            self._replay([shown.iteration for shown in view.runs], view.color)
 
         self._ask("Finding neighbours …", build, built)
 
-    def _replay(self, iterations: list[int]) -> None:
+    def _replay(self, iterations: list[int], color: str = "class") -> None:
         """Step each run to an iteration, in pieces, so that the page stays alive and can turn to something else."""
 
         def go() -> bool:
             for run, goal in zip(self._worker.runs, iterations, strict=True):
                 if run.iteration < goal:
                     run.step(min(CHUNK, goal - run.iteration))
+                if run.iteration == goal:
+                    run.follow()
             self._worker.publish()
             return all(run.iteration >= goal for run, goal in zip(self._worker.runs, iterations, strict=True))
 
         def gone(there: bool) -> None:
-            if there or len(self._worker.runs) != len(iterations):
-                self._refresh()
-            else:
-                self._replay(iterations)
+            if len(self._worker.runs) != len(iterations):
+                return
+            if not there:
+                self._replay(iterations, color)
+                return
+            self._refresh()
+            if color != "class":
+                self._ask("", lambda: None, lambda _: self._color_chosen(color))
 
         self._ask("Replaying …" if any(iterations) else "", go, gone)
 
@@ -173,8 +176,9 @@ class Page:
 
         def look() -> tuple[list[list[tuple[int, float]]], str, Recipe, dict[str, Value]]:
             run = self._worker.runs[self._active]
-            shown = self._frames[self._active].iteration if self._active < len(self._frames) else run.iteration
-            code = python_source(run, self._data, shown)
+            shown = self._worker.shown
+            at = shown[self._active].iteration if self._active < len(shown) else run.iteration
+            code = python_source(run, self._data, at)
             return [list(run.curve) for run in self._worker.runs], code, run.recipe, run.values
 
         def show(result: tuple[list[list[tuple[int, float]]], str, Recipe, dict[str, Value]]) -> None:
@@ -193,7 +197,8 @@ class Page:
                 self._done.get_nowait()()
             except Empty:
                 break
-        if self._sent - self._drawn < AHEAD:
+        late = time.monotonic() - self._sent_at > PATIENCE  # what was sent before the page was there is not answered
+        if self._sent - self._drawn < AHEAD or late:
             try:
                 shot = self._worker.frames.get_nowait()
             except Empty:
@@ -212,7 +217,7 @@ class Page:
         return f"{self._dataset.name} · {n:,} points × {D:,}{rate}" if n else ""
 
     def _acknowledged(self) -> None:
-        self._drawn += 1
+        self._drawn = self._sent if self._drawn >= self._sent else self._drawn + 1
         self._times.append(time.monotonic())
 
     def _draw(self, frames: tuple[Frame, ...], forces: tuple[Forces | None, ...]) -> None:
@@ -221,11 +226,11 @@ class Page:
         self._frames, self._forces = frames, forces
         methods = [run.recipe.method for run in self._worker.runs]
         for panel, frame, force, method in zip(self.layout.panels, frames, forces, methods, strict=False):
-            title = f"{METHODS[method].title}   iteration {frame.iteration}   loss {frame.loss:.4g}"
+            title = f"{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}"
             panel.draw(frame, title, self._worker.point, force)
         self.layout.show_iteration(frames, self._worker.playing)
         self.layout.show_forces(self._worker.point, self._dataset, forces[min(self._active, len(forces) - 1)])
-        self._sent += 1
+        self._sent, self._sent_at = self._sent + 1, time.monotonic()
 
     def _play(self) -> None:
         if self._worker.playing:
@@ -358,8 +363,9 @@ class Page:
         frames = self._frames
 
         def measure() -> list[Any]:
-            shown = frames or tuple(run.frame for run in self._worker.runs)
-            return [trust_colors(run.trust(frame), len(run.X), frame) for run, frame in zip(self._worker.runs, shown, strict=True)]
+            runs = self._worker.runs
+            shown = frames if len(frames) == len(runs) else tuple(run.frame for run in runs)
+            return [trust_colors(run.trust(frame), len(run.X), frame) for run, frame in zip(runs, shown, strict=True)]
 
         self._ask("Measuring trust …", measure, self.layout.color_by_trust)
 

@@ -22,7 +22,7 @@ class Sliders:
         self._quiet = False
         self.sliders: dict[str, Any] = {}
         for name, parameter in PARAMETERS.items():
-            low, high = (np.log10([parameter.low, parameter.high]) if parameter.log else (parameter.low, parameter.high))
+            low, high = np.log10([parameter.low, parameter.high]) if parameter.log else (parameter.low, parameter.high)
             code = "return String(Number((10 ** tick).toPrecision(3)))" if parameter.log else None
             slider = Slider(
                 name=name,

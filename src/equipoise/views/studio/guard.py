@@ -30,7 +30,9 @@ class Guard:
     """
 
     def __init__(self, address: str, port: int, hosts: tuple[str, ...] = ()):
-        own = ("127.0.0.1", "localhost", "[::1]") if is_loopback(address) else ("127.0.0.1", "localhost", _host(address))
+        own = (
+            ("127.0.0.1", "localhost", "[::1]") if is_loopback(address) else ("127.0.0.1", "localhost", _host(address))
+        )
         self.hosts = frozenset(f"{host.lower()}:{port}" for host in (*own, *hosts))
         self.token = None if is_loopback(address) else secrets.token_urlsafe(24)
 
@@ -59,7 +61,7 @@ def provider(guard: Guard) -> Any:
     """Return the guard as Bokeh asks for it: before every page, script and websocket."""
     from bokeh.server.auth_provider import AuthProvider
 
-    class Provider(AuthProvider):
+    class Provider(AuthProvider):  # type: ignore[misc]
         endpoints = ()
         get_login_url = None
         get_user = None

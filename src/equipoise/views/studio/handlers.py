@@ -23,7 +23,7 @@ class _Guarded(RequestHandler):
 
     def prepare(self) -> None:
         self.guard.check(self)
-        self.session = self.sessions.get(self.get_query_argument("session", ""))
+        self.session: Any = self.sessions.get(self.get_query_argument("session", ""))
         if self.session is None:
             raise HTTPError(403, reason="no page of this studio asks for this")
 

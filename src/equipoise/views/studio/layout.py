@@ -24,7 +24,7 @@ SPEEDS = ("1", "2", "5", "10", "25")
 NAMED = 12  # classes that the legend names
 CURVES = ("#332288", "#ee7733")
 HINT = "Click a point to see what pulls and pushes it."
-# Pages that are not drawn acknowledge nothing, and are sent no more frames: a hidden tab costs nothing.
+# A page that is not drawn, a hidden tab, acknowledges nothing and is sent few frames.
 ACKNOWLEDGE = "requestAnimationFrame(() => { ack.tags = [(ack.tags[0] ?? 0) + 1] })"
 COPY = "navigator.clipboard?.writeText({text}).then(() => {{ {button}.label = 'Copied' }}, () => {{}}); \
 setTimeout(() => {{ {button}.label = '{label}' }}, 1500)"
@@ -78,7 +78,9 @@ class Layout:
         wide = {"sizing_mode": "stretch_width"}
         self.data = models.Select(name="data", title="Data", options=self._tables.names(), **wide)
         self.upload = models.Button(name="upload", label="Upload .csv or .npy …", **wide)
-        self.which = models.RadioButtonGroup(name="which", labels=["Left map", "Right map"], active=0, visible=False, **wide)
+        self.which = models.RadioButtonGroup(
+            name="which", labels=["Left map", "Right map"], active=0, visible=False, **wide
+        )
         methods = [(name, choice.title) for name, choice in METHODS.items()]
         self.method = models.Select(name="method", title="Method", options=methods, value="tsne", **wide)
         self.seed = models.Spinner(name="seed", title="Seed", low=0, high=2**31 - 1, step=1, value=0, width=110)
@@ -121,7 +123,9 @@ class Layout:
         self.curves = tuple(
             models.ColumnDataSource(name=f"curve {name}", data={"iteration": [0, 1], "loss": [0, 0]}) for name in "ab"
         )
-        self.loss: Any = figure(name="loss", height=170, min_border_left=42, tools="", toolbar_location=None, title="Loss", **wide)
+        self.loss: Any = figure(
+            name="loss", height=170, min_border_left=42, tools="", toolbar_location=None, title="Loss", **wide
+        )
         lines = [
             self.loss.line("iteration", "loss", source=source, line_color=color, line_width=2)
             for source, color in zip(self.curves, CURVES, strict=True)
@@ -208,7 +212,7 @@ class Layout:
             loss = loss if len(curves) == 1 else loss / loss[0]
             keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
             source.data = {"iteration": iteration[keep], "loss": loss[keep]}
-        self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, as a part of its first: left, right"
+        self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
 
     def show_iteration(self, frames: tuple[Frame, ...], playing: bool) -> None:
         """Put the slider of the past at a frame; it reaches as far as the run has come."""

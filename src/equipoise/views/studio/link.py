@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
 from .parameters import METHODS, Value
@@ -18,16 +18,16 @@ LENGTH = 8000  # characters of a link; browsers and proxies take at least as man
 class Shown:
     """One run of a link: its recipe, and the iteration to stop at."""
 
-    recipe: Recipe = Recipe()
+    recipe: Recipe = field(default_factory=Recipe)
     iteration: int = 0
 
 
 @dataclass(frozen=True)
 class View:
-    """What a link restores: the data set, one run or two beside each other, the colours and the point that is chosen."""
+    """What a link restores: the data set, one run or two beside each other, the colours and the chosen point."""
 
     data: str = "named:digits"
-    runs: tuple[Shown, ...] = (Shown(),)
+    runs: tuple[Shown, ...] = field(default_factory=lambda: (Shown(),))
     color: str = "class"
     point: int | None = None
 
@@ -39,7 +39,7 @@ def to_query(view: View) -> str:
         recipe = shown.recipe
         pairs += [(f"{mark}method", recipe.method), (f"{mark}seed", str(recipe.seed))]
         pairs += [(f"{mark}{name}", _written(value)) for name, value in recipe.first]
-        events = [event for event in recipe.events if event.iteration < shown.iteration]
+        events = [event for event in recipe.events if event.iteration <= shown.iteration]
         if events:
             pairs.append((f"{mark}changes", "_".join(map(_event_written, events))))
         pairs.append((f"{mark}iteration", str(shown.iteration)))

@@ -18,7 +18,7 @@ LONGEST = 0.16  # of the wider side of the map: the longer of the two arrows
 # P. Tol, "Colour Schemes", 2021, the vibrant scheme.
 ATTRACTION, REPULSION = "#0077bb", "#cc3311"
 EMPTY = {"x": [-1, 1], "y": [-1, 1], "code": [-1, -1], "row": [0, 0], "label": ["", ""]}  # a range, and no colour
-NOTHING = {"x0": [], "y0": [], "x1": [], "y1": []}
+NOTHING: dict[str, list[float]] = {"x0": [], "y0": [], "x1": [], "y1": []}
 
 
 class Panel:

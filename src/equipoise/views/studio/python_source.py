@@ -7,7 +7,7 @@ from .parameters import METHODS, defaults
 from .recipe import REST
 from .run import Run
 
-FRESH = '''\
+FRESH = """\
 import equipoise as eq
 from equipoise import data
 
@@ -16,9 +16,9 @@ method = eq.{name}(
 {arguments}
 )
 Y = method.fit_transform(X)
-'''
+"""
 
-CHANGED = '''\
+CHANGED = """\
 from equipoise import data
 from equipoise.views.studio import Recipe, Run
 
@@ -26,7 +26,7 @@ X = {data}
 run = Run(X, Recipe("{method}", ({first}), seed={seed}))
 {steps}
 Y = run.frame.Y
-'''
+"""
 
 
 def data_source(name: str) -> str:
@@ -43,12 +43,19 @@ def python_source(run: Run, data: str, iteration: int) -> str:
     An estimator where no parameter has changed on the way; else, and before the estimator would have ended its early
     exaggeration at the same iteration, the run itself, step by step.
     """
-    events = [event for event in run.recipe.events if event.iteration < iteration]
+    events = [event for event in run.recipe.events if event.iteration <= iteration]
     X = data_source(data)
     if not events and iteration >= 2 * Schedule.EARLY:
-        given = {**defaults(run.recipe.method, len(run.X)), **dict(run.recipe.first), "n_iter": iteration, "random_state": run.recipe.seed}
+        given = {
+            **defaults(run.recipe.method, len(run.X)),
+            **dict(run.recipe.first),
+            "n_iter": iteration,
+            "random_state": run.recipe.seed,
+        }
         lines = [f"    {name}={value!r}," for name, value in given.items()]
-        lines.append("    optimizer=eq.Momentum(every=1, min_grad_norm=0, min_loss_change=0),  # no stop before the end")
+        lines.append(
+            "    optimizer=eq.Momentum(every=1, min_grad_norm=0, min_loss_change=0),  # no stop before the end"
+        )
         return FRESH.format(data=X, name=METHODS[run.recipe.method].make.__name__, arguments="\n".join(lines))
     first = "".join(f"({name!r}, {value!r}), " for name, value in run.recipe.first).rstrip(" ")
     steps, done = [], 0

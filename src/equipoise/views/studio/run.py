@@ -55,7 +55,7 @@ class Run:
         self.curve = [(0, self._first)]
 
     def _new_engine(self) -> Engine:
-        """Return an engine without a past. What a mesh has seen decides when it checks itself, and so its last digits."""
+        """Return an engine without a past: what a mesh has seen decides when it checks itself, and so its digits."""
         method = self.estimator()
         return make_engine(self.problem.engine.name, threads(self.n_jobs), method.tol)
 
@@ -99,10 +99,14 @@ class Run:
         self.curve.append((frame.iteration, frame.loss))
         return frame
 
-    def _advance(self) -> None:
+    def follow(self) -> None:
+        """Make the changes of the recipe that are due at this iteration."""
         while self.ahead and self.ahead[0].iteration <= self._state.iteration:
             event, self.ahead = self.ahead[0], self.ahead[1:]
             self._apply(event.name, event.value)
+
+    def _advance(self) -> None:
+        self.follow()
         state, length = self._state, self._objective.kernel.length
         attraction, repulsion, _, stiffness = self._balance
         gradient = -self._geometry.tangent(state.U, attraction + repulsion)

@@ -76,7 +76,7 @@ class Studio:
             websocket_max_message_size_bytes=MESSAGE,
             keep_alive_milliseconds=10_000,
         )
-        asyncio.set_event_loop(self._loop.asyncio_loop)  # type: ignore[attr-defined]
+        asyncio.set_event_loop(self._loop.asyncio_loop)
         http = HTTPServer(application)
         http.add_sockets(sockets)
         self._server = BaseServer(self._loop, application, http)
@@ -87,7 +87,7 @@ class Studio:
 
     def run(self) -> None:
         """Serve until `stop` or Ctrl-C."""
-        asyncio.set_event_loop(self._loop.asyncio_loop)  # type: ignore[attr-defined]
+        asyncio.set_event_loop(self._loop.asyncio_loop)
         self._server.start()
         try:
             self._loop.start()

@@ -35,6 +35,7 @@ class Worker:
         self.speed = 1  # iterations per frame
         self.busy = ""  # what is being done, in words; empty while frames come
         self.point: int | None = None  # the point whose forces are shown
+        self.shown: tuple[Frame, ...] = ()  # the last frames that were published
         self.frames: Queue[Shot] = Queue(maxsize=1)
         self._commands: Queue[tuple[str, Command] | None] = Queue()
         self._report = report
@@ -58,6 +59,7 @@ class Worker:
         shot = self._shot(tuple(run.frame for run in self.runs) if frames is None else frames)
         with suppress(Empty):
             self.frames.get_nowait()
+        self.shown = shot.frames
         self.frames.put(shot)
 
     def _shot(self, frames: tuple[Frame, ...]) -> Shot:
