@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ..._types import Array
-from ...data import Dataset, check_table, load
+from ...data import Dataset, check_table, load, read
 from ...data.bundled import BUNDLED
 from ...data.toys import TOYS
 from ...files import write_whole
@@ -101,45 +100,10 @@ def in_words(size: int) -> str:
 
 def read_table(path: Path) -> Dataset:
     """Return the table of a .npy or .csv file; the last column of text in a .csv file names the classes."""
-    if path.suffix == ".npy":
-        try:
-            X = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise ValueError(f"{path.name} is no .npy file of numbers: {error}") from None
-        if X.ndim != 2:
-            raise ValueError(f"{path.name} holds an array of shape {X.shape}; a table (rows, columns) is needed")
-        return Dataset(path.stem, check_table(X), None, ())
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path.name} is no table of text in UTF-8: {error}") from None
-    return _table(path, rows)
-
-
-def _table(path: Path, rows: list[list[str]]) -> Dataset:
-    if len(rows) < 2:
-        raise ValueError(f"{path.name} has no rows")
-    ragged = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), None)
-    if ragged is not None:
-        raise ValueError(f"{path.name}: row {ragged + 1} has {len(rows[ragged])} entries, the first {len(rows[0])}")
-    header = rows[0] if not all(map(_is_number, rows[0])) and any(map(_is_number, rows[1])) else None
-    columns = list(zip(*rows[header is not None :], strict=True))
-    numeric = [j for j, column in enumerate(columns) if all(map(_is_number, column))]
-    text = [j for j in range(len(columns)) if j not in numeric]
-    if not numeric:
-        raise ValueError(f"{path.name} has no column of numbers alone")
-    X: Array = np.array([columns[j] for j in numeric], dtype=np.float64).T
-    X = check_table(X, None if header is None else [header[j] for j in numeric])
+    dataset = read(path)
+    dataset = replace(dataset, X=check_table(dataset.X))
+    text = [name for name, values in dataset.extra.items() if values.dtype.kind not in "biuf"]
     if not text:
-        return Dataset(path.stem, X, None, ())
-    classes, labels = np.unique(columns[text[-1]], return_inverse=True)
-    return Dataset(path.stem, X, labels, tuple(map(str, classes)))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        return dataset
+    classes, labels = np.unique(dataset.extra[text[-1]].astype(str), return_inverse=True)
+    return replace(dataset, labels=labels, classes=tuple(map(str, classes)))
