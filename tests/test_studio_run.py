@@ -278,12 +278,12 @@ def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
     assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
     for given, content, said in (
         ("a.csv", b"x" * 1001, "larger than"),
-        ("a.csv", b"1,2\n3\n", "row 2 has 1 entries"),
-        ("a.csv", b"\xff\xfe\x00", "UTF-8"),
-        ("a.csv", b"x,y\n", "no rows"),
+        ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: a row of 1 where the first has 2 cells"),
+        ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
+        ("a.csv", b"x,y\n", "a header and no rows"),
         ("a.csv", b"x,y\na,b\n", "no column of numbers"),
-        ("a.csv", b"x,y\n1,2\n3,nan\n", r"NaN at row 1, column 1 \('y'\)"),
-        ("a.npy", b"junk", "no .npy file"),
+        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': no value"),
+        ("a.npy", b"junk", "cannot be read as NPY"),
         ("a.exe", b"1", "tables are"),
         ("", b"1", "tables are"),
     ):

@@ -52,8 +52,10 @@ def as_json(value: Any) -> str:
 
 def plot_json(plot: Any, place: str) -> str:
     """Return a plot of Bokeh as JSON for the element `place`."""
+    from bokeh.document import Document
     from bokeh.embed import json_item
 
+    Document().add_root(plot)  # its own, not the one of a server that this may run in
     return json.dumps(json_item(plot, place)).replace("<", "\\u003c")
 
 

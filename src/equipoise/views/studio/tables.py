@@ -100,7 +100,10 @@ def in_words(size: int) -> str:
 
 def read_table(path: Path) -> Dataset:
     """Return the table of a .npy or .csv file; the last column of text in a .csv file names the classes."""
-    dataset = read(path)
+    try:
+        dataset = read(path)
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(path), path.name)) from None  # where it lies is nobody's business
     dataset = replace(dataset, X=check_table(dataset.X))
     text = [name for name, values in dataset.extra.items() if values.dtype.kind not in "biuf"]
     if not text:
