@@ -234,7 +234,7 @@ def test_files_come_and_go(studio, visit, tmp_path):
     upload("big.csv", b"1,2\n" * 10_000)
     until(tab, f"{text('message')}.includes('big.csv is larger than 20 kB')")
     upload("ragged.csv", b"1,2\n3\n")
-    until(tab, f"{text('message')}.includes('row 2 has 1 entries')")
+    until(tab, f"{text('message')}.includes('line 2: a row of 1')")
     iris = data.load("iris")
     lines = [",".join(map(str, [*row, iris.classes[c]])) for row, c in zip(iris.X, iris.labels, strict=True)]
     upload("flowers.csv", ("a,b,c,d,kind\n" + "\n".join(lines)).encode())

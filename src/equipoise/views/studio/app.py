@@ -27,8 +27,8 @@ from .tables import Tables
 from .trust import trust_colors
 from .worker import Worker
 
-TICK = 33  # milliseconds between looks for a new frame
-AHEAD = 2  # frames that the page has been sent and has not drawn
+TICK = 20  # milliseconds between looks for a new frame
+AHEAD = 3  # frames that the page has been sent and has not drawn
 PATIENCE = 0.5  # seconds after which another is sent all the same: to a hidden tab two in a second
 CHUNK = 20  # iterations between looks at whether a replay is still wanted
 TITLE = "Equipoise studio"

@@ -63,7 +63,10 @@ class Export(_Guarded):
 
     async def get(self, kind: str) -> None:
         try:
-            content, name, mime = await asyncio.get_running_loop().run_in_executor(None, self.session.export, kind)
+            if kind == "html":  # Bokeh's models are for one thread, and this is theirs
+                content, name, mime = self.session.export(kind)
+            else:
+                content, name, mime = await asyncio.get_running_loop().run_in_executor(None, self.session.export, kind)
         except (ValueError, OSError) as error:
             self.refuse(400, str(error))
             return

@@ -38,7 +38,6 @@ link.href = `export/${kind}?` + new URLSearchParams({session})
 link.download = ""
 link.click()
 """
-LOST = "message.text = 'The studio has closed, or the connection to it was lost. Reload the page once it is back.'"
 
 
 class Layout:
@@ -72,7 +71,6 @@ class Layout:
         )
         self.panels[1].column.visible = False
         self.roots = (self.facts, self.message, self.controls, self.maps, self.transport, self.side)
-        self.lost = models.CustomJS(args={"message": self.message}, code=LOST)
 
     def _make_controls(self, models: Any, session: str) -> None:
         wide = {"sizing_mode": "stretch_width"}

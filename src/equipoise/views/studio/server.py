@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...data import DATASETS, Dataset, check_table, load
+from ...methods.estimator import threads
 from .tables import Tables, read_table
 
 LIMIT = 200 * 2**20  # bytes of an upload: 70,000 rows of 350 numbers in .npy
@@ -51,6 +52,7 @@ class Studio:
         from .handlers import Export, Upload
 
         given = _dataset(data)
+        n_jobs = max(1, threads(None) - 1) if n_jobs is None else threads(n_jobs)
         self._own = tempfile.TemporaryDirectory(prefix="equipoise-studio-") if folder is None else None
         place = Path(self._own.name if self._own is not None else folder or ".")
         if not place.is_dir():
@@ -127,7 +129,7 @@ def serve(
     hosts : further names under which the studio may be visited, for an address beyond this machine
     folder : where tables are opened and uploads are kept; by default one that is deleted in the end
     limit : bytes of an upload
-    n_jobs : threads; all cores by default
+    n_jobs : threads; by default all cores but one, which is left to the browser
     """
     studio = Studio(data, port=port, address=address, hosts=hosts, folder=folder, limit=limit, n_jobs=n_jobs)
     print(f"Equipoise studio at {studio.url} (Ctrl-C ends it)", flush=True)
