@@ -16,6 +16,7 @@ from .source import Points, Source
 
 HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
 TILE = 64  # of ranks.hpp
+ROWS = 65536  # centred at once, so that large data are not held twice
 RANGE = 40  # binary orders of magnitude that coordinates may have: their squares are well within float32
 
 
@@ -65,25 +66,28 @@ class PointOrder(Order):
     _nearest, _ranks = staticmethod(_core.nearest_of_points), staticmethod(_core.ranks_of_points)
 
     def __init__(self, X: Array):
-        centred = X - X.mean(axis=0)
-        unit = int(np.frexp(max(centred.max(), -centred.min()))[1])
-        if abs(unit) > RANGE:
-            X, centred = np.ldexp(X, -unit), np.ldexp(centred, -unit)  # equal distances stay equal
-        self._X = X
-        self._norms = np.einsum("ij,ij->i", centred, centred)
-        self._reach = np.sqrt(self._norms)
-        # ‖x_j‖² − 2 x_i·x_j is the product of (−2 x_i, 1) and (x_j, ‖x_j‖²).
         n, D = X.shape
-        self._from, self._to = np.empty((2, n, D + 1), np.float32)
-        self._to[:, :D], self._to[:, D] = centred, self._norms
-        np.multiply(self._to, -2, out=self._from)
-        self._from[:, D] = 1
+        mean, parts = X.mean(axis=0), [slice(start, start + ROWS) for start in range(0, n, ROWS)]
+        unit = int(np.frexp(max(np.abs(X[part] - mean).max() for part in parts))[1])
+        if abs(unit) > RANGE:
+            X, mean = np.ldexp(X, -unit), np.ldexp(mean, -unit)  # equal distances stay equal
+        self._X = X
+        # ‖x_j‖² − 2 x_i·x_j is the product of (−2 x_i, 1) and (x_j, ‖x_j‖²).
+        self._norms, self._to = np.empty(n), np.empty((n, D + 1), np.float32)
+        for part in parts:
+            centred = X[part] - mean
+            self._norms[part] = np.einsum("ij,ij->i", centred, centred)
+            self._to[part, :D] = centred
+        self._to[:, D] = self._norms
+        self._reach = np.sqrt(self._norms)
         # D + 1 products sum to within D + 1 half ulps of (‖x_i‖ + ‖x_j‖)², in any order; rounding vectors and norms
         # takes two more; the rest covers terms of second order.
         self._loss = HALF_ULP * (1.1 * D + 8)
 
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
-        np.matmul(self._from[rows], self._to.T, out=sheet.place(len(rows)))
+        here = -2 * self._to[rows]
+        here[:, -1] = 1
+        np.matmul(here, self._to.T, out=sheet.place(len(rows)))
         slack = self._loss * np.square(self._reach[rows] + self._reach.max())
         return self._X, sheet.n, sheet.rough(len(rows)), self._norms[rows], slack, rows
 
