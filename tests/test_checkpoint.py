@@ -15,6 +15,7 @@ from sklearn.datasets import make_blobs
 
 import equipoise as eq
 from equipoise import problem as problem_module
+from equipoise.checkpoint import digest
 from equipoise.methods import ALL, CLASSICAL
 
 X, _ = make_blobs(60, 5, centers=4, cluster_std=5.0, random_state=0)
@@ -242,3 +243,8 @@ def test_a_fingerprint_sees_every_part():
               [[], [1]], eq.kernels.StudentT(1.0), eq.kernels.StudentT(2.0), eq.kernels.Gaussian()]  # fmt: skip
     assert len({digest(value) for value in values}) == len(values)
     assert digest(eq.kernels.StudentT(2.0)) == digest(eq.kernels.StudentT(2.0))
+
+
+def test_fingerprints_tell_functions_and_dicts_apart():
+    assert digest(len) != digest(max) and digest({"a": 1}) != digest({"a": 2})
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})

@@ -7,6 +7,7 @@ from command_line import embed, names, one_line_error, read_csv
 import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
+from equipoise.cli.maps import read_map
 
 
 def run(*arguments):
@@ -164,9 +165,17 @@ def test_plot_says_which_columns_there_are(maps, tmp_path, capsys):
 
 def test_whole_numbers_are_classes_and_no_coordinates(tmp_path):
     """A class called 3 is read from a CSV as a number, and must become neither a coordinate nor 3.0."""
-    from equipoise.cli.maps import read_map
-
     (tmp_path / "m.csv").write_text("y1,y2,class,weight\n0,1,3,0.5\n1,1,4,1\n2,0,3,2\n")
     drawn = read_map(str(tmp_path / "m.csv"))
     np.testing.assert_array_equal(drawn.Y, [[0, 1], [1, 1], [2, 0]])
     assert drawn.others["class"].dtype == np.int64 and drawn.others["weight"].dtype == np.float64
+
+
+def test_a_map_is_read_back_with_gaps_and_odd_names_beside_it(tmp_path):
+    extra = {"y3": np.array([9.0, 8.0, 7.0]), "z": np.array([1.0, np.nan, 3.0])}
+    Y = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    data.write_map(tmp_path / "map.csv", Y, data.Dataset("a", Y, None, (), extra=extra))
+    drawn = read_map(str(tmp_path / "map.csv"))
+    np.testing.assert_array_equal(drawn.Y, Y)
+    np.testing.assert_array_equal(drawn.others["y3_"], [9, 8, 7])
+    assert np.isnan(drawn.others["z"][1])

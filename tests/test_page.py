@@ -325,3 +325,10 @@ def test_colour_by_a_column_of_the_table():
     pytest.importorskip("bokeh")
     by_name = eq.page(np.eye(3, 2), "sex", table={"age": [1.5, 2.5, 3.5], "sex": [0, 1, 0]}, names=["f", "m"])
     assert '"names": ["f", "m"]' in by_name.html and '"color": 1' in by_name.html
+
+
+def test_the_column_that_colours_a_page_has_shades_whatever_its_classes():
+    pytest.importorskip("bokeh")
+    names = [f"class {i}" for i in range(300)]
+    page = eq.page(np.random.default_rng(0).normal(size=(300, 2)), names, table={"other": names[::-1]})
+    assert page.html.count('"colored": true') == 1 and page.html.count('"shades": ') == 1

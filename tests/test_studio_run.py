@@ -315,3 +315,11 @@ def test_the_worker_steps_no_further_than_the_page_has_seen(X):
         assert worker.runs[0].iteration <= 5
     finally:
         worker.stop()
+
+
+@pytest.mark.parametrize(("method", "name", "value"), [("tsne", "perplexity", 12.0), ("umap", "n_neighbors", 7)])
+def test_a_change_before_the_first_step_is_a_first_value(X, method, name, value):
+    run = Run(X, Recipe(method), n_jobs=1)
+    run.change(name, value)
+    np.testing.assert_array_equal(run.frame.Y, Run(X, run.recipe, n_jobs=1).frame.Y)
+    assert run.curve[0][1] == run.frame.loss and run.recipe.events == ()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy import sparse
 
 from . import archive
 from .archive import Refused
+from .notices import warn
 from .optimize import Callback
 
 FORMAT = 1  # of the files
@@ -86,9 +87,7 @@ class Keeping:
                 continue
             if Path(checkpoint.path).exists():
                 return archive.read(checkpoint.path, self._accept)
-            warnings.warn(
-                f"there is no checkpoint {str(checkpoint.path)!r} yet: the run starts at the beginning", stacklevel=2
-            )
+            warn(f"there is no checkpoint {str(checkpoint.path)!r} yet: the run starts at the beginning")
         return None
 
     def keep(self, iteration: int) -> None:
@@ -143,7 +142,11 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             _digest(item, update)
-    elif not callable(value):  # of a function the name alone
+    elif isinstance(value, dict):
+        _digest(sorted(value.items()), update)
+    elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # of these the name alone
+        update(f"{value.__module__}.{value.__qualname__}".encode())
+    else:
         computed = {name for cls in type(value).__mro__ for name, of in vars(cls).items() if _is_cached(of)}
         for name, item in sorted(vars(value).items()):
             if name not in computed | {"n_threads"}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import BinaryIO
 def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing; it takes the name `path` once all is written, and disappears if that fails."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(partial, "wb") as file:
             yield file

@@ -29,12 +29,19 @@ class DrawnMap:
 
 def read_map(source: str) -> DrawnMap:
     """Return the map in a file: the columns y1, y2 … where there are such, else every column of numbers."""
-    dataset = data.read(existing(source))
-    X, columns = np.asarray(dataset.X), dataset.columns
-    drawn = [j for j, name in enumerate(columns) if is_coordinate(name)] or list(range(X.shape[1]))
-    rest = {name: X[:, j] for j, name in enumerate(columns) if j not in drawn}
-    others = {name: _whole(values) for name, values in {**rest, **dataset.extra}.items()}
-    return DrawnMap(dataset.name, X[:, drawn], others)
+    path = existing(source)
+    try:
+        dataset = data.read(path, columns=("y1",))
+    except ValueError:  # no map of ours; or whatever else is wrong is found again
+        dataset = data.read(path)
+        return DrawnMap(dataset.name, np.asarray(dataset.X), _others(dataset.extra))
+    named = sorted(filter(is_coordinate, dataset.extra), key=lambda name: int(name[1:]))
+    Y = np.column_stack([dataset.X, *(dataset.extra[name].astype(np.float64) for name in named)])
+    return DrawnMap(dataset.name, Y, _others({k: v for k, v in dataset.extra.items() if k not in named}))
+
+
+def _others(columns: dict[str, Array]) -> dict[str, Array]:
+    return {name: _whole(values) for name, values in columns.items()}
 
 
 def is_coordinate(column: str) -> bool:

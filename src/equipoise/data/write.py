@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,7 +53,7 @@ def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
     if dataset.labels is not None:
         columns["class"] = np.array(dataset.classes, dtype=object)[dataset.labels]
     for name, values in dataset.extra.items():
-        while name in columns:
+        while name in columns or re.fullmatch(r"y\d+", name):  # which is a coordinate
             name += "_"
         columns[name] = values
     return columns
@@ -102,7 +103,7 @@ def _write_h5ad(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
     anndata = optional("anndata", "anndata", "writing H5AD")
     h5py, pandas = optional("h5py", "anndata", "writing H5AD"), optional("pandas", "anndata", "writing H5AD")
     columns = map_columns(Y, dataset)
-    index = columns.pop("id", np.arange(len(Y)).astype(str))
+    index = np.arange(len(Y)).astype(str) if dataset.ids is None else columns.pop("id")
     places = {name: columns.pop(name) for name in map_names(Y)}
     annotated = anndata.AnnData(
         X=Y, obs=pandas.DataFrame(columns, index=index), var=pandas.DataFrame(index=list(places)), obsm={"X_map": Y}

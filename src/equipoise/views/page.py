@@ -92,7 +92,7 @@ def page(
     facts = {
         "x": packed(points[:, 0].astype(np.float32)),
         "y": packed(points[:, 1].astype(np.float32)),
-        "columns": [_column(column, points) for column in columns.values()],
+        "columns": [_column(column, points, number == first) for number, column in enumerate(columns.values())],
         "color": first,
         "size": float(np.clip(300 / np.sqrt(len(Y)), 2.5, 8.0)),
         "image": None if images is None else _images(check_images(images, len(Y))),
@@ -123,8 +123,8 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
     return {name: replace(column, name=name) for name, column in found.items()}
 
 
-def _column(column: Column, points: Array) -> dict[str, Any]:
-    """Return what the script of the page has to know of a column."""
+def _column(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
+    """Return what the script of the page has to know of a column; of many classes only the chosen one has colours."""
     facts: dict[str, Any]
     if not isinstance(column, Classes):
         low, high = limits(column)
@@ -133,9 +133,10 @@ def _column(column: Column, points: Array) -> dict[str, Any]:
         facts = {"name": column.name, "kind": "number", "whole": column.whole, "colored": True}
         return facts | {"values": packed(column.values.astype(kind)), "low": low, "high": high}
     count = len(column.names)
-    facts = {"name": column.name, "kind": "class", "names": column.names, "colored": count <= COLORED}
+    colored = chosen or count <= COLORED
+    facts = {"name": column.name, "kind": "class", "names": column.names, "colored": colored}
     facts["values"] = packed(column.codes.astype(np.int8 if count < 128 else np.int16 if count < 2**15 else np.int32))
-    if count <= COLORED:
+    if colored:
         places = hearts(points, column)
         facts["hearts"] = [[None if np.isnan(x) else float(x) for x in place] for place in places]
         facts["shades"] = shades(column, places).tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,10 @@ def _read_blocks(array: Any, source: str) -> Array:
 
 def _refuse_pickles(path: Path) -> None:
     """Raise if any array of a store is to be decoded by unpickling, which can run any code."""
-    for name in METADATA:
-        for file in path.rglob(name):
+    for folder, folders, names in os.walk(path):
+        if linked := next((name for name in folders if Path(folder, name).is_symlink()), None):
+            raise ValueError(f"{Path(folder, linked)} is a link, which is not followed; copy what it leads to")
+        for file in (Path(folder, name) for name in names if name in METADATA):
             with decoding(str(file), "JSON"):
                 content = json.loads(file.read_bytes())
             if _names_pickle(content):
@@ -71,6 +74,6 @@ def _refuse_pickles(path: Path) -> None:
 
 def _names_pickle(content: Any) -> bool:
     if isinstance(content, dict):
-        codec = content.get("id", content.get("name"))
-        return (isinstance(codec, str) and "pickle" in codec) or any(map(_names_pickle, content.values()))
+        named = any("pickle" in str(content.get(key, "")).lower() for key in ("id", "name"))
+        return named or any(map(_names_pickle, content.values()))
     return isinstance(content, list) and any(map(_names_pickle, content))

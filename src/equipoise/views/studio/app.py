@@ -139,7 +139,7 @@ class Page:
             return view.data, dataset
 
         def built(result: tuple[str, Dataset]) -> None:
-            self._data, self._dataset = result
+            self._data, self._dataset, self._frames, self._forces = *result, (), ()
             self._say(message)
             self.layout.load(view.data, result[1], len(view.runs))
             self._active, self._color, self._worker.point = 0, "class", view.point
@@ -175,7 +175,7 @@ class Page:
         """Bring everything beside the map up to date."""
 
         def look() -> tuple[list[list[tuple[int, float]]], str, Recipe, dict[str, Value]]:
-            run = self._worker.runs[self._active]
+            run = self._runs[self._active]
             shown = self._worker.shown
             at = shown[self._active].iteration if self._active < len(shown) else run.iteration
             code = python_source(run, self._data, at)
@@ -253,7 +253,7 @@ class Page:
 
     def _wind_to(self, iteration: int) -> None:
         """Go on from the frame that is shown, if it is one of the past."""
-        if self._worker.runs[0].iteration > iteration:
+        if self._runs[0].iteration > iteration:
             for run in self._worker.runs:
                 run.rewind(iteration)
 
@@ -302,6 +302,12 @@ class Page:
     def _speed_chosen(self, value: str) -> None:
         self._worker.speed = min(max(int(value), 1), 100)
 
+    @property
+    def _runs(self) -> list[Run]:
+        if not self._worker.runs:
+            raise ValueError("there is no map yet; choose data, or upload a table")
+        return self._worker.runs
+
     def _fresh(self) -> tuple[Shown, ...]:
         """Return the runs of the page, each from its start and with the values of its method."""
         return tuple(Shown(Recipe(run.recipe.method, seed=run.recipe.seed)) for run in self._worker.runs) or (Shown(),)
@@ -319,20 +325,20 @@ class Page:
         self._ask("Finding neighbours …", go, lambda _: self._refresh())
 
     def _method_chosen(self, method: str) -> None:
-        self._again(Recipe(method, seed=self._worker.runs[self._active].recipe.seed))
+        self._again(Recipe(method, seed=self._runs[self._active].recipe.seed))
 
     def _seed_chosen(self, seed: Any) -> None:
-        run = self._worker.runs[self._active]
+        run = self._runs[self._active]
         self._again(Recipe(run.recipe.method, tuple(run.values.items()), int(seed or 0)))
 
     def _activate(self, which: int) -> None:
-        self._active = min(max(int(which), 0), len(self._worker.runs) - 1)
+        self._active = min(max(int(which), 0), max(0, len(self._worker.runs) - 1))
         self._refresh()
 
     def _compare(self, wanted: bool) -> None:
         """Put a second run beside the first, another method at the same iteration; or take it away."""
         self._pause()
-        first = self._worker.runs[0]
+        first = self._runs[0]
         X = self._dataset.X
         if not wanted:
             self._active = 0

@@ -10,8 +10,6 @@ from urllib.parse import urlparse
 
 from tornado.web import HTTPError, RequestHandler
 
-COOKIE = "equipoise-studio"
-
 
 def is_loopback(address: str) -> bool:
     """Return whether only this machine can reach an address."""
@@ -34,6 +32,7 @@ class Guard:
             ("127.0.0.1", "localhost", "[::1]") if is_loopback(address) else ("127.0.0.1", "localhost", _host(address))
         )
         self.hosts = frozenset(f"{host.lower()}:{port}" for host in (*own, *hosts))
+        self.cookie = f"equipoise-studio-{port}"  # browsers share cookies between the ports of a host
         self.token = None if is_loopback(address) else secrets.token_urlsafe(24)
 
     def check(self, request: RequestHandler) -> str:
@@ -45,11 +44,11 @@ class Guard:
             raise HTTPError(403, reason="this studio does not answer to other sites")
         if self.token is None:
             return "local"
-        given = request.get_query_argument("token", None) or request.get_cookie(COOKIE) or ""
+        given = request.get_query_argument("token", None) or request.get_cookie(self.cookie) or ""
         if not hmac.compare_digest(given.encode(), self.token.encode()):
             raise HTTPError(403, reason="the token of this studio is missing in the address or wrong")
-        if request.get_cookie(COOKIE) != self.token and request.request.headers.get("Upgrade") is None:
-            request.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
+        if request.get_cookie(self.cookie) != self.token and request.request.headers.get("Upgrade") is None:
+            request.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
         return "bearer"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
 from .guard import Guard
-from .tables import Tables, in_words
+from .tables import Tables, in_public, in_words
 
 
 class _Guarded(RequestHandler):
@@ -53,7 +53,7 @@ class Upload(_Guarded):
         try:
             kept = await asyncio.get_running_loop().run_in_executor(None, self.tables.keep, name, content)
         except (ValueError, OSError, MemoryError) as error:
-            self.refuse(400, str(error))
+            self.refuse(400, in_public(error))
             return
         self.finish({"data": kept})
 
@@ -68,7 +68,7 @@ class Export(_Guarded):
             else:
                 content, name, mime = await asyncio.get_running_loop().run_in_executor(None, self.session.export, kind)
         except (ValueError, OSError) as error:
-            self.refuse(400, str(error))
+            self.refuse(400, in_public(error))
             return
         self.set_header("Content-Type", mime)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')

@@ -156,7 +156,17 @@ class Run:
         """Give a parameter a new value from here on; changes of the recipe that were still to come are dropped."""
         value = check_value(self.recipe.method, name, value)
         self.ahead = ()
-        if self.values[name] != value:
+        if self.values[name] == value:
+            return
+        if self.iteration == 0:  # as if it had been the first value: the start may depend on it
+            old, self.values = self.values, {**self.values, name: value}
+            try:
+                self.estimator()._check_parameters()
+                self.reset()
+            except Exception:
+                self.values = old
+                raise
+        else:
             self._apply(name, value)
 
     def _apply(self, name: str, value: Value) -> None:

@@ -6,10 +6,12 @@ import asyncio
 import secrets
 import tempfile
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ...data import DATASETS, Dataset, check_table, load
 from ...methods.estimator import threads
@@ -54,7 +56,7 @@ class Studio:
         given = _dataset(data)
         n_jobs = max(1, threads(None) - 1) if n_jobs is None else threads(n_jobs)
         self._own = tempfile.TemporaryDirectory(prefix="equipoise-studio-") if folder is None else None
-        place = Path(self._own.name if self._own is not None else folder or ".")
+        place = Path(self._own.name if self._own is not None else folder)
         if not place.is_dir():
             raise ValueError(f"the folder {str(place)!r} does not exist")
         tables = Tables(place, limit, given)
@@ -142,8 +144,12 @@ def serve(
 
 
 def _dataset(data: Any) -> Dataset | None:
-    if data is None or isinstance(data, Dataset):
-        return data
+    if data is None:
+        return None
+    if isinstance(data, Dataset):
+        if sparse.issparse(data.X):
+            raise ValueError(f"{data.name} is sparse, and the studio shows dense tables; add --pca 50, or X.toarray()")
+        return replace(data, X=check_table(data.X))
     if isinstance(data, Path) or (isinstance(data, str) and data not in DATASETS):
         if not Path(data).is_file():
             raise ValueError(f"{str(data)!r} is neither a file nor a name that `equipoise data` lists, such as digits")

@@ -94,6 +94,12 @@ class Tables:
         return f"file:{kept}"
 
 
+def in_public(error: BaseException) -> str:
+    """Return an error in words, without the paths that the system puts into its own."""
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return said or type(error).__name__
+
+
 def in_words(size: int) -> str:
     return f"{size / 2**20:.0f} MB" if size >= 2**20 else f"{size / 2**10:.0f} kB"
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .forces import Forces
 from .history import Frame
 from .run import Run
+from .tables import in_public
 
 Command = Callable[[], None]
 
@@ -91,4 +92,4 @@ class Worker:
             command()
         except Exception as error:  # whatever it was, the page says it and the studio lives on
             self.playing = False
-            self._report(str(error) or type(error).__name__)
+            self._report(in_public(error))
