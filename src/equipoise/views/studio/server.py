@@ -56,7 +56,7 @@ class Studio:
         given = _dataset(data)
         n_jobs = max(1, threads(None) - 1) if n_jobs is None else threads(n_jobs)
         self._own = tempfile.TemporaryDirectory(prefix="equipoise-studio-") if folder is None else None
-        place = Path(self._own.name if self._own is not None else folder)
+        place = Path(folder if folder is not None else self._own.name)  # type: ignore[union-attr]  # one of them is there
         if not place.is_dir():
             raise ValueError(f"the folder {str(place)!r} does not exist")
         tables = Tables(place, limit, given)
