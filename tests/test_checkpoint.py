@@ -192,7 +192,7 @@ def kept(tmp_path_factory):
 )
 def test_another_run_is_refused(kept, method, data, what):
     method.set_params(callbacks=[eq.Checkpoint(kept, resume=True)])
-    with pytest.raises(ValueError, match=f"a checkpoint of another run, whose .*{what}.* differ: give the same data"):
+    with pytest.raises(ValueError, match=f"a checkpoint of another run, whose .*{what}.* differs?: give the same data"):
         method.fit(data)
 
 
@@ -248,3 +248,10 @@ def test_a_fingerprint_sees_every_part():
 def test_fingerprints_tell_functions_and_dicts_apart():
     assert digest(len) != digest(max) and digest({"a": 1}) != digest({"a": 2})
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize("method", [eq.TSNE, eq.MDS, eq.UMAP], ids=lambda method: method.__name__)
+def test_a_run_that_cannot_be_repeated_is_not_kept(method, tmp_path):
+    kept = eq.Checkpoint(tmp_path / "run.eqc")
+    with pytest.raises(ValueError, match="random_state=None cannot be repeated.* set random_state to a number"):
+        method(callbacks=[kept]).fit(np.eye(9))

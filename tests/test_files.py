@@ -22,3 +22,8 @@ def test_a_failure_leaves_what_was_there(tmp_path):
         file.write(b"ne")
         raise RuntimeError("in the middle")
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["map.csv"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="the folder '.*none' does not exist"), write_whole(tmp_path / "none" / "a"):
+        pass

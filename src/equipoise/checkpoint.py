@@ -106,7 +106,7 @@ class Keeping:
         if different:
             what = ", ".join(different)
             raise Refused(
-                f"{path} is a checkpoint of another run, whose {what} differ: give the same data, parameters and"
+                f"{path} is a checkpoint of another run, whose {what} {'differs' if len(different) == 1 else 'differ'}: give the same data, parameters and"
                 " random_state (a number) as then, or start again without resume"
             )
 

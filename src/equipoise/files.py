@@ -14,6 +14,8 @@ from typing import BinaryIO
 def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing; it takes the name `path` once all is written, and disappears if that fails."""
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; make it, or choose another")
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(partial, "wb") as file:

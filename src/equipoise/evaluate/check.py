@@ -92,7 +92,7 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     except TypeError:
         raise ValueError("labels are of types that have no common order; make them all text, or all numbers") from None
     if len(classes) < 2:
-        raise ValueError(f"all labels are {classes[0]!r}; a measure of classes needs two of them or more")
+        raise ValueError(f"all labels are {classes.item(0)!r}; a measure of classes needs two of them or more")
     return classes, number.reshape(-1)
 
 

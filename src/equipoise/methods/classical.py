@@ -114,7 +114,7 @@ class ClassicalEmbedding(Estimator):
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
-        check_callbacks(self.callbacks)
+        check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)
         self._n_threads()
         if not (isinstance(self.solver, str) and self.solver in SOLVERS):

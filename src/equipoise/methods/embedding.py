@@ -244,7 +244,7 @@ class Embedding(Estimator):
         return Schedule(self._iterations(n), self.learning_rate, self._early(), self.exaggeration)
 
     def _rule(self) -> Rule:
-        check_callbacks(self.callbacks)
+        check_callbacks(self.callbacks, self.random_state)
         if self.optimizer is None:
             return Momentum()
         if not hasattr(self.optimizer, "step"):

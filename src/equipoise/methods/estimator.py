@@ -68,12 +68,17 @@ def check_n_components(n_components: Any) -> None:
         raise ValueError(f"n_components must be a whole number of at least 1, got {n_components!r}")
 
 
-def check_callbacks(callbacks: Any) -> None:
-    """Raise unless callbacks are functions, or checkpoints, in a list."""
+def check_callbacks(callbacks: Any, random_state: Any) -> None:
+    """Raise unless callbacks are functions, or checkpoints of a run that can be repeated, in a list."""
     if not (isinstance(callbacks, Sequence) and all(callable(c) or isinstance(c, Checkpoint) for c in callbacks)):
         raise ValueError(f"callbacks must be a list of functions (iteration, loss, Y), got {callbacks!r}")
     for callback in callbacks:
         if isinstance(callback, Checkpoint):
+            if not isinstance(random_state, int | np.integer):
+                raise ValueError(
+                    f"a run with random_state={random_state!r} cannot be repeated, so that a checkpoint of it leads"
+                    " nowhere; set random_state to a number"
+                )
             callback.check()
 
 

@@ -248,7 +248,7 @@ class MDS(Estimator):
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
         if not (isinstance(self.tol, int | float | np.number) and 0 <= self.tol < 1):
             raise ValueError(f"tol must be a number from 0 to below 1, got {self.tol!r}")
-        check_callbacks(self.callbacks)
+        check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)
         self._n_threads()
 
