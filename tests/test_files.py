@@ -25,5 +25,6 @@ def test_a_failure_leaves_what_was_there(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="the folder '.*none' does not exist"), write_whole(tmp_path / "none" / "a"):
-        pass
+    path = tmp_path / "none" / "a"
+    with pytest.raises(FileNotFoundError, match=r"the folder '.*none' does not exist"), write_whole(path):
+        raise AssertionError("there is nothing to write to")

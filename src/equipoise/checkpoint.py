@@ -104,9 +104,9 @@ class Keeping:
             raise ValueError("it does not say which run it is of")
         different = [name for name in mine if mine[name] != theirs.get(name)]
         if different:
-            what = ", ".join(different)
+            what = f"{', '.join(different)} {'differs' if len(different) == 1 else 'differ'}"
             raise Refused(
-                f"{path} is a checkpoint of another run, whose {what} {'differs' if len(different) == 1 else 'differ'}: give the same data, parameters and"
+                f"{path} is a checkpoint of another run, whose {what}: give the same data, parameters and"
                 " random_state (a number) as then, or start again without resume"
             )
 
