@@ -1,15 +1,14 @@
 """The studio in a real browser: the points move, the parameters with them, and a link leads back."""
 
 import csv
-import shutil
 import threading
 
 import numpy as np
 import pytest
+from browser import launched
 
 from equipoise import data
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
 
 
@@ -29,14 +28,8 @@ def studio():
 
 @pytest.fixture(scope="module")
 def browser():
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"no Chromium is installed ({', '.join(BROWSERS)})")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 def complaint(message):

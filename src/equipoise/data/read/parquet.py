@@ -70,7 +70,7 @@ def _numbers(column: Any, source: str, name: str) -> Array:
     """Return a column of a batch in float64, with NaN where there is no value."""
     try:
         return np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
-    except (ValueError, NotImplementedError) as error:  # what pyarrow raises for text and for what has no numbers
+    except optional("pyarrow", "tables", "reading Parquet").ArrowException as error:  # text, and what has no numbers
         raise ValueError(
             f"{source}, column {shown(name)}: values of type {column.type} are not numbers; choose other columns"
         ) from error
