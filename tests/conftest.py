@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from browser import launched
 from hypothesis import settings
 
 from equipoise.kernels import (
@@ -40,3 +41,9 @@ def relative_error(result, truth):
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with launched() as browser:
+        yield browser

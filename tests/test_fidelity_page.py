@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from browser import launched, watched
+from browser import watched
 
 import equipoise as eq
 from equipoise.evaluate import sample as sampling
@@ -21,12 +21,6 @@ def report():
     number = np.arange(240) % 3
     X = rng.normal(size=(240, 6)) + 4 * np.eye(6)[number]
     return eq.evaluate(X, eq.PCA(n_components=2).fit_transform(X), NAMES[number], k=8)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture

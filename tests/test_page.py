@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from browser import launched, watched
+from browser import watched
 from matplotlib.path import Path
 
 import equipoise as eq
@@ -43,12 +43,6 @@ def animals():
     kind = pd.Series(NAMES[number], name="kind")
     page = eq.page(Y, kind, table=table, images=images, title="Animals </title><b>& plants")
     return SimpleNamespace(Y=Y, number=number, table=table, page=page)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture

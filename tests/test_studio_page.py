@@ -5,7 +5,6 @@ import threading
 
 import numpy as np
 import pytest
-from browser import launched
 
 from equipoise import data
 
@@ -24,12 +23,6 @@ def studio():
     studio.stop()
     thread.join(20)
     assert not thread.is_alive()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as browser:
-        yield browser
 
 
 def complaint(message):

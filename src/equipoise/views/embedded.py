@@ -40,9 +40,9 @@ def script(name: str) -> str:
 
 
 def filled(name: str, **parts: str) -> str:
-    """Return the page `name`.html of this package with its parts and with its script `name`.js."""
+    """Return the page `name`.html of this package with its parts, and with elements.js and its script `name`.js."""
     page = Template(files(__package__).joinpath(f"{name}.html").read_text(encoding="utf-8"))
-    return page.substitute(parts, script=script(name))
+    return page.substitute(parts, script=script("elements") + script(name))
 
 
 def as_json(value: Any) -> str:

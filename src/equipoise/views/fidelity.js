@@ -2,15 +2,6 @@
 "use strict"
 
 const REACH = 16 // pixels between a click and the point that it means, at most
-const element = (id) => document.getElementById(id)
-const content = (id) => JSON.parse(element(id).textContent)
-
-function add(parent, tag, text = "", properties = {}) {
-  const child = Object.assign(document.createElement(tag), properties)
-  child.append(text)
-  parent.append(child)
-  return child
-}
 
 class Page {
   constructor(facts, doc) {

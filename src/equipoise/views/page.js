@@ -7,15 +7,6 @@ const LISTED = 200 // classes in the legend, at most
 const FAINT = 30 // of 255, how much a point covers the paper that is not selected while others are
 const GROWTH = 0.4, LARGEST = 3 // a dot grows by this power of the magnification, up to this factor
 const PAUSE = 150 // milliseconds without a key until the search begins
-const element = (id) => document.getElementById(id)
-const content = (id) => JSON.parse(element(id).textContent)
-
-function add(parent, tag, text = "", properties = {}) {
-  const child = Object.assign(document.createElement(tag), properties)
-  child.append(text)
-  parent.append(child)
-  return child
-}
 
 async function unpack({type, data}) {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))
