@@ -133,10 +133,12 @@ struct Backend {
     // For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot, from the smallest on (select.hpp).
     void (*nearest)(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out);
-    // How many of n values, a multiple of 8, lie below each of m limits (select.hpp).
+    // How many of n values, a multiple of 8, lie below each of m limits, an even number (select.hpp).
     void (*count_below)(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts);
     // The places of those of n values, a multiple of 8, from `low` on and below `high`; returns how many.
     std::int64_t (*between)(const float *values, std::int64_t n, float low, float high, std::int32_t *out);
+    // Of values (tiles, 8, 8) the least along the second axis: out (tiles, 8).
+    void (*least_of_tiles)(const float *values, std::int64_t tiles, float *out);
     // Rows p_{j|i} averaged over the given perplexities. `saturated` marks rows that have more exact ties at the smallest
     // distance than the perplexity asks for: their limit, even weights over the ties, is taken.
     void (*conditional_f32)(const Distances &, std::int64_t n, const double *perplexities, int scales, float *P,

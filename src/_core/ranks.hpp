@@ -61,8 +61,9 @@ template <class Exact> class View {
     void nearest(std::int64_t k, std::int32_t *out) {
         places.clear();
         find_least();
-        const std::int64_t size = gather(bound(k));
-        for (std::int64_t t = 0; t < size; ++t) add(near[std::size_t(t)].l, 0);
+        const float limit = std::nextafter(std::min(bound(k), std::numeric_limits<float>::max()), INF);
+        const std::int64_t size = select.between(values, groups * GROUP, -INF, limit, listed.data());
+        for (std::int64_t t = 0; t < size; ++t) add(listed[std::size_t(t)], 0);
         std::nth_element(places.begin(), places.begin() + (k - 1), places.end());
         std::sort(places.begin(), places.begin() + k);
         for (std::int64_t t = 0; t < k; ++t) out[t] = places[std::size_t(t)].l;
@@ -157,25 +158,48 @@ template <class Exact> class View {
     }
 
     // The least of each group.
-    void find_least() {
-        for (std::int64_t tile = 0; tile < groups / GROUP; ++tile) {
-            const float *v = values + tile * TILE_OF_GROUPS;
-            float lowest[GROUP];
-            std::copy(v, v + GROUP, lowest);
-            for (int e = 1; e < GROUP; ++e)
-                for (int g = 0; g < GROUP; ++g) lowest[g] = v[e * GROUP + g] < lowest[g] ? v[e * GROUP + g] : lowest[g];
-            std::copy(lowest, lowest + GROUP, least.begin() + tile * GROUP);
-        }
-    }
+    void find_least() { select.least_of_tiles(values, groups / GROUP, least.data()); }
 
-    // A value behind which none of the k nearest lies: a k-th smallest, and what it may be off, twice.
+    // A value behind which none of the k nearest lies: a k-th smallest, and what it may be off, twice. Among the least of
+    // groups, if there are 4 k or more of them, the k-th is hardly behind the k-th of all.
     float bound(std::int64_t k) {
-        const bool few = 4 * k <= groups;  // then the k-th of the groups' least is hardly behind the k-th of all
-        const float kth = few ? kth_smallest(least.data(), groups, k) : kth_smallest(values, groups * GROUP, k);
+        float kth;
+        if (4 * k <= TILE_OF_GROUPS && TILE_OF_GROUPS < groups) {
+            float lowest[TILE_OF_GROUPS];
+            std::copy(least.begin(), least.begin() + TILE_OF_GROUPS, lowest);
+            for (std::int64_t first = TILE_OF_GROUPS; first < groups; first += GROUP)  // groups of groups, 64 of them
+                for (int g = 0; g < GROUP; ++g) {
+                    float &low = lowest[first % TILE_OF_GROUPS + g];
+                    low = std::min(low, least[std::size_t(first + g)]);
+                }
+            kth = kth_smallest(lowest, TILE_OF_GROUPS, k);
+        } else if (4 * k <= groups) {
+            kth = kth_smallest(least.data(), groups, k);
+        } else {
+            kth = kth_smallest(values, groups * GROUP, k);
+        }
         return up(double(kth) + 2 * slack);
     }
 
     float kth_smallest(const float *v, std::int64_t size, std::int64_t k) {
+        return k <= FEW ? kth_of_few(v, size, k) : kth_of_many(v, size, k);
+    }
+
+    // With the k smallest so far in order.
+    float kth_of_few(const float *v, std::int64_t size, std::int64_t k) {
+        float kept[FEW];
+        std::fill(kept, kept + k, INF);
+        for (std::int64_t t = 0; t < size; ++t)
+            if (v[t] < kept[k - 1]) {
+                std::int64_t place = k - 1;
+                for (; place > 0 && v[t] < kept[place - 1]; --place) kept[place] = kept[place - 1];
+                kept[place] = v[t];
+            }
+        return kept[k - 1];
+    }
+
+    // With up to 4 k of the smallest so far.
+    float kth_of_many(const float *v, std::int64_t size, std::int64_t k) {
         smallest.clear();
         float limit = INF;
         const auto shrink = [&] {

@@ -35,75 +35,110 @@ EQ_INLINE bool any(Integers holds) {
 }
 
 // For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot, from the smallest on; of equal ones the
-// first. All must be finite. What lies above the k-th smallest of the numbers seen so far is passed over 32 at a time.
+// first. All must be finite. Every L-th number is in one class; behind the k-th smallest of the classes' least, of which there
+// are 4 k or more, none of the k smallest lies, and hardly any other before it. So a first pass finds the least of each class,
+// and a second one lists what is not behind, 32 numbers at a time.
 inline void nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out) {
-    Buffer<Ranked> found(3 * k + 8);
+    const std::int64_t whole = columns / 32 * 32;
+    std::int64_t L = 32;
+    while (L < 4 * k) L *= 2;
+    const bool classes = 2 * L <= whole;
+    Buffer<Ranked> found(columns, UNSET);
+    Buffer<Vector> least(L / 8, UNSET);
     Ranked *const first = found.data;
     for (std::int64_t i = 0; i < rows; ++i) {
         const float *dot = dots + i * columns;
+        auto eight = [&](std::int64_t t) { return load(norms + t) - 2 * load(dot + t); };
         std::int64_t size = 0;
         float limit = std::numeric_limits<float>::infinity();
+        if (classes) {
+            for (std::int64_t t = 0; t < L; t += 8) least[t / 8] = eight(t);
+            for (std::int64_t t = L; t < whole; t += 8) {
+                Vector &low = least[(t & (L - 1)) / 8];
+                const Vector value = eight(t);
+                low = value < low ? value : low;
+            }
+            for (std::int64_t t = 0; t < L; ++t) first[t] = Ranked(least[t / 8][t % 8], t);
+            std::nth_element(first, first + k - 1, first + L);
+            limit = first[k - 1].value();
+        }
         auto add = [&](std::int64_t from, std::int64_t to) {
             for (std::int64_t t = from; t < to; ++t) {
                 const float value = norms[t] - 2 * dot[t];
-                first[size] = Ranked(value, t);
-                size += value < limit;
-            }
-            if (size > 3 * k) {
-                std::nth_element(first, first + k - 1, first + size);
-                size = k;
-                limit = first[k - 1].value();
+                if (value <= limit) first[size++] = Ranked(value, t);
             }
         };
-        std::int64_t t = 0;
-        for (; t + 32 <= columns; t += 32) {
-            Integers below[4];
-            for (int v = 0; v < 4; ++v) below[v] = load(norms + t + 8 * v) - 2 * load(dot + t + 8 * v) < limit;
-            if (!any((below[0] | below[1]) | (below[2] | below[3]))) continue;
+        for (std::int64_t t = 0; t < whole; t += 32) {
+            Integers near[4];
+            for (int v = 0; v < 4; ++v) near[v] = eight(t + 8 * v) <= limit;
+            if (!any((near[0] | near[1]) | (near[2] | near[3]))) continue;
             for (int v = 0; v < 4; ++v)
-                if (any(below[v])) add(t + 8 * v, t + 8 * v + 8);
+                if (any(near[v])) add(t + 8 * v, t + 8 * v + 8);
         }
-        for (; t < columns; t += 8) add(t, t + 8 < columns ? t + 8 : columns);
+        add(whole, columns);
         std::nth_element(first, first + k - 1, first + size);
         std::sort(first, first + k);
         for (std::int64_t s = 0; s < k; ++s) out[i * k + s] = first[s].column();
     }
 }
 
-// The numbers of n values, n a multiple of 8, that lie below each of m limits: eight limits at a time.
+// The numbers of n values, n a multiple of 8, that lie below each of W limits.
+template <int W> EQ_INLINE void count_below(const float *values, std::int64_t n, const float *limits, std::int32_t *counts) {
+    Vector limit[W];
+    Integers count[W];
+    for (int b = 0; b < W; ++b) {
+        limit[b] = Vector{} + limits[b];
+        count[b] = Integers{};
+    }
+    for (std::int64_t t = 0; t < n; t += 8) {
+        const Vector value = load(values + t);
+        for (int b = 0; b < W; ++b) count[b] -= value < limit[b];
+    }
+    for (int b = 0; b < W; ++b) {
+        counts[b] = 0;
+        for (int t = 0; t < 8; ++t) counts[b] += count[b][t];
+    }
+}
+
+// The same for any number m of limits, an even one: six at a time while there are as many, as registers have room for.
 inline void count_below(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts) {
-    constexpr int W = 8;
-    for (std::int64_t first = 0; first < m; first += W) {
-        const int width = int(m - first < W ? m - first : W);
-        Vector limit[W];
-        Integers count[W];
-        for (int b = 0; b < W; ++b) {
-            limit[b] = Vector{} + limits[first + (b < width ? b : 0)];
-            count[b] = Integers{};
+    std::int64_t b = 0;
+    for (; b + 6 <= m; b += 6) count_below<6>(values, n, limits + b, counts + b);
+    for (; b < m; b += 2) count_below<2>(values, n, limits + b, counts + b);
+}
+
+// The least of every eighth value, for each of 8 of them, in each tile of 64: values (tiles, 8, 8), out (tiles, 8).
+inline void least_of_tiles(const float *values, std::int64_t tiles, float *out) {
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+        Vector least = load(values + 64 * tile);
+        for (int e = 1; e < 8; ++e) {
+            const Vector value = load(values + 64 * tile + 8 * e);
+            least = value < least ? value : least;
         }
-        for (std::int64_t t = 0; t < n; t += 8) {
-            const Vector value = load(values + t);
-            for (int b = 0; b < W; ++b) count[b] -= value < limit[b];
-        }
-        for (int b = 0; b < width; ++b) {
-            counts[first + b] = 0;
-            for (int t = 0; t < 8; ++t) counts[first + b] += count[b][t];
-        }
+        std::memcpy(out + 8 * tile, &least, sizeof least);
     }
 }
 
 // The places of those of n values, n a multiple of 8, from `low` on and below `high`, in order, in `out`; returns how many.
 inline std::int64_t between(const float *values, std::int64_t n, float low, float high, std::int32_t *out) {
     std::int64_t size = 0;
-    for (std::int64_t t = 0; t < n; t += 8) {
-        const Vector value = load(values + t);
-        if (!any((value >= low) & (value < high))) continue;
+    auto add = [&](std::int64_t t) {
         for (int l = 0; l < 8; ++l) {
             out[size] = std::int32_t(t + l);
             size += values[t + l] >= low && values[t + l] < high;
         }
+    };
+    auto inside = [&](std::int64_t t) { return (load(values + t) >= low) & (load(values + t) < high); };
+    std::int64_t t = 0;
+    for (; t + 32 <= n; t += 32) {
+        const Integers in[4] = {inside(t), inside(t + 8), inside(t + 16), inside(t + 24)};
+        if (!any((in[0] | in[1]) | (in[2] | in[3]))) continue;
+        for (int v = 0; v < 4; ++v)
+            if (any(in[v])) add(t + 8 * v);
     }
+    for (; t < n; t += 8)
+        if (any(inside(t))) add(t);
     return size;
 }
 
