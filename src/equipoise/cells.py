@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from . import _core
 from ._types import Array
+from .initialize import one_blas_thread
 from .progress import advancing
 
 TRAINING = 32  # points per cell that k-means sees; chosen, as are its rounds and the number of cells
@@ -19,6 +19,7 @@ SAMPLE = 500  # rows whose recall is measured
 BLOCK = 2**22  # distances at a time
 LISTED = 32  # nearest cells that are known of each point; chosen
 COMPARED = 1024  # centres of cells that a point is compared with, to know them; chosen
+SCANNED = 128  # points whose distances to all are computed at once; chosen
 ROWS = 8192  # points assigned to regions at once
 
 Put = Callable[[Array, Array], None]  # takes rows (m,) and what was found for them (m, k)
@@ -71,16 +72,36 @@ class Groups:
         def answer(i: int) -> None:
             stretches = [self.stretch(group) for group in near(i)]
             rows, points, norms = (
-                np.concatenate([of_all[stretch] for stretch in stretches])
-                for of_all in (self.rows, self.points, self.norms)
+                joined([of_all[stretch] for stretch in stretches]) for of_all in (self.rows, self.points, self.norms)
             )
             for part in np.array_split(askers[i], -(-len(askers[i]) * len(rows) // BLOCK)):
                 found = np.empty((len(part), k), np.int32)
                 _core.nearest(queries[part] @ points.T, norms, found)
                 put(part, rows[found])
 
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(answer, [i for i, rows in enumerate(askers) if len(rows)]))
+
+
+def joined(parts: list[Array]) -> Array:
+    """Return arrays one after the other; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
+    """Return the k nearest of all points of `base` (n, D), float32, without the point itself: (n, k) int32."""
+    n = len(base)
+    everyone = Groups(base, np.zeros(n, np.int64), 1)
+    result, advance = np.empty((n, k), np.int32), advancing()
+
+    def put(rows: Array, found: Array) -> None:
+        result[rows] = without_self(found, rows)
+        advance(len(rows))
+
+    # Blocks of one size whatever the number of threads.
+    askers = [np.arange(start, min(start + SCANNED, n)) for start in range(0, n, SCANNED)]
+    everyone.nearest(k + 1, queries, askers, lambda i: np.zeros(1, np.int64), put, n_threads)
+    return result
 
 
 class Cells:

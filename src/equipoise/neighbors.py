@@ -18,7 +18,7 @@ from sklearn.metrics import pairwise_distances_chunked
 
 from . import progress
 from ._types import Array, Matrix
-from .cells import Cells, faiss_threads, without_self
+from .cells import Cells, faiss_threads, scan, without_self
 from .graph import Graph, smallest
 from .metrics import Space, make_space, metric_parameters
 from .sparse_neighbors import SparseSearcher
@@ -133,8 +133,10 @@ def _search(space: Space, k: int, n_threads: int, min_recall: float) -> tuple[Ar
     base = unit.float32(space.base)
     queries = base if space.own is space.base else unit.float32(space.own)
     n, D = base.shape
+    if space.search == "l2" and float(n) * n * D <= EXACT_WORK:
+        return scan(base, queries, k, n_threads), 1.0
     with faiss_threads(n_threads):
-        if space.search == "l2" and float(n) * n * D > EXACT_WORK:
+        if space.search == "l2":
             cells = Cells(base, queries, n_threads)
             count, recall = cells.reach(k, min_recall)
             return cells.search(k, count), recall
