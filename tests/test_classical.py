@@ -276,11 +276,27 @@ def test_the_error_of_landmarks_is_as_stated(rng):
     for m in (5, 15, 40, 80):
         method = eq.PCA(n_landmarks=m, random_state=0).fit(A)
         G = (A - A.mean(axis=0)) @ (A - A.mean(axis=0)).T
-        F = method._gram.F
-        true = np.linalg.norm(G - F @ F.T) / np.linalg.norm(G)
+        true = np.linalg.norm(G - method._gram.times(np.eye(300))) / np.linalg.norm(G)
         assert method.low_rank_error_ == pytest.approx(true, rel=0.35, abs=1e-4)  # from 64 of 300 rows
         errors.append(true)
     assert errors == sorted(errors, reverse=True) and errors[-1] < 0.05
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0, 1e3, 1e6])
+def test_a_large_mean_costs_pca_no_digits(rng, mean):
+    A = rng.standard_normal((200, 5)) * [5, 3, 2, 1, 0.5]
+    shifted = eq.PCA().fit(A + mean)
+    plain = eq.PCA().fit(A)
+    np.testing.assert_allclose(shifted.embedding_, plain.embedding_, atol=1e-14 * max(1.0, mean) * 50)
+    np.testing.assert_allclose(shifted.eigenvalues_, plain.eigenvalues_, rtol=1e-12 * max(1.0, mean / 1e3))
+    assert shifted.mean_ == pytest.approx(plain.mean_ + mean)
+
+
+def test_pca_takes_rows_that_are_apart_in_memory_as_they_are(rng):
+    wide = rng.standard_normal((100, 8))
+    apart = wide[:, :5]
+    np.testing.assert_array_equal(eq.PCA().fit_transform(apart), eq.PCA().fit_transform(apart.copy()))
+    np.testing.assert_allclose(eq.PCA().fit_transform(apart.copy(order="F")), eq.PCA().fit_transform(apart), atol=1e-12)
 
 
 def test_the_low_rank_gradient_leads_downhill_within_its_bound():

@@ -27,6 +27,7 @@ X.flags.writeable = False
 D = pairwise_distances(X)
 np.fill_diagonal(D, 0)
 
+
 @parametrize_with_checks([Method() for Method in METHODS])
 def test_scikit_learn_convention(estimator, check):
     check(estimator)

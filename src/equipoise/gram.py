@@ -14,6 +14,7 @@ from . import eigen
 from ._types import Array, Matrix
 
 SIDE = 1000  # rows or columns up to which a small Gram matrix is formed, 8 MB; as in low_rank.py
+MEAN = 0.9  # the part of the squares of dense coordinates that the mean may be, to stay in: one digit is lost; chosen
 BLOCK = 2**22  # numbers of a block in sums over such a matrix that is not formed, 32 MB
 
 
@@ -78,7 +79,7 @@ class Inner(Gram):
         return self.B[which]
 
     def axes(self, Y: Array) -> Array:
-        return over(Y, np.square(Y).sum(axis=0))
+        return over(Y, squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
         """From squared distances (m, n) to all points: Gower's formula (1968)."""
@@ -99,8 +100,11 @@ class Factor(Gram):
     def __init__(self, F: Matrix):
         self.n = F.shape[0]
         self.mean = np.asarray(F.mean(axis=0)).ravel()
-        self.F = F if sparse.issparse(F) else F - self.mean
-        self._shift = self.mean if sparse.issparse(F) else None  # what F still holds of the mean
+        # The mean is taken out of products, and no second copy of F is held, unless it is what F mostly consists of:
+        # then too many digits would cancel.
+        leave = sparse.issparse(F) or self.n * (self.mean @ self.mean) <= MEAN * np.einsum("ij,ij->", F, F)
+        self.F = F if leave else F - self.mean
+        self._shift = self.mean if leave else None  # what F still holds of the mean
 
     def project(self, V: Array) -> Array:
         """Return C F V."""
@@ -110,10 +114,10 @@ class Factor(Gram):
     def project_back(self, V: Array) -> Array:
         """Return Fᵀ C V."""
         result = np.asarray(self.F.T @ V)
-        return result if self._shift is None else result - np.multiply.outer(self._shift, V.sum(axis=0))
+        return result if self._shift is None else result - np.multiply.outer(self._shift, np.ones(self.n) @ V)
 
     def axes(self, Y: Array) -> Array:
-        return over(self.project_back(Y), np.square(Y).sum(axis=0))
+        return over(self.project_back(Y), squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
         """From coordinates (m, r)."""
@@ -141,9 +145,8 @@ class Factor(Gram):
         """Return Σ ‖x_i − x̄‖²."""
         if self.F.shape[1] <= min(self.n, SIDE):
             return float(np.trace(self.scatter))
-        if self._shift is None:
-            return float(np.einsum("ij,ij->", self.F, self.F))
-        return float(self.F.multiply(self.F).sum()) - self.n * float(self._shift @ self._shift)
+        whole = self.F.multiply(self.F).sum() if sparse.issparse(self.F) else np.einsum("ij,ij->", self.F, self.F)
+        return float(whole) - (0.0 if self._shift is None else self.n * float(self._shift @ self._shift))
 
     def top(self, d: int) -> tuple[Array, Array]:
         values, V = self.directions(d)
@@ -163,17 +166,22 @@ class Factor(Gram):
     @cached_property
     def scatter(self) -> Array:
         """Fᵀ C F, (r, r)."""
-        S = self.F.T @ self.F
-        if self._shift is None:
-            return np.asarray(S)
-        return S.toarray() - self.n * np.outer(self._shift, self._shift)
+        S = dense(self.F.T @ self.F)
+        return S if self._shift is None else S - self.n * np.outer(self._shift, self._shift)
 
     def rows(self, which: Array) -> Array:
-        own = self.F[which]
-        if self._shift is None:
-            return np.asarray(own @ self.F.T)
-        left = own.toarray() - self._shift
-        return self.project(left.T).T
+        own = dense(self.F[which])
+        return self.project((own if self._shift is None else own - self._shift).T).T
+
+
+def dense(A: Matrix) -> Array:
+    """Return A with its zeros."""
+    return np.asarray(A.toarray() if sparse.issparse(A) else A)
+
+
+def squares(Y: Array) -> Array:
+    """Return Σ_i y_i² of every column of Y (n, d), (d,)."""
+    return np.einsum("ij,ij->j", Y, Y)
 
 
 def over(V: Array, lengths: Array) -> Array:

@@ -13,18 +13,21 @@ from ..csr import entry_place, entry_rows, make_csr
 from .containers import as_array, column_names
 
 
-def check_table(X: Any, least: int = 2) -> Array:
-    """Return X (n, D) as C-ordered float64, or say which entry is not a finite number. Needs `least` rows or more."""
+def check_table(X: Any, least: int = 2, order: str | None = "C") -> Array:
+    """Return X (n, D) as float64, or say which entry is not a finite number. Needs `least` rows or more.
+
+    The entries are row after row in memory, or with order=None as they are.
+    """
     columns = column_names(X)
-    X = check_rows(X, least, accept_sparse=False)
+    X = check_rows(X, least, accept_sparse=False, order=order)
     check_finite(X, "X", columns)
     return np.asarray(X)
 
 
-def check_rows(X: Any, least: int, accept_sparse: Any = "csr") -> Matrix:
-    """Return X (n, D) as float64, C-ordered or CSR, or say which entry is not a number."""
+def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str | None = "C") -> Matrix:
+    """Return X (n, D) as float64, dense in the order asked for or CSR, or say which entry is not a number."""
     X = as_array(X)
-    if _is_plain_table(X, least):
+    if _is_plain_table(X, least, order):
         return X
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
         raise ValueError(f"X must hold numbers, but holds times ({X.dtype}); make them numbers: days since a day, say")
@@ -32,7 +35,7 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr") -> Matrix:
         return check_array(
             X,
             dtype=np.float64,
-            order="C",
+            order=order,
             accept_sparse=accept_sparse,
             ensure_all_finite=False,
             ensure_min_samples=least,
@@ -43,10 +46,10 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr") -> Matrix:
         raise
 
 
-def _is_plain_table(X: Any, least: int) -> bool:
+def _is_plain_table(X: Any, least: int, order: str | None) -> bool:
     """Return whether there is nothing to convert."""
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
-    return plain and X.flags.c_contiguous and X.shape[0] >= least and X.shape[1] > 0
+    return plain and (order is None or X.flags.c_contiguous) and X.shape[0] >= least and X.shape[1] > 0
 
 
 def check_sparse_table(X: Any, least: int = 2) -> Matrix:

@@ -33,8 +33,11 @@ METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
 AFFINITIES = ("gaussian", "uniform", "precomputed")
 
 
-def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input:
-    """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is."""
+def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str | None = "C") -> Input:
+    """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is.
+
+    A dense table is laid out row after row, as searches for neighbours need it, or with order=None left as it is.
+    """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
     if not callable(metric) and not (isinstance(metric, str) and metric in METRICS):
@@ -57,7 +60,7 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian") -> Input
         return SparseTable(check_sparse_table(X), metric)
     if is_neighbors(X):
         raise ValueError('X is a pair (indices, distances): say metric="precomputed"')
-    return Table(check_table(X), metric, h)
+    return Table(check_table(X, order=order), metric, h)
 
 
 __all__ = [

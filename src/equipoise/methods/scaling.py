@@ -13,7 +13,7 @@ from .._types import Array, Matrix
 from ..affinities import Points
 from ..data.check_stress import warn_if_not_metric
 from ..geometry import Flat
-from ..gram import Factor, Gram, Inner, over
+from ..gram import Factor, Gram, Inner, over, squares
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
 from ..landmarks import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
@@ -81,7 +81,7 @@ class PCA(Scaling):
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
-        data = make_input(X, "euclidean", None)
+        data = make_input(X, "euclidean", None, order=None)
         assert isinstance(data, Table | SparseTable)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)
@@ -103,9 +103,9 @@ class PCA(Scaling):
     def _keep(self, model: Model) -> None:
         super()._keep(model)
         self.components_ = (self._axes if self._basis is None else self._basis @ self._axes).T
-        squares = np.square(self.embedding_).sum(axis=0)
-        self.explained_variance_ = squares / (model.data.n - 1)
-        self.explained_variance_ratio_ = over(squares, np.full(self.n_components, self._total))
+        lengths = squares(self.embedding_)
+        self.explained_variance_ = lengths / (model.data.n - 1)
+        self.explained_variance_ratio_ = over(lengths, np.full(self.n_components, self._total))
 
     def _place(self, X: Matrix) -> Array:
         return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
