@@ -133,9 +133,7 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def run_child(
-    script: str, request: dict[str, Any], threads: int, numba_cache: Path | None = None
-) -> dict[str, Any]:
+def run_child(script: str, request: dict[str, Any], threads: int, numba_cache: Path | None = None) -> dict[str, Any]:
     """Run `script --child FILE` in a fresh process limited to `threads` and return what it answered.
 
     The file holds the request; the child replaces it by `answer`. Machine code that numba compiles is kept in

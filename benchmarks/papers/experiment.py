@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 from rows import Bundled, Shared, Source
 from sklearn.base import clone
-from sklearn.metrics import davies_bouldin_score
 
 import equipoise as eq
-from equipoise.evaluate import one_nn_error
+from equipoise.evaluate import davies_bouldin, one_nn_error
 
 PERPLEXITY = 30  # of paper 001's program; the paper states none
 INIT = "random"  # a disk, as in paper 001, section VI.A
@@ -85,7 +84,7 @@ def read_values(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def scores(Y: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """Return the 1-NN error, tenfold, the Davies-Bouldin index of the true classes, and the cover."""
-    separation = float(davies_bouldin_score(Y, labels))
+    separation = float(davies_bouldin(Y, labels))
     return {"error": one_nn_error(Y, labels), "separation": separation, "cover": covered(Y)}
 
 

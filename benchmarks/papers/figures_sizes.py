@@ -6,11 +6,10 @@ from typing import Any
 
 import common
 from experiment import Ledger, Task, trend
-from figures_family import davies_bouldin_curve
 from panels import draw_maps
 
 import equipoise as eq
-from equipoise.evaluate import one_nn_error
+from equipoise.evaluate import davies_bouldin_curve, one_nn_error
 
 TITLE = "Paper 001, Fig. 15: sample sizes"
 SIZES = ("mnist-1k", "mnist-3k", "mnist-10k", "mnist-14k")
@@ -28,7 +27,7 @@ def measure(task: Task, ledger: Ledger) -> None:
         for name, method in METHODS.items():
             maps = [task.embed(method, rows.X, SEED) for rows in drawn]
             found[name] = [
-                {"error": one_nn_error(Y, rows.labels), "index": davies_bouldin_curve(Y, (CLASSES,))[0]}
+                {"error": one_nn_error(Y, rows.labels), "index": float(davies_bouldin_curve(Y, (CLASSES,)).index[0])}
                 for Y, rows in zip(maps, drawn, strict=True)
             ]
             titled += [(f"{name.partition(',')[0]}, {len(Y):,}", Y) for Y in maps]
