@@ -254,7 +254,7 @@ class Source:
         mesh = transform.place(self.low, self.high)
         Y = self.Y.astype(transform.dtype, copy=False)
         grid = transform.potential(mesh, Y, self.charges, n_threads)
-        shift = transform.shift * self.charges.sum(axis=0)
+        shift = transform.shift * np.ascontiguousarray(self.charges.T).sum(axis=1)  # along rows, as above
         cells = None
         if transform.radius > 0:
             near = near_table(transform.kernel, transform.radius)

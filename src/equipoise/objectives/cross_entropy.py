@@ -71,19 +71,27 @@ class EffectiveCrossEntropy:
         self.kernel = kernel
         self.apart = apart
         self.negatives = negatives
-        self.degrees = np.asarray(mu.sum(axis=1, dtype=np.float64)).ravel()
-        self.mass = float(self.degrees.sum())
+        degrees = np.asarray(mu.sum(axis=1, dtype=np.float64)).ravel()
+        self.mass = float(degrees.sum())
+        self.charges = np.column_stack([np.ones_like(degrees), degrees])  # 1 and d_j
+
+    @property
+    def degrees(self) -> Array:
+        return self.charges[:, 1]
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        d, c = self.degrees, self.negatives / len(Y)
+        c = self.negatives / len(Y)
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
-        phi, gradient = engine.field(Y, self.apart, np.column_stack([np.ones_like(d), d]))
-        repulsion = -c * (d[:, None] * gradient[:, 0] + gradient[:, 1])
-        return Balance(4 * exaggeration * edges, repulsion, -psi + c * float(phi[:, 1].sum()), self.mass * exaggeration)
+        phi, gradient = engine.field(Y, self.apart, self.charges)
+        repulsion = self.degrees[:, None] * gradient[:, 0]
+        repulsion += gradient[:, 1]
+        repulsion *= -c
+        total = -psi + c * float(phi[:, 1].sum()) if loss else np.nan
+        return Balance(4 * exaggeration * edges, repulsion, total, self.mass * exaggeration)
 
     def permuted(self, order: Array) -> EffectiveCrossEntropy:
         other = copy(self)
-        other.affinities, other.degrees = permuted(self.affinities, order), self.degrees[order]
+        other.affinities, other.charges = permuted(self.affinities, order), self.charges[order]
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
