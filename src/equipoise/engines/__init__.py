@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from .base import Engine, Field
 from .exact import Exact
 from .grid import Grid
 from .reference import Reference
 from .sampled import Sampled
 
-ENGINES = ("auto", "reference", "exact", "grid", "sampled")
+ENGINES = ("auto", "reference", "exact", "grid", "sampled", "torch")
 
 
 def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
@@ -36,8 +38,38 @@ CROSSOVER = {1: 600, 2: 1000, 3: 2300}
 HIGH_CROSSOVER = 3000
 
 
-def make_engine(name: str, n_threads: int, tol: float, seed: int = 0) -> Engine:
-    """Return the engine called `name`; `tol` is for the mesh, `seed` for the sample."""
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def choose_device(engine: str, device: str) -> tuple[str, str]:
+    """Return the engine to ask for and where it runs, "cpu" or "cuda": a GPU that is named is the engine "torch"'s.
+
+    "auto" is a GPU for the engine "torch" if there is one, and no device makes the engine "auto" look for a GPU.
+    """
+    if device not in DEVICES:
+        raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
+    if device == "cuda" and engine == "auto":
+        engine = "torch"
+    if engine != "torch":
+        if device == "cuda":
+            raise ValueError(f'device="cuda" is for engine="torch"; engine={engine!r} runs on the CPU')
+        return engine, "cpu"
+    if find_spec("torch") is None:
+        raise ImportError('engine="torch" needs PyTorch: pip install "equipoise[gpu]", or torch itself')
+    import torch
+
+    there = torch.cuda.is_available()
+    if device == "cuda" and not there:
+        raise ValueError(f'device="cuda", but PyTorch {torch.__version__} sees no GPU; use device="cpu" or "auto"')
+    return engine, "cuda" if there and device != "cpu" else "cpu"
+
+
+def make_engine(name: str, n_threads: int, tol: float, seed: int = 0, device: str = "cpu") -> Engine:
+    """Return the engine called `name`; `tol` is for the mesh, `seed` for the sample, `device` for PyTorch."""
+    if name == "torch":
+        from .torch import Torch  # PyTorch is heavy, and an extra
+
+        return Torch(n_threads, tol, device)
     if name == "reference":
         return Reference()
     if name == "sampled":
@@ -45,4 +77,16 @@ def make_engine(name: str, n_threads: int, tol: float, seed: int = 0) -> Engine:
     return Grid(n_threads, tol) if name == "grid" else Exact(n_threads)
 
 
-__all__ = ["ENGINES", "Engine", "Exact", "Field", "Grid", "Reference", "Sampled", "choose_engine", "make_engine"]
+__all__ = [
+    "DEVICES",
+    "ENGINES",
+    "Engine",
+    "Exact",
+    "Field",
+    "Grid",
+    "Reference",
+    "Sampled",
+    "choose_device",
+    "choose_engine",
+    "make_engine",
+]

@@ -20,11 +20,11 @@ from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
 from ..notices import warn
-from .base import Field, charge_columns
+from .base import Field
 from .exact import Exact
 from .plan import Plan, plan
 from .tables import Compiled, Table, tabulate
-from .transform import Transform, near_table
+from .transform import Source, Transform
 
 RUNGS = 4  # extents come in 4 steps per octave: a growing map rarely needs a new kernel transform
 CACHE = 4  # kernel transforms kept: a map's extents change by one rung at a time
@@ -82,18 +82,17 @@ class Grid:
         return self._exact.native_edges(native, Y, A, b, potential=potential)
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
-        d = Y.shape[1]
-        source = Source(Y, charges)
+        source, d = self._source(Y, charges), Y.shape[1]
         transform = self._transform(kernel, source)
-        potential, gradient = source.solve(transform, self.n_threads)(source.Y)
+        potential, gradient = transform.solve(source, self.n_threads)(source.Y)
         potential -= transform.at_zero * source.charges  # the mesh holds the point itself
         return Field(potential.reshape(source.shape), gradient.reshape(*source.shape, d))
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        source = Source(Y, charges)
+        source = self._source(Y, charges)
         margin = 0.05 * (source.high - source.low) + kernel.length  # new points may fall a little outside
         source.low, source.high = source.low - margin, source.high + margin
-        at = source.solve(self._transform(kernel, source), self.n_threads)
+        at = self._transform(kernel, source).solve(source, self.n_threads)
 
         def frozen(targets: Array) -> Field:
             potential, gradient = at(targets)
@@ -112,21 +111,31 @@ class Grid:
             return self._exact.edges_to(targets, Y, A, kernel, b)
         return force
 
+    def _source(self, Y: Array, charges: Array | None) -> Source:
+        if Y.shape[1] > 3:
+            raise ValueError(
+                f'engine="grid" works in 1, 2 or 3 dimensions, not {Y.shape[1]}; use engine="sampled" or "exact"'
+            )
+        return Source(Y, charges)
+
     def _native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
         """Return the compiled kernel and exponent for edges: itself where k'/k is rational, else a table for b = −1."""
         native = kernel.native()
         if native is not None and b == -1 and native.rational:
             return native, b
-        table = self._tables.get((kernel, b))
-        if table is None:
-            table = self._tables[kernel, b] = tabulate(
+        return _core.Kernel.tabulated(*self._table(kernel, b)), -1.0
+
+    def _table(self, kernel: Kernel, b: float) -> Table:
+        """Return the table of ψ_b and its slope k^b k', from the cache or a new one."""
+        if (kernel, b) not in self._tables:
+            self._tables[kernel, b] = tabulate(
                 lambda d2: antiderivative(kernel.log_value(d2), b + 1),
                 lambda d2: np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2),
                 1e-6 * kernel.length,
                 1e6 * kernel.length,
                 kernel.kink,
             )
-        return _core.Kernel.tabulated(*table), -1.0
+        return self._tables[kernel, b]
 
     def _transform(self, kernel: Kernel, source: Source) -> Transform:
         """Return the kernel transform for a map of this extent: one that keeps the tolerance on this map."""
@@ -191,11 +200,14 @@ class Grid:
         """Return a transform from the cache, or a new one."""
         key = (kernel, of)
         if key not in self._transforms:
-            self._transforms[key] = Transform(kernel, of.h, of.size, of.radius, of.dtype)
+            self._transforms[key] = self._made(kernel, of)
             if len(self._transforms) > CACHE:
                 self._transforms.popitem(last=False)
         self._transforms.move_to_end(key)
         return self._transforms[key]
+
+    def _made(self, kernel: Kernel, of: Plan) -> Transform:
+        return Transform(kernel, of.h, of.size, of.radius, of.dtype)
 
 
 @dataclass
@@ -229,45 +241,7 @@ class Check:
 
     def error(self, transform: Transform) -> float:
         """Return the relative error of the force with this transform."""
-        _, force = self.source.solve(transform, self.n_threads)(self.targets)
+        _, force = transform.solve(self.source, self.n_threads)(self.targets)
         size = float(np.linalg.norm(self.force))
         wrong = max(0.0, float(np.linalg.norm(force - self.force)) - self.noise)
         return wrong / size if size > 0 else 0.0
-
-
-class Source:
-    """Points and their charges, and the box they lie in."""
-
-    def __init__(self, Y: Array, charges: Array | None):
-        n, d = Y.shape
-        if d > 3:
-            raise ValueError(f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="sampled" or "exact"')
-        self.Y = np.ascontiguousarray(Y)
-        c, self.charges = charge_columns(charges, n)
-        self.shape, self.charged = c.shape, charges is not None
-        axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
-        self.low, self.high = (f(axes, axis=1).astype(np.float64) for f in (np.min, np.max))
-
-    def solve(self, transform: Transform, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
-        """Return Φ and ∇Φ, self term included, as a function of targets (m, d)."""
-        m = self.charges.shape[1]
-        mesh = transform.place(self.low, self.high)
-        Y = self.Y.astype(transform.dtype, copy=False)
-        grid = transform.potential(mesh, Y, self.charges, n_threads)
-        shift = transform.shift * np.ascontiguousarray(self.charges.T).sum(axis=1)  # along rows, as above
-        cells = None
-        if transform.radius > 0:
-            near = near_table(transform.kernel, transform.radius)
-            counts = np.floor((self.high - self.low) / transform.radius).astype(np.int64) + 1
-            cells = _core.Mesh(self.low, transform.radius, counts)
-
-        def at(targets: Array) -> tuple[Array, Array]:
-            T = Y if targets is self.Y else np.ascontiguousarray(targets, dtype=transform.dtype)
-            potential, half = np.empty((len(T), m)), np.empty((len(T), m, T.shape[1]))
-            _core.gather(mesh, T, grid, potential, half, n_threads)
-            potential += shift
-            if cells is not None:
-                _core.near(cells, *near, T, Y, self.charges, potential, half, n_threads)
-            return potential, 2 * half
-
-        return at

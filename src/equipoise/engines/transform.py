@@ -12,10 +12,22 @@ from scipy import fft
 from .. import _core
 from .._types import Array
 from ..kernels import Kernel
+from .base import charge_columns
 from .tables import Table, tabulate
 
 SMALL = 2**12  # nodes of a mesh too small for two threads; chosen
 SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
+
+
+class Source:
+    """Points and their charges, and the box they lie in."""
+
+    def __init__(self, Y: Array, charges: Array | None):
+        self.Y = np.ascontiguousarray(Y)
+        c, self.charges = charge_columns(charges, len(Y))
+        self.shape, self.charged = c.shape, charges is not None
+        axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
+        self.low, self.high = (f(axes, axis=1).astype(np.float64) for f in (np.min, np.max))
 
 
 class Transform:
@@ -44,6 +56,30 @@ class Transform:
         size = np.array(self.size)
         origin = (low + high) / 2 - (size - 1) / 2 * self.h
         return _core.Mesh(origin, self.h, size.astype(np.int64))
+
+    def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
+        """Return Φ and ∇Φ of a source, self terms included, as a function of targets (t, d)."""
+        m = source.charges.shape[1]
+        mesh = self.place(source.low, source.high)
+        Y = source.Y.astype(self.dtype, copy=False)
+        grid = self.potential(mesh, Y, source.charges, n_threads)
+        shift = self.shift * np.ascontiguousarray(source.charges.T).sum(axis=1)  # along rows, as for the box
+        cells = None
+        if self.radius > 0:
+            near = near_table(self.kernel, self.radius)
+            counts = np.floor((source.high - source.low) / self.radius).astype(np.int64) + 1
+            cells = _core.Mesh(source.low, self.radius, counts)
+
+        def at(targets: Array) -> tuple[Array, Array]:
+            T = Y if targets is source.Y else np.ascontiguousarray(targets, dtype=self.dtype)
+            potential, half = np.empty((len(T), m)), np.empty((len(T), m, T.shape[1]))
+            _core.gather(mesh, T, grid, potential, half, n_threads)
+            potential += shift
+            if cells is not None:
+                _core.near(cells, *near, T, Y, source.charges, potential, half, n_threads)
+            return potential, 2 * half
+
+        return at
 
     def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
         """Return the potential (m, nodes) on the mesh of charges (n, m) at Y."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import progress
 from .._types import Array, Matrix
 from ..checkpoint import Checkpoint
-from ..engines import choose_engine, make_engine
+from ..engines import choose_device, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
 from ..kernels import Kernel
@@ -45,7 +45,9 @@ class Embedding(Estimator):
     optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
     engine : "reference" and "exact" sum over all pairs; "grid" and "sampled" are linear in n, over the nearest
         neighbours alone: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random
-        sample of pairs, so that the forces and the loss are estimates; "auto" chooses
+        sample of pairs, so that the forces and the loss are estimates; "torch" as "grid", by PyTorch on a GPU or the
+        CPU; "auto" chooses among those of the CPU
+    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
@@ -74,6 +76,7 @@ class Embedding(Estimator):
     exaggeration: float = 1.0
     optimizer: Rule | None = None
     engine: str = "auto"
+    device: str = "auto"
     tol: float = 0.01
     random_state: Any = None
     n_jobs: int | None = None
@@ -144,11 +147,12 @@ class Embedding(Estimator):
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods, all_pairs = self._neighborhoods(data, y), self._all_pairs()
-        name = choose_engine(self.engine, data.n, self.n_components, all_pairs)
+        asked, device = choose_device(self.engine, self.device)
+        name = choose_engine(asked, data.n, self.n_components, all_pairs)
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
-        engine = make_engine(name, self._n_threads(), self.tol, seed=rng.randint(2**31 - 1))
+        engine = make_engine(name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device)
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.dtype
         P, recall = neighborhoods.rows(data, dtype, few=engine.sparse and not all_pairs)

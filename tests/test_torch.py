@@ -1,0 +1,215 @@
+"""The engine in PyTorch, on the CPU: the same answers as the reference, for every kernel and every method."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from conftest import KERNELS, relative_error
+from scipy import sparse
+from sklearn.datasets import load_digits
+
+import equipoise as eq
+from equipoise.engines import Exact, Reference, choose_device, choose_engine, make_engine
+from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
+from equipoise.methods import METHODS
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from equipoise.engines.torch import DIRECT, Torch  # noqa: E402
+from equipoise.engines.torch.lookup import Lookup  # noqa: E402
+from equipoise.engines.torch.mesh import spline  # noqa: E402
+from equipoise.engines.torch.tiles import in_tiles  # noqa: E402
+
+TOL = 0.01
+ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+class Loop(Kernel):
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+
+def engine(tol=TOL):
+    return Torch(1, tol, "cpu")
+
+
+def graph(rng, n):
+    A = sparse.random(n, n, 12 / n, format="csr", dtype=np.float32, rng=rng)
+    A.setdiag(0)
+    A.eliminate_zeros()
+    return A
+
+
+def norm_error(found, truth):
+    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
+
+
+@ANY_KERNEL
+@pytest.mark.parametrize(("d", "extent"), [(1, 1.0), (2, 1.0), (2, 30.0), (3, 1.0), (5, 1.0)])
+def test_the_field_is_the_reference_within_tol(kernel, d, extent):
+    rng = np.random.default_rng(0)
+    Y = (extent * kernel.length * rng.standard_normal((300, d))).astype(np.float32)
+    for charges in (None, rng.random(300), rng.standard_normal((300, 2))):
+        found, truth = engine().field(Y, kernel, charges), Reference().field(Y, kernel, charges)
+        assert found.potential.shape == truth.potential.shape and found.gradient.shape == truth.gradient.shape
+        assert norm_error(found.gradient, truth.gradient) <= TOL
+        assert norm_error(found.potential, truth.potential) <= TOL
+
+
+@ANY_KERNEL
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+@pytest.mark.parametrize("b", [-1.0, -0.75, 0.0])
+def test_edges_are_the_reference(kernel, d, b):
+    rng = np.random.default_rng(1)
+    Y, A = (2 * kernel.length * rng.standard_normal((200, d))).astype(np.float32), graph(rng, 200)
+    psi, force = engine().edges(Y, A, kernel, b, potential=True)
+    true_psi, true_force = Reference().edges(Y, A, kernel, b, potential=True)
+    assert relative_error(force, true_force) <= 5e-6
+    assert abs(psi - true_psi) <= 5e-6 * max(abs(true_psi), 0.1 * A.sum())
+    assert np.isnan(engine().edges(Y, A, kernel, b, potential=False)[0])
+
+
+def test_rows_without_entries_feel_nothing():
+    A = sparse.csr_matrix(([1.0, 1.0], ([0, 3], [3, 0])), shape=(5, 5), dtype=np.float32)
+    Y = np.random.default_rng(0).standard_normal((5, 2)).astype(np.float32)
+    _, force = engine().edges(Y, A, StudentT(), -1.0, potential=False)
+    assert not force[[1, 2, 4]].any() and force[[0, 3]].all()
+
+
+def test_a_kernel_with_a_kink_and_many_dimensions_are_summed_directly():
+    rng = np.random.default_rng(0)
+    made = {}
+    for name, kernel, d in (("kink", PowerLaw(), 2), ("five", StudentT(), 5), ("smooth", StudentT(), 2)):
+        grid = engine()
+        grid.field(5 * rng.standard_normal((500, d)).astype(np.float32), kernel)
+        made[name] = {key[1] == DIRECT for key in grid._transforms}
+    assert made == {"kink": {True}, "five": {True}, "smooth": {False}}
+
+
+def test_float64_and_dense_weights_are_those_of_the_exact_engine():
+    rng = np.random.default_rng(0)
+    Y, A = rng.standard_normal((50, 2)), rng.random((50, 50))
+    for weights in (A, sparse.csr_matrix(A)):
+        found = engine().edges(Y, weights, StudentT(), -1.0, potential=True)
+        truth = Exact(1).edges(Y, weights, StudentT(), -1.0, potential=True)
+        assert found[0] == truth[0]
+        np.testing.assert_array_equal(found[1], truth[1])
+
+
+def test_the_spline_is_a_partition_of_one_and_its_slope_the_derivative():
+    weights, slopes = spline()
+    f, h = np.linspace(0, 0.999, 50)[:, None], 1e-6
+    powers = np.arange(6)
+    np.testing.assert_allclose((f**powers @ weights).sum(axis=1), 1, rtol=1e-14)
+    difference = ((f + h) ** powers @ weights - (f - h) ** powers @ weights) / (2 * h)
+    np.testing.assert_allclose(f**powers @ slopes, difference, atol=1e-9)
+
+
+def test_a_table_is_read_as_the_core_reads_it():
+    kernel, d2 = RegularizedPowerLaw(2.5, 0.3), np.float32(10.0) ** np.linspace(-14, 14, 500, dtype=np.float32)
+    grid = engine()
+    look = Lookup(grid._table(kernel, -1.0), torch.device("cpu"))
+    found = look.slope(torch.from_numpy(d2)).numpy()
+    inside = (d2 > 1e-10) & (d2 < 1e10)
+    np.testing.assert_allclose(found[inside], kernel.log_slope(d2[inside].astype(np.float64)), rtol=2e-5)
+    np.testing.assert_array_equal(found, look.both(torch.from_numpy(d2))[1].numpy())
+
+
+def test_the_matrix_leaves_the_device_with_its_owner():
+    rng = np.random.default_rng(0)
+    Y, A, grid = rng.standard_normal((50, 2)).astype(np.float32), graph(rng, 50), engine()
+    grid.edges(Y, A, StudentT(), -1.0, potential=False)
+    assert len(grid._rows) == 1
+    del A
+    assert not grid._rows
+
+
+def test_smaller_tiles_are_tried_when_memory_runs_out():
+    seen, tried = [], []
+
+    def act(part):
+        tried.append(part)
+        if part.stop - part.start > 2:
+            raise torch.cuda.OutOfMemoryError("no room")
+        seen.extend(range(part.start, part.stop))
+
+    in_tiles(7, 1, act)
+    assert seen == list(range(7)) and tried[0] == slice(0, 7)
+
+    def never(part):
+        raise torch.cuda.OutOfMemoryError("no room")
+
+    with pytest.raises(MemoryError, match=r"no room for one row of 1000000000 numbers \(4 GB\)"):
+        in_tiles(3, 10**9, never)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits().data[:400]
+
+
+@pytest.mark.parametrize("Method", METHODS, ids=lambda Method: Method.__name__)
+def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
+    if "device" not in Method().get_params():
+        pytest.skip("its closed form or its stress is not a sum of edges and a field")
+    settings = {"random_state": 0, "n_iter": 150, "n_jobs": 1}
+    there = Method(engine="torch", device="cpu", **settings).fit(digits)
+    here = Method(engine="grid", **settings).fit(digits)
+    assert there.engine_ == "torch"
+    assert there.loss_ <= 1.02 * here.loss_
+    problem = Method(engine="torch", device="cpu", **settings).problem(digits)
+    same = Method(engine="grid", tol=1e-3, **settings).problem(digits)
+    Y = here.embedding_
+    assert problem.loss(Y) == pytest.approx(same.loss(Y), rel=5e-3)
+    for force in ("attraction", "repulsion"):
+        assert norm_error(getattr(problem, force)(Y), getattr(same, force)(Y)) <= problem.engine.tol
+    assert there.transform(digits[:3] + 0.01).shape == (3, there.n_components)
+
+
+def test_same_seed_same_bytes_and_what_was_saved_goes_on(digits, tmp_path):
+    fit = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60).fit(digits)
+    again = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60, n_jobs=1).fit(digits)
+    np.testing.assert_array_equal(fit.embedding_, again.embedding_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fit)).transform(digits[:5]), fit.transform(digits[:5]))
+
+
+def test_a_kernel_of_the_users_own_runs(digits):
+    there, here = (
+        eq.SymmetricSNE(kernel=Loop(), engine=name, random_state=0, n_iter=60).fit(digits) for name in ("torch", "grid")
+    )
+    assert there.loss_ == pytest.approx(here.loss_, rel=0.02)
+
+
+def test_the_device_is_chosen(monkeypatch):
+    assert choose_device("auto", "auto") == ("auto", "cpu") and choose_device("grid", "cpu") == ("grid", "cpu")
+    assert choose_device("torch", "cpu") == ("torch", "cpu")
+    assert choose_engine("torch", 10, 2, False) == "torch"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_device("torch", "auto") == ("torch", "cuda") == choose_device("auto", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("torch", "auto") == ("torch", "cpu")
+    with pytest.raises(ValueError, match=r'device="cuda", but PyTorch .* sees no GPU; use device="cpu" or "auto"'):
+        choose_device("auto", "cuda")
+    with pytest.raises(ValueError, match=r"device=\"cuda\" is for engine=\"torch\"; engine='grid' runs on the CPU"):
+        eq.TSNE(engine="grid", device="cuda").fit(np.eye(9))
+    with pytest.raises(ValueError, match="device must be one of 'auto', 'cpu', 'cuda', got 'tpu'"):
+        eq.TSNE(device="tpu").fit(np.eye(9))
+
+
+def test_without_pytorch_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr("equipoise.engines.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'engine="torch" needs PyTorch: pip install "equipoise\[gpu\]"'):
+        eq.TSNE(engine="torch").fit(np.eye(9))
+    assert isinstance(make_engine("exact", 1, 0.1), Exact)
+
+
+def test_the_gaussian_kernel_on_a_wide_map_is_no_zero():
+    Y = np.float32(3.0) * np.arange(40, dtype=np.float32).reshape(20, 2)
+    found, truth = engine().field(Y, Gaussian()), Reference().field(Y, Gaussian())
+    assert norm_error(found.gradient, truth.gradient) <= TOL or np.abs(truth.gradient).max() < 1e-6
