@@ -9,17 +9,23 @@ import numpy as np
 import pytest
 from conftest import KERNELS, relative_error
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 import equipoise as eq
+from equipoise import affinities
+from equipoise.csr import symmetrized
 from equipoise.engines import Exact, Reference, choose_device, choose_engine, make_engine
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
-from equipoise.methods import METHODS
+from equipoise.methods import ALL
+from equipoise.neighbors import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.engines.torch import DIRECT, Torch  # noqa: E402
+from equipoise.engines.torch.affinities import conditional, symmetric  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.mesh import spline  # noqa: E402
+from equipoise.engines.torch.neighbors import nearest, recall  # noqa: E402
 from equipoise.engines.torch.tiles import in_tiles  # noqa: E402
 
 TOL = 0.01
@@ -153,7 +159,7 @@ def digits():
     return load_digits().data[:400]
 
 
-@pytest.mark.parametrize("Method", METHODS, ids=lambda Method: Method.__name__)
+@pytest.mark.parametrize("Method", ALL, ids=lambda Method: Method.__name__)
 def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
     if "device" not in Method().get_params():
         pytest.skip("its closed form or its stress is not a sum of edges and a field")
@@ -162,7 +168,7 @@ def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
     here = Method(engine="grid", **settings).fit(digits)
     assert there.engine_ == "torch"
     assert there.loss_ <= 1.02 * here.loss_
-    problem = Method(engine="torch", device="cpu", **settings).problem(digits)
+    problem = Method(engine="torch", device="cpu", tol=1e-3, **settings).problem(digits)
     same = Method(engine="grid", tol=1e-3, **settings).problem(digits)
     Y = here.embedding_
     assert problem.loss(Y) == pytest.approx(same.loss(Y), rel=5e-3)
@@ -213,3 +219,39 @@ def test_the_gaussian_kernel_on_a_wide_map_is_no_zero():
     Y = np.float32(3.0) * np.arange(40, dtype=np.float32).reshape(20, 2)
     found, truth = engine().field(Y, Gaussian()), Reference().field(Y, Gaussian())
     assert norm_error(found.gradient, truth.gradient) <= TOL or np.abs(truth.gradient).max() < 1e-6
+
+
+def test_neighbours_on_a_device_are_the_nearest(digits):
+    jittered = digits + 0.01 * np.random.default_rng(0).standard_normal(digits.shape)
+    indices, d2 = nearest(torch.from_numpy(jittered), 20)
+    D = cdist(jittered, jittered)
+    np.fill_diagonal(D, np.inf)
+    true = np.argsort(D, axis=1)[:, :20]
+    np.testing.assert_array_equal(indices.numpy(), true)
+    np.testing.assert_allclose(d2.numpy(), np.take_along_axis(D, true, axis=1) ** 2, rtol=1e-5)
+    assert recall(torch.from_numpy(jittered), indices, torch.arange(0, 400, 7)) == 1.0
+    assert recall(torch.from_numpy(jittered), indices.roll(1, 0), torch.arange(0, 400, 7)) < 0.5
+
+
+def test_duplicates_are_neighbours_of_one_another():
+    X = torch.tensor([[0.0, 1.0]]).repeat(5, 1)
+    indices, d2 = nearest(X, 2)
+    assert not d2.any() and indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1]]
+
+
+def test_affinities_on_a_device_are_those_of_the_cpu(digits):
+    graph = nearest_neighbors(digits, 30, "euclidean", n_threads=1)
+    D2 = graph.into_squared(len(digits))
+    P = affinities.conditional(affinities.SquaredDistances(D2), np.array([10.0]), np.float64, 1)
+    there = conditional(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
+    np.testing.assert_allclose(there.numpy().ravel(), P.data, rtol=1e-7, atol=1e-15)
+    S = symmetrized(P)
+    indptr, columns, values = symmetric(torch.from_numpy(D2.indices.reshape(-1, 30)), there)
+    np.testing.assert_array_equal(indptr.numpy(), S.indptr)
+    np.testing.assert_array_equal(columns.numpy(), S.indices)
+    np.testing.assert_allclose(values.numpy(), S.data, rtol=1e-7)
+
+
+def test_a_row_of_equal_distances_spreads_evenly():
+    p = conditional(torch.tensor([[2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 9.0]]), 2.0)
+    np.testing.assert_allclose(p.numpy(), [[0.25] * 4, [1 / 3, 1 / 3, 1 / 3, 0]], atol=1e-6)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._types import Array
+from .arrays import expm1
 
 TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
 
 
 def deformed_log(log_t: Array, e: float) -> Array:
     """Return ln_e(t) = (t^e − 1)/e from log t; its limit log t at e = 0."""
-    return log_t if e == 0 else np.expm1(e * log_t) / e
+    return log_t if e == 0 else expm1(e * log_t) / e
 
 
 NEAR_LOG = 1 / 16  # |e| below which (t^e − 1)/e is computed with expm1; beyond, t^e / e serves as well

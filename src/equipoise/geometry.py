@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ._types import Array
+from .arrays import centered
 
 
 class Geometry(Protocol):
@@ -63,8 +64,7 @@ class Flat:
         return U
 
     def retract(self, U: Array) -> Array:
-        center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)  # the loss does not see where it is
-        return U - center.astype(U.dtype)
+        return centered(U)  # the loss does not see where it is
 
 
 class Sphere:
@@ -75,7 +75,7 @@ class Sphere:
     """
 
     def work(self, Y: Array) -> Array:
-        norm = np.linalg.norm(Y, axis=1, keepdims=True)
+        norm = (Y * Y).sum(axis=1, keepdims=True) ** 0.5
         if not norm.all():
             raise ValueError(f"row {int(norm.argmin())} of the map is 0 and has no direction on the sphere")
         return Y / norm

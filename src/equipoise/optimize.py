@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from ._types import Array
+from .arrays import host, is_tensor, like, put_back, spread
 from .geometry import Geometry
 from .objectives import Balance
 
@@ -43,32 +44,31 @@ class State:
 
     def in_order(self) -> Array:
         """Return U in the order in which the points came."""
-        if self.order is None:
-            return self.U
-        U = np.empty_like(self.U)
-        U[self.order] = self.U
-        return U
+        return put_back(self.U, self.order)
 
     def rest(self) -> None:
         """Forget what velocity and gains have learnt: the forces have changed, and it no longer holds."""
-        self.velocity, self.gain, self.age = np.zeros_like(self.U), np.ones_like(self.U), 0
+        self.velocity, self.gain, self.age = self.U * 0, self.U * 0 + 1, 0
 
     @classmethod
     def start(cls, U: Array) -> State:
         """Return the state at rest in U."""
-        return cls(U, np.zeros_like(U), np.ones_like(U), U)
+        return cls(U, U * 0, U * 0 + 1, U)
 
     def plain(self) -> dict[str, Any]:
         """Return everything but the beginning, which whoever goes on from here has too."""
         curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
-        return {**{name: value for name, value in vars(self).items() if name != "origin"}, "curve": curve}
+        arrays = {name: host(getattr(self, name)) for name in ("U", "velocity", "gain")}
+        return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Become the state that `plain` was taken from, after the same beginning."""
         for name in ("U", "velocity", "gain"):
             if plain[name].shape != self.origin.shape:
                 raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
-        vars(self).update(plain, curve=[(int(iteration), float(loss)) for iteration, loss in plain["curve"]])
+        arrays = {name: like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
+        curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
+        vars(self).update({**plain, **arrays, "curve": curve})
 
 
 class Rule(Protocol):
@@ -133,8 +133,13 @@ class Momentum:
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1
         cap = self.momentum[late]
-        _core.momentum_step(
-            np.ascontiguousarray(gradient, dtype=np.float64),
+        step = _core.momentum_step
+        if is_tensor(gradient):
+            from .engines.torch.step import momentum_step as step
+        else:
+            gradient = np.ascontiguousarray(gradient, dtype=np.float64)
+        step(
+            gradient,
             state.velocity,
             state.gain,
             rate / 4,
@@ -166,7 +171,7 @@ class GradientDescent:
         _check_every(self.every)
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        return (-rate * gradient).astype(state.U.dtype)
+        return -rate * gradient if is_tensor(gradient) else (-rate * gradient).astype(state.U.dtype)
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
         return n / stiffness / 4 * length**2
@@ -252,7 +257,7 @@ def descend(
                 return
             advance(state, gradient, stiffness, geometry, phase, rule, length)
             keep(state.iteration)
-    record(state, balance(state.U, 1.0, True).loss, callbacks)
+    record(state, float(balance(state.U, 1.0, True).loss), callbacks)
 
 
 def advance(
@@ -267,16 +272,12 @@ def advance(
 
 def collapsed(U: Array, start: Array) -> bool:
     """Return whether a map has shrunk so far that early exaggeration must end."""
-    return _spread(U) < COLLAPSE * _spread(start)
+    return spread(U) < COLLAPSE * spread(start)
 
 
 def contracted(U: Array, start: Array) -> bool:
     """Return whether a map has shrunk below half of its initial spread."""
-    return _spread(U) < _spread(start) / 2
-
-
-def _spread(U: Array) -> float:
-    return float(np.ascontiguousarray(U.T).std(axis=1).max())  # NumPy reduces rows many times faster than columns
+    return spread(U) < spread(start) / 2
 
 
 def record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
@@ -300,11 +301,12 @@ def _finished(
     callbacks: Sequence[Callback],
 ) -> bool:
     """Record the loss at this iteration and apply the stopping rules, which wait for the late phase."""
+    loss = float(loss)
     settled = late and abs(state.settling - loss) < rule.min_loss_change * abs(loss)
     state.settling = loss if late else np.nan
     if record(state, loss, callbacks):
         state.stopped = "callback"
-    elif late and np.sqrt((gradient**2).sum()) * length < rule.min_grad_norm * mass:
+    elif late and float((gradient**2).sum()) ** 0.5 * length < rule.min_grad_norm * mass:
         state.stopped = "min_grad_norm"
     elif settled:
         state.stopped = "min_loss_change"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._types import Array, Matrix
+from .arrays import host
 from .checkpoint import Checkpoint, Keeping, digest
 from .data.check import check_finite
 from .engines import Engine
@@ -85,7 +86,7 @@ class Problem:
         self.schedule = schedule
         self.rule = rule
         self.Y0 = np.asarray(Y0, dtype=engine.dtype)
-        self._state = State.start(geometry.retract(geometry.work(self.Y0)))
+        self._state = self._start(self.Y0)
 
     @property
     def affinities(self) -> Matrix:
@@ -93,7 +94,7 @@ class Problem:
 
     @property
     def Y(self) -> Array:
-        return self.geometry.map(self._state.in_order())
+        return host(self.geometry.map(self._state.in_order()))
 
     @property
     def loss_curve(self) -> Array:
@@ -110,6 +111,10 @@ class Problem:
     @property
     def early_undone(self) -> bool:
         return self._state.early_undone
+
+    def _start(self, Y: Array) -> State:
+        """Return the state at rest in a map."""
+        return State.start(self.geometry.retract(self.geometry.work(self.engine.here(Y))))
 
     def loss(self, Y: Array) -> float:
         """Return the stated loss at Y, without exaggeration."""
@@ -141,7 +146,7 @@ class Problem:
         `n_iter` hold the last complete iteration.
         """
         start = self.Y0 if Y0 is None else self._check(Y0).astype(self.engine.dtype)
-        self._state = State.start(self.geometry.retract(self.geometry.work(start)))
+        self._state = self._start(start)
         n_iter = self.schedule.n_iter if n_iter is None else check_n_iter(n_iter)
         keeping = Keeping(callbacks, lambda: self._run(n_iter), self._plain)
         if (found := keeping.found()) is not None:
@@ -172,7 +177,7 @@ class Problem:
 
         def tell(callback: Callback) -> Callback:
             def told(iteration: int, loss: float, U: Array) -> Any:
-                Y = self.geometry.map(U).view()
+                Y = host(self.geometry.map(U)).view()
                 Y.flags.writeable = False
                 return callback(iteration, loss, Y)
 
@@ -184,16 +189,17 @@ class Problem:
         state, objective = self._state, self.objective
         if state.order is not None:
             objective = objective.permuted(state.order)
+        there = self.engine.holding(objective)
 
         def balance(U: Array, exaggeration: float, loss: bool) -> Balance:
-            return objective.balance(U, self.engine, loss=loss, exaggeration=exaggeration)
+            return there.balance(U, self.engine, loss=loss, exaggeration=exaggeration)
 
         def sort(U: Array) -> Array | None:
-            nonlocal objective
+            nonlocal there
             if not self.engine.local or len(U) < LOCALITY:
                 return None
-            order = locality(U)
-            objective = objective.permuted(order)
+            order = locality(host(U))
+            there = self.engine.holding(objective.permuted(order))
             return order
 
         descend(

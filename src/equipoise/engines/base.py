@@ -24,7 +24,19 @@ def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
     return c, np.ascontiguousarray(c.reshape(n, -1))
 
 
-class Memoryless:
+class OnHost:
+    """What an engine has that works on arrays of NumPy."""
+
+    dtype: type[np.floating]
+
+    def here(self, Y: Array) -> Array:
+        return np.asarray(Y, dtype=self.dtype)
+
+    def holding(self, objective: Any) -> Any:
+        return objective
+
+
+class Memoryless(OnHost):
     """What an engine has that learns nothing from the maps it sees."""
 
     @property
@@ -58,6 +70,14 @@ class Engine(Protocol):
 
     def restore(self, state: list[dict[str, Any]]) -> None:
         """Know what `state` says, and nothing else."""
+        ...
+
+    def here(self, Y: Array) -> Any:
+        """Return an array as the engine has it, in its precision: it answers in kind."""
+        ...
+
+    def holding(self, objective: Any) -> Any:
+        """Return an objective with what it holds where the engine works."""
         ...
 
     def include(self, P: Matrix) -> None:

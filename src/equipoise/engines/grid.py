@@ -20,7 +20,7 @@ from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
 from ..notices import warn
-from .base import Field
+from .base import Field, OnHost
 from .exact import Exact
 from .plan import Plan, plan
 from .tables import Compiled, Table, tabulate
@@ -37,7 +37,7 @@ PAIRS = 2**20
 LOWEST, HIGHEST = -32, 4  # levels: the pair error is between tol / 2^16 and 4 tol
 
 
-class Grid:
+class Grid(OnHost):
     """Edges over the stored pairs, field on a mesh; force error at most `tol`, relative. d = 1, 2, 3."""
 
     name = "grid"

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from .._types import Array, Matrix
+from ..arrays import host, like, log, total, where
 from ..csr import symmetrized
 from ..engines import Engine
 from ..kernels import Kernel
@@ -22,7 +23,7 @@ FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from lo
 def _inverse(Z: Array) -> Array:
     """Return 1/Z, and 0 for a point that the kernel hardly reaches: nothing pushes it."""
     far = Z < FAR
-    return np.where(far, 0.0, 1 / np.where(far, 1.0, Z))
+    return where(far, 0.0, 1 / where(far, 1.0, Z))
 
 
 class ConditionalKL:
@@ -46,22 +47,22 @@ class ConditionalKL:
         far = Z < FAR
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
-        log_Z = np.log(np.where(far, 1.0, Z))
-        for i in np.flatnonzero(far):
-            log_Z[i] = self._far_row(np.asarray(Y, dtype=np.float64), int(i), repulsion)
-        total = self._plogp - psi / 2 + float(log_Z.sum())
-        return Balance(2 * exaggeration * edges, repulsion, total, self.mass * exaggeration)
+        log_Z = log(where(far, 1.0, Z))
+        for i in host(far).nonzero()[0]:
+            log_Z[i] = self._far_row(host(Y), int(i), repulsion)
+        value = self._plogp - psi / 2 + total(log_Z) if loss else np.nan
+        return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _far_row(self, Y: Array, i: int, repulsion: Array) -> float:
         """Return log Z_i of a point that the kernel hardly reaches, and add its row of forces, from log k alone."""
-        diff = Y[i] - Y
+        diff = (Y[i] - Y).astype(np.float64)
         d2 = (diff**2).sum(axis=1)
         log_k = self.kernel.log_value(d2)
         log_k[i] = -np.inf
         log_Z = float(logsumexp(log_k))
         force = -2 * (np.exp(log_k - log_Z) * self.kernel.log_slope(d2))[:, None] * diff
-        repulsion[i] += force.sum(axis=0)
-        repulsion -= force
+        force[i] -= force.sum(axis=0)
+        repulsion -= like(repulsion, force)
         return log_Z
 
     def permuted(self, order: Array) -> ConditionalKL:

@@ -8,6 +8,7 @@ from copy import copy
 import numpy as np
 
 from .._types import Array, Matrix
+from ..arrays import total
 from ..engines import Engine
 from ..kernels import Kernel
 from ..locality import permuted
@@ -32,8 +33,8 @@ class CrossEntropy:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
         excess, freed = engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss)
         phi, gradient = engine.field(Y, self.apart)
-        total = -psi + float(phi.sum()) - excess
-        return Balance(4 * exaggeration * (edges + freed), -2 * gradient, total, self.mass * exaggeration)
+        value = -psi + total(phi) - excess if loss else np.nan
+        return Balance(4 * exaggeration * (edges + freed), -2 * gradient, value, self.mass * exaggeration)
 
     def permuted(self, order: Array) -> CrossEntropy:
         other = copy(self)
@@ -86,8 +87,8 @@ class EffectiveCrossEntropy:
         repulsion = self.degrees[:, None] * gradient[:, 0]
         repulsion += gradient[:, 1]
         repulsion *= -c
-        total = -psi + c * float(phi[:, 1].sum()) if loss else np.nan
-        return Balance(4 * exaggeration * edges, repulsion, total, self.mass * exaggeration)
+        value = -psi + c * total(phi[:, 1]) if loss else np.nan
+        return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def permuted(self, order: Array) -> EffectiveCrossEntropy:
         other = copy(self)

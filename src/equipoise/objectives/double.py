@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
+from ..arrays import total
 from ..csr import entry_rows, make_csr
 from ..engines import Engine
 from ..kernels import Kernel, Squared
@@ -49,9 +51,9 @@ class DoubleKernelLLE:
         pulled, pull = engine.edges(Y, self._pull, self.kernel, 0.0, potential=loss)
         pushed, push = engine.edges(Y, self._push, self.kernel, 0.0, potential=loss)
         phi, gradient = engine.field(Y, self.kernel)
-        total = pulled + pushed + float(phi.sum()) / len(Y) + self._constant
+        value = pulled + pushed + total(phi) / len(Y) + self._constant if loss else np.nan
         repulsion = -4 * exaggeration * push - 2 / len(Y) * gradient
-        return Balance(-4 * exaggeration * pull, repulsion, total, self._stiffness * exaggeration)
+        return Balance(-4 * exaggeration * pull, repulsion, value, self._stiffness * exaggeration)
 
     def permuted(self, order: Array) -> DoubleKernelLLE:
         other = copy(self)
@@ -99,6 +101,7 @@ class DoubleKernelPCA:
         self._squared = Squared(kernel)
         self._sums = np.asarray(K.sum(axis=1, dtype=np.float64)).ravel() + 1.0  # rows of K_X
         self.mass = float(self._sums.sum())
+        self._load = float(self._sums.max()) * n
         square = sum_positive(K, np.square) + n
         self._own = square - 2 / n * float(self._sums @ self._sums) + self.mass**2 / n**2  # ‖C K_X C‖²
 
@@ -109,17 +112,16 @@ class DoubleKernelPCA:
         phi, ones = engine.field(Y, self.kernel)
         sums, rho, mu = self._means(k0 + phi, n)
         centring = (rho - mu)[:, None] * ones + engine.field(Y, self.kernel, rho).gradient
-        S = float(sums.sum())
-        overlap = psi + n * k0 - 2 / n * float(self._sums @ sums) + self.mass * S / n**2  # ⟨C K_X C, K_Y⟩
-        theirs = n * k0**2 + float(squares.sum()) - 2 / n * float(sums @ sums) + S**2 / n**2  # ‖C K_Y C‖²
-        total = self._own - 2 * overlap + theirs
-        load = float(self._sums.max()) * n
-        return Balance(8 * exaggeration * pull, -2 * push - 4 * centring, total, 2 * load * exaggeration)
+        S = total(sums)
+        overlap = psi + n * k0 - 2 / n * total(self._sums * sums) + self.mass * S / n**2  # ⟨C K_X C, K_Y⟩
+        theirs = n * k0**2 + total(squares) - 2 / n * total(sums * sums) + S**2 / n**2  # ‖C K_Y C‖²
+        value = self._own - 2 * overlap + theirs if loss else np.nan
+        return Balance(8 * exaggeration * pull, -2 * push - 4 * centring, value, 2 * self._load * exaggeration)
 
-    def _means(self, sums: Array, n: int) -> tuple[Array, Array, float]:
+    def _means(self, sums: Array, n: int) -> tuple[Array, Array, Any]:
         """Return the row sums of K_Y, and the row means ρ and the mean μ of K_X − K_Y."""
         rho = (self._sums - sums) / n
-        return sums, rho, float(rho.mean())
+        return sums, rho, total(rho) / n
 
     def permuted(self, order: Array) -> DoubleKernelPCA:
         other = copy(self)

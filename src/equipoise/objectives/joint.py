@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
+from ..arrays import double, is_tensor, log, total
 from ..csr import make_csr
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
@@ -63,24 +65,24 @@ class JointDivergence:
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
         if s < 0.1:  # near α = 1 the two forces are of order 1/s and cancel: float64 keeps the difference
-            Y = Y.astype(np.float64)
+            Y = double(Y)
         psi, edges = engine.edges(Y, self._A, self.kernel, -s, potential=loss or e != 0)
         phi, gradient = engine.field(Y, self.kernel)
-        Z = float(phi.sum())
-        if not Z > 0:
+        Z = total(phi)
+        if (loss or not is_tensor(Z)) and not Z > 0:  # looking at a tensor waits for its device
             raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
-        divergence, T = self._divergence_and_overlap(self._unit * psi, Z)
-        attraction = (4 / s * Z**-e * self._unit * exaggeration**s) * edges
+        divergence, T = self._divergence_and_overlap(self._unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
+        attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self._unit * exaggeration**s) * edges
         repulsion = (-4 / s * T / Z / 2) * gradient
         return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
 
-    def _divergence_and_overlap(self, psi: float, Z: float) -> tuple[float, float]:
+    def _divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
         """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
         s, e = self.s, self.e
         if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) as it stands
             T = Z**-e * e * psi
             return (1 - T) / (s * e), T
-        balance = float(deformed_log(np.log(Z), -e) - Z**-e * (self._H + psi))  # (1 − T)/e
+        balance = deformed_log(log(Z), -e) - Z**-e * (self._H + psi)  # (1 − T)/e
         return balance / s, 1.0 if e == 0 else 1 - e * balance
 
     def permuted(self, order: Array) -> JointDivergence:

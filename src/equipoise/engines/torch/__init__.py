@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,17 @@ import torch
 from scipy import fft, sparse
 
 from ..._types import Array, Matrix
+from ...arrays import is_tensor
 from ...kernels import Kernel
-from ..grid import RUNGS, Grid
+from ..base import Field
+from ..grid import RUNGS, Grid, Trust
 from ..plan import BEYOND, DOUBLE, Plan, mesh_width
 from ..tables import tabulate
 from ..transform import Source
 from .direct import Direct
 from .lookup import Lookup
 from .mesh import Mesh
+from .source import DeviceSource, as_given
 from .stored import Rows, stored_edges
 
 NODES = 2**24  # of a mesh; beyond, direct sums take its place: an FFT of the padded mesh would fill the memory; chosen
@@ -52,14 +56,39 @@ class Torch(Grid):
         self.__init__(state["n_threads"], state["tol"], state["device"])  # type: ignore[misc]
         self.restore(state["state"])
 
-    def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
-        if Y.dtype == np.float64 or not sparse.issparse(A):
+    def here(self, Y: Array) -> Any:
+        return torch.as_tensor(Y, dtype=torch.float32, device=self.device)
+
+    def holding(self, objective: Any) -> Any:
+        """Return an objective with all that it holds on the device: vectors as tensors, sparse matrices as rows."""
+        there, known = copy(objective), {}
+        for name, value in vars(objective).items():
+            if sparse.issparse(value):
+                known[id(value)] = known.get(id(value)) or Rows(value, self.device)
+                setattr(there, name, known[id(value)])
+            elif isinstance(value, np.ndarray) and value.ndim <= 2 and value.dtype.kind == "f":
+                setattr(there, name, self.here(value))
+        return there
+
+    def edges(self, Y: Any, A: Any, kernel: Kernel, b: float, *, potential: bool) -> tuple[Any, Any]:
+        if not is_tensor(Y) and (Y.dtype == np.float64 or not sparse.issparse(A)):
             return self._exact.edges(Y, A, kernel, b, potential=potential)
         if (kernel, b) not in self._lookups:
             self._lookups[kernel, b] = Lookup(self._table(kernel, b), self.device)
-        there = torch.from_numpy(np.ascontiguousarray(Y)).to(self.device)
-        psi, force = stored_edges(there, self._on_device(A), self._lookups[kernel, b], potential=potential)
-        return float(psi) if potential else np.nan, force.double().cpu().numpy()
+        rows = A if isinstance(A, Rows) else self._on_device(A)
+        psi, force = stored_edges(self.here(Y), rows, self._lookups[kernel, b], potential=potential)
+        return (psi if is_tensor(Y) else float(psi)) if potential else np.nan, as_given(Y, force)
+
+    def field(self, Y: Any, kernel: Kernel, charges: Any = None) -> Field:
+        source = DeviceSource(self.here(Y), None if charges is None else self.here(charges))
+        transform = self._transform(kernel, source)
+        potential, gradient = transform.solve(source, self.n_threads)(source.Y)
+        potential = potential - transform.at_zero * source.charges  # the mesh holds the point itself
+        shape = source.shape
+        return Field(as_given(Y, potential.reshape(shape)), as_given(Y, gradient.reshape(*shape, source.Y.shape[1])))
+
+    def _keep(self, kernel: Kernel, source: Any, trust: Trust) -> Any:
+        return super()._keep(kernel, source.host() if isinstance(source, DeviceSource) else source, trust)
 
     def _on_device(self, A: Matrix) -> Rows:
         """Return a matrix on the device, where it stays as long as it is in use here."""

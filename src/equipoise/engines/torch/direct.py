@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import torch
 
-from ..._types import Array
 from ...kernels import Kernel
 from ..tables import Table
 from ..transform import Source
 from .lookup import Lookup
+from .source import DeviceSource, Solved, as_given
 from .tiles import in_tiles
 
 
@@ -23,28 +22,28 @@ class Direct:
         self._look = Lookup(table, device)
         self.at_zero = 0.0  # a point is left out of its own field: float32 would lose the rest beside it
 
-    def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
+    def solve(self, source: Source | DeviceSource, n_threads: int) -> Solved:
         """Return Φ and ∇Φ of a source as a function of targets (t, d); of its own points without the self terms."""
         n, d = source.Y.shape
-        middle = (source.low + source.high) / 2
-        Y = torch.from_numpy((source.Y - middle).astype(np.float32)).to(self.device)
-        charges = torch.from_numpy(source.charges).to(self.device, torch.float32)
+        middle = torch.from_numpy((source.low + source.high) / 2).to(self.device)
+        Y = (torch.as_tensor(source.Y).to(self.device) - middle).float()
+        charges = torch.as_tensor(source.charges).to(self.device, torch.float32)
 
-        def at(targets: Array) -> tuple[Array, Array]:
-            T = Y if targets is source.Y else torch.from_numpy((targets - middle).astype(np.float32)).to(self.device)
-            potential = torch.empty((len(T), charges.shape[1]), dtype=torch.float64, device=self.device)
-            gradient = torch.empty((len(T), charges.shape[1], d), dtype=torch.float64, device=self.device)
+        def at(targets: Any) -> tuple[Any, Any]:
+            T = Y if targets is source.Y else (torch.as_tensor(targets).to(self.device) - middle).float()
+            potential = torch.empty((len(T), charges.shape[1]), device=self.device)
+            gradient = torch.empty((len(T), charges.shape[1], d), device=self.device)
 
             def rows(part: slice) -> None:
                 diff = T[part, None, :] - Y
                 value, slope = self._look.both(diff.square().sum(dim=2))
                 if T is Y:
                     value.diagonal(part.start).zero_()
-                potential[part] = (value @ charges).double()
+                potential[part] = value @ charges
                 for q, charge in enumerate(charges.T):
-                    gradient[part, q] = 2 * torch.einsum("ij,ijd->id", slope * charge, diff).double()
+                    gradient[part, q] = 2 * torch.einsum("ij,ijd->id", slope * charge, diff)
 
             in_tiles(len(T), (2 * d + 8) * n, rows)
-            return potential.cpu().numpy(), gradient.cpu().numpy()
+            return as_given(targets, potential), as_given(targets, gradient)
 
         return at

@@ -16,7 +16,7 @@ class Lookup:
         self.segments = torch.from_numpy(table.segments).to(device)
         self.first, self.scale = table.first, table.scale
         ends = torch.tensor([table.first, table.first + len(table.segments) - 1], dtype=torch.int32) << BITS
-        self._low, self._high = ends.view(torch.float32).tolist()
+        self.ends: tuple[float, float] = tuple(ends.view(torch.float32).tolist())
 
     def slope(self, d2: torch.Tensor) -> torch.Tensor:
         """Return the slope at d2, float32 of any shape."""
@@ -31,7 +31,7 @@ class Lookup:
 
     def _place(self, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the segments that d2 falls in, how far inside as a fraction f in [0, 1), and as a step in d2."""
-        x = (d2 * self.scale).clamp(self._low, self._high)
+        x = (d2 * self.scale).clamp(*self.ends)
         bits = x.view(torch.int32)
         inside = bits & ((1 << BITS) - 1)
         f = ((inside << (23 - BITS)) | ONE).view(torch.float32) - 1.0  # the last bits lead the mantissa of 1 + f

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from itertools import product
 from math import floor, log2, prod
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from ..._types import Array
 from ...kernels import Kernel
 from ..plan import ORDER, Plan
 from ..transform import SPLINE, Source
+from .source import DeviceSource, Solved, as_given
 from .tiles import in_tiles
 
 ROOM = 2**62  # the largest sum of charges that int64 holds on a node, with a bit to spare
@@ -28,6 +29,7 @@ class Mesh:
     def __init__(self, kernel: Kernel, of: Plan, device: torch.device):
         self.h, self.size, self.device = of.h, of.size, device
         self.dtype = torch.float64 if of.dtype is np.float64 else torch.float32
+        self._fused = device.type == "cuda" and self.dtype == torch.float32
         d2 = sum(np.ix_(*((of.h * np.arange(n + 1)) ** 2 for n in of.size)), start=np.zeros(1))
         k = kernel.value(d2)
         self.shift, self.at_zero = float(k.flat[-1]), float(k.flat[0])  # a shift moves no force: transform.py
@@ -42,24 +44,24 @@ class Mesh:
             K /= b.square().reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         self.frequencies = K.to(self.dtype)
 
-    def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
+    def solve(self, source: Source | DeviceSource, n_threads: int) -> Solved:
         """Return Φ and ∇Φ of a source, self terms included, as a function of targets (t, d)."""
         origin = (source.low + source.high) / 2 - (np.array(self.size) - 1) / 2 * self.h
         Y = self._cells(source.Y, origin)
-        charges = torch.from_numpy(source.charges).to(self.device)
+        charges = torch.as_tensor(source.charges).to(self.device)
         phi = self._convolve(self._spread(Y, charges))
         shift = self.shift * charges.sum(dim=0)
 
-        def at(targets: Array) -> tuple[Array, Array]:
+        def at(targets: Any) -> tuple[Any, Any]:
             T = Y if targets is source.Y else self._cells(targets, origin)
             potential, gradient = self._gather(T, phi)
-            return (potential + shift).cpu().numpy(), gradient.cpu().numpy()
+            return as_given(targets, potential + shift), as_given(targets, gradient)
 
         return at
 
-    def _cells(self, Y: Array, origin: Array) -> torch.Tensor:
+    def _cells(self, Y: Any, origin: Array) -> torch.Tensor:
         """Return points in units of the mesh, (n, d), kept where a spline is inside it."""
-        u = torch.from_numpy(np.ascontiguousarray(Y)).to(self.device, self.dtype)
+        u = torch.as_tensor(Y).to(self.device, self.dtype)
         u = (u - torch.from_numpy(origin).to(self.device, self.dtype)) / self.h
         most = torch.tensor([n - ORDER / 2 - 1 for n in self.size], device=self.device, dtype=self.dtype)
         return torch.minimum(u.clamp(min=ORDER / 2 - 1), most)
@@ -80,6 +82,11 @@ class Mesh:
         m, total = charges.shape[1], float(charges.abs().sum(dim=0).max())
         unit = 2.0 ** min(40, floor(log2(ROOM / total))) if total > 0 else 1.0
         grid = torch.zeros((m, prod(self.size)), dtype=torch.int64, device=self.device)
+        if self._fused:
+            from . import fused
+
+            fused.spread(Y, charges.float().contiguous(), self.size, unit, grid)
+            return (grid.float() / unit).reshape(m, *self.size)
 
         def points(part: slice) -> None:
             nodes, w, _ = self._stencil(Y[part])
@@ -98,10 +105,14 @@ class Mesh:
         return phi[(slice(None), *(slice(n) for n in self.size))].flatten(1)
 
     def _gather(self, Y: torch.Tensor, phi: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the potential (t, m) at points, and its gradient (t, m, d), float64."""
+        """Return the potential (t, m) at points, and its gradient (t, m, d)."""
         (t, d), m = Y.shape, len(phi)
-        potential = torch.empty((t, m), dtype=torch.float64, device=self.device)
-        gradient = torch.empty((t, m, d), dtype=torch.float64, device=self.device)
+        if self._fused:
+            from . import fused
+
+            return fused.gather(Y, phi.contiguous(), self.size, self.h)
+        potential = torch.empty((t, m), dtype=self.dtype, device=self.device)
+        gradient = torch.empty((t, m, d), dtype=self.dtype, device=self.device)
 
         def points(part: slice) -> None:
             nodes, w, dw = self._stencil(Y[part])
@@ -109,9 +120,9 @@ class Mesh:
             weight = outer(list(w))
             for q in range(m):
                 values = phi[q][nodes]
-                potential[part, q] = (values * weight).sum(dim=1).double()
+                potential[part, q] = (values * weight).sum(dim=1)
                 for axis in range(d):
-                    gradient[part, q, axis] = (values * along[axis]).sum(dim=1).double()
+                    gradient[part, q, axis] = (values * along[axis]).sum(dim=1)
 
         in_tiles(t, (8 + 2 * d) * ORDER**d, points)
         return potential, gradient

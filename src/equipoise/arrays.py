@@ -1,0 +1,73 @@
+"""What losses and the loop do with arrays beyond arithmetic, for NumPy's and for PyTorch's, which is not imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._types import Array
+
+
+def is_tensor(x: Any) -> bool:
+    """Return whether x is a tensor of PyTorch."""
+    return hasattr(x, "detach") and hasattr(x, "element_size")
+
+
+def log(x: Any) -> Any:
+    """Return the natural logarithm."""
+    return x.log() if is_tensor(x) else np.log(x)
+
+
+def expm1(x: Any) -> Any:
+    """Return e^x − 1."""
+    return x.expm1() if is_tensor(x) else np.expm1(x)
+
+
+def total(x: Any) -> Any:
+    """Return the sum of all entries in float64: a float, or a tensor that waits on its device."""
+    return x.double().sum() if is_tensor(x) else float(x.sum())
+
+
+def double(x: Any) -> Any:
+    """Return x in float64."""
+    return x.double() if is_tensor(x) else x.astype(np.float64)
+
+
+def where(holds: Any, value: float, other: Any) -> Any:
+    """Return `value` where a condition holds, else `other`."""
+    return other.masked_fill(holds, value) if is_tensor(other) else np.where(holds, value, other)
+
+
+def like(x: Any, values: Array) -> Any:
+    """Return values as an array of the kind and the precision of x, where x is."""
+    return x.new_tensor(values) if is_tensor(x) else values
+
+
+def host(x: Any) -> Array:
+    """Return x as an array of NumPy."""
+    return np.asarray(x.cpu()) if is_tensor(x) else np.asarray(x)
+
+
+def centered(U: Any) -> Any:
+    """Return U (n, d) without its mean, which is taken in float64."""
+    if is_tensor(U):
+        return U - U.double().mean(dim=0).to(U.dtype)
+    center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)  # NumPy reduces rows faster than columns
+    return U - center.astype(U.dtype)
+
+
+def spread(U: Any) -> float:
+    """Return the largest standard deviation along an axis of U (n, d)."""
+    if is_tensor(U):
+        return float(U.std(dim=0, correction=0).max())
+    return float(np.ascontiguousarray(U.T).std(axis=1).max())
+
+
+def put_back(U: Any, order: Array | None) -> Any:
+    """Return V with V[order] = U; U itself if there is no order."""
+    if order is None:
+        return U
+    V = U.clone() if is_tensor(U) else np.empty_like(U)
+    V[order] = U
+    return V

@@ -1,0 +1,32 @@
+"""One step of the optimiser on a device: momentum with gains, as step.hpp has it."""
+
+from __future__ import annotations
+
+import torch
+
+
+def momentum_step(
+    gradient: torch.Tensor,
+    velocity: torch.Tensor,
+    gain: torch.Tensor,
+    rate: float,
+    momentum: float,
+    gain_up: float,
+    gain_down: float,
+    turned: float,
+    min_gain: float,
+    max_step: float,
+) -> None:
+    """Change velocity and gain (n, d) in place by one step against the gradient."""
+    if velocity.is_cuda:
+        from . import fused
+
+        fused.step(gradient, velocity, gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step)
+        return
+    push = rate * gradient
+    turn = push * velocity  # > 0: uphill along the last step
+    back = (turn > 0) & (gain * turn > turned * velocity.square())
+    gain.add_((turn <= 0) * gain_up).mul_(torch.where(back, gain_down, 1.0)).clamp_(min=min_gain)
+    velocity.mul_(momentum).sub_(gain * push)
+    length = velocity.norm(dim=1, keepdim=True)
+    velocity.mul_(torch.where(length > max_step, max_step / length, 1.0))
