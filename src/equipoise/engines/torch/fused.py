@@ -157,7 +157,7 @@ def _spread(U, charges, grid, n, n1, n2, nodes, unit, m, D: tl.constexpr, POINTS
 
 
 def spread(U: torch.Tensor, charges: torch.Tensor, size: tuple[int, ...], unit: float, grid: torch.Tensor) -> None:
-    """Add charges (n, m) float32 at points U (n, d), in units of the mesh, to the grid (m, nodes) in units of 1/unit."""
+    """Add charges (n, m) float32 at points U (n, d), in mesh widths, to the grid (m, nodes) in units of 1/unit."""
     n, m = charges.shape
     n1, n2 = (*size[1:], 1, 1)[:2]
     _spread[(triton.cdiv(n, POINTS), m)](
@@ -228,7 +228,7 @@ def _gather(U, phi, potential, gradient, n, n1, n2, nodes, h, m, D: tl.constexpr
 
 
 def gather(U: torch.Tensor, phi: torch.Tensor, size: tuple[int, ...], h: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the potential (n, m) at points U, in units of the mesh, and its gradient (n, m, d), from phi (m, nodes)."""
+    """Return the potential (n, m) at points U, in mesh widths, and its gradient (n, m, d), from phi (m, nodes)."""
     (n, d), m = U.shape, len(phi)
     potential = torch.empty((n, m), device=U.device)
     gradient = torch.empty((n, m, d), device=U.device)
@@ -264,7 +264,9 @@ def _step(
         tl.store(velocity + at, factor * tl.load(velocity + at, mask=there, other=0.0), mask=there)
 
 
-def step(gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, *rule: float) -> None:
-    """As step.momentum_step."""
+def step(gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, *rule: float) -> None:
+    """As step.momentum_step; a rate that is still on the device stays there."""
     n, d = velocity.shape
-    _step[(triton.cdiv(n, POINTS),)](gradient.contiguous(), velocity, gain, *rule, n, d, POINTS)
+    if isinstance(rate, torch.Tensor):
+        gradient, rate = rate * gradient, 1.0
+    _step[(triton.cdiv(n, POINTS),)](gradient.contiguous(), velocity, gain, rate, *rule, n, d, POINTS)
