@@ -16,15 +16,17 @@ import equipoise as eq
 from equipoise import affinities
 from equipoise.csr import symmetrized
 from equipoise.engines import Exact, Reference, choose_device, choose_engine, make_engine
+from equipoise.engines.transform import Source
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
 from equipoise.methods import ALL
 from equipoise.neighbors import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from equipoise.engines.torch import DIRECT, Torch  # noqa: E402
+from equipoise.engines.torch import Torch  # noqa: E402
 from equipoise.engines.torch.affinities import conditional, symmetric  # noqa: E402
+from equipoise.engines.torch.direct import Direct  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
-from equipoise.engines.torch.mesh import spline  # noqa: E402
+from equipoise.engines.torch.mesh import Mesh, spline  # noqa: E402
 from equipoise.engines.torch.neighbors import nearest, recall  # noqa: E402
 from equipoise.engines.torch.tiles import in_tiles  # noqa: E402
 
@@ -91,10 +93,9 @@ def test_a_kernel_with_a_kink_and_many_dimensions_are_summed_directly():
     rng = np.random.default_rng(0)
     made = {}
     for name, kernel, d in (("kink", PowerLaw(), 2), ("five", StudentT(), 5), ("smooth", StudentT(), 2)):
-        grid = engine()
-        grid.field(5 * rng.standard_normal((500, d)).astype(np.float32), kernel)
-        made[name] = {key[1] == DIRECT for key in grid._transforms}
-    assert made == {"kink": {True}, "five": {True}, "smooth": {False}}
+        Y = 5 * rng.standard_normal((500, d)).astype(np.float32)
+        made[name] = type(engine()._transform(kernel, Source(Y, None)))
+    assert made == {"kink": Direct, "five": Direct, "smooth": Mesh}
 
 
 def test_float64_and_dense_weights_are_those_of_the_exact_engine():

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
+from ..arrays import host
 from ..divergences import antiderivative
 from ..kernels import Kernel
 from ..notices import warn
@@ -164,7 +165,7 @@ class Grid(OnHost):
 
     def _keep(self, kernel: Kernel, source: Source, trust: Trust) -> Transform:
         """Return a transform that keeps the tolerance: refined until it does, coarsened where that still does."""
-        check = Check(kernel, self._compiled(kernel), source, self.n_threads)
+        check = Check(kernel, source, self._direct(kernel, source), self.n_threads)
 
         def planned(level: int) -> Plan:
             return self._plan(kernel, source, trust.rungs, level)
@@ -206,6 +207,17 @@ class Grid(OnHost):
         self._transforms.move_to_end(key)
         return self._transforms[key]
 
+    def _direct(self, kernel: Kernel, source: Source) -> Callable[[Array], tuple[Array, Array]]:
+        """Return Φ and ∇Φ by direct sums, self terms included, as a function of targets (t, d)."""
+        compiled, m = self._compiled(kernel), source.charges.shape[1]
+
+        def at(targets: Array) -> tuple[Array, Array]:
+            potential, half = np.empty((len(targets), m)), np.empty((len(targets), m, targets.shape[1]))
+            _core.field_at(compiled, source.charges, targets, source.Y, potential, half, self.n_threads)
+            return potential, 2 * half
+
+        return at
+
     def _made(self, kernel: Kernel, of: Plan) -> Transform:
         return Transform(kernel, of.h, of.size, of.radius, of.dtype)
 
@@ -226,22 +238,19 @@ class Trust:
 class Check:
     """The true force on some points of a map, by direct sums."""
 
-    def __init__(self, kernel: Kernel, compiled: _core.Kernel, source: Source, n_threads: int):
-        n, d = source.Y.shape
-        count = min(n, max(CHECKED, PAIRS // n))
-        chosen = np.sort(np.random.RandomState(0).permutation(n)[:count])
+    def __init__(self, kernel: Kernel, source: Source, direct: Callable[[Array], tuple[Array, Array]], n_threads: int):
+        n = len(source.Y)
+        chosen = np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
         self.n_threads, self.source = n_threads, source
-        self.targets = np.ascontiguousarray(source.Y[chosen])
-        potential, half = np.empty((count, source.charges.shape[1])), np.empty((count, source.charges.shape[1], d))
-        _core.field_at(compiled, source.charges, self.targets, source.Y, potential, half, n_threads)
-        self.force = 2 * half
+        self.targets = source.Y[chosen]
+        potential, self.force = (host(part) for part in direct(self.targets))
         # Forces lost in the rounding of the potential, or of the point's own part of it, do not count.
-        own = kernel.value(np.zeros(1)) * source.charges[chosen]
+        own = kernel.value(np.zeros(1)) * host(source.charges[chosen])
         self.noise = float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own)) / kernel.length
 
     def error(self, transform: Transform) -> float:
         """Return the relative error of the force with this transform."""
-        _, force = transform.solve(self.source, self.n_threads)(self.targets)
+        force = host(transform.solve(self.source, self.n_threads)(self.targets)[1])
         size = float(np.linalg.norm(self.force))
         wrong = max(0.0, float(np.linalg.norm(force - self.force)) - self.noise)
         return wrong / size if size > 0 else 0.0

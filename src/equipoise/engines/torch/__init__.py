@@ -14,7 +14,7 @@ from ..._types import Array, Matrix
 from ...arrays import is_tensor
 from ...kernels import Kernel
 from ..base import Field
-from ..grid import RUNGS, Grid, Trust
+from ..grid import RUNGS, Grid
 from ..plan import BEYOND, DOUBLE, Plan, mesh_width
 from ..tables import tabulate
 from ..transform import Source
@@ -87,8 +87,8 @@ class Torch(Grid):
         shape = source.shape
         return Field(as_given(Y, potential.reshape(shape)), as_given(Y, gradient.reshape(*shape, source.Y.shape[1])))
 
-    def _keep(self, kernel: Kernel, source: Any, trust: Trust) -> Any:
-        return super()._keep(kernel, source.host() if isinstance(source, DeviceSource) else source, trust)
+    def _direct(self, kernel: Kernel, source: Any) -> Any:
+        return self._make(kernel, DIRECT).solve(source, self.n_threads)
 
     def _on_device(self, A: Matrix) -> Rows:
         """Return a matrix on the device, where it stays as long as it is in use here."""

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from ...arrays import is_tensor
-from ..transform import Source
 
 Solved = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → potential (t, m) and gradient (t, m, d)
 
@@ -28,8 +27,3 @@ class DeviceSource:
         self.charges = c.reshape(len(Y), -1)
         self.shape, self.charged = tuple(c.shape), charges is not None
         self.low, self.high = torch.stack(torch.aminmax(Y, dim=0)).cpu().numpy().astype(np.float64)
-
-    def host(self) -> Source:
-        """Return the same for the CPU."""
-        shape = self.charges.shape if self.charged else None
-        return Source(self.Y.cpu().numpy(), None if shape is None else self.charges.double().cpu().numpy())
