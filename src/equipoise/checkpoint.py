@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -147,12 +146,8 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
     elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # of these the name alone
         update(f"{value.__module__}.{value.__qualname__}".encode())
     else:
-        computed = {name for cls in type(value).__mro__ for name, of in vars(cls).items() if _is_cached(of)}
+        computed = archive.cached(type(value))
         for name, item in sorted(vars(value).items()):
             if name not in computed | {"n_threads"}:
                 _digest([name, item], update)
     update(b")")
-
-
-def _is_cached(attribute: Any) -> bool:
-    return isinstance(attribute, cached_property)

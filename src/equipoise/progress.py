@@ -56,8 +56,8 @@ class _Screen:
 
 
 def number(loss: float) -> str:
-    """Return a loss as people read it."""
-    return f"{loss:.4f}" if abs(loss) < 1e4 else f"{loss:.4e}"
+    """Return a loss in as many digits as tell it from another."""
+    return f"{loss:.4f}" if loss == 0 or 1e-3 <= abs(loss) < 1e4 else f"{loss:.4e}"
 
 
 def visible() -> bool:

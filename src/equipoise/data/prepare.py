@@ -29,6 +29,13 @@ class Preparation:
     mean: Array | None = None
     directions: Array | None = None
 
+    def __str__(self) -> str:
+        parts = ["log(1 + x)"] * self.log1p + ["standardised"] * (self.scale is not None)
+        if self.directions is not None:
+            count = self.directions.shape[1]
+            parts.append(f"{count} principal component{'s' * (count != 1)}")
+        return ", ".join(parts) or "as it is"
+
     def apply(self, dataset: Dataset) -> Dataset:
         """Return the data set prepared; it stays as it is itself."""
         X, columns = dataset.X, dataset.columns

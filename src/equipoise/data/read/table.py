@@ -14,7 +14,7 @@ import numpy as np
 from ..._types import Array
 from ..dataset import Dataset
 from .cells import Growing, Loose, fault, is_absent, is_number, numbers, picked_cells
-from .wanted import Wanted, shown
+from .wanted import Wanted, listed, shown
 
 CELLS = 65536  # cells of a block; chosen: some megabytes as text
 DELIMITERS = ",;\t"
@@ -161,15 +161,19 @@ class _Table:
 
     def _picked(self, rows: Sequence[Sequence[str]]) -> list[int]:
         """Return the places of the columns to embed: those asked for, or all whose first value is a number."""
+        firsts = [next((row[j] for row in rows if not is_absent(row[j])), "") for j in range(len(self.names))]
+        aside = (self.wanted.label, self.wanted.id)
+        picked = [j for j, name in enumerate(self.names) if name not in aside and is_number(firsts[j])]
         if self.wanted.columns is not None:
             place = {name: j for j, name in enumerate(self.names)}
+            for name in self.wanted.columns:
+                if (first := firsts[place[name]]) and not is_number(first):
+                    fit = f"; columns of numbers are {listed(self.names[j] for j in picked)}" if picked else ""
+                    raise ValueError(
+                        f"{self.source}: the column {shown(name)} holds text, {shown(first)}, and only numbers can be"
+                        f" embedded{fit}"
+                    )
             return [place[name] for name in self.wanted.columns]
-        aside = (self.wanted.label, self.wanted.id)
-        picked = [
-            j
-            for j, name in enumerate(self.names)
-            if name not in aside and is_number(next((row[j] for row in rows if not is_absent(row[j])), ""))
-        ]
         if not picked:
             first = shown(",".join(rows[0]))
             raise ValueError(f"{self.source}: no column of numbers to embed; the first row below the names is {first}")
