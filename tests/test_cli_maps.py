@@ -70,7 +70,7 @@ def test_evaluate_prints_the_report_of_the_library(maps, tmp_path, capsys):
     report = eq.evaluate(iris.X, Y, np.array(iris.classes)[iris.labels], k=10)
     first, _, rest = capsys.readouterr().out.partition("\n\n")
     assert first == "data                iris, as it is (no --log1p, --standardize or --pca)"
-    assert rest == f"{report}\nwrote               {out / 'f.png'}\n" and "k = 10 nearest" in rest
+    assert rest == f"{report}\nwrote               {out / 'f.png'}\n" and "k = 10 neighbours" in rest
     assert names(out) == ["f.png"] and (out / "f.png").stat().st_size > 10_000
 
 
@@ -271,7 +271,7 @@ def test_evaluate_prepares_as_the_model_did(tmp_path, capsys):
     by_model = capsys.readouterr().out
     about = "t, log(1 + x), standardised, 3 principal components"
     assert by_model.splitlines()[0] == f"data                {about}, as {model} keeps it"
-    assert "3 columns, cosine distances, drawn in 2 dimensions; k = 15 nearest neighbours" in by_model
+    assert "3 columns, cosine distances, drawn in 2 dimensions; k = 15 neighbours" in by_model
     assert run("evaluate", tmp_path / "t.csv", tmp_path / "m.csv", *chosen, "--metric", "cosine") == 0
     by_hand = capsys.readouterr().out
     assert by_hand.splitlines()[0] == f"data                {about}"
@@ -301,4 +301,4 @@ def test_a_model_from_affinities_has_no_distances(tmp_path, capsys):
 def test_evaluate_looks_at_fewer_neighbours_of_few_rows(tmp_path, capsys):
     np.save(tmp_path / "few.npy", np.random.default_rng(0).normal(size=(12, 2)))
     assert run("evaluate", tmp_path / "few.npy", tmp_path / "few.npy") == 0
-    assert "k = 5 nearest neighbours" in capsys.readouterr().out
+    assert "k = 5 neighbours" in capsys.readouterr().out

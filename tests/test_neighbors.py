@@ -218,3 +218,7 @@ def test_cells_of_points_in_a_few_places(rng):
     found = Cells(X, X, 2).search(49, 1)
     assert_array_equal(found // 50, np.repeat(np.arange(2000)[:, None] // 50, 49, axis=1))
     assert not (found == np.arange(2000)[:, None]).any()
+
+
+def test_a_graph_is_shown_in_one_line(rng):
+    assert repr(nearest_neighbors(rng.normal(size=(1200, 3)), 7)) == "<7 neighbours of each of 1,200 points, recall 1>"

@@ -201,7 +201,10 @@ def test_what_is_wrong_is_named(text, match):
             "no column is called 'weight'; there are 'name', 'width', 'species'",
         ),
         ({"label": "kind"}, "no column is called 'kind'"),
-        ({"columns": ["species"]}, "line 2, column 'species': 'setosa' is text"),
+        (
+            {"columns": ["species"]},
+            "the column 'species' holds text, 'setosa', and only numbers .* are 'width', 'length'",
+        ),
         ({"columns": ["width", "width"]}, "'width' is asked for twice"),
         ({"columns": ["width"], "label": "width"}, "'width' is asked for twice"),
         ({"columns": []}, "columns is empty"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data import DATASETS, load
 from ..data.toys import TOYS
-from .near import hint
+from ..near import hint
 from .options import add_verb
 from .screen import WIDTH
 

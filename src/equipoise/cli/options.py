@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from .. import data
 from ..data import Dataset
-from .near import hint, nearest
+from ..near import hint, nearest
 from .values import whole_number
 
 STDIN = "-"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..near import nearest
 from .maps import CLASS, DrawnMap, add_coordinates, read_map
-from .near import nearest
 from .options import add_verb
 from .outputs import tell_written, writable, write_bytes
 from .pictures import Drawing, picture, picture_path

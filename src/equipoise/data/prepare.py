@@ -16,7 +16,7 @@ from ..low_rank import Directions
 from .dataset import Dataset
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Preparation:
     """What is done to rows x: log(1 + x), (x − shift)/scale, Vᵀ(x − mean); each part may be missing.
 
@@ -35,6 +35,9 @@ class Preparation:
             count = self.directions.shape[1]
             parts.append(f"{count} principal component{'s' * (count != 1)}")
         return ", ".join(parts) or "as it is"
+
+    def __repr__(self) -> str:
+        return f"<preparation: {self}>"
 
     def apply(self, dataset: Dataset) -> Dataset:
         """Return the data set prepared; it stays as it is itself."""

@@ -103,9 +103,7 @@ class Report:
     @property
     def subtitle(self) -> str:
         """What was compared with what."""
-        return (
-            f"{self.n:,} points: {self.about}, drawn in {_dimensions(self.Y.shape[1])}; k = {self.k} nearest neighbours"
-        )
+        return f"{self.n:,} points: {self.about}, drawn in {_dimensions(self.Y.shape[1])}; k = {self.k} neighbours"
 
     @property
     def footer(self) -> str:

@@ -8,14 +8,14 @@ import numpy as np
 
 from .._types import Array
 
-CELL = 6  # pixels of a cell that a dot blackens; chosen: about a dot's size
+CELL = 4  # pixels of a cell that is covered or not; chosen: less than most dots have
 
 
 class Ink:
     """What is drawn in a frame, in cells of a few pixels, summed so that a box is judged at once."""
 
     def __init__(self, boxes: Array, frame: Any):
-        """Take boxes (m, 4) of what is drawn, left, bottom, right, top, in pixels; a dot is a box without extent."""
+        """Take boxes (m, 4) of what is drawn, left, bottom, right, top, in pixels."""
         self.corner = np.array([frame.x0, frame.y0])
         width, height = (int(side // CELL) + 1 for side in (frame.width, frame.height))
         low, high = (

@@ -129,12 +129,15 @@ class Page {
       : (value) => Number.isNaN(value) ? last
         : Math.min(Math.max(Math.floor(last * (value - column.low) / (column.high - column.low)), 0), last - 1)
     const bytes = new Uint8Array(4 * this.x.length)
-    const chosen = new Uint8Array(this.x.length)
-    for (const i of this.selection) chosen[i] = 1
-    for (let i = 0; i < chosen.length; i++) {
-      bytes.set(colors[place(column?.values[i])], 4 * i)
-      bytes[4 * i + 3] = this.selection.length && !chosen[i] ? FAINT : 230
+    const level = new Uint8Array(this.x.length) // what is missing lies at the bottom, what is chosen on top
+    for (const i of this.selection) level[i] = 2
+    for (let i = 0; i < level.length; i++) {
+      const color = place(column?.values[i])
+      bytes.set(colors[color], 4 * i)
+      bytes[4 * i + 3] = this.selection.length && !level[i] ? FAINT : 230
+      if (!level[i] && color < last) level[i] = 1
     }
+    this.dots.list("order", [0, 1, 2].flatMap((wanted) => this.order((i) => level[i] === wanted)))
     this.dots.set("color", bytes)
     this.draw()
   }
@@ -263,9 +266,6 @@ class Page {
     this.selection = rows
     element("selected").textContent = rows.length ? count(rows.length, "point") : "no points"
     for (const id of ["export", "clear"]) element(id).disabled = !rows.length
-    const chosen = new Uint8Array(this.x.length)
-    for (const i of rows) chosen[i] = 1
-    this.dots.list("order", [...this.order((i) => !chosen[i]), ...this.order((i) => chosen[i])]) // the chosen on top
     this.paint()
   }
 

@@ -44,7 +44,7 @@ def plot(
     ----------
     Y : the map (n, d), or a fitted method, which stands for its `embedding_`
     color : a value for each point. Text, truth values and whole numbers of at most 20 different values are classes,
-        each named where most of it lies; other numbers are a quantity, from dark to bright. Missing values are grey.
+        each with its name near its middle; other numbers are a quantity, from dark to bright. Missing values are grey.
     names : names of the classes that `color` numbers from 0
     ax : axes to draw on; they must be 3-D for a map in 3-D
     size : diameter of a dot, or side of an image, in points of 1/72 inch
@@ -83,14 +83,13 @@ def plot(
     if column is None and forces is not None:
         colors[:] = _rgb(theme.soft)
     _draw_ground(axes, beneath, theme, projection)
-    drawn = np.tile(axes.transData.transform(_flat(axes, laid_out)), 2)
     if images is not None:
         drawn = _draw_images(axes, points, images, size, None if column is None else colors)
     elif len(Y) > MANY and not projection and size is None:
         _draw_density(axes, points, colors)
         drawn = np.empty((0, 4))  # a name hides none of so many points: it stands in their midst
     else:
-        _draw_dots(axes, points, colors, column, size)
+        drawn = _draw_dots(axes, points, colors, column, size)
     if forces is not None:
         from .arrows import draw_forces
 
@@ -191,7 +190,8 @@ def _draw_ground(axes: Any, points: Array, theme: Theme, projection: str | None)
         _draw_dots(axes, points, colors, None, float(np.sqrt(np.clip(6000 / len(points), 1.0, 12.0))))
 
 
-def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> None:
+def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> Array:
+    """Draw the dots and return the boxes (n, 4) that they take, in pixels."""
     n = len(points)
     broad = axes.get_window_extent().width / axes.figure.dpi  # inches
     area = float(np.clip(12000 / n, 1.0, 24.0)) * min(broad / 7, 1.0) if size is None else size**2
@@ -200,6 +200,8 @@ def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, s
         missing = column.codes < 0 if isinstance(column, Classes) else np.isnan(column.values)
         order = order[np.argsort(~missing[order], kind="stable")]
     axes.scatter(*points[order].T, s=area, c=colors[order], linewidths=0, zorder=2, rasterized=n > 10_000)
+    pixels, radius = axes.transData.transform(_flat(axes, points)), np.sqrt(area) / 2 * axes.figure.dpi / 72
+    return np.column_stack([pixels - radius, pixels + radius])
 
 
 def _draw_density(axes: Any, points: Array, colors: Array) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, Matrix
+from ...near import nearest
 from ..dataset import Dataset
 
 NAMES = 8  # names listed in a message; chosen
@@ -47,7 +48,9 @@ class Wanted:
         known = set(names)
         for name in self.named:
             if name not in known:
-                raise NoColumn(f"{source}: no column is called {shown(name)}; there are {listed(names)}", names)
+                near = nearest(name, names)
+                meant = "" if near is None else f"did you mean {shown(near)}? "
+                raise NoColumn(f"{source}: no column is called {shown(name)}; {meant}there are {listed(names)}", names)
         if twice := _repeated(self.named):
             raise ValueError(f"{source}: the column {shown(twice)} is asked for twice; it has one role")
 
