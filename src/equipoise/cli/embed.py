@@ -38,7 +38,9 @@ def add(verbs: Any, method: str) -> None:
     verb = add_verb(verbs, "embed", "make a map of a data set: NAME.csv and NAME.png", "DATA [options]", EXAMPLES, run)
     add_data(verb)
     group = add_outputs(verb)
-    group.add_argument("--save", metavar="FILE", type=writable, help="keep the fitted method, for `transform`")
+    group.add_argument(
+        "--save", metavar="FILE", type=writable, help="keep the fitted method, for `transform`, `evaluate` and `plot`"
+    )
     group.add_argument(
         "--checkpoint", metavar="FILE", type=writable, help="keep the state of the run every 50 iterations"
     )
