@@ -14,7 +14,7 @@ from .style import Theme
 
 LONGEST = 28  # characters of a name that are shown; chosen
 REACH = 10  # heights of a line that a name may lie away from the heart of its class; chosen
-GAP = 5.0  # pixels between two names; chosen
+GAP = 4.0  # pixels between two names, at least; chosen
 CORE = 0.6  # share of a class, around its heart, that a name keeps near to; chosen: the rest may be strays
 SAMPLE = 5000  # points that decide to which class a place belongs; chosen
 
@@ -94,11 +94,12 @@ class _Room:
     """The places of a frame that names may take; in pixels."""
 
     def __init__(self, frame: Any, pixels: Array, codes: Array, drawn: Array):
-        self.low, self.high = np.array([frame.x0, frame.y0]), np.array([frame.x1, frame.y1])
+        self.frame, self.low, self.high = frame, np.array([frame.x0, frame.y0]), np.array([frame.x1, frame.y1])
         self.pixels, self.codes, self.ink = pixels, codes, Ink(drawn, frame)
         some = np.random.RandomState(0).permutation(len(pixels))[:SAMPLE]
         self.tree, self.some = KDTree(pixels[some]), some
         self.taken = np.empty((0, 4))
+        self.names = Ink(self.taken, frame)
 
     def take(self, i: int, heart: Array, size: Array) -> tuple[Array, Array, float] | None:
         """Return the middle of the best box for the name of class i, the nearest point of the class's core and how far
@@ -106,8 +107,8 @@ class _Room:
         low, high = self.low + size / 2, self.high - size / 2
         if (low > high).any():
             return None
-        tries = np.unique(np.clip(heart + size[1] * RINGS, low, high), axis=0)
-        tries = tries[self._free(tries, size)]
+        tries = np.clip(heart + size[1] * RINGS, low, high)
+        tries = tries[self.names.share(tries, size + 2 * GAP) == 0]
         if not len(tries):
             return None
         ends, away = self._core(i, heart, tries, size)
@@ -117,14 +118,8 @@ class _Room:
         best = int(np.lexsort([middle, cost.round(3)])[0])  # of equal ones the one nearest to the heart
         at = tries[best]
         self.taken = np.vstack([self.taken, np.concatenate([at - size / 2, at + size / 2])])
+        self.names = Ink(self.taken, self.frame)
         return at, ends[best], float(away[best])
-
-    def _free(self, tries: Array, size: Array) -> Array:
-        free = np.ones(len(tries), bool)
-        for box in self.taken:
-            apart = (tries - size / 2 >= box[2:] + GAP) | (tries + size / 2 <= box[:2] - GAP)
-            free &= apart.any(axis=1)
-        return free
 
     def _core(self, i: int, heart: Array, tries: Array, size: Array) -> tuple[Array, Array]:
         """Return for each box the nearest point of the core of class i, and how far it lies outside the box."""
