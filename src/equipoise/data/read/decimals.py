@@ -58,7 +58,7 @@ def _whole(buffer: Array, ends: Array, digits: Array, decimal: Array) -> tuple[A
 
 
 def _eight_digits(word: Array) -> Array:
-    """Return the number of eight digits, one a byte: pairs, then fours, then all, as in simdjson (Langdale & Lemire)."""
+    """Return the number of eight digits, one a byte: pairs, then fours, then all (Lemire, parse_eight_digits)."""
     pairs = word * np.uint64(10) + (word >> np.uint64(8))
     every_other = np.uint64(0x000000FF000000FF)
     high = (pairs & every_other) * np.uint64(100 + (1_000_000 << 32))

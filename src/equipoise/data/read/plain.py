@@ -52,8 +52,7 @@ class PlainCells:
 
     def column(self, j: int) -> list[str]:
         """Return the cells of one column."""
-        raw = self.raw
-        return [raw[a:b].decode() for a, b in zip(self.starts[:, j].tolist(), self.ends[:, j].tolist(), strict=True)]
+        return self._texts(self.starts[:, j], self.ends[:, j])
 
     def numbers(self, picked: Sequence[int]) -> Array | None:
         """Return columns as numbers (n, picked), or None if one of the cells is not a finite number."""
@@ -63,8 +62,12 @@ class PlainCells:
         )
         values, unknown = decimals(self.buffer, starts, ends, dots)
         left = np.flatnonzero(unknown)
-        told = numbers([self.raw[a:b].decode() for a, b in zip(starts[left].tolist(), ends[left].tolist(), strict=True)])
+        told = numbers(self._texts(starts[left], ends[left]))
         if told is None:
             return None
         values[left] = told
         return values.reshape(len(self), len(picked))
+
+    def _texts(self, starts: Array, ends: Array) -> list[str]:
+        raw = self.raw
+        return [raw[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
