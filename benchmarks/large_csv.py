@@ -88,13 +88,15 @@ def row(method: str, stages: dict[str, Any], size: float, table: float) -> list[
         return [method, stages["failed"], "–", "–", "–"]
     bare = stages["start"][1]
     seconds = stages["reading"][0]
-    cells = [
-        f"{seconds:.0f} s, {size / seconds:.0f} MB/s",
-        f"{stages['embedding'][0]:.0f} s",
-        f"{stages['quality'][0]:.0f} s",
-    ]
+    times = [f"{stages[stage][0]:.0f} s" for stage in ("embedding", "quality")]
     peaks = [(stages[stage][1] - bare) / table for stage in ("reading", "embedding", "quality")]
-    return [method, *times, ", ".join(f"{peak:.2f}" for peak in peaks), f"{stages['quality'][1] / 1e3:.2f} GB"]
+    return [
+        method,
+        f"{seconds:.0f} s, {size / seconds:.0f} MB/s",
+        *times,
+        ", ".join(f"{peak:.2f}" for peak in peaks),
+        f"{stages['quality'][1] / 1e3:.2f} GB",
+    ]
 
 
 def main() -> None:
