@@ -18,7 +18,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from equipoise import data
-from equipoise.data.read import lines
+from equipoise.data.read import annotated, lines
 
 FEW = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -163,17 +163,20 @@ def whole(suffix):
 @settings(FEW, max_examples=200)
 @given(st.data())
 def test_broken_files(suffix, data):
+    """H5AD is only cut here, without the trial in a process of its own: a changed byte may end this one."""
     content = bytearray(whole(suffix))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(content) - 1))
-        if suffix != ".h5ad" and data.draw(st.booleans()):  # HDF5 itself crashes on some changed bytes
+        if suffix != ".h5ad" and data.draw(st.booleans()):
             content[at] = data.draw(st.integers(0, 255))
         elif at:
             del content[at:]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"t{suffix}"
         path.write_bytes(content)
-        outcome(Path(folder) if suffix == ".png" else path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(annotated, "_try_first", lambda path: None)
+            outcome(Path(folder) if suffix == ".png" else path)
 
 
 def test_a_zarr_store_with_any_file_broken(tmp_path):
