@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 BYTES = 1 << 19  # of a block; chosen: its numbers, and all that is made on the way to them, stay near the processor
 
@@ -30,7 +30,7 @@ class Lines:
     """One pass over a text, which knows on which line it is: `number` lines come before `block`, which is empty at the
     end."""
 
-    def __init__(self, buffer: io.BufferedReader, source: str):
+    def __init__(self, buffer: io.BufferedReader[Any], source: str):
         mark = buffer.peek(2)[:2]
         encoding = "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
         self._decoder = codecs.getincrementaldecoder(encoding)()
