@@ -126,9 +126,9 @@ def main() -> None:
         *common.table(columns, rows),
         "",
         f"{args.rows:,} rows of {COLUMNS} numbers and a class. t-SNE and UMAP: {args.iterations} iterations.",
-        "Times by the clock, in brackets those of the processor, all threads together. Memory: the largest up to the end of",
-        "reading, of embedding and of the whole command, less that of the program before it reads, over the size of the",
-        "table in float64. Peak: of the whole process.",
+        "Times by the clock, in brackets those of the processor, all threads together. Memory: the largest up to the",
+        "end of reading, of embedding and of the whole command, less that of the program before it reads, over the size of",
+        "the table in float64. Peak: of the whole process.",
     ]
     common.write(lines, args.out)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="benchmarks are not in the source distribution")
 TIME, MEMORY = "total, s (range)", "peak memory, MB (of it the fit)"
 LATER, FIRST = "later call, s", "first call ever, s"
 NEW = "1 point, median of 20 (range)"
@@ -94,7 +96,7 @@ QUOTES = [
 def figure(name):
     """Return the number that stands in its place."""
     page, heading, row, column, which = (*PLACES[name], 0)[:5]
-    text = (ROOT / "benchmarks" / "results" / f"{page}.md").read_text(encoding="utf-8")
+    text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
     if heading:
         text = next(part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(heading))
     for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
