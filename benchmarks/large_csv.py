@@ -127,8 +127,8 @@ def main() -> None:
         "",
         f"{args.rows:,} rows of {COLUMNS} numbers and a class. t-SNE and UMAP: {args.iterations} iterations.",
         "Times by the clock, in brackets those of the processor, all threads together. Memory: the largest up to the",
-        "end of reading, of embedding and of the whole command, less that of the program before it reads, over the size of",
-        "the table in float64. Peak: of the whole process.",
+        "end of reading, of embedding and of the whole command, less that of the program before it reads, over the",
+        "size of the table in float64. Peak: of the whole process.",
     ]
     common.write(lines, args.out)
 
