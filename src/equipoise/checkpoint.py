@@ -26,9 +26,10 @@ class Checkpoint:
 
     The file is written every `every` iterations, whole or not at all: whenever the run ends, by Ctrl-C or by the power
     cut, the last one is there. With `resume` the fit goes on from it, if there is one, and ends in the same bytes as a
-    run that was never interrupted. Neighbours, affinities and the initial map are computed again, and must come out
-    the same: the same data, parameters, `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose`
-    and other callbacks may differ.
+    run that was never interrupted. Affinities and the initial map are computed again, and must come out the same: the
+    same data, parameters, `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose` and other
+    callbacks may differ. The neighbours of 10,000 rows or more are kept too, once, in a second file beside the first,
+    `path`.neighbors: 12 bytes each.
 
     Parameters
     ----------

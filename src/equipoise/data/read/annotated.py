@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..._types import Array
+from ...notices import warn
 from ..dataset import Dataset
 from ..optional import optional
 from .broken import decoding
 from .values import check_table_of_numbers
 from .wanted import Wanted, as_text
 
+TRIAL = Path(__file__).with_name("trial.py")
+
 
 def read_h5ad(path: Path, wanted: Wanted) -> Dataset:
     """Return X of an H5AD file, CSR if it is sparse; rows are named by `obs_names` unless `id` says otherwise."""
     anndata = optional("anndata", "anndata", "reading H5AD")
+    _try_first(path)
     with decoding(str(path), "H5AD"):
         annotated = anndata.read_h5ad(path)
     return from_anndata(annotated, str(path), wanted)
+
+
+def _try_first(path: Path) -> None:
+    """Raise for a file on which the HDF5 library breaks down and does not only raise: some changed bytes do that.
+
+    It is read once in a process of its own (trial.py), which dies in place of this one.
+    """
+    code = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+    tried = subprocess.run([sys.executable, "-c", code, str(TRIAL), str(path)], capture_output=True, stdin=DEVNULL)
+    if tried.returncode == 1:  # an error of Python's own, before it came to the file
+        reason = (tried.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"])[-1]
+        warn(f"{path} could not be tried in a process of its own ({reason}); if it is damaged, it may end this one")
+    elif tried.returncode:
+        raise ValueError(
+            f"{path} cannot be read as H5AD: the HDF5 library breaks down on it (status {tried.returncode}), so that it"
+            " is damaged; get it again, or write it anew"
+        )
 
 
 def from_anndata(annotated: Any, source: str, wanted: Wanted) -> Dataset:
