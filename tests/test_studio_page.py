@@ -72,7 +72,7 @@ def put(tab, name, attribute, value):
 
 
 def places(tab, name="a"):
-    return np.array(tab.evaluate(f"['x', 'y'].map((c) => Array.from({MODEL.format(name='points ' + name)}.data[c]))")).T
+    return np.array(tab.evaluate(f"Array.from({MODEL.format(name='points')}.data.{name})")).reshape(-1, 2)
 
 
 def iteration(tab):
@@ -151,11 +151,9 @@ def test_a_click_shows_the_forces_on_a_point(studio, visit):
     row = int(d2.min(axis=1).argmax())
     x, y = tab.evaluate(
         """(row) => {
-            const find = (view) => view.model.name === "map a" ? view : view.child_views?.map(find).find((v) => v)
-            const view = [...Bokeh.index.roots].map(find).find((v) => v)
-            const {x, y} = view.model.document.get_model_by_name("points a").data
+            const {view, at} = studio.scenes[0]
             const {left, top} = view.el.getBoundingClientRect()
-            return [left + view.frame.x_scale.compute(x[row]), top + view.frame.y_scale.compute(y[row])]
+            return [left + view.frame.x_scale.compute(at[2 * row]), top + view.frame.y_scale.compute(at[2 * row + 1])]
         }""",
         row,
     )
@@ -186,7 +184,7 @@ def test_two_runs_beside_each_other_and_trust(studio, visit):
     assert not np.array_equal(places(tab), first)  # both go on
     put(tab, "color", "value", "trust")
     until(tab, f"{text('legend')}.includes('0.99 or more')")
-    assert set(tab.evaluate(f"Array.from({MODEL.format(name='points b')}.data.code)")) <= {0, 1, 2, 3}
+    assert set(tab.evaluate(f"Array.from({MODEL.format(name='colors')}.data.b)")) <= {0, 1, 2, 3}
     press(tab, "Share link")
     until(tab, f"{MODEL.format(name='link')}.value.includes('b.method=umap')")
     other = visit(get(tab, "link", "value"))
@@ -225,7 +223,7 @@ def test_files_come_and_go(studio, visit, tmp_path):
     lines = [",".join(map(str, [*row, iris.classes[c]])) for row, c in zip(iris.X, iris.labels, strict=True)]
     upload("flowers.csv", ("a,b,c,d,kind\n" + "\n".join(lines)).encode())
     until(tab, f"{text('facts')}.startsWith('flowers')")
-    until(tab, f"{MODEL.format(name='points a')}.data.x.length === 150")
+    until(tab, f"{MODEL.format(name='points')}.data.a.length === 300")
     assert "setosa" in get(tab, "legend", "text")
 
 

@@ -86,7 +86,7 @@ class Page:
         widgets.maps.clicks.on_change("tags", self._heard(self._clicked))
         widgets.maps.ack.on_change("tags", self._heard(self._drawn))
         widgets.play.on_click(self._play)
-        widgets.step.on_click(lambda: player.step(self._picture.shot, self._refresh))
+        widgets.step.on_click(lambda: player.step(self._refresh))
         widgets.reset.on_click(lambda: player.reset(self._refresh))
         widgets.share.on_click(self._share)
 
@@ -165,14 +165,14 @@ class Page:
 
     def _refresh(self) -> None:
         """Bring everything else beside the map up to date: method and sliders, the loss, the Python."""
-        picture, active = self._picture, self._active
+        data, active = self._picture.data, self._active
 
         def look() -> tuple[Run, list[list[tuple[int, float]]], str]:
             runs = self._player.runs
             which = min(active, len(runs) - 1)
-            run, shot = runs[which], picture.shot
-            at = shot.frames[which].iteration if shot is not None and shot.runs == runs else run.iteration
-            return run, [list(run.curve) for run in runs], python_source(run, picture.data, at)
+            run, shown = runs[which], self._player.worker.shown
+            at = run.iteration if shown is None else shown.frames[which].iteration
+            return run, [list(run.curve) for run in runs], python_source(run, data, at)
 
         def show(result: tuple[Run, list[list[tuple[int, float]]], str]) -> None:
             run, curves, code = result
@@ -187,12 +187,18 @@ class Page:
     def _open(self, view: View, message: str = "") -> None:
         """Load the data of a view and bring its runs to where they were; then say something."""
         self._player.pause()
+        self.layout.announce(view.data)
 
         def build() -> Dataset:
-            dataset = self.tables.load(view.data)
-            if view.point is not None and view.point >= len(dataset.X):
-                raise ValueError(f"the link chooses point {view.point}, but there are points 0 to {len(dataset.X) - 1}")
-            self._player.begin(dataset.X, view.runs, view.point)
+            try:
+                dataset = self.tables.load(view.data)
+                if view.point is not None and view.point >= len(dataset.X):
+                    last = len(dataset.X) - 1
+                    raise ValueError(f"the link chooses point {view.point}, but there are points 0 to {last}")
+                self._player.begin(dataset.X, view.runs, view.point)
+            except Exception:
+                self._player.later(lambda: self.layout.announce(self._picture.data))  # the one that stays
+                raise
             return dataset
 
         def built(dataset: Dataset) -> None:
@@ -200,7 +206,7 @@ class Page:
             self._active, self._color = 0, "class"
             self._trust.look(None)
             self._say(message)
-            self.layout.load(view.data, dataset, len(view.runs))
+            self.layout.load(dataset, len(view.runs))
             self._player.replay([shown.iteration for shown in view.runs], lambda: self._arrived(view.color))
 
         self._player.ask("Reading the data", build, built)
@@ -216,12 +222,12 @@ class Page:
             return
         self._say("")
         self._flow.begin()
-        self._player.play(self._picture.shot)
+        self._player.play()
 
     def _changed(self, name: str, value: Value) -> None:
         """A slider of the active run was moved."""
         self._say("")
-        self._player.change(self._active, name, value, self._picture.shot, self._refresh)
+        self._player.change(self._active, name, value, self._refresh)
 
     def _fresh(self) -> tuple[Shown, ...]:
         """Return the runs of the page, each from its start and with the values of its method."""

@@ -26,6 +26,7 @@ BUSY = {
     "background": "#fffe", "border": "1px solid #dfe2ea", "border-radius": "6px", "padding": "8px 14px",
     "font-size": "15px",
 }  # fmt: skip
+BAR = '<progress style="display:block;width:100%;margin-top:6px" max="1" value="{share:.3f}"></progress>'
 HINT = "Click a point to see what pulls and pushes it."
 COPY = "navigator.clipboard?.writeText({text}).then(() => {{ {button}.label = 'Copied' }}, () => {{}}); \
 setTimeout(() => {{ {button}.label = '{label}' }}, 1500)"
@@ -164,12 +165,17 @@ class Layout:
 
     # What the studio shows
 
-    def load(self, name: str, dataset: Dataset, runs: int) -> None:
+    def announce(self, name: str) -> None:
+        """Name the data set that is being read."""
+        self.quiet = True
+        self.data.options = self._tables.names()
+        self.data.value = name
+        self.quiet = False
+
+    def load(self, dataset: Dataset, runs: int) -> None:
         """Make the page ready for another data set."""
         self.quiet = True
         try:
-            self.data.options = self._tables.names()
-            self.data.value = name
             self.color.value = "class"
             self.compare.active = runs > 1
             self.history.value, self.history.end = 0, 1
@@ -220,8 +226,7 @@ class Layout:
 
     def show_state(self, words: str, share: float | None, playing: bool, facts: str) -> None:
         """Say what is being done, over the map, and what is shown."""
-        bar = "" if share is None else f'<progress max="1" value="{share:.3f}"></progress>'
-        self.busy.text = f"{escape(words)}{bar}"
+        self.busy.text = escape(words) + ("" if share is None else BAR.format(share=share))
         self.busy.visible = bool(words)
         self.facts.text = facts
         self.play.label = "Pause" if playing else "Play"

@@ -97,12 +97,14 @@ class Player:
 
         def gone(there: bool | None) -> None:
             if there is False:
-                self.ask(words, go, gone)
+                self.ask(words(), go, gone)
             elif there:
                 then()
 
-        words = "Replaying" if any(iterations) else ""
-        self.ask(words, go, gone)
+        def words() -> str:
+            return f"Replaying, iteration {runs[0].iteration} of {iterations[0]}" if any(iterations) else ""
+
+        self.ask(words(), go, gone)
 
     def again(self, which: int, recipe: Recipe, then: Then) -> None:
         """Begin one of the runs anew from another recipe; the other one stays."""
@@ -139,11 +141,11 @@ class Player:
 
     # On and back
 
-    def play(self, shot: Shot | None) -> None:
-        """Go on from the shot that is shown."""
+    def play(self) -> None:
+        """Go on from what is shown."""
 
         def go() -> None:
-            self._wind_to(shot)
+            self._wind()
             self.worker.playing = bool(self.runs)
 
         self.ask("", go)
@@ -151,12 +153,12 @@ class Player:
     def pause(self) -> None:
         self.worker.playing = False
 
-    def step(self, shot: Shot | None, then: Then) -> None:
-        """Take the iterations of one frame from the shot that is shown."""
+    def step(self, then: Then) -> None:
+        """Take the iterations of one frame from what is shown."""
         self.pause()
 
         def go() -> None:
-            self._wind_to(shot)
+            self._wind()
             self.worker.publish(tuple(run.step(self.worker.speed) for run in self.runs))
 
         self.ask("", go, lambda _: then())
@@ -171,12 +173,11 @@ class Player:
 
         self.ask("Finding neighbours", go, lambda _: then())
 
-    def change(self, which: int, name: str, value: Value, shot: Shot | None, then: Then) -> None:
-        """Give a parameter of one of the runs another value, from the shot that is shown on."""
+    def change(self, which: int, name: str, value: Value, then: Then) -> None:
+        """Give a parameter of one of the runs another value, from what is shown on."""
 
         def go() -> None:
-            if not self.playing:
-                self._wind_to(shot)
+            self._wind()
             self.runs[min(which, len(self.runs) - 1)].change(name, value)
             if not self.playing:
                 self.worker.publish()
@@ -188,15 +189,16 @@ class Player:
         self.pause()
         self.ask("", lambda: self.worker.publish(tuple(run.history.at(iteration) for run in self.runs)))
 
-    def choose(self, point: int | None, shot: Shot | None) -> None:
-        """Show the forces on another point, or on none."""
+    def choose(self, point: int | None, seen: Shot | None) -> None:
+        """Show the forces on a point of the maps that were seen, or on none."""
 
         def go() -> None:
-            if shot is None or shot.runs != self.worker.runs:
+            shown = self.worker.shown
+            if seen is None or shown is None or shown.runs != seen.runs:
                 return  # of the data set before
             self.worker.point = point
             if not self.playing:
-                self.worker.publish(shot.frames)
+                self.worker.publish(shown.frames)
 
         self.ask("", go)
 
@@ -208,11 +210,9 @@ class Player:
         self.pause()
         self.worker.stop()
 
-    def _wind_to(self, shot: Shot | None) -> None:
-        """Go on from the shot that is shown, if it is one of the past of these runs."""
-        if shot is None or shot.runs != self.worker.runs:
-            return
-        iteration = shot.frames[0].iteration
-        if self.runs[0].iteration > iteration:
+    def _wind(self) -> None:
+        """Go on from what is shown, if it is of the past."""
+        shown = self.worker.shown
+        if shown is not None and self.runs[0].iteration > shown.frames[0].iteration:
             for run in self.runs:
-                run.rewind(iteration)
+                run.rewind(shown.frames[0].iteration)

@@ -29,12 +29,12 @@ class Stage:
         if not self._words:
             return ""
         seconds = time.monotonic() - self._since
-        parts = [f"{self._words} …"]
+        parts = [self._words]
         if self._total:
             parts.append(f"{self.share:.0%} of {self._total:,} points")
         if seconds >= 1:
             parts.append(f"{seconds:.0f} s")
-        return " · ".join(parts)
+        return " · ".join(parts) + " …"
 
     @property
     def share(self) -> float | None:

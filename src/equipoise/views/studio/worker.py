@@ -48,6 +48,7 @@ class Worker:
         self.speed = 1  # iterations per frame
         self.stage = Stage()  # what is being done while no frames come
         self.point: int | None = None  # the point whose forces are shown
+        self.shown: Shot | None = None  # the last that was published of these runs
         self.frames: Queue[Shot] = Queue(maxsize=1)
         self._commands: Queue[tuple[str, Command] | None] = Queue()
         self._report, self._wake = report, wake
@@ -61,7 +62,7 @@ class Worker:
     @runs.setter
     def runs(self, runs: tuple[Run, ...]) -> None:
         """Take other runs; a shot of those before that still waits is not shown any more."""
-        self._runs = runs
+        self._runs, self.shown = runs, None
         self._drop()
 
     def ask(self, words: str, command: Command) -> None:
@@ -80,6 +81,7 @@ class Worker:
         """Show frames of the runs, by default the present ones, in place of any that still wait; called by commands."""
         shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
         self._drop()
+        self.shown = shot
         self.frames.put(shot)
         self._wake()
 
