@@ -176,7 +176,8 @@ class Page:
 
         def show(result: tuple[Run, list[list[tuple[int, float]]], str]) -> None:
             run, curves, code = result
-            self.layout.show_run(run.recipe, run.values, len(run.X), self._active)
+            if not self._player.moving:  # no slider is put back under a hand that moves it
+                self.layout.show_run(run.recipe, run.values, len(run.X), self._active)
             self.layout.show_curves(curves)
             self.layout.code.text = code
 

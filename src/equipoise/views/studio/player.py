@@ -29,6 +29,7 @@ class Player:
     def __init__(self, say: Callable[[str], None], wake: Callable[[], None], n_jobs: int | None):
         self._done: SimpleQueue[Then] = SimpleQueue()  # what is left to be done by the page
         self._wake, self._n_jobs = wake, n_jobs
+        self.moving: dict[tuple[int, str], Value] = {}  # changes that the worker has not come to, by run and parameter
         self.worker = Worker(lambda text: self.later(lambda: say(text)), wake)
 
     @property
@@ -174,11 +175,19 @@ class Player:
         self.ask("Finding neighbours", go, lambda _: then())
 
     def change(self, which: int, name: str, value: Value, then: Then) -> None:
-        """Give a parameter of one of the runs another value, from what is shown on."""
+        """Give a parameter of one of the runs another value, from what is shown on.
+
+        A slider is moved faster than many points can follow: of the values that wait only the last is taken.
+        """
+        waits = (which, name) in self.moving
+        self.moving[which, name] = value
+        if waits:
+            return
 
         def go() -> None:
+            last = self.moving.pop((which, name))
             self._wind()
-            self.runs[min(which, len(self.runs) - 1)].change(name, value)
+            self.runs[min(which, len(self.runs) - 1)].change(name, last)
             if not self.playing:
                 self.worker.publish()
 
