@@ -12,7 +12,7 @@ from ...data import Dataset
 from ..style import COLORS
 from .controls import Changed, Sliders
 from .maps import Maps
-from .panel import ATTRACTION, REPULSION
+from .panel import ATTRACTION, CURVES, REPULSION
 from .parameters import METHODS, Value
 from .recipe import Recipe
 from .tables import Tables, in_words
@@ -21,7 +21,6 @@ from .worker import Shot
 
 SPEEDS = ("1", "2", "5", "10", "25")
 NAMED = 12  # classes that the legend names
-CURVES = ("#332288", "#ee7733")
 BUSY = {
     "background": "#fffe", "border": "1px solid #dfe2ea", "border-radius": "6px", "padding": "8px 14px",
     "font-size": "15px",
@@ -120,7 +119,7 @@ class Layout:
         )
         lines = [
             self.loss.line("iteration", "loss", source=source, line_color=color, line_width=2)
-            for source, color in zip(self.curves, CURVES, strict=True)
+            for source, color in zip(self.curves, CURVES.values(), strict=True)
         ]
         self.loss.outline_line_color = None
         self.loss.grid.grid_line_color = "#eceef3"

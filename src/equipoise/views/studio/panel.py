@@ -11,6 +11,7 @@ from ..plane import in_plane
 from .forces import Forces
 from .history import Frame
 
+CURVES = {"a": "#332288", "b": "#b35806"}  # of the losses of the two maps and of their titles
 LONGEST = 0.16  # of the wider side of the map: the longer of the two arrows
 # P. Tol, "Colour Schemes", 2021, the vibrant scheme.
 ATTRACTION, REPULSION = "#0077bb", "#cc3311"
@@ -40,8 +41,10 @@ class Panel:
         self.plot.toolbar.autohide = True
         self.plot.axis.visible = False
         self.plot.grid.visible = False
-        self.plot.outline_line_color = "#dfe2ea"
-        self.title = Div(name=f"title {name}", render_as_text=True, text="", styles={"font-weight": "600"})
+        self.plot.outline_line_color = None  # the page draws it: Bokeh strokes the last arrow with it
+        self.title = Div(
+            name=f"title {name}", render_as_text=True, text="", styles={"font-weight": "600", "color": CURVES[name]}
+        )
         self.pulls = ColumnDataSource(name=f"pulls {name}", data={**NOTHING, "alpha": []})
         self.plot.segment(
             "x0", "y0", "x1", "y1", source=self.pulls, line_color=ATTRACTION, line_alpha="alpha", line_width=1
@@ -81,7 +84,7 @@ class Panel:
             "y0": np.full(len(to), here[1]),
             "x1": to[:, 0],
             "y1": to[:, 1],
-            "alpha": 0.15 + 0.55 * forces.affinities / forces.affinities.max(initial=1e-300),
+            "alpha": 0.25 + 0.6 * forces.affinities / forces.affinities.max(initial=1e-300),
         }
 
     def clear(self) -> None:

@@ -4,6 +4,7 @@
 "use strict"
 
 const REACH = 12 // pixels between the mouse and the point that it means, at most
+const WIDE = 800, SMALLEST = 2 // pixels: in a narrower map the dots are smaller in proportion, down to this diameter
 const COVER = 230 // of 255, how much a point covers the paper
 const INK = "#1d2230", PAPER = "#ffffff"
 
@@ -56,7 +57,9 @@ class Scene {
 
   draw() {
     if (!this.there) return this.dots.clear()
-    this.dots.draw({...shown(this.plot), size: this.models.rows.tags[0], ink: solid(INK), paper: solid(PAPER)})
+    const narrow = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) / WIDE
+    const size = Math.max(this.models.rows.tags[0] * Math.min(narrow, 1), SMALLEST)
+    this.dots.draw({...shown(this.plot), size, ink: solid(INK), paper: solid(PAPER)})
   }
 
   home() {
