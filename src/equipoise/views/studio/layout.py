@@ -128,8 +128,9 @@ class Layout:
         self.loss.title.text_font_size = "13px"
         self.loss.yaxis.ticker.desired_num_ticks = 4
         self.loss.xaxis.ticker.desired_num_ticks = 5
-        lines[1].visible = False
-        self._second_line = lines[1]
+        self._lines = lines
+        for line in lines:
+            line.visible = False  # what is there before the first loss only gives the axes a range
         self.color = models.Select(
             name="color", title="Colour", options=[("class", "class"), ("trust", "trust, point by point")],
             value="class", **wide,
@@ -185,7 +186,7 @@ class Layout:
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
-        self.which.visible = self._second_line.visible = wanted
+        self.which.visible = self._lines[1].visible = wanted
         self.quiet = True
         self.which.active = int(wanted)
         self.quiet = False
@@ -206,6 +207,7 @@ class Layout:
             loss = loss if len(curves) == 1 else loss / loss[0]
             keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
             source.data = {"iteration": iteration[keep], "loss": loss[keep]}
+        self._lines[0].visible = True
         self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
 
     def show_titles(self, titles: list[str]) -> None:
