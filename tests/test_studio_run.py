@@ -294,9 +294,9 @@ def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
 
 def test_the_worker_steps_no_further_than_the_page_has_seen(X):
     said = []
-    worker = Worker(said.append)
+    worker = Worker(said.append, lambda: None)
     try:
-        worker.runs = [Run(X, n_jobs=1)]
+        worker.runs = (Run(X, n_jobs=1),)
         worker.playing = True
         worker.ask("", lambda: None)
         assert [worker.frames.get(timeout=20).frames[0].iteration for _ in range(3)] == [1, 2, 3]

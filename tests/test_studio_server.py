@@ -2,8 +2,13 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -252,3 +257,20 @@ def test_the_folder_of_its_own_is_deleted_in_the_end():
         folder = studio.pages[session].tables.folder
         assert len(list(folder.iterdir())) == 1
     assert not folder.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGTERM is of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_folder_is_deleted_when_a_signal_ends_the_studio(tmp_path, number):
+    code = "from equipoise.views.studio import serve; serve('circle', show=False, n_jobs=1)"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline().startswith("Equipoise studio at http://127.0.0.1:")
+            assert [path.name.startswith("equipoise-studio-") for path in tmp_path.iterdir()] == [True]
+            time.sleep(0.3)  # until it serves
+            process.send_signal(number)
+            assert process.stdout.read() == "studio closed\n" and process.wait(20) == 0
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []

@@ -42,9 +42,8 @@ class Sliders:
         self.auto = Checkbox(name="auto", label="automatic learning rate", active=True, margin=(4, 5, 2, 5))
         self.auto.on_change("active", self._auto_switched)
         rows = [self.sliders[name] for name in PARAMETERS if name != "learning_rate"]
-        self.column = Column(
-            children=[*rows, self.auto, self.sliders["learning_rate"]], sizing_mode="stretch_width", spacing=0
-        )
+        children = [*rows, self.auto, self.sliders["learning_rate"]]
+        self.column = Column(children=children, sizing_mode="stretch_width", spacing=0, visible=False)
 
     def _moved(self, name: str) -> Callable[[str, Any, Any], None]:
         def moved(attribute: str, old: Any, new: Any) -> None:
@@ -68,6 +67,7 @@ class Sliders:
     def show(self, method: str, values: dict[str, Value], n: int, rate: float) -> None:
         """Put the sliders where a run is; `rate` is shown when its learning rate is automatic."""
         self._quiet = True
+        self.column.visible = True  # not before there is a run
         try:
             for name, slider in self.sliders.items():
                 slider.visible = name in METHODS[method].parameters

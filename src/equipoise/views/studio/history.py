@@ -13,7 +13,7 @@ BYTES = 2**27  # of maps kept at most: 479 of 70,000 points
 
 @dataclass(frozen=True)
 class Frame:
-    """A map (n, d), not to be written to, with its iteration and its loss."""
+    """A map (n, d), not to be written to, with its iteration and the loss, or the last that was taken before it."""
 
     iteration: int
     loss: float
