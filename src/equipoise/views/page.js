@@ -115,7 +115,7 @@ class Page {
       if (!level[i] && color < last) level[i] = 1
     }
     const order = scattered(this.x.length)
-    this.dots.list("order", [0, 1, 2].flatMap((wanted) => order.filter((i) => level[i] === wanted)))
+    this.dots.list("order", [0, 1, 2].flatMap((wanted) => [...order.filter((i) => level[i] === wanted)]))
     this.dots.set("color", bytes)
     this.draw()
   }
