@@ -216,10 +216,17 @@ def test_damaged_neighbors_are_refused(tmp_path, searches):
     indices, distances, recall = archive.read(file, lambda path, said: about.update(said))
     del about["content"]
     archive.write(file, about, [indices + 1, distances, recall])
-    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* remove it"):
+    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* remove it, the neighbours are"):
         resumed.fit(X)
+    for wrong in ("high", 1.5, float("nan"), None):
+        archive.write(file, about, [indices, distances, wrong])
+        with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* remove it"):
+            resumed.fit(X)
     file.write_bytes(file.read_bytes()[:500])
-    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged, or is no file of equipoise"):
+    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged, or is no file .*; remove it, the"):
+        resumed.fit(X)
+    file.unlink()
+    with pytest.warns(UserWarning, match="there is no checkpoint"):
         resumed.fit(X)
 
 

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 from command_line import embed, names, one_line_error, read_csv
+from scipy import sparse
+from scipy.io import mmwrite
 
 import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
 from equipoise.cli.maps import read_map
+from equipoise.cli.pictures import Drawing, _side_by_side
 
 
 def run(*arguments):
@@ -187,6 +190,29 @@ def test_a_map_is_read_back_with_gaps_and_odd_names_beside_it(tmp_path):
     assert np.isnan(drawn.others["z"][1])
 
 
+@pytest.mark.parametrize("cell", ["a", ""])
+def test_a_coordinate_that_is_no_number_is_named(cell, tmp_path, monkeypatch):
+    path = tmp_path / "m.csv"
+    path.write_text(f"y1,y2\n0,1\n1,{cell}\n2,0\n")
+    with pytest.raises(ValueError, match=r"m\.csv, line 3, column 'y2': "):
+        read_map(str(path))
+    with path.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        with pytest.raises(ValueError, match="-, column 'y2': a coordinate is missing or no number"):
+            read_map("-")
+
+
+def test_a_sparse_map_is_read_as_an_array(tmp_path):
+    ad, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    Y = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 5.0]])
+    rows, columns = pd.DataFrame(index=["p", "q", "r"]), pd.DataFrame(index=["y1", "y2"])
+    ad.AnnData(sparse.csr_matrix(Y), obs=rows, var=columns).write_h5ad(tmp_path / "m.h5ad")
+    mmwrite(tmp_path / "m.mtx", sparse.csr_matrix(Y))
+    np.testing.assert_array_equal(read_map(str(tmp_path / "m.h5ad")).Y, Y)
+    np.testing.assert_array_equal(read_map(str(tmp_path / "m.h5ad"), ["y2", "y1"]).Y, Y[:, ::-1])
+    np.testing.assert_array_equal(read_map(str(tmp_path / "m.mtx")).Y, Y)
+
+
 def test_a_table_is_no_map(maps, tmp_path, capsys):
     """Its columns are named, and what to do about it; as are columns that have no names."""
     table, array = tmp_path / "t.csv", tmp_path / "wide.npy"
@@ -258,6 +284,13 @@ def test_the_page_of_new_rows_has_the_map_in_grey(labelled, maps, tmp_path, monk
     assert set(drawn["color"][150:]) == (set(data.load("iris").classes) if labelled else {"new"})
 
 
+def test_a_column_called_placed_does_not_hide_the_new_rows():
+    columns = {"placed": np.array(["yes", "no"], dtype=object)}
+    drawing = _side_by_side(Drawing(np.zeros((2, 2)), columns, None, "t"), np.ones((3, 2)))
+    assert drawing.color == "placed_" and drawing.columns["placed_"].tolist() == [None] * 3 + ["new"] * 2
+    assert drawing.columns["placed"].tolist() == [None] * 3 + ["yes", "no"]
+
+
 def test_evaluate_prepares_as_the_model_did(tmp_path, capsys):
     """By the columns, preparation and metric of the fit; they are said, and cannot be said twice."""
     X = np.random.default_rng(0).gamma(2.0, size=(60, 4)) * [1, 10, 100, 1000]
@@ -286,6 +319,27 @@ def test_compare_needs_one_preparation(maps, tmp_path, capsys):
     assert "iris, as it is, as tsne keeps it" in capsys.readouterr().out
     assert run("compare", "iris", maps / "tsne.eq", tmp_path / "s.eq") == 2
     assert "prepared in another way than that of s (as it is; standardised)" in one_line_error(capsys)
+
+
+def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in X.tolist())]))
+    choices = {"e": (), "cos": ("--metric", "cosine"), "ab": ("--columns", "a,b")}
+    for name, words in choices.items():
+        files = ("--out", tmp_path / f"{name}.csv", "--save", tmp_path / f"{name}.eq")
+        assert embed(tmp_path / "t.csv", "--plot", "none", "--n-iter", 5, *words, *files) == 0
+    e, cos, ab = (tmp_path / f"{name}.eq" for name in choices)
+    capsys.readouterr()
+    assert run("compare", tmp_path / "t.csv", e, cos) == 2
+    message = "e was made by another metric than cos (euclidean; cosine); say by --metric which one measures all"
+    assert message in one_line_error(capsys)
+    assert run("compare", tmp_path / "t.csv", e, cos, "--metric", "cosine") == 0
+    assert "cosine distances" in capsys.readouterr().out
+    assert run("compare", tmp_path / "t.csv", ab, e) == 2
+    message = "e was made of other columns than a model before it ('a', 'b', 'c'; 'a', 'b'); say by --columns"
+    assert message in one_line_error(capsys)
+    assert run("compare", tmp_path / "t.csv", ab, e, "--columns", "a,c") == 0
+    assert "2 columns" in capsys.readouterr().out
 
 
 def test_a_model_from_affinities_has_no_distances(tmp_path, capsys):

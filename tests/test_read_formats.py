@@ -200,6 +200,45 @@ def test_h5ad_that_ends_the_process(tmp_path, monkeypatch):
     trial.write_text("import a_module_that_is_not_there\n")
     with pytest.warns(UserWarning, match="could not be tried in a process of its own .*a_module_that_is_not_there"):
         data.read(path)
+    trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")  # as for want of memory
+    with pytest.warns(UserWarning, match=r"could not be tried .* \(it ended with status -9\)"):
+        assert data.read(path).X.shape == X.shape
+
+
+@pytest.mark.parametrize(("program", "reason"), [("", "Python does not say"), ("/no/such/python", "No such file")])
+def test_h5ad_where_no_other_process_can_be_started(program, reason, tmp_path, monkeypatch):
+    annotated(X).write_h5ad(tmp_path / "t.h5ad")
+    monkeypatch.setattr("sys.executable", program)
+    with pytest.warns(UserWarning, match=rf"could not be tried in a process of its own \(.*{reason}"):
+        assert data.read(tmp_path / "t.h5ad").X.shape == X.shape
+
+
+def test_a_module_beside_an_h5ad_is_not_run(tmp_path, monkeypatch):
+    annotated(X).write_h5ad(tmp_path / "t.h5ad")
+    (tmp_path / "h5py.py").write_text("open('marker', 'w').close()\n")
+    (tmp_path / "runpy.py").write_text("open('marker', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    assert data.read("t.h5ad").X.shape == X.shape
+    assert not (tmp_path / "marker").exists()
+
+
+def test_the_trial_of_an_h5ad_follows_links_into_other_files(tmp_path, monkeypatch):
+    """Two files written alike have their arrays at the same addresses."""
+    h5py = pytest.importorskip("h5py")
+    from equipoise.data.read import trial
+
+    for name, value in (("a.h5", 1.0), ("b.h5", 2.0)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["x"] = np.full(3, value)
+            file["same"] = file["x"]
+            if name == "a.h5":
+                file["y"] = h5py.ExternalLink("b.h5", "/x")
+    seen = []
+    monkeypatch.setattr(trial, "read", lambda array: seen.append(array[0]))
+    with h5py.File(tmp_path / "a.h5", "r") as file:
+        trial.touch(file, set())
+    assert seen == [1, 2]
 
 
 def test_h5ad_with_bytes_on_which_hdf5_breaks_down(tmp_path):

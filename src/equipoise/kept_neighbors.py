@@ -18,6 +18,7 @@ from .inputs import Input, Table
 
 FORMAT = 1  # of the files
 LEAST = 10_000  # points; of fewer the search takes less than a second, and nothing is kept; chosen
+REMEDY = "remove it, the neighbours are then searched again"
 
 
 @contextmanager
@@ -72,12 +73,16 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
         indices, distances, recall = archive.read(path, accept)
     except Refused:
         return None
+    except ValueError as error:
+        raise ValueError(f"{error}; {REMEDY}") from None
     sound = (
         (indices.shape, distances.shape) == (shape, shape)
         and (indices.dtype, distances.dtype) == (np.int32, np.float64)
         and int(indices.min()) >= 0
         and int(indices.max()) < shape[0]
+        and isinstance(recall, float)
+        and 0 <= recall <= 1
     )
     if not sound:
-        raise ValueError(f"{path} is damaged: its lists of neighbours do not fit the table; remove it")
+        raise ValueError(f"{path} is damaged: its lists of neighbours do not fit the table; {REMEDY}")
     return Graph(indices, distances, recall)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .. import data
-from .._types import Array
+from .._types import Array, Matrix
 from ..data import Dataset
 from ..data.read.wanted import NoColumn, listed
 from .kept import Kept, is_kept, recall
@@ -60,16 +61,29 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> DrawnMap:
         if source == STDIN or any(not re.fullmatch(r"column \d+", name) for name in missing.names):
             raise ValueError(_no_map(source, missing.names)) from None
         dataset = data.read(path)
-        return DrawnMap(dataset.name, np.asarray(dataset.X), (), _others(dataset.extra))
+        return DrawnMap(dataset.name, _dense(dataset.X), (), _others(dataset.extra))
     if coordinates is not None:
-        return DrawnMap(dataset.name, np.asarray(dataset.X), dataset.columns, _others(dataset.extra))
+        return DrawnMap(dataset.name, _dense(dataset.X), dataset.columns, _others(dataset.extra))
     if Path(path).suffix.lower() == ".h5ad":  # where other columns of the table are not beside it
         dataset = data.read(path)
-        return DrawnMap(dataset.name, np.asarray(dataset.X), dataset.columns, _others(dataset.extra))
+        return DrawnMap(dataset.name, _dense(dataset.X), dataset.columns, _others(dataset.extra))
     named = sorted(filter(is_coordinate, dataset.extra), key=lambda name: int(name[1:]))
-    Y = np.column_stack([dataset.X, *(dataset.extra[name].astype(np.float64) for name in named)])
+    for name in named:
+        if not _is_numbers(dataset.extra[name]):
+            if source != STDIN:
+                data.read(path, columns=("y1", *named))  # says where
+            raise ValueError(f"{source}, column {name!r}: a coordinate is missing or no number; every row needs one")
+    Y = np.column_stack([dataset.X, *(dataset.extra[name] for name in named)])
     others = _others({k: v for k, v in dataset.extra.items() if k not in named})
     return DrawnMap(dataset.name, Y, ("y1", *named), others)
+
+
+def _is_numbers(values: Array) -> bool:
+    return values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
+
+
+def _dense(X: Matrix) -> Array:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def _no_map(source: str, names: Sequence[str]) -> str:

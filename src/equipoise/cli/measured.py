@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..checkpoint import digest
 from ..data import Dataset
+from ..data.read.wanted import listed
 from .kept import Kept
 from .maps import DrawnMap, add_coordinates
 from .options import add_data, read_preparation, read_source
@@ -54,15 +55,27 @@ def read_measured(args: argparse.Namespace, maps: Mapping[str, DrawnMap]) -> Mea
         if getattr(args, option):
             raise ValueError(f"{next(iter(kept))} keeps how its data was prepared; leave --{option} out")
     first, model = next(iter(kept.items()))
+    columns = next((model.columns for model in kept.values() if model.columns), None)
+    metric = args.metric or _metric(model)
     for name, other in kept.items():
         if digest(vars(other.preparation)) != digest(vars(model.preparation)):
             raise ValueError(
                 f"the data of {first} was prepared in another way than that of {name} ({model.preparation};"
                 f" {other.preparation}); evaluate each by itself"
             )
-    source = read_source(args, model.columns)
+        if args.columns is None and columns and other.columns not in (None, columns):
+            raise ValueError(
+                f"{name} was made of other columns than a model before it ({listed(other.columns or ())};"
+                f" {listed(columns)}); say by --columns which ones measure all"
+            )
+        if args.metric is None and _metric(other) != metric:
+            raise ValueError(
+                f"{first} was made by another metric than {name} ({metric}; {_metric(other)}); say by --metric which"
+                " one measures all"
+            )
+    source = read_source(args, columns)
     about = f"{source.name}, {model.preparation}, as {first} keeps it"
-    return Measured(model.preparation.apply(source), args.metric or _metric(model), about)
+    return Measured(model.preparation.apply(source), metric, about)
 
 
 def _metric(model: Kept) -> str:

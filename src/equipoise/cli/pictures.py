@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STATIC = ("png", "svg")
-PLACED = "placed"  # the column of a page that tells new rows from those of the map
+PLACED = "placed"  # the column of a page that tells new rows from those of the map; with a _ where it is taken
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,18 @@ def picture(format: str, drawing: Drawing) -> bytes:
 
 def _side_by_side(drawing: Drawing, over: Array) -> Drawing:
     """Return a drawing whose points follow those beneath, of which nothing is known: they are grey."""
-    columns = drawing.columns
-    if drawing.color is None:
-        columns = {PLACED: np.full(len(drawing.Y), "new", dtype=object), **columns}
+    columns, color = drawing.columns, drawing.color
+    if color is None:
+        color = PLACED
+        while color in columns:
+            color += "_"
+        columns = {color: np.full(len(drawing.Y), "new", dtype=object), **columns}
     unknown = np.full(len(over), None, dtype=object)
     return replace(
         drawing,
         Y=np.vstack([over, drawing.Y]),
         columns={name: np.concatenate([unknown, values.astype(object)]) for name, values in columns.items()},
-        color=drawing.color or PLACED,
+        color=color,
         over=None,
     )
 

@@ -11,7 +11,7 @@ import h5py
 CELLS = 1 << 20  # read at once
 
 
-def touch(thing: Any, known: set[int]) -> None:
+def touch(thing: Any, known: set[tuple[int, int]]) -> None:
     """Read the attributes and values of a group or an array, and what is below it, each once, as far as it goes."""
     with suppress(Exception):  # what raises here raises there too; what comes after it may be worse
         for name in thing.attrs:
@@ -24,9 +24,10 @@ def touch(thing: Any, known: set[int]) -> None:
         for name in thing:
             with suppress(Exception):
                 below = thing[name]
-                address = h5py.h5o.get_info(below.id).addr
-                if address not in known:
-                    known.add(address)
+                info = h5py.h5o.get_info(below.id)
+                place = (info.fileno, info.addr)  # a link may lead into another file
+                if place not in known:
+                    known.add(place)
                     touch(below, known)
 
 
