@@ -33,7 +33,7 @@ def running(*args, **options):
         yield studio
     finally:
         studio.stop()
-        thread.join(20)
+        thread.join(120)  # Bokeh collects garbage once for every session that it drops, and there are many
         assert not thread.is_alive()
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from threadpoolctl import threadpool_limits
 
 from .._types import Array, Matrix
 from ..csr import entry_place
+from ..initialize import one_blas_thread
 from ..low_rank import Directions
 from .dataset import Dataset
 
@@ -52,7 +52,7 @@ class Preparation:
         X = self._scaled(X)
         if self.directions is None or self.mean is None:
             return replace(dataset, X=X, columns=columns)
-        with threadpool_limits(1, user_api="blas"):  # the same bytes whatever the number of threads
+        with one_blas_thread():  # the same bytes whatever the number of threads
             X = np.asarray(X @ self.directions) - self.mean @ self.directions
         return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])))
 
@@ -124,7 +124,7 @@ def _at_least_something(deviation: Array, largest: Array) -> Array:
 
 def _components(X: Matrix, pca: int) -> tuple[Array, Array]:
     """Return the mean row and the directions of largest variance (D, pca)."""
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         if sparse.issparse(X):
             found = Directions(X, pca, centered=True)
             return found.mean, found.V
