@@ -154,10 +154,9 @@ class Player:
         self.wanted = True
 
         def go() -> None:
-            if not self.wanted:
-                return
-            self._wind()
-            self.worker.playing = bool(self.runs)
+            if self.wanted:
+                self._wind()
+                self.worker.playing = bool(self.runs)
             if not self.wanted:  # looked at after it was set, as `pause` sets both: no pause is lost between the two
                 self.worker.playing = False
 
