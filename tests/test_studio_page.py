@@ -153,6 +153,15 @@ def test_points_move_with_the_sliders_and_a_link_leads_back(studio, visit):
     assert iteration(tab) == 70
 
 
+def test_the_points_of_the_data_set_before_are_not_left_behind(studio, visit):
+    tab = visit(studio.url)
+    settle(tab)
+    assert tab.evaluate(INK_PIXELS) > 0
+    put(tab, "points", "data", {})  # as `Maps.load` does until the next frame
+    until(tab, "studio.scenes[0].at === undefined")
+    assert tab.evaluate(INK_PIXELS) == 0
+
+
 def test_a_click_shows_the_forces_on_a_point(studio, visit):
     tab = visit(studio.url)
     play_to(tab, 40)

@@ -1,13 +1,17 @@
 """What the studio shows and when: shots, pictures, the pace of frames, stages and trust; no browser and no server."""
 
+import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from equipoise import data, progress
 from equipoise.views.studio import flow, run
+from equipoise.views.studio.app import Page
 from equipoise.views.studio.flow import AHEAD, PATIENCE, Flow
+from equipoise.views.studio.layout import Layout
 from equipoise.views.studio.link import Shown
 from equipoise.views.studio.picture import Picture
 from equipoise.views.studio.player import Player
@@ -119,6 +123,91 @@ def test_a_slider_that_runs_ahead_of_the_points_leaves_one_change(player):
     assert [(event.name, event.value) for event in player.runs[0].recipe.events] == [("exaggeration", 6.0)]
 
 
+@pytest.mark.parametrize("after", ["pause", "reset", "look back", "failure"])
+def test_a_play_that_the_worker_has_not_come_to_can_be_taken_back(player, said, after):
+    player.step(lambda: None)
+    finish(player)
+    busy = threading.Event()
+    player.ask("", lambda: busy.wait(20))
+    if after == "failure":
+        player.ask("", lambda: 1 / 0)
+    player.play()
+    assert player.wanted and not player.playing
+    if after == "look back":
+        player.look_back(0)
+    elif after == "reset":
+        player.reset(lambda: None)
+    elif after == "pause":
+        player.pause()
+    busy.set()
+    finish(player)
+    assert not player.wanted and not player.playing and bool(said) == (after == "failure")
+    assert player.runs[0].iteration == int(after != "reset")
+    player.play()
+    finish(player)
+    assert player.wanted and player.playing
+
+
+def test_a_shot_knows_how_far_its_run_has_come(player):
+    player.speed(5)
+    for _ in range(2):
+        player.step(lambda: None)
+    player.look_back(5)
+    finish(player)
+    shot = player.take()
+    assert (shot.frames[0].iteration, shot.last) == (5, 10)
+    player.reset(lambda: None)
+    finish(player)
+    assert player.take().last == 0
+
+
+def test_a_title_says_of_which_iteration_its_loss_is(monkeypatch, digits):
+    monkeypatch.setattr(run, "MANY", N - 1)
+    one, picture = Run(digits.X, n_jobs=1), Picture("named:digits", digits)
+
+    def title():
+        return picture.with_shot(Shot.of((one,), (one.frame,), None)).title(0)
+
+    one.step(50)
+    at_50 = title()
+    assert at_50 == f"t-SNE · iteration 50 · loss {one.curve[-1][1]:.4g}"
+    one.step(7)
+    assert title() == at_50.replace("iteration 50", "iteration 57") + " at 50"
+
+
+def test_what_a_client_sends_beyond_every_number_is_said():
+    said = []
+    page = SimpleNamespace(layout=SimpleNamespace(quiet=False), _say=said.append)
+    Page._heard(page, int)("value", 0, float("inf"))
+    assert said == ["cannot convert float infinity to integer"]
+
+
+@pytest.fixture
+def layout():
+    pytest.importorskip("bokeh")
+    tables = SimpleNamespace(limit=100, names=lambda: ["digits"])
+    return Layout("session", tables, lambda name, value: None)
+
+
+def test_the_slider_of_the_past_ends_where_the_run_does(layout):
+    for at, last, end in [(120, 120, 120), (60, 120, 120), (70, 70, 70), (0, 0, 1), (5, 0, 5)]:
+        layout.show_iteration(at, last)
+        assert (layout.history.value, layout.history.end) == (at, end)
+
+
+def test_a_second_loss_is_drawn_once_there_is_one(layout):
+    visible = [renderer.visible for renderer in layout.loss.renderers]
+    assert visible == [False, False]
+    layout.show_curves([[(0, 4.0), (1, 2.0)]])
+    layout.show_second(True)
+    assert [renderer.visible for renderer in layout.loss.renderers] == [True, False]
+    layout.show_curves([[(0, 4.0), (1, 2.0)], [(0, 0.0), (1, 3.0)]])
+    assert [renderer.visible for renderer in layout.loss.renderers] == [True, True]
+    assert [list(source.data["loss"]) for source in layout.curves] == [[1.0, 0.5], [0.0, 3.0]]
+    layout.show_curves([[(0, 4.0), (1, 2.0)]])
+    assert [renderer.visible for renderer in layout.loss.renderers] == [True, False]
+
+
 def test_frames_wait_until_the_browser_has_drawn(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(flow.time, "monotonic", lambda: now[0])
@@ -159,6 +248,45 @@ def test_a_stage_tells_what_is_done_and_how_much(monkeypatch):
         assert stage.words == "Weighing neighbours · 4 s …" and stage.share is None
     progress.stage("neighbours", 10)  # outside nobody is told
     assert stage.words.startswith("Weighing")
+
+
+def test_a_stage_names_its_unit():
+    stage = Stage()
+    with progress.told(stage):
+        progress.stage("optimise", 40, "iterations")
+        progress.advancing()(10)
+        assert stage.words == "optimise · 25% of 40 iterations …"
+
+
+def test_a_stage_that_ends_while_it_is_looked_at_is_told_as_it_was():
+    stage, looking = Stage(), []
+
+    class Total(int):
+        def __bool__(self):
+            if looking:
+                stage.end()  # as another thread may
+            return int(self) > 0
+
+    stage.begin("neighbours", Total(8), "points", 2)
+    looking.append(True)
+    assert stage.words == "Finding neighbours · 25% of 8 points …"
+    assert stage.words == "Finding neighbours …" and stage.share is None
+
+
+def test_counts_of_several_threads_at_once_are_all_counted():
+    stage = Stage()
+    stage.begin("neighbours", 8, "points", 0)
+    other = threading.Thread(target=lambda: stage.advance(3))
+
+    class Slow(int):
+        def __radd__(self, done):
+            other.start()
+            other.join(0.1)  # it comes in between, unless it has to wait
+            return done + int(self)
+
+    stage.advance(Slow(1))
+    other.join()
+    assert stage.share == 0.5
 
 
 def test_trust_is_measured_of_the_newest_shot(digits):

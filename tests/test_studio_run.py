@@ -175,7 +175,7 @@ def test_values_that_cannot_be_are_refused_and_nothing_changes(X):
 
 def test_history_is_thinned_and_keeps_the_first(monkeypatch):
     monkeypatch.setattr(kept, "FRAMES", 10)
-    frames = [Frame(t, 0.0, np.zeros((4, 2), np.float32)) for t in range(100)]
+    frames = [Frame(t, 0.0, np.zeros((4, 2), np.float32), t) for t in range(100)]
     history = History(frames[0])
     for frame in frames[1:]:
         history.add(frame)

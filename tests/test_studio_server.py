@@ -19,7 +19,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from equipoise.views.studio.guard import is_loopback
-from equipoise.views.studio.server import Studio, serve
+from equipoise.views.studio.server import Studio, _ended_by_system, serve
 
 LIMIT = 4096
 
@@ -274,3 +274,11 @@ def test_the_folder_is_deleted_when_a_signal_ends_the_studio(tmp_path, number):
         finally:
             process.kill()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_handler_that_was_not_set_from_python_is_left_as_the_default(monkeypatch):
+    put = []
+    monkeypatch.setattr(signal, "signal", lambda number, handler: put.append((number, handler)))
+    with _ended_by_system(None):
+        pass
+    assert [number for number, _ in put] == [signal.SIGTERM] * 2 and put[1][1] is signal.SIG_DFL

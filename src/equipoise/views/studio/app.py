@@ -98,7 +98,7 @@ class Page:
                 return
             try:
                 act(new)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, OverflowError) as error:
                 self._say(str(error))
 
         return heard
@@ -129,7 +129,7 @@ class Page:
             self._told_at = now
             self._tell()
         stage = self._player.worker.stage
-        self.layout.show_state(stage.words, stage.share, playing, self._facts())
+        self.layout.show_state(stage.words, stage.share, self._player.wanted, self._facts())
         if playing and now - self._refreshed_at > REFRESH:
             self._refreshed_at = now
             self._refresh()
@@ -160,7 +160,7 @@ class Page:
         if shot is None:
             return
         self.layout.show_titles([self._picture.title(which) for which in range(len(shot.frames))])
-        self.layout.show_iteration(shot.frames[0].iteration, self._player.playing)
+        self.layout.show_iteration(shot.frames[0].iteration, shot.last)
         self.layout.show_forces(shot, self._picture.dataset, min(self._active, len(shot.runs) - 1))
 
     def _refresh(self) -> None:
@@ -217,7 +217,7 @@ class Page:
         self._color_chosen(color)
 
     def _play(self) -> None:
-        if self._player.playing:
+        if self._player.wanted:
             self._player.pause()
             self._player.ask("", lambda: None, lambda _: self._refresh())
             return

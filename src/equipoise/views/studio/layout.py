@@ -186,7 +186,8 @@ class Layout:
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
-        self.which.visible = self._lines[1].visible = wanted
+        self.which.visible = wanted
+        self._lines[1].visible = False  # until there is a loss of it
         self.quiet = True
         self.which.active = int(wanted)
         self.quiet = False
@@ -201,13 +202,14 @@ class Layout:
         self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
 
     def show_curves(self, curves: list[list[tuple[int, float]]]) -> None:
-        """Draw the losses; of two runs each in parts of its first, since they are different losses."""
+        """Draw the losses; of two runs each in parts of its first unless that is 0, since they are different losses."""
         for source, curve in zip(self.curves, curves, strict=False):
             iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
-            loss = loss if len(curves) == 1 else loss / loss[0]
+            loss = loss if len(curves) == 1 else loss / (loss[0] or 1.0)
             keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
             source.data = {"iteration": iteration[keep], "loss": loss[keep]}
-        self._lines[0].visible = True
+        for which, line in enumerate(self._lines):
+            line.visible = which < len(curves)
         self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
 
     def show_titles(self, titles: list[str]) -> None:
@@ -215,13 +217,14 @@ class Layout:
         for panel, title in zip(self.maps.panels, titles, strict=False):
             panel.title.text = title
 
-    def show_iteration(self, at: int, playing: bool) -> None:
-        """Put the slider of the past at an iteration; it reaches as far as the run has come."""
+    def show_iteration(self, at: int, last: int) -> None:
+        """Put the slider of the past at an iteration; it reaches as far as the run has come, its last."""
         self.quiet = True
         try:
-            if at > self.history.end or playing:
-                self.history.end = max(at, 1)
+            end = max(last, at, 1)
+            self.history.end = max(end, self.history.end)  # the value is never beyond it on the way
             self.history.value = at
+            self.history.end = end
         finally:
             self.quiet = False
 

@@ -9,9 +9,10 @@ import numpy as np
 from ..._types import Array
 from ...data import Dataset
 from ..plane import in_plane
+from ..shading import UNMEASURED
 from ..style import COLORS, dot_size
 from .panel import Panel
-from .trust import UNMEASURED, TrustColors
+from .trust import TrustColors
 from .worker import Shot
 
 NONE = np.empty(0, np.uint8)

@@ -1,4 +1,4 @@
-"""One map in the page: its points, the forces on the chosen one, and its title."""
+"""One map in the page: its plot, the forces on the chosen point, and its title."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ class Picture:
     def title(self, which: int) -> str:
         shot = self.shown()
         frame, method = shot.frames[which], shot.runs[which].recipe.method
-        return f"{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}"
+        of = "" if frame.measured == frame.iteration else f" at {frame.measured}"
+        return f"{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}{of}"
 
     def view(self, color: str) -> View:
         """Return what a link to this picture restores."""

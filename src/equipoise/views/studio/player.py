@@ -15,7 +15,7 @@ from .run import Run
 from .worker import Shot, Worker
 
 CHUNK = 20  # iterations between looks at whether a replay is still wanted
-SPEEDS = (1, 100)  # iterations per frame, from and to
+LIMITS = (1, 100)  # iterations per frame, from and to
 
 Then = Callable[[], None]
 
@@ -30,11 +30,18 @@ class Player:
         self._done: SimpleQueue[Then] = SimpleQueue()  # what is left to be done by the page
         self._wake, self._n_jobs = wake, n_jobs
         self.moving: dict[tuple[int, str], Value] = {}  # changes that the worker has not come to, by run and parameter
-        self.worker = Worker(lambda text: self.later(lambda: say(text)), wake)
+        self.wanted = False  # what Play or Pause last said; the worker comes to it in its time
+        self._say = say
+        self.worker = Worker(self._failed, wake)
 
     @property
     def playing(self) -> bool:
         return self.worker.playing
+
+    def _failed(self, text: str) -> None:
+        """Say what went wrong; nothing plays after it. Called by the worker."""
+        self.wanted = False
+        self.later(lambda: self._say(text))
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -143,15 +150,20 @@ class Player:
     # On and back
 
     def play(self) -> None:
-        """Go on from what is shown."""
+        """Go on from what is shown, unless that is taken back before the worker comes to it."""
+        self.wanted = True
 
         def go() -> None:
-            self._wind()
-            self.worker.playing = bool(self.runs)
+            if self.wanted:
+                self._wind()
+                self.worker.playing = bool(self.runs)
+            if not self.wanted:  # looked at after it was set, as `pause` sets both: no pause is lost between the two
+                self.worker.playing = False
 
         self.ask("", go)
 
     def pause(self) -> None:
+        self.wanted = False
         self.worker.playing = False
 
     def step(self, then: Then) -> None:
@@ -213,7 +225,7 @@ class Player:
 
     def speed(self, iterations: int) -> None:
         """Take so many iterations for a frame."""
-        self.worker.speed = min(max(iterations, SPEEDS[0]), SPEEDS[1])
+        self.worker.speed = min(max(iterations, LIMITS[0]), LIMITS[1])
 
     def close(self) -> None:
         self.pause()

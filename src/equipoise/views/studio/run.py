@@ -90,7 +90,7 @@ class Run:
         """The present map."""
         Y = self._state.in_order().view()
         Y.flags.writeable = False
-        return Frame(self._state.iteration, self._loss, Y)
+        return Frame(self._state.iteration, self._loss, Y, self._measured)
 
     def step(self, count: int = 1) -> Frame:
         """Take `count` iterations and return the map; it is kept."""

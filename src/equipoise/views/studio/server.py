@@ -156,7 +156,7 @@ def _ended_by_system(studio: Studio) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: not set from Python, and cannot be put back
 
 
 def _dataset(data: Any) -> Dataset | None:

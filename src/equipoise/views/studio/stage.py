@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from typing import NamedTuple
 
 from ..._types import Array
 
@@ -13,25 +15,45 @@ WORDS = {
 }
 
 
+class Count(NamedTuple):
+    """What is being done since when, and how much of it is, in units; a total of 0 cannot be counted."""
+
+    words: str
+    since: float
+    total: int = 0
+    unit: str = ""
+    done: int = 0
+
+    @property
+    def share(self) -> float | None:
+        return min(self.done / self.total, 1.0) if self.total else None
+
+
 class Stage:
-    """The present stage of a command, as the steps of the library tell it: a screen of `equipoise.progress`."""
+    """The present stage of a command, as the steps of the library tell it: a screen of `equipoise.progress`.
+
+    It is told and looked at by several threads: the count is replaced as a whole, and read once for each look.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self.clear("")
 
     def clear(self, words: str) -> None:
         """Begin a command that is described by `words`; nothing is being done if there are none."""
-        self._words, self._total, self._done, self._since = words, 0, 0, time.monotonic()
+        with self._lock:
+            self._count = Count(words, time.monotonic())
 
     @property
     def words(self) -> str:
         """What is being done, how much of it, and for how long; empty while nothing is."""
-        if not self._words:
+        count = self._count
+        if not count.words:
             return ""
-        seconds = time.monotonic() - self._since
-        parts = [self._words]
-        if self._total:
-            parts.append(f"{self.share:.0%} of {self._total:,} points")
+        seconds = time.monotonic() - count.since
+        parts = [count.words]
+        if count.share is not None:
+            parts.append(f"{count.share:.0%} of {count.total:,} {count.unit}")
         if seconds >= 1:
             parts.append(f"{seconds:.0f} s")
         return " · ".join(parts) + " …"
@@ -39,16 +61,19 @@ class Stage:
     @property
     def share(self) -> float | None:
         """The part that is done, if it can be counted."""
-        return min(self._done / self._total, 1.0) if self._total else None
+        return self._count.share
 
     def begin(self, name: str, total: int | None, unit: str, done: int) -> None:
-        self._words, self._total, self._done = WORDS.get(name, name), total or 0, done
+        with self._lock:
+            self._count = Count(WORDS.get(name, name), self._count.since, total or 0, unit, done)
 
     def end(self) -> None:
-        self._total = 0
+        with self._lock:
+            self._count = self._count._replace(total=0)
 
     def advance(self, count: int) -> None:
-        self._done += count
+        with self._lock:
+            self._count = self._count._replace(done=self._count.done + count)
 
     def tell(self, iteration: int, loss: float, Y: Array) -> None:
         """Nothing: the frames of a studio tell it."""

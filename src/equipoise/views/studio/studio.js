@@ -37,9 +37,9 @@ class Scene {
     if (row !== this.row && row < this.n) this.dots.list("found", row < 0 ? [] : [row])
     this.row = row
     const at = points.data[this.name]
-    if (at === undefined || at === this.at) return
-    this.at = at
-    this.dots.set("at", at)
+    if (at === this.at) return
+    this.at = at // none while another data set is on its way
+    if (at !== undefined) this.dots.set("at", at)
     if (this.following) this.home()
     if (this.mouse !== null) this.tell()
   }

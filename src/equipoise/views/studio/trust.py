@@ -11,11 +11,11 @@ import numpy as np
 
 from ..._types import Array
 from ...evaluate import Measured
-from ..shading import UNMEASURED, Shading, by_trust
+from ..shading import Shading, by_trust
 from .history import Frame
 from .worker import Shot
 
-REST = 3.0  # times as long as a measurement takes until the next begins, so that the map can move meanwhile; chosen
+PAUSE = 3.0  # times as long as a measurement takes until the next begins, so that the map can move meanwhile; chosen
 
 
 class TrustColors(NamedTuple):
@@ -76,8 +76,5 @@ class TrustWatch:
                 self._measured(shot, [trust_colors(run.trust(frame), len(run.X), frame) for run, frame in pairs])
             except Exception as error:  # the page says it and the studio lives on
                 self._failed(error)
-            if self._ended.wait(REST * (time.monotonic() - start)):
+            if self._ended.wait(PAUSE * (time.monotonic() - start)):
                 return
-
-
-__all__ = ["UNMEASURED", "TrustColors", "TrustWatch", "trust_colors"]

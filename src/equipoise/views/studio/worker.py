@@ -25,14 +25,15 @@ class Shot(NamedTuple):
     frames: tuple[Frame, ...]
     point: int | None
     forces: tuple[Forces, ...]  # of each run; none without a point
+    last: int  # the iteration to which the first run had come
 
     @classmethod
     def of(cls, runs: tuple[Run, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
         """Return frames of runs with the forces on a point."""
         if point is None:
-            return cls(runs, frames, None, ())
+            return cls(runs, frames, None, (), runs[0].iteration)
         forces = tuple(Forces.of(run, frame, point) for run, frame in zip(runs, frames, strict=True))
-        return cls(runs, frames, point, forces)
+        return cls(runs, frames, point, forces, runs[0].iteration)
 
 
 class Worker:
