@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     drawn = {name: one.Y for name, one in maps.items()}
     with shown():
         comparison = compare(measured.dataset.X, drawn, labels, k=args.k or "auto", metric=measured.metric)
+    written = save_figure(args, comparison.figure)
     print(f"data                {measured.about}\n\n{comparison}")
-    tell_written(save_figure(args, comparison.figure))
+    tell_written(written)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from .. import progress
 from ..checkpoint import Checkpoint
 from ..data import Dataset
+from ..data.read.wanted import listed
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from .kept import keep
 from .maps import class_of_each
@@ -61,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
         screen = Screen(sys.stderr if outputs.map is None else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
         screen.say(f"{dataset.name}: {counted(n, 'row')}, {counted(D, 'column')}; {kind}, seed {method.random_state}")
+        if columns and args.columns is None and Path(args.data).is_file():
+            screen.say(f"columns             {listed(columns)}")
         screen.total = "" if method.n_iter == "auto" else f" of {method.n_iter}"
         method.set_params(callbacks=checkpoints if seen else [screen, *checkpoints])
         start, interrupted = time.perf_counter(), False

@@ -37,8 +37,9 @@ def run(args: argparse.Namespace) -> int:
     labels = class_of_each(measured.dataset, drawn)
     with shown():
         report = evaluate(measured.dataset.X, drawn.Y, labels, k=args.k or "auto", metric=measured.metric)
-    print(f"data                {measured.about}\n\n{report}")
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
-    tell_written([*([] if args.html is None else [args.html]), *save_figure(args, report.figure)])
+    written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]
+    print(f"data                {measured.about}\n\n{report}")  # last: whoever reads it may leave after a line
+    tell_written(written)
     return 0
