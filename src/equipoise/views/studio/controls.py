@@ -53,7 +53,8 @@ class Sliders:
         return moved
 
     def _number(self, name: str, position: float) -> Value:
-        parameter = PARAMETERS[name]
+        parameter, slider = PARAMETERS[name], self.sliders[name]
+        position = float(np.clip(np.nan_to_num(position, nan=slider.start), slider.start, slider.end))  # of any client
         number = float(f"{10**position:.3g}") if parameter.log else round(position, 4)
         number = min(max(number, parameter.low), parameter.high)
         return int(number) if parameter.whole else number
