@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 
 import equipoise as eq
-from equipoise import initialize
-from equipoise.initialize import (
-    JITTER,
-    check_init,
-    one_blas_thread,
-    principal_components,
-    principal_coordinates,
-    random_ball,
-)
+from equipoise.initialize import JITTER, check_init, principal_components, principal_coordinates, random_ball
 from equipoise.methods import METHODS
 
 every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
@@ -169,26 +159,3 @@ def test_own_map_is_copied_and_kept():
     assert Y.dtype == np.float64 and np.array_equal(Y, init) and not np.shares_memory(Y, init)
     assert np.array_equal(eq.TSNE(init=init).problem(table(40, 5)).Y0, init)
     assert np.array_equal(eq.TSNE(init=init.tolist()).problem(table(40, 5)).Y0, init)
-
-
-def test_blas_gets_its_threads_back_when_the_last_has_left():
-    blas = initialize._blas().select(user_api="blas")  # of NumPy and SciPy; others may come with other packages
-
-    def counts():
-        return [library["num_threads"] for library in blas.info()]
-
-    before, entered, go_on = counts(), threading.Event(), threading.Event()
-
-    def other():
-        with one_blas_thread():
-            entered.set()
-            go_on.wait(10)
-
-    thread = threading.Thread(target=other)
-    with one_blas_thread():
-        thread.start()
-        assert entered.wait(10) and set(counts()) == {1}
-    assert set(counts()) == {1}  # the other is still inside
-    go_on.set()
-    thread.join()
-    assert counts() == before

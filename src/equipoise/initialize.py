@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,37 +14,9 @@ from ._types import Array
 JITTER = 0.01  # of the spread: enough to part duplicates, too little to move anything else
 
 
-class _OneThread:
-    """The limit that all who ask for it share: the first sets it, the last takes it back."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._limit: Any = None
-
-    def enter(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._limit = _blas().limit(limits=1, user_api="blas")
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-_ONE_THREAD = _OneThread()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Run BLAS on one thread: the same bytes whatever the machine's number of them. Several may ask at once."""
-    _ONE_THREAD.enter()
-    try:
-        yield
-    finally:
-        _ONE_THREAD.leave()
+def one_blas_thread() -> Any:
+    """Return a context in which BLAS runs on one thread: the same bytes whatever the machine's number of them."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
 @cache
