@@ -1,6 +1,6 @@
 """Pictures of maps: names, images in place of dots, forces, and a page to explore.
 
-classes.png shows 1,797 digits by class on dark paper, each class named where most of it lies; images.png the same map
+classes.png shows 1,797 digits by class on dark paper, each class with its name beside it; images.png the same map
 by its images, as many as fit without overlap (Lin et al. 2024, Fig. 8), framed in the colour of their class;
 forces_on_map.png the attraction and the repulsion on some of 300 digits, early in a run. digits.html is the page: point
 at a digit, search, draw around some with the lasso and save them.

@@ -94,3 +94,16 @@ def test_the_page_follows_from_the_raw_numbers():
     assert "33.00 (33.00–33.00) | 3.00 (later 2.00) | 22.00 | 90.00 + 1.0 import |" in page
     assert "300 (200) | 2.5000 | 20.00% | 30.0% | 0.9700 at k = 90" in page
     assert "- openTSNE is not installed." in page and "- PaCMAP failed: MemoryError" in page
+
+
+def test_the_large_table_is_the_same_every_time_and_no_row_comes_twice(tmp_path):
+    from large_csv import make
+
+    from equipoise import data
+
+    for name in ("one.csv", "two.csv"):
+        make(tmp_path / name, 500)
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    found = data.read(tmp_path / "one.csv", label="kind")
+    assert found.X.shape == (500, 50) and len(np.unique(found.X, axis=0)) == 500
+    assert found.classes == tuple(f"k{c}" for c in range(10))

@@ -14,8 +14,10 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 import equipoise as eq
+from equipoise import archive, kept_neighbors
 from equipoise import problem as problem_module
 from equipoise.checkpoint import digest
+from equipoise.inputs import table
 from equipoise.methods import ALL, CLASSICAL
 
 X, _ = make_blobs(60, 5, centers=4, cluster_std=5.0, random_state=0)
@@ -150,6 +152,82 @@ def test_kill_9(tmp_path):
     assert child.returncode == -signal.SIGKILL and path.exists()
     whole = brief(eq.TSNE, engine="grid").fit(X)
     same(whole, brief(eq.TSNE, engine="grid", n_jobs=2, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """The sizes of the tables that are searched for neighbours; they are kept of any number of points."""
+    sizes, search = [], table.nearest_neighbors
+    monkeypatch.setattr(kept_neighbors, "LEAST", 0)
+    monkeypatch.setattr(table, "nearest_neighbors", lambda X, *a, **b: sizes.append(len(X)) or search(X, *a, **b))
+    return sizes
+
+
+NEIGHBORS = {
+    "TSNE": lambda: brief(eq.TSNE, engine="grid"),
+    "UMAP": lambda: brief(eq.UMAP),
+    "DKLLE": lambda: brief(eq.DKLLE),
+    "a metric tensor": lambda: brief(eq.TSNE, engine="grid", h=np.diag([1.0, 2, 3, 4, 5])),
+}
+
+
+@pytest.mark.parametrize("name", NEIGHBORS)
+def test_neighbors_are_not_searched_again(name, tmp_path, searches):
+    path, new = tmp_path / "run.eqc", X[:5] + 0.1
+    whole = NEIGHBORS[name]().fit(X)
+    with pytest.raises(KeyboardInterrupt):
+        NEIGHBORS[name]().set_params(callbacks=[eq.Checkpoint(path, every=3), Watch(3)]).fit(X)
+    assert searches == [60, 60] and sorted(p.name for p in tmp_path.iterdir()) == ["run.eqc", "run.eqc.neighbors"]
+    resumed = NEIGHBORS[name]().set_params(callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
+    assert searches == [60, 60]
+    same(whole, resumed)
+    assert whole.transform(new).tobytes() == resumed.transform(new).tobytes()
+    assert resumed.knn_recall_ == whole.knn_recall_
+
+
+def test_neighbors_of_another_table_are_left_alone(tmp_path, searches):
+    path = tmp_path / "run.eqc"
+    run = brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, every=3)])
+    run.fit(X)
+    kept = (tmp_path / "run.eqc.neighbors").read_bytes()
+    again = brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)])
+    with pytest.raises(ValueError, match="a checkpoint of another run"):
+        again.fit(X[::-1])
+    assert (tmp_path / "run.eqc.neighbors").read_bytes() == kept and len(searches) == 2
+    run.fit(X[::-1])  # a new run takes its place
+    assert (tmp_path / "run.eqc.neighbors").read_bytes() != kept
+    path.unlink()
+    with pytest.warns(UserWarning, match="there is no checkpoint"):
+        same(again.fit(X), brief(eq.TSNE, engine="grid").fit(X))
+    assert (tmp_path / "run.eqc.neighbors").read_bytes() == kept
+
+
+def test_a_metric_of_ones_own_is_searched_again(tmp_path, searches):
+    run = brief(eq.TSNE, engine="grid", metric=lambda a, b: np.abs(a - b).sum())
+    run.set_params(callbacks=[eq.Checkpoint(tmp_path / "run.eqc", every=10)]).fit(X)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"] and searches == [60]
+
+
+def test_damaged_neighbors_are_refused(tmp_path, searches):
+    path, file = tmp_path / "run.eqc", tmp_path / "run.eqc.neighbors"
+    brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path)]).fit(X)
+    resumed = brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)])
+    about = {}
+    indices, distances, recall = archive.read(file, lambda path, said: about.update(said))
+    del about["content"]
+    archive.write(file, about, [indices + 1, distances, recall])
+    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* remove it, the neighbours are"):
+        resumed.fit(X)
+    for wrong in ("high", 1.5, float("nan"), None):
+        archive.write(file, about, [indices, distances, wrong])
+        with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* remove it"):
+            resumed.fit(X)
+    file.write_bytes(file.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged, or is no file .*; remove it, the"):
+        resumed.fit(X)
+    file.unlink()
+    with pytest.warns(UserWarning, match="there is no checkpoint"):
+        resumed.fit(X)
 
 
 def test_a_problem_takes_checkpoints_too(tmp_path):

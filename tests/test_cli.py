@@ -28,6 +28,21 @@ def test_a_wrong_command_line_exits_with_2(arguments, capsys):
     assert "usage: equipoise" in one_line_error(capsys)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["emebd", "iris"], "invalid choice: 'emebd'; did you mean embed?"),
+        (["fly"], "invalid choice: 'fly'; choose from embed, transform, evaluate"),
+        (["completion", "bsh"], "invalid choice: 'bsh'; did you mean bash?"),
+        (["plot", "m.csv", "--drak"], "unknown: --drak; did you mean --dark?"),
+    ],
+)
+def test_what_was_probably_meant(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert message in one_line_error(capsys)
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])

@@ -200,6 +200,30 @@ def test_out_as_a_file_writes_that_file_alone_unless_a_picture_is_asked_for(tmp_
     assert b"<svg" in (tmp_path / "a.svg").read_bytes()
 
 
+def test_a_folder_with_a_dot_in_its_name(tmp_path):
+    """It is one if it is there, or if its name says so; else the dot begins a suffix that no map has."""
+    assert embed("circle", "--iterations", 5, "--plot", "none", "--out", f"{tmp_path}/run.1/") == 0
+    assert embed("circle", "--iterations", 5, "--plot", "none", "--out", tmp_path / "run.1", "--format", "npy") == 0
+    assert names(tmp_path / "run.1") == ["circle.csv", "circle.npy"]
+
+
+def test_text_cannot_be_embedded(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,7,x\n")
+    assert embed(tmp_path / "t.csv", "--columns", "a,kind", "--out", tmp_path / "m.csv") == 2
+    message = one_line_error(capsys)
+    assert "t.csv: the column 'kind' holds text, 'x', and only numbers can be embedded" in message
+    assert "; columns of numbers are 'a', 'b'" in message
+
+
+def test_one_thing_is_one_and_a_class_is_called_as_in_the_file(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,kind\n" + "".join(f"{i * i},whale\n" for i in range(12)))
+    words = ("--label", "kind", "--components", 1, "--iterations", 1, "--plot", "none", "--out", tmp_path / "m.csv")
+    assert embed(tmp_path / "t.csv", *words) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("t: 12 rows, 1 column; TSNE") and " after 1 iteration, " in text
+    assert "1-NN class error    not measured: all labels are 'whale'" in text
+
+
 def test_a_page(tmp_path):
     pytest.importorskip("bokeh")
     assert embed("circle", "--iterations", 5, "--plot", "html", "--out", tmp_path) == 0
@@ -210,7 +234,7 @@ def test_a_page(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing"], "'nothing' is neither a file nor a name that `equipoise data` lists, such as digits"),
+        (["nothing"], "'nothing' is neither a file nor a name that `equipoise data` lists; digits is one of them"),
         (["digit"], "did you mean digits?"),
         (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', got"),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
@@ -253,7 +277,11 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, message, tmp_path, 
         (["--init", "missing.npy"], "'missing.npy' holds no array"),
         (["--plot", "pdf"], "'pdf' is none of png, svg, html"),
         (["--format", "doc"], "invalid choice: 'doc'"),
-        (["--perplexty", "5"], "unknown: --perplexty 5"),
+        (["--perplexty", "5"], "unknown: --perplexty 5; did you mean --perplexity?"),
+        (["--standardise"], "unknown: --standardise; did you mean --standardize?"),
+        (["--colour=x"], "unknown: --colour=x ("),
+        (["--method", "tsen"], "invalid choice: 'tsen'; did you mean tsne?"),
+        (["--method", "UMAP"], "invalid choice: 'UMAP'; did you mean umap?"),
     ],
 )
 def test_a_wrong_option_is_one_line(arguments, message, capsys):
@@ -272,6 +300,11 @@ def test_outputs_that_cannot_be_are_refused_before_the_work(tmp_path, capsys):
         (tmp_path / "file" / "below", [], "file' is a file; a folder is needed there for 'iris.csv'"),
         (tmp_path / "x.png", [], "--out takes a folder or the file of a map; for a picture say --plot png"),
         (tmp_path / "x.csv", ["--format", "npy"], "--format npy contradicts the name 'x.csv'"),
+        (
+            tmp_path / "x.foo",
+            [],
+            "x.foo: no map is written as .foo; give a file that ends in one of .csv, .tsv, .parquet",
+        ),
         ("-", ["--plot", "png"], "--plot needs a place for the picture"),
     ):
         assert embed("iris", "--out", out, *more) == 2

@@ -45,7 +45,7 @@ def test_info(capsys, monkeypatch):
     assert facts["equipoise"] == equipoise.__version__
     assert facts["engines"] == "reference, exact, grid, sampled"
     assert facts["instruction set"] in ("avx2", "base")
-    assert facts["cores"].endswith("; 1 threads by default")
+    assert facts["cores"].endswith("; 1 thread by default")
     assert "bokeh" in facts["extra pages"] and "extra test" not in facts and "GPU" in facts
 
 

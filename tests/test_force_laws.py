@@ -140,3 +140,8 @@ def test_no_methods():
 def test_the_example_in_the_docstring():
     result = doctest.testmod(force_laws, extraglobs={"TSNE": eq.TSNE})
     assert result.attempted >= 2 and result.failed == 0
+
+
+def test_curves_are_shown_in_one_line():
+    curves = eq.forces(eq.TSNE(), eq.UMAP())
+    assert repr(curves) == "<forces of TSNE(), UMAP() at 400 distances from 0.02 to 5; figure() draws them>"

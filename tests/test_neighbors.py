@@ -83,6 +83,18 @@ def test_memory_is_that_of_the_result(rng, monkeypatch):
     assert peak < 1.3 * result  # faiss's own answer, 12 bytes a neighbour, would make it twice as large
 
 
+@pytest.mark.parametrize("apart", [1e2, 1e4])
+@pytest.mark.parametrize("work", [neighbors.EXACT_WORK, 0.0], ids=["scan", "cells"])
+def test_groups_far_apart_keep_their_neighbours(rng, monkeypatch, apart, work):
+    monkeypatch.setattr(neighbors, "EXACT_WORK", work)
+    X = rng.standard_normal((2000, 20))
+    X[1000:] += apart
+    found = nearest_neighbors(X, 15)
+    truth = nearest_in_matrix(pairwise_distances(X), 15).indices
+    recall = np.mean([len(set(a) & set(b)) for a, b in zip(found.indices, truth, strict=True)]) / 15
+    assert recall > 0.98 and abs(recall - found.recall) < 0.01
+
+
 def test_a_callable_metric(rng):
     X = rng.standard_normal((30, 3))
     graph = nearest_neighbors(X, 4, lambda a, b: float(np.abs(a - b).sum()))
@@ -218,3 +230,7 @@ def test_cells_of_points_in_a_few_places(rng):
     found = Cells(X, X, 2).search(49, 1)
     assert_array_equal(found // 50, np.repeat(np.arange(2000)[:, None] // 50, 49, axis=1))
     assert not (found == np.arange(2000)[:, None]).any()
+
+
+def test_a_graph_is_shown_in_one_line(rng):
+    assert repr(nearest_neighbors(rng.normal(size=(1200, 3)), 7)) == "<7 neighbours of each of 1,200 points, recall 1>"

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import watched
+from matplotlib.colors import to_hex
 from matplotlib.path import Path
 
 import equipoise as eq
@@ -242,6 +243,21 @@ def test_colours_by_column_and_themes(animals, visit):
     assert near(drawn_colors(tab), DARK.paper, 2)
     tab.select_option("#color", label="one colour")
     assert near(drawn_colors(tab), DARK.colors[0])
+
+
+def test_what_is_missing_lies_below_the_others(visit):
+    """Pairs of points in one place, of which one has no class: whichever comes first, the other is seen."""
+    pytest.importorskip("bokeh")
+    places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    classes = np.array([None, "a", "a", None, "a", None, None, "a"], dtype=object)
+    tab = visit(eq.page(np.repeat(places, 2, axis=0), classes))
+    tab.uncheck("#names")
+    tab.click("#theme")  # what is drawn again keeps the order
+    from matplotlib.image import imread
+
+    image = imread(io.BytesIO(tab.screenshot()))
+    for x, y in on_screen(tab, places):
+        assert near({to_hex(image[round(y), round(x), :3])}, DARK.colors[0])
 
 
 def test_names_on_the_map_do_not_cover_one_another_and_come_closer_up(visit):

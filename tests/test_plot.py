@@ -155,8 +155,51 @@ def test_a_name_stands_on_its_group_and_not_between_islands(rng):
     assert np.linalg.norm(heart) < 1.0
     figure = eq.plot(Y, np.full(500, "two islands"))
     box = boxes(figure)["two islands"]
-    x, y = figure.axes[0].transData.transform(heart)
-    assert box.x0 < x < box.x1 and box.y0 < y < box.y1
+    pixels = figure.axes[0].transData.transform(left)
+    assert pixels[:, 0].min() - box.width < box.x0 and box.x1 < pixels[:, 0].max() + box.width
+
+
+def test_a_name_lies_beside_the_points_of_its_class_and_not_on_them(rng):
+    """Where there is room: a name hides at most a quarter of the dots that it would hide in their midst."""
+    number = np.arange(600) % 3
+    Y = rng.normal(size=(600, 2)) + 10 * np.array([[0, 0], [1, 0], [0, 1]])[number]
+    figure = eq.plot(Y, np.array(["cats", "dogs", "owls"])[number])
+    axes = figure.axes[0]
+    pixels = axes.transData.transform(Y)
+    places = axes.transData.transform(hearts(Y, Classes("color", number.astype(np.int32), ("", "", ""))))
+
+    def under(middle, box):
+        return int((np.abs(pixels - middle) < np.array([box.width, box.height]) / 2).all(axis=1).sum())
+
+    for i, (name, box) in enumerate(boxes(figure).items()):
+        middle = np.array([box.x0 + box.x1, box.y0 + box.y1]) / 2
+        assert under(middle, box) <= 0.25 * under(places[i], box), name
+        nearest = int(np.linalg.norm(pixels - middle, axis=1).argmin())
+        assert number[nearest] == ["cats", "dogs", "owls"].index(name)
+
+
+def test_the_title_lies_close_above_a_wide_map(rng):
+    figure = eq.plot(rng.normal(size=(100, 2)) * [8, 1], title="wide")
+    title, frame = figure.axes[0].title.get_window_extent(), figure.axes[0].get_window_extent()
+    assert 0 < title.y0 - frame.y1 < title.height
+    assert figure.bbox.y1 - title.y1 < 2 * title.height
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_a_map_lies_in_grey_beneath_the_points_placed_in_it(d, rng):
+    old, new = rng.normal(size=(60, d)), rng.normal(size=(20, d))
+    figure = eq.plot(new, over=old)
+    beneath, above = figure.axes[0].collections[-2:]
+    assert len(beneath.get_offsets()) == 60 and len(above.get_offsets()) == 20
+    assert {to_hex(color) for color in beneath.get_facecolors()} == {LIGHT.missing} or d == 3  # which fades with depth
+    axes = figure.axes[0]
+    told = axes.texts[0].get_text() if d == 3 else axes.get_xlabel()
+    assert "in grey the 60 points of the map they were placed in" in told
+
+
+def test_what_lies_beneath_must_be_of_the_same_map(rng):
+    with pytest.raises(ValueError, match="Y is a map in 2-D and over one in 3-D; they must be of the same map"):
+        eq.plot(rng.normal(size=(5, 2)), over=rng.normal(size=(9, 3)))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -65,3 +65,10 @@ def test_what_cannot_be_prepared(make):
         data.prepare(made(make(X)), log1p=True)
     with pytest.raises(ValueError, match=r"pca=7 of a table of shape \(80, 6\); it must be from 1 to 6"):
         data.prepare(made(make(X)), pca=7)
+
+
+def test_a_data_set_and_its_preparation_are_shown_in_one_line():
+    digits = data.load("digits")
+    assert repr(digits) == "<digits: table 1,797 × 64, 10 classes>"
+    assert repr(data.preparation(digits, log1p=True, pca=1)) == "<preparation: log(1 + x), 1 principal component>"
+    assert str(data.preparation(digits)) == "as it is"

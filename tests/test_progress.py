@@ -125,4 +125,9 @@ def test_notebooks_count_as_terminals(monkeypatch):
 
 
 def test_losses_are_short():
-    assert [progress.number(loss) for loss in (1.23456, 12345.6)] == ["1.2346", "1.2346e+04"]
+    assert [progress.number(loss) for loss in (1.23456, 12345.6, 1.2e-5, 0.0)] == [
+        "1.2346",
+        "1.2346e+04",
+        "1.2000e-05",
+        "0.0000",
+    ]

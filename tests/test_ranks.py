@@ -13,6 +13,7 @@ from equipoise.evaluate import (
     Neighborhoods,
     continuity,
     neighbor_recall,
+    order,
     preservation_ratio,
     ranks,
     recall_curve,
@@ -62,6 +63,17 @@ HARD = {
     "huge and tiny": (2.0**-700 * rng.integers(0, 9, (70, 4)), 2.0**600 * rng.integers(0, 9, (70, 2))),
     "many columns": (rng.normal(size=(80, 300)), rng.normal(size=(80, 3))),
 }
+
+
+def test_points_that_are_not_held_in_float32_are_the_same(monkeypatch):
+    """Beyond HELD numbers they are made again part by part; the order is that of float64 all the same."""
+    held = Neighborhoods(X, Y, 20)
+    monkeypatch.setattr(order, "HELD", 0)
+    monkeypatch.setattr(order, "ROWS", 40)
+    parts = Neighborhoods(X, Y, 20)
+    assert parts._in_x._held is None and held._in_x._held is not None
+    same(parts, [getattr(held, name) for name in NAMES])
+    same(parts, expected(squared(X), squared(Y), 20))
 
 
 @pytest.mark.parametrize("k", [1, 4, 15, 69])

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from equipoise import data
-from equipoise.data.read import table
+from equipoise.data.read import lines
+from equipoise.data.read.decimals import ROOM, decimals
 
 FLOWERS = "name,width,species,length\nf1,0.5,setosa,1\nf2,1.5,virginica,2e1\nf3,2.5,setosa,-3\n"
 X = np.array([[0.5, 1], [1.5, 20], [2.5, -3]])
@@ -49,7 +50,7 @@ def test_the_methods_take_the_table_as_it_is():
 
 def test_the_table_is_held_once_while_it_is_read(monkeypatch):
     """From a stream of unknown length: the table, at most a quarter of room to grow, and a block of text."""
-    monkeypatch.setattr(table, "CELLS", 5000)
+    monkeypatch.setattr(lines, "BYTES", 40_000)
     line = ",".join(f"{value:.6g}" for value in np.random.RandomState(0).standard_normal(50)) + "\n"
     stream = io.BytesIO(line.encode() * 10_000)
     tracemalloc.start()
@@ -117,16 +118,16 @@ def test_classes_in_numbers_are_in_their_order_and_missing_ones_have_a_name():
 
 
 def test_columns_beside_may_have_gaps_and_may_turn_to_text(monkeypatch):
-    monkeypatch.setattr(table, "CELLS", 9)  # blocks of three rows
+    monkeypatch.setattr(lines, "BYTES", 24)  # blocks of a few rows
     rows = [(1, "5", "5", ""), (2, "NA", "6.5", ""), (3, "7", "1", ""), (4, "8", "two", "")]
     found = read("x,gaps,mixed,empty\n" + "\n".join(",".join(map(str, row)) for row in rows), columns=["x"])
     np.testing.assert_array_equal(found.extra["gaps"], [5, np.nan, 7, 8])
     assert list(found.extra["mixed"]) == ["5", "6.5", "1", "two"] and list(found.extra["empty"]) == [""] * 4
 
 
-@pytest.mark.parametrize("cells", [7, 64, 65536])
-def test_blocks_do_not_show(monkeypatch, tmp_path, cells):
-    monkeypatch.setattr(table, "CELLS", cells)
+@pytest.mark.parametrize("size", [70, 1000, 1 << 19])
+def test_blocks_do_not_show(monkeypatch, tmp_path, size):
+    monkeypatch.setattr(lines, "BYTES", size)
     table_of = np.random.RandomState(0).standard_normal((1500, 3))
     text = "a,b,kind,c\n" + "".join(f"{a!r},{b!r},k{i % 3},{c!r}\n" for i, (a, b, c) in enumerate(table_of.tolist()))
     (tmp_path / "t.csv").write_text(text)
@@ -137,6 +138,31 @@ def test_blocks_do_not_show(monkeypatch, tmp_path, cells):
         np.testing.assert_array_equal(found.X, table_of)
         np.testing.assert_array_equal(found.labels, np.arange(1500) % 3)
     assert found.name == "t"
+
+
+def test_plain_numbers_are_told_without_float():
+    """All that repr and %g write for numbers of everyday size, but for exponents, is read many at once."""
+    values = np.random.RandomState(0).standard_normal(5000).tolist()
+    cells = [cell for value in values for cell in (repr(value), f"{value:g}") if "e" not in cell]
+    text = ",".join(cells)
+    ends = ROOM + np.cumsum([len(cell) + 1 for cell in cells]) - 1
+    starts = ends - [len(cell) for cell in cells]
+    dots = starts + [cell.find(".") if "." in cell else len(cell) for cell in cells]
+    found, unknown = decimals(np.frombuffer(b" " * ROOM + text.encode(), dtype=np.uint8), starts, ends, dots)
+    assert unknown.mean() < 0.01
+    np.testing.assert_array_equal(found[~unknown], np.array([float(cell) for cell in cells])[~unknown])
+
+
+def test_blocks_in_quotes_among_plain_ones(monkeypatch):
+    monkeypatch.setattr(lines, "BYTES", 40)
+    plain = "".join(f"{i},{i / 7:.6f},k{i}\n" for i in range(40))
+    quoted = '40,"0.5","a ""b""\nc, which goes on over the end of a block, and of another, too"\n'
+    found = read("n,x,what\n" + plain + quoted + plain)
+    assert found.X.shape == (81, 2) and found.X[40].tolist() == [40, 0.5]
+    np.testing.assert_array_equal(found.X[:40], found.X[41:])
+    assert found.extra["what"][40].startswith('a "b"\nc, which') and found.extra["what"][80] == "k39"
+    refused("n,x,what\n" + plain + quoted + plain + "1,y,k\n", "line 84, column 'x': 'y' is text")
+    refused("n,x,what\n" + plain + quoted + plain + "1,2\n", "line 84: a row of 2 where the first has 3")
 
 
 def test_tsv_is_split_at_tabs_alone(tmp_path):
@@ -201,7 +227,10 @@ def test_what_is_wrong_is_named(text, match):
             "no column is called 'weight'; there are 'name', 'width', 'species'",
         ),
         ({"label": "kind"}, "no column is called 'kind'"),
-        ({"columns": ["species"]}, "line 2, column 'species': 'setosa' is text"),
+        (
+            {"columns": ["species"]},
+            "the column 'species' holds text, 'setosa', and only numbers .* are 'width', 'length'",
+        ),
         ({"columns": ["width", "width"]}, "'width' is asked for twice"),
         ({"columns": ["width"], "label": "width"}, "'width' is asked for twice"),
         ({"columns": []}, "columns is empty"),
@@ -212,7 +241,7 @@ def test_columns_that_cannot_be(wanted, match):
 
 
 def test_lines_are_counted_over_blocks_and_bytes(monkeypatch):
-    monkeypatch.setattr(table, "CELLS", 8)
+    monkeypatch.setattr(lines, "BYTES", 16)
     text = "a,b\n" + "1,2\n" * 5000
     refused(text + "1,x\n", "line 5002, column 'b': 'x' is text")
     refused(text.encode() + b"1,\xff\n", "line 5002: the byte 0xff")

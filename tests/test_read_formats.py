@@ -7,6 +7,7 @@ import gzip
 import json
 import sys
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scipy import io, sparse
 
 from equipoise import data
 from equipoise.data import Dataset
+from equipoise.data.read import annotated as annotated_module
 from equipoise.data.read import parquet as parquet_reader
 from equipoise.data.read import zarr_store
 
@@ -187,6 +189,68 @@ def test_h5ad(tmp_path, make):
     assert list(found.ids) == list(KINDS)
     refused(tmp_path / "t.h5ad", "no column is called 'gene 9'", columns=["gene 9"])
     refused(tmp_path / "t.h5ad", "no column is called 'gene 1'", label="gene 1")
+
+
+def test_h5ad_that_ends_the_process(tmp_path, monkeypatch):
+    path, trial = tmp_path / "t.h5ad", tmp_path / "trial.py"
+    annotated(X).write_h5ad(path)
+    monkeypatch.setattr(annotated_module, "TRIAL", trial)
+    trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    refused(path, r"t\.h5ad cannot be read as H5AD: the HDF5 library breaks down on it \(status .*; get it again")
+    trial.write_text("import a_module_that_is_not_there\n")
+    with pytest.warns(UserWarning, match="could not be tried in a process of its own .*a_module_that_is_not_there"):
+        data.read(path)
+    trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")  # as for want of memory
+    with pytest.warns(UserWarning, match=r"could not be tried .* \(it ended with status -9\)"):
+        assert data.read(path).X.shape == X.shape
+
+
+@pytest.mark.parametrize(("program", "reason"), [("", "Python does not say"), ("/no/such/python", "No such file")])
+def test_h5ad_where_no_other_process_can_be_started(program, reason, tmp_path, monkeypatch):
+    annotated(X).write_h5ad(tmp_path / "t.h5ad")
+    monkeypatch.setattr("sys.executable", program)
+    with pytest.warns(UserWarning, match=rf"could not be tried in a process of its own \(.*{reason}"):
+        assert data.read(tmp_path / "t.h5ad").X.shape == X.shape
+
+
+def test_a_module_beside_an_h5ad_is_not_run(tmp_path, monkeypatch):
+    annotated(X).write_h5ad(tmp_path / "t.h5ad")
+    (tmp_path / "h5py.py").write_text("open('marker', 'w').close()\n")
+    (tmp_path / "runpy.py").write_text("open('marker', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    assert data.read("t.h5ad").X.shape == X.shape
+    assert not (tmp_path / "marker").exists()
+
+
+def test_the_trial_of_an_h5ad_follows_links_into_other_files(tmp_path, monkeypatch):
+    """Two files written alike have their arrays at the same addresses."""
+    h5py = pytest.importorskip("h5py")
+    from equipoise.data.read import trial
+
+    for name, value in (("a.h5", 1.0), ("b.h5", 2.0)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file["x"] = np.full(3, value)
+            file["same"] = file["x"]
+            if name == "a.h5":
+                file["y"] = h5py.ExternalLink("b.h5", "/x")
+    seen = []
+    monkeypatch.setattr(trial, "read", lambda array: seen.append(array[0]))
+    with h5py.File(tmp_path / "a.h5", "r") as file:
+        trial.touch(file, set())
+    assert seen == [1, 2]
+
+
+def test_h5ad_with_bytes_on_which_hdf5_breaks_down(tmp_path):
+    """The type of the attribute _index: h5py 3.16 with HDF5 2.0 ends the process. A message, or a table, is right."""
+    path = tmp_path / "t.h5ad"
+    annotated(X).write_h5ad(path)
+    content = path.read_bytes()
+    spot = b"_index\x00\x00\x19\x01"
+    assert spot in content
+    path.write_bytes(content.replace(spot, b"_index\x00\x00\x19\xf8"))
+    with suppress(ValueError):
+        assert data.read(path).X.shape == X.shape
 
 
 def test_h5ad_broken(tmp_path):

@@ -159,7 +159,7 @@ def test_the_table_is_short_and_tells_what_there_is(report, digits):
     text = str(report)
     lines = text.splitlines()
     assert len(lines) <= 36 and max(map(len, lines)) <= 90
-    assert lines[0] == "400 points: 64 columns, euclidean distances, drawn in 2 dimensions; 15 nearest neighbours"
+    assert lines[0] == "400 points: 64 columns, euclidean distances, drawn in 2 dimensions; k = 15 neighbours"
     assert f"trustworthiness                     {float(report.trustworthiness):.3f}" in text
     assert "nearest of another class" in text and "±" in text  # triplets are sampled
     assert text == repr(report) == str(eq.evaluate(digits[0], report.Y, digits[1]))

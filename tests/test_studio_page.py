@@ -10,6 +10,16 @@ from equipoise import data
 
 MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
 
+# How much of the first map is covered by points.
+INK_PIXELS = """() => {
+    const {canvas} = studio.scenes[0]
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d")
+    studio.scenes[0].draw()
+    copy.drawImage(canvas, 0, 0)
+    const {data} = copy.getImageData(0, 0, canvas.width, canvas.height)
+    return data.filter((value, i) => i % 4 === 3 && value > 0).length
+}"""
+
 
 @pytest.fixture(scope="module")
 def studio():
@@ -72,7 +82,7 @@ def put(tab, name, attribute, value):
 
 
 def places(tab, name="a"):
-    return np.array(tab.evaluate(f"['x', 'y'].map((c) => Array.from({MODEL.format(name='points ' + name)}.data[c]))")).T
+    return np.array(tab.evaluate(f"Array.from({MODEL.format(name='points')}.data.{name})")).reshape(-1, 2)
 
 
 def iteration(tab):
@@ -143,6 +153,15 @@ def test_points_move_with_the_sliders_and_a_link_leads_back(studio, visit):
     assert iteration(tab) == 70
 
 
+def test_the_points_of_the_data_set_before_are_not_left_behind(studio, visit):
+    tab = visit(studio.url)
+    settle(tab)
+    assert tab.evaluate(INK_PIXELS) > 0
+    put(tab, "points", "data", {})  # as `Maps.load` does until the next frame
+    until(tab, "studio.scenes[0].at === undefined")
+    assert tab.evaluate(INK_PIXELS) == 0
+
+
 def test_a_click_shows_the_forces_on_a_point(studio, visit):
     tab = visit(studio.url)
     play_to(tab, 40)
@@ -151,18 +170,22 @@ def test_a_click_shows_the_forces_on_a_point(studio, visit):
     row = int(d2.min(axis=1).argmax())
     x, y = tab.evaluate(
         """(row) => {
-            const find = (view) => view.model.name === "map a" ? view : view.child_views?.map(find).find((v) => v)
-            const view = [...Bokeh.index.roots].map(find).find((v) => v)
-            const {x, y} = view.model.document.get_model_by_name("points a").data
+            const {view, at} = studio.scenes[0]
             const {left, top} = view.el.getBoundingClientRect()
-            return [left + view.frame.x_scale.compute(x[row]), top + view.frame.y_scale.compute(y[row])]
+            return [left + view.frame.x_scale.compute(at[2 * row]), top + view.frame.y_scale.compute(at[2 * row + 1])]
         }""",
         row,
     )
+    tab.mouse.move(x + 2, y)
+    tip = tab.locator("#tip")
+    tip.wait_for()
+    assert tip.inner_text().split("\n") == [f"row {row}", "left" if row < 100 else "right"]
     tab.mouse.click(x, y)
     until(tab, f"{text('forces')}.includes('attraction')")
     assert f"Row {row}, " in get(tab, "forces", "text")
     assert get(tab, "arrows a", "data.x0.length") == 2 and get(tab, "pulls a", "data.x0.length") == 30
+    painted = tab.evaluate(INK_PIXELS)
+    assert painted > 1000  # the points are there, drawn by WebGL
     press(tab, "Step")  # the arrows go with the point
     until(tab, f"{MODEL.format(name='history')}.value > {iteration(tab)} || true")
     settle(tab)
@@ -186,7 +209,9 @@ def test_two_runs_beside_each_other_and_trust(studio, visit):
     assert not np.array_equal(places(tab), first)  # both go on
     put(tab, "color", "value", "trust")
     until(tab, f"{text('legend')}.includes('0.99 or more')")
-    assert set(tab.evaluate(f"Array.from({MODEL.format(name='points b')}.data.code)")) <= {0, 1, 2, 3}
+    assert set(tab.evaluate(f"Array.from({MODEL.format(name='colors')}.data.b)")) <= {0, 1, 2, 3}
+    press(tab, "Step")  # the colours go on with the map
+    until(tab, f"{text('legend')}.includes('at iteration ' + {iteration(tab) + 10})")
     press(tab, "Share link")
     until(tab, f"{MODEL.format(name='link')}.value.includes('b.method=umap')")
     other = visit(get(tab, "link", "value"))
@@ -225,7 +250,7 @@ def test_files_come_and_go(studio, visit, tmp_path):
     lines = [",".join(map(str, [*row, iris.classes[c]])) for row, c in zip(iris.X, iris.labels, strict=True)]
     upload("flowers.csv", ("a,b,c,d,kind\n" + "\n".join(lines)).encode())
     until(tab, f"{text('facts')}.startsWith('flowers')")
-    until(tab, f"{MODEL.format(name='points a')}.data.x.length === 150")
+    until(tab, f"{MODEL.format(name='points')}.data.a.length === 300")
     assert "setosa" in get(tab, "legend", "text")
 
 

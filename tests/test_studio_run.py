@@ -175,7 +175,7 @@ def test_values_that_cannot_be_are_refused_and_nothing_changes(X):
 
 def test_history_is_thinned_and_keeps_the_first(monkeypatch):
     monkeypatch.setattr(kept, "FRAMES", 10)
-    frames = [Frame(t, 0.0, np.zeros((4, 2), np.float32)) for t in range(100)]
+    frames = [Frame(t, 0.0, np.zeros((4, 2), np.float32), t) for t in range(100)]
     history = History(frames[0])
     for frame in frames[1:]:
         history.add(frame)
@@ -294,9 +294,9 @@ def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
 
 def test_the_worker_steps_no_further_than_the_page_has_seen(X):
     said = []
-    worker = Worker(said.append)
+    worker = Worker(said.append, lambda: None)
     try:
-        worker.runs = [Run(X, n_jobs=1)]
+        worker.runs = (Run(X, n_jobs=1),)
         worker.playing = True
         worker.ask("", lambda: None)
         assert [worker.frames.get(timeout=20).frames[0].iteration for _ in range(3)] == [1, 2, 3]

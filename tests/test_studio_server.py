@@ -2,8 +2,13 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,7 +19,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from equipoise.views.studio.guard import is_loopback
-from equipoise.views.studio.server import Studio, serve
+from equipoise.views.studio.server import Studio, _ended_by_system, serve
 
 LIMIT = 4096
 
@@ -28,7 +33,7 @@ def running(*args, **options):
         yield studio
     finally:
         studio.stop()
-        thread.join(20)
+        thread.join(120)  # Bokeh collects garbage once for every session that it drops, and there are many
         assert not thread.is_alive()
 
 
@@ -252,3 +257,28 @@ def test_the_folder_of_its_own_is_deleted_in_the_end():
         folder = studio.pages[session].tables.folder
         assert len(list(folder.iterdir())) == 1
     assert not folder.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGTERM is of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_folder_is_deleted_when_a_signal_ends_the_studio(tmp_path, number):
+    code = "from equipoise.views.studio import serve; serve('circle', show=False, n_jobs=1)"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline().startswith("Equipoise studio at http://127.0.0.1:")
+            assert [path.name.startswith("equipoise-studio-") for path in tmp_path.iterdir()] == [True]
+            time.sleep(0.3)  # until it serves
+            process.send_signal(number)
+            assert process.stdout.read() == "studio closed\n" and process.wait(20) == 0
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_handler_that_was_not_set_from_python_is_left_as_the_default(monkeypatch):
+    put = []
+    monkeypatch.setattr(signal, "signal", lambda number, handler: put.append((number, handler)))
+    with _ended_by_system(None):
+        pass
+    assert [number for number, _ in put] == [signal.SIGTERM] * 2 and put[1][1] is signal.SIG_DFL

@@ -12,6 +12,7 @@ import re
 import struct
 import zipfile
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -26,11 +27,17 @@ CONTENT = "content.json"
 LONGEST = 2**26  # bytes of the JSON, 64 MiB: names of a million columns; chosen
 HEADER = 10_000  # bytes of an array's header, as NumPy's own limit
 PLAIN = "biufU"  # kinds of numbers and strings that an array may hold
+NAME_AT = 30  # bytes before the name of a zip's first entry
 EPOCH = (1980, 1, 1, 0, 0, 0)  # a zip's earliest date: the same content gives the same bytes
 
 Describe = Callable[[Any], tuple[str, Any] | None]  # an object → its name and its state; None if it is unknown
 Make = Callable[[str, Any], Any]  # and back
 Accept = Callable[[str | Path, dict[str, Any]], None]  # raises Refused unless the file is the right one
+
+
+def cached(kind: type[Any]) -> set[str]:
+    """Return the names of what objects of a class compute when first asked for it: no state, it is made again."""
+    return {name for cls in kind.__mro__ for name, of in vars(cls).items() if isinstance(of, cached_property)}
 
 
 class Unstorable(TypeError):
@@ -55,6 +62,14 @@ def write(path: str | Path, about: dict[str, Any], content: Any, describe: Descr
         for number, array in enumerate(writer.arrays):
             with archive.open(zipfile.ZipInfo(f"{number}.npy", EPOCH), "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def is_archive(path: str | Path) -> bool:
+    """Return whether a file begins as one that `write` wrote: a zip, and in it the JSON first."""
+    name = CONTENT.encode()
+    with open(path, "rb") as file:
+        head = file.read(NAME_AT + len(name))
+    return head.startswith(b"PK\x03\x04") and head[NAME_AT:] == name
 
 
 def check(value: Any, describe: Describe) -> None:

@@ -20,6 +20,8 @@ BLOCK = 2**22  # distances at a time
 LISTED = 32  # nearest cells that are known of each point; chosen
 COMPARED = 1024  # centres of cells that a point is compared with, to know them; chosen
 SCANNED = 128  # points whose distances to all are computed at once; chosen
+UNSURE = 1e-4  # part of the squared distance of the k-th neighbour that rounding may be; chosen
+HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
 ROWS = 8192  # points assigned to regions at once
 
 Put = Callable[[Array, Array], None]  # takes rows (m,) and what was found for them (m, k)
@@ -75,12 +77,27 @@ class Groups:
                 joined([of_all[stretch] for stretch in stretches]) for of_all in (self.rows, self.points, self.norms)
             )
             for part in np.array_split(askers[i], -(-len(askers[i]) * len(rows) // BLOCK)):
-                found = np.empty((len(part), k), np.int32)
-                _core.nearest(queries[part] @ points.T, norms, found)
-                put(part, rows[found])
+                put(part, rows[nearest_of(queries[part], points, norms, k)])
 
         with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(answer, [i for i, rows in enumerate(askers) if len(rows)]))
+
+
+def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
+    """Return the k nearest of some points (m, D) to each query, (q, k) int32: by products, and by differences where the
+    rounding of products could tell: where neighbours are much nearer to one another than to the origin.
+    """
+    dots, found = Q @ points.T, np.empty((len(Q), k), np.int32)
+    _core.nearest(dots, norms, found)
+    own, last = np.einsum("ij,ij->i", Q, Q), found[:, -1]
+    d2 = own + norms[last] - 2 * dots[np.arange(len(Q)), last]
+    # A product of float32 is off by some √D roundings of its terms, which for a near point add up to 4 ‖q‖².
+    unsure = 8 * HALF_ULP * np.sqrt(Q.shape[1]) * own > UNSURE * d2
+    if unsure.any():
+        import faiss  # sums squared differences
+
+        found[unsure] = faiss.knn(Q[unsure], points, k)[1]
+    return found
 
 
 def joined(parts: list[Array]) -> Array:

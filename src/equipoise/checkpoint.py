@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -27,9 +26,10 @@ class Checkpoint:
 
     The file is written every `every` iterations, whole or not at all: whenever the run ends, by Ctrl-C or by the power
     cut, the last one is there. With `resume` the fit goes on from it, if there is one, and ends in the same bytes as a
-    run that was never interrupted. Neighbours, affinities and the initial map are computed again, and must come out
-    the same: the same data, parameters, `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose`
-    and other callbacks may differ.
+    run that was never interrupted. Affinities and the initial map are computed again, and must come out the same: the
+    same data, parameters, `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose` and other
+    callbacks may differ. The neighbours of 10,000 rows or more are kept too, once, in a second file beside the first,
+    `path`.neighbors: 12 bytes each.
 
     Parameters
     ----------
@@ -147,12 +147,8 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
     elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # of these the name alone
         update(f"{value.__module__}.{value.__qualname__}".encode())
     else:
-        computed = {name for cls in type(value).__mro__ for name, of in vars(cls).items() if _is_cached(of)}
+        computed = archive.cached(type(value))
         for name, item in sorted(vars(value).items()):
             if name not in computed | {"n_threads"}:
                 _digest([name, item], update)
     update(b")")
-
-
-def _is_cached(attribute: Any) -> bool:
-    return isinstance(attribute, cached_property)

@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ForceCurves:
     """Magnitudes of the two forces of several methods: `attraction[name]` and `repulsion[name]` over distances `r`."""
 
     r: Array
     attraction: dict[str, Array]
     repulsion: dict[str, Array]
+
+    def __repr__(self) -> str:
+        return (
+            f"<forces of {', '.join(self.attraction)} at {len(self.r):,} distances from {self.r.min():g} to"
+            f" {self.r.max():g}; figure() draws them>"
+        )
 
     def figure(self) -> Figure:
         """Return a matplotlib figure, attraction on the left and repulsion on the right."""

@@ -10,13 +10,17 @@ from ._types import Array, Matrix
 from .csr import make_csr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Graph:
     """Neighbours of each of n points: `indices` and `distances`, (n, k), the point itself left out."""
 
     indices: Array  # int32
     distances: Array  # float64
     recall: float = 1.0  # measured on a sample against an exact scan; 1.0 for exact searches
+
+    def __repr__(self) -> str:
+        n, k = self.indices.shape
+        return f"<{k:,} neighbours of each of {n:,} points, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int) -> Matrix:
         """Return d², in units that keep it in range, to n points as CSR, in the memory of the distances, now gone."""

@@ -1,7 +1,8 @@
 """Progress of the long steps: the stage, its rate, the time left and the falling loss, where someone can see them.
 
 The steps say what they are doing, `stage("neighbours", n)`, and how far they are; within `shown()` this becomes bars of
-tqdm on stderr. Elsewhere, and where stderr is neither a terminal nor a notebook, nothing is shown and nothing computed.
+tqdm on stderr, within `told(screen)` it goes to a screen of one's own. Elsewhere, and where stderr is neither a
+terminal nor a notebook, nothing is shown and nothing computed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from ._types import Array
 
@@ -18,10 +19,19 @@ WIDTH = 16  # columns of the names of stages
 COUNTED = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
 UNCOUNTED = "{desc}{elapsed}"
 
-_screen: ContextVar[_Screen | None] = ContextVar("screen", default=None)
+_screen: ContextVar[Screen | None] = ContextVar("screen", default=None)
 
 
-class _Screen:
+class Screen(Protocol):
+    """Where progress is seen; `advance` is called from any thread."""
+
+    def begin(self, name: str, total: int | None, unit: str, done: int) -> None: ...
+    def end(self) -> None: ...
+    def advance(self, count: int) -> None: ...
+    def tell(self, iteration: int, loss: float, Y: Array) -> None: ...
+
+
+class _Bars:
     """One bar at a time; each is left as it ended when the next begins."""
 
     def __init__(self) -> None:
@@ -56,8 +66,8 @@ class _Screen:
 
 
 def number(loss: float) -> str:
-    """Return a loss as people read it."""
-    return f"{loss:.4f}" if abs(loss) < 1e4 else f"{loss:.4e}"
+    """Return a loss in as many digits as tell it from another."""
+    return f"{loss:.4f}" if loss == 0 or 1e-3 <= abs(loss) < 1e4 else f"{loss:.4e}"
 
 
 def visible() -> bool:
@@ -75,10 +85,16 @@ def shown(wanted: object = True) -> Iterator[bool]:
     if not wanted or not visible() or _screen.get() is not None:
         yield _screen.get() is not None
         return
-    screen = _Screen()
+    with told(_Bars()):
+        yield True
+
+
+@contextmanager
+def told(screen: Screen) -> Iterator[None]:
+    """Tell a screen the progress of what runs within."""
     token = _screen.set(screen)
     try:
-        yield True
+        yield
     finally:
         screen.end()
         _screen.reset(token)

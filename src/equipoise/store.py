@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -158,12 +157,8 @@ def _state(thing: Any) -> dict[str, Any]:
         return {field.name: getattr(thing, field.name) for field in fields(thing)}
     own = any("__getstate__" in vars(cls) for cls in kind.__mro__[:-1])
     state = thing.__getstate__() if own else vars(thing)
-    made_again = {*LEFT_OUT.get(kind, ()), *(n for cls in kind.__mro__ for n, v in vars(cls).items() if _is_cached(v))}
+    made_again = archive.cached(kind).union(LEFT_OUT.get(kind, ()))
     return {name: value for name, value in state.items() if name not in made_again}
-
-
-def _is_cached(attribute: Any) -> bool:
-    return isinstance(attribute, cached_property)
 
 
 def _make(name: str, state: Any) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 from ..evaluate import compare
 from ..progress import shown
 from .maps import class_of_each, read_maps
-from .options import add_data, add_measuring, add_verb, read_data
+from .measured import add_measuring, read_measured
+from .options import add_verb
+from .outputs import tell_written
 from .pictures import add_figure, save_figure
 
 EXAMPLES = """\
@@ -20,19 +22,19 @@ def add(verbs: Any) -> None:
     """Declare the verb."""
     line = "measure several maps of the same data side by side"
     verb = add_verb(verbs, "compare", line, "DATA MAP MAP … [options]", EXAMPLES, run)
-    add_data(verb)
-    verb.add_argument("maps", metavar="MAP", nargs="+", help="files with maps: y1, y2 …, a row for each row of DATA")
-    add_measuring(verb, 15)
+    add_measuring(verb, "maps", "+")
     add_figure(verb)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, and write its figure."""
-    dataset, maps = read_data(args), read_maps(args.maps)
-    labels = class_of_each(dataset, *maps.values())
+    maps = read_maps(args.maps, args.coordinates)
+    measured = read_measured(args, maps)
+    labels = class_of_each(measured.dataset, *maps.values())
     drawn = {name: one.Y for name, one in maps.items()}
     with shown():
-        comparison = compare(dataset.X, drawn, labels, k=args.k, metric=args.metric)
-    print(comparison)
-    save_figure(args, comparison.figure)
+        comparison = compare(measured.dataset.X, drawn, labels, k=args.k or "auto", metric=measured.metric)
+    written = save_figure(args, comparison.figure)
+    print(f"data                {measured.about}\n\n{comparison}")
+    tell_written(written)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import inspect
 import sys
 import textwrap
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..data import DATASETS, load
 from ..data.toys import TOYS
+from ..near import hint
 from .options import add_verb
 from .screen import WIDTH
 
@@ -39,9 +39,8 @@ def run(args: argparse.Namespace) -> int:
             print(textwrap.fill(line, WIDTH, subsequent_indent=" " * (width + 1)) if sys.stdout.isatty() else line)
         return 0
     if args.name not in DATASETS:
-        near = difflib.get_close_matches(args.name, DATASETS, n=1)
-        hint = f"did you mean {near[0]}?" if near else "`equipoise data` lists them"
-        raise ValueError(f"no data set is called {args.name!r}; {hint}")
+        what = hint(args.name, DATASETS, "`equipoise data` lists them")
+        raise ValueError(f"no data set is called {args.name!r}; {what}")
     print(_description(args.name))
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ import numpy as np
 from .. import progress
 from ..checkpoint import Checkpoint
 from ..data import Dataset
+from ..data.read.wanted import listed
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from .kept import keep
+from .maps import class_of_each
 from .options import add_data, add_verb, read_preparation, read_source
-from .outputs import add_outputs, choose_outputs, in_words, writable
+from .outputs import add_outputs, choose_outputs, in_words, tell_written, writable
 from .parameters import add_parameters, given_parameters, in_closed_form, make_method
-from .screen import Screen, written
+from .screen import Screen, counted
 from .writing import write
 
 EXAMPLES = """\
@@ -37,7 +40,9 @@ def add(verbs: Any, method: str) -> None:
     verb = add_verb(verbs, "embed", "make a map of a data set: NAME.csv and NAME.png", "DATA [options]", EXAMPLES, run)
     add_data(verb)
     group = add_outputs(verb)
-    group.add_argument("--save", metavar="FILE", type=writable, help="keep the fitted method, for `transform`")
+    group.add_argument(
+        "--save", metavar="FILE", type=writable, help="keep the fitted method, for `transform`, `evaluate` and `plot`"
+    )
     group.add_argument(
         "--checkpoint", metavar="FILE", type=writable, help="keep the state of the run every 50 iterations"
     )
@@ -57,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
         outputs = choose_outputs(args, dataset.name)
         screen = Screen(sys.stderr if outputs.map is None else sys.stdout)
         (n, D), kind = dataset.X.shape, type(method).__name__
-        screen.say(f"{dataset.name}: {n} rows, {D} columns; {kind}, seed {method.random_state}")
+        screen.say(f"{dataset.name}: {counted(n, 'row')}, {counted(D, 'column')}; {kind}, seed {method.random_state}")
+        if columns and args.columns is None and Path(args.data).is_file():
+            screen.say(f"columns             {listed(columns)}")
         screen.total = "" if method.n_iter == "auto" else f" of {method.n_iter}"
         method.set_params(callbacks=checkpoints if seen else [screen, *checkpoints])
         start, interrupted = time.perf_counter(), False
@@ -76,9 +83,7 @@ def run(args: argparse.Namespace) -> int:
         keep(method, args.save, preparation, columns)
     screen.say(f"{_success(method)}, {seconds:.1f} s")
     _say_quality(screen, method, dataset)
-    written_files = [*outputs.files, *([args.save] if args.save is not None else [])]
-    if written_files:
-        screen.say(f"wrote               {in_words(written_files)}")
+    tell_written([*outputs.files, *([] if args.save is None else [args.save])], screen.say)
     return 0
 
 
@@ -94,7 +99,7 @@ def _checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
 
 def _success(method: Any) -> str:
     """Return how far the method came, in the measure of its kind."""
-    way = "in closed form" if in_closed_form(method) else f"after {method.n_iter_} iterations"
+    way = "in closed form" if in_closed_form(method) else f"after {counted(method.n_iter_, 'iteration')}"
     if isinstance(method, PCA):
         return f"variance kept       {method.explained_variance_ratio_.sum():.1%} {way}"
     if isinstance(method, ClassicalMDS | Isomap):  # E = ‖B − YYᵀ‖², least at ‖B‖² − Σλ²
@@ -102,7 +107,7 @@ def _success(method: Any) -> str:
         return f"Gram matrix kept    {kept / (kept + method.loss_) if kept else 0.0:.1%} {way}"
     if isinstance(method, MDS):
         return f"stress-1            {method.stress_1_:.4f} {way}"
-    return f"loss                {written(method.loss_)} {way}"
+    return f"loss                {progress.number(method.loss_)} {way}"
 
 
 def _say_quality(screen: Screen, method: Any, dataset: Dataset) -> None:
@@ -121,6 +126,6 @@ def _say_quality(screen: Screen, method: Any, dataset: Dataset) -> None:
     if dataset.labels is None:
         return
     try:
-        screen.say(f"1-NN class error    {one_nn_error(Y, dataset.labels):.1%} (10-fold)")
+        screen.say(f"1-NN class error    {one_nn_error(Y, class_of_each(dataset)):.1%} (10-fold)")
     except ValueError as error:
         screen.say(f"1-NN class error    not measured: {error}")

@@ -8,22 +8,22 @@ from typing import Any
 from ..evaluate import evaluate
 from ..progress import shown
 from .maps import class_of_each, read_map
-from .options import add_data, add_measuring, add_verb, read_data
-from .outputs import need_pages, writable, write_bytes
+from .measured import add_measuring, read_measured
+from .options import add_verb
+from .outputs import need_pages, tell_written, writable, write_bytes
 from .pictures import add_figure, save_figure
 
 EXAMPLES = """\
   equipoise embed iris && equipoise evaluate iris iris.csv
-  equipoise evaluate iris iris.csv --html iris-report.html"""
+  equipoise evaluate iris iris.csv --html iris-report.html
+  equipoise embed wine --standardize --save wine.eq && equipoise evaluate wine wine.eq"""
 
 
 def add(verbs: Any) -> None:
     """Declare the verb."""
     line = "tell how far a map can be trusted, in numbers and in words"
     verb = add_verb(verbs, "evaluate", line, "DATA MAP [options]", EXAMPLES, run)
-    add_data(verb)
-    verb.add_argument("map", metavar="MAP", help="a file with the map: y1, y2 …, a row for each row of DATA")
-    add_measuring(verb, 15)
+    add_measuring(verb, "map", None)
     verb.add_argument("--html", metavar="FILE", type=writable, help="write a page on which points can be clicked")
     add_figure(verb)
 
@@ -32,11 +32,14 @@ def run(args: argparse.Namespace) -> int:
     """Print the report, and write its page and figure."""
     if args.html is not None:
         need_pages()
-    dataset, drawn = read_data(args), read_map(args.map)
+    drawn = read_map(args.map, args.coordinates)
+    measured = read_measured(args, {args.map: drawn})
+    labels = class_of_each(measured.dataset, drawn)
     with shown():
-        report = evaluate(dataset.X, drawn.Y, class_of_each(dataset, drawn), k=args.k, metric=args.metric)
-    print(report)
+        report = evaluate(measured.dataset.X, drawn.Y, labels, k=args.k or "auto", metric=measured.metric)
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
-    save_figure(args, report.figure)
+    written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]
+    print(f"data                {measured.about}\n\n{report}")  # last: whoever reads it may leave after a line
+    tell_written(written)
     return 0

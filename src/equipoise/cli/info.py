@@ -13,6 +13,7 @@ from .. import __version__, _core
 from ..engines import ENGINES
 from ..methods.estimator import threads
 from .options import add_verb
+from .screen import counted
 
 FOR_DEVELOPERS = ("test", "docs")
 
@@ -25,11 +26,12 @@ def add(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line per fact."""
+    default = counted(threads(None), "thread")
     facts = {
         "equipoise": __version__,
         "Python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
         "packages": ", ".join(map(_installed, ("numpy", "scipy", "scikit-learn", "faiss-cpu"))),
-        "cores": f"{os.cpu_count()}, {threads(-1)} of them for this process; {threads(None)} threads by default",
+        "cores": f"{os.cpu_count()}, {threads(-1)} of them for this process; {default} by default",
         "instruction set": _core.instruction_set(),
         "engines": ", ".join(name for name in ENGINES if name != "auto"),
         "GPU": _gpu(),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..archive import is_archive
 from ..data import Preparation
 from ..store import load, save
 
@@ -17,7 +19,27 @@ def keep(method: Any, path: Path, preparation: Preparation, columns: Sequence[st
     save(method, path)
 
 
-def recall(path: str) -> tuple[Any, Preparation, list[str] | None]:
-    """Return a saved method, how its rows are prepared, and the names of their columns where they have some."""
+@dataclass(frozen=True)
+class Kept:
+    """A saved method, how its rows are prepared, and the names of their columns where they have some."""
+
+    method: Any
+    preparation: Preparation
+    columns: list[str] | None
+
+
+def is_kept(path: str) -> bool:
+    """Return whether a path is that of a file which holds a method, and not a table."""
+    return Path(path).is_file() and is_archive(path)
+
+
+def recall(path: str) -> Kept:
+    """Return a saved method, or say what a file of one is."""
+    if not is_kept(path):
+        what = "holds no model" if Path(path).exists() else "is not there"
+        raise ValueError(
+            f"{path} {what}; a model is the file that `equipoise embed DATA --save model.eq` writes, and stands before"
+            " the data"
+        )
     method = load(path)
-    return method, Preparation(**getattr(method, "preparation_", {})), getattr(method, "columns_", None) or None
+    return Kept(method, Preparation(**getattr(method, "preparation_", {})), getattr(method, "columns_", None) or None)

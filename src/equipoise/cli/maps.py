@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .. import data
-from .._types import Array
+from .._types import Array, Matrix
 from ..data import Dataset
-from .options import existing
+from ..data.read.wanted import NoColumn, listed
+from .kept import Kept, is_kept, recall
+from .options import STDIN, column_names, existing
 
 CLASS = "class"  # the column that `embed` writes
 EXACT = 2**53  # whole numbers that float64 tells apart
@@ -20,24 +25,73 @@ EXACT = 2**53  # whole numbers that float64 tells apart
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """A map Y (n, d), and the other columns of its file by name."""
+    """A map Y (n, d), the names of its coordinates, none where the file has none, and the other columns by name.
+
+    One that was read from a saved method has that method with it.
+    """
 
     name: str
     Y: Array
+    columns: tuple[str, ...]
     others: dict[str, Array]
+    kept: Kept | None = None
 
 
-def read_map(source: str) -> DrawnMap:
-    """Return the map in a file: the columns y1, y2 … where there are such, else every column of numbers."""
+def add_coordinates(verb: argparse.ArgumentParser) -> None:
+    """Add the option that says which columns of a map are its coordinates."""
+    verb.add_argument(
+        "--coordinates", metavar="A,B,…", type=column_names, help="columns of MAP with the places (default: y1, y2 …)"
+    )
+
+
+def read_map(source: str, coordinates: Sequence[str] | None = None) -> DrawnMap:
+    """Return the map in a file, or the one of a saved method.
+
+    Its coordinates are those asked for, else the columns y1, y2 …; where columns have no names, all of them.
+    """
     path = existing(source)
+    if is_kept(path):
+        kept = recall(path)
+        return DrawnMap(Path(path).stem, kept.method.embedding_, (), {}, kept)
     try:
-        dataset = data.read(path, columns=("y1",))
-    except ValueError:  # no map of ours; or whatever else is wrong is found again
+        dataset = data.read(path, columns=coordinates or ("y1",))
+    except NoColumn as missing:
+        if coordinates is not None:
+            raise
+        if source == STDIN or any(not re.fullmatch(r"column \d+", name) for name in missing.names):
+            raise ValueError(_no_map(source, missing.names)) from None
         dataset = data.read(path)
-        return DrawnMap(dataset.name, np.asarray(dataset.X), _others(dataset.extra))
+        return DrawnMap(dataset.name, _dense(dataset.X), (), _others(dataset.extra))
+    if coordinates is not None:
+        return DrawnMap(dataset.name, _dense(dataset.X), dataset.columns, _others(dataset.extra))
+    if Path(path).suffix.lower() == ".h5ad":  # where other columns of the table are not beside it
+        dataset = data.read(path)
+        return DrawnMap(dataset.name, _dense(dataset.X), dataset.columns, _others(dataset.extra))
     named = sorted(filter(is_coordinate, dataset.extra), key=lambda name: int(name[1:]))
-    Y = np.column_stack([dataset.X, *(dataset.extra[name].astype(np.float64) for name in named)])
-    return DrawnMap(dataset.name, Y, _others({k: v for k, v in dataset.extra.items() if k not in named}))
+    for name in named:
+        if not _is_numbers(dataset.extra[name]):
+            if source != STDIN:
+                data.read(path, columns=("y1", *named))  # says where
+            raise ValueError(f"{source}, column {name!r}: a coordinate is missing or no number; every row needs one")
+    Y = np.column_stack([dataset.X, *(dataset.extra[name] for name in named)])
+    others = _others({k: v for k, v in dataset.extra.items() if k not in named})
+    return DrawnMap(dataset.name, Y, ("y1", *named), others)
+
+
+def _is_numbers(values: Array) -> bool:
+    return values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
+
+
+def _dense(X: Matrix) -> Array:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def _no_map(source: str, names: Sequence[str]) -> str:
+    return (
+        f"{source} is no map: a map has its coordinates in columns y1, y2 …, as `equipoise embed` writes them, and this"
+        f" has {listed(names)}; say which columns are coordinates with --coordinates A,B, or make a map of it with"
+        f" `equipoise embed {source}`"
+    )
 
 
 def _others(columns: dict[str, Array]) -> dict[str, Array]:
@@ -55,9 +109,9 @@ def _whole(values: Array) -> Array:
     return values.astype(np.int64) if is_whole else values
 
 
-def read_maps(sources: list[str]) -> dict[str, DrawnMap]:
+def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str, DrawnMap]:
     """Return maps by the names of their files, with the folders where two files have one name."""
-    maps = [read_map(source) for source in sources]
+    maps = [read_map(source, coordinates) for source in sources]
     stems = [drawn.name for drawn in maps]
     names = [stem if stems.count(stem) == 1 else str(Path(source)) for stem, source in zip(stems, sources, strict=True)]
     if len(set(names)) < len(names):

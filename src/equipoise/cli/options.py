@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,25 +10,39 @@ from typing import Any, NoReturn
 
 from .. import data
 from ..data import Dataset
+from ..near import hint, nearest
 from .values import whole_number
 
-NAMED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".h5ad", "-")  # sources whose columns have names
+STDIN = "-"
+NAMED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".h5ad", STDIN)  # sources whose columns have names
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line long."""
+    """A parser whose complaints are one line long, and say what was probably meant."""
 
     def error(self, message: str) -> NoReturn:
         usage = " ".join(self.format_usage().split())
         print(f"equipoise: error: {message} ({usage}; --help says more)", file=sys.stderr)
         sys.exit(2)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [*map(str, action.choices)]
+            what = hint(str(value), known, f"choose from {', '.join(known)}")
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {what}")
+
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Leave because of words that mean nothing here."""
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        near = next((near for word in options if (near := nearest(word, self._option_string_actions))), None)
+        self.error(f"unknown: {' '.join(words)}{f'; did you mean {near}?' if near else ''}")
+
 
 def add_verb(
     verbs: Any, name: str, line: str, usage: str, examples: str, run: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Declare a verb: a line on what it does, what follows it, examples that work as they stand, and its function."""
-    verb: argparse.ArgumentParser = verbs.add_parser(
+    verb: Parser = verbs.add_parser(
         name,
         help=line,
         usage=f"equipoise {name} {usage}",
@@ -39,7 +52,7 @@ def add_verb(
         allow_abbrev=False,
     )
     verb.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show where an error arose")
-    verb.set_defaults(run=run, error=verb.error)
+    verb.set_defaults(run=run, parser=verb)
     return verb
 
 
@@ -53,7 +66,9 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
         " images; or - for CSV from standard input",
     )
     group = verb.add_argument_group("data")
-    group.add_argument("--columns", metavar="A,B,…", type=_names, help="columns to embed (default: all of numbers)")
+    group.add_argument(
+        "--columns", metavar="A,B,…", type=column_names, help="columns to embed (default: all of numbers)"
+    )
     group.add_argument("--label", metavar="COLUMN", help="column with the class of each row")
     group.add_argument("--id", metavar="COLUMN", help="column with the name of each row")
 
@@ -67,13 +82,8 @@ def add_data(verb: argparse.ArgumentParser, *, optional: bool = False) -> None:
     group.add_argument("--pca", metavar="N", type=whole_number, help="go on with the first N principal components")
 
 
-def add_measuring(verb: argparse.ArgumentParser, k: int) -> None:
-    """Add what a measure of maps needs to know."""
-    verb.add_argument("--k", type=whole_number, default=k, metavar="N", help=f"neighbours looked at (default: {k})")
-    verb.add_argument("--metric", default="euclidean", metavar="WORD", help="of the data (default: euclidean)")
-
-
-def _names(text: str) -> list[str]:
+def column_names(text: str) -> list[str]:
+    """Return the names between commas; for options."""
     return [name.strip() for name in text.split(",")]
 
 
@@ -103,8 +113,7 @@ def read_preparation(args: argparse.Namespace, dataset: Dataset) -> data.Prepara
 
 def existing(source: str) -> str:
     """Return the name of a file or folder that is there, or of standard input."""
-    if source != "-" and not Path(source).exists():
-        near = difflib.get_close_matches(source, data.DATASETS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ", such as digits"
-        raise ValueError(f"{source!r} is neither a file nor a name that `equipoise data` lists{hint}")
+    if source != STDIN and not Path(source).exists():
+        what = hint(source, data.DATASETS, "digits is one of them")
+        raise ValueError(f"{source!r} is neither a file nor a name that `equipoise data` lists; {what}")
     return source

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..data import DATASETS, check_map_path
 from ..data.optional import optional
 from ..files import write_whole
+from .options import STDIN
 
 FORMATS = ("csv", "tsv", "parquet", "npy", "h5ad")
 PLOTS = ("png", "svg", "html")
-STDIN = STDOUT = "-"
+STDOUT = "-"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ def in_words(files: Sequence[Path]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def tell_written(files: Sequence[Path], say: Callable[[str], None] = print) -> None:
+    """Say which files were written, if any were."""
+    if files:
+        say(f"wrote               {in_words(files)}")
+
+
 def add_outputs(verb: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the options that say where a map goes and in which form; return their group."""
     group = verb.add_argument_group("outputs")
@@ -45,7 +53,7 @@ def add_outputs(verb: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="PATH",
         default=".",
         help=f"a folder, for NAME.csv and NAME.png (default: here); a file, .{', .'.join(FORMATS)}, for the map alone;"
-        " or - for the map on standard output",
+        " or - for the map on standard output; a new folder with a dot in its name ends in /",
     )
     group.add_argument("--format", choices=FORMATS, help="of the map (default: csv, or as the file is called)")
     group.add_argument(
@@ -76,6 +84,12 @@ def choose_outputs(args: argparse.Namespace, name: str) -> Outputs:
     else:
         if suffix and out.suffix[1:] in PLOTS:
             raise ValueError(f"--out takes a folder or the file of a map; for a picture say --plot {suffix}")
+        if suffix and not out.is_dir() and not args.out.endswith(("/", os.sep)):
+            known = ", ".join(f".{format}" for format in FORMATS)
+            raise ValueError(
+                f"--out {args.out}: no map is written as .{suffix}; give a file that ends in one of {known}, or a"
+                f" folder, {args.out}/"
+            )
         if out.exists() and not out.is_dir():
             raise ValueError(f"{str(out)!r} is a file; --out takes a folder, or the file of a map, as map.csv")
         format, plots = args.format or "csv", ("png",) if args.plot is None else args.plot

@@ -60,6 +60,6 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if rest:
         name = foreign_parameter(rest) if hasattr(args, "method") else None
         if name is not None:
-            args.error(f"{args.method} has no {name}; see equipoise {args.verb} --method {args.method} --help")
-        args.error(f"unknown: {' '.join(rest)}")
+            args.parser.error(f"{args.method} has no {name}; see equipoise {args.verb} --method {args.method} --help")
+        args.parser.refuse(rest)
     return args

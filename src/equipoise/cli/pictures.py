@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import io
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from .._types import Array
 from .outputs import PLOTS, writable, write_bytes
@@ -15,17 +18,54 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STATIC = ("png", "svg")
+PLACED = "placed"  # the column of a page that tells new rows from those of the map; with a _ where it is taken
 
 
-def picture(format: str, Y: Array, columns: dict[str, Array], color: str | None, title: str, dark: bool) -> bytes:
-    """Return a map Y (n, d) as a PNG, SVG or HTML file; `columns` (n,) by name are told of a point, one colours it."""
+@dataclass(frozen=True)
+class Drawing:
+    """A map Y (n, d); `columns` (n,) by name are told of a point, the one called `color` colours it.
+
+    `over` is the map (m, d) that its points were placed in, which lies beneath in grey.
+    """
+
+    Y: Array
+    columns: dict[str, Array]
+    color: str | None
+    title: str
+    dark: bool = False
+    over: Array | None = None
+
+
+def picture(format: str, drawing: Drawing) -> bytes:
+    """Return a drawing as a PNG, SVG or HTML file."""
     if format == "html":
         from ..views.page import page
 
-        return page(Y, color, table=columns, title=title, dark=dark).html.encode()
+        drawing = drawing if drawing.over is None else _side_by_side(drawing, drawing.over)
+        made = page(drawing.Y, drawing.color, table=drawing.columns, title=drawing.title, dark=drawing.dark)
+        return made.html.encode()
     from ..views.plot import plot
 
-    return _as_bytes(plot(Y, None if color is None else columns[color], title=title, dark=dark), format)
+    color = None if drawing.color is None else drawing.columns[drawing.color]
+    return _as_bytes(plot(drawing.Y, color, title=drawing.title, dark=drawing.dark, over=drawing.over), format)
+
+
+def _side_by_side(drawing: Drawing, over: Array) -> Drawing:
+    """Return a drawing whose points follow those beneath, of which nothing is known: they are grey."""
+    columns, color = drawing.columns, drawing.color
+    if color is None:
+        color = PLACED
+        while color in columns:
+            color += "_"
+        columns = {color: np.full(len(drawing.Y), "new", dtype=object), **columns}
+    unknown = np.full(len(over), None, dtype=object)
+    return replace(
+        drawing,
+        Y=np.vstack([over, drawing.Y]),
+        columns={name: np.concatenate([unknown, values.astype(object)]) for name, values in columns.items()},
+        color=color,
+        over=None,
+    )
 
 
 def add_figure(verb: argparse.ArgumentParser) -> None:
@@ -33,10 +73,12 @@ def add_figure(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--figure", metavar="FILE", type=_figure_path, help="write a figure of it, .png or .svg")
 
 
-def save_figure(args: argparse.Namespace, make: Callable[[], Figure]) -> None:
-    """Make and write the figure that the command line asks for, if it does."""
-    if args.figure is not None:
-        write_bytes(args.figure, _as_bytes(make(), args.figure.suffix[1:].lower()))
+def save_figure(args: argparse.Namespace, make: Callable[[], Figure]) -> list[Path]:
+    """Make and write the figure that the command line asks for, if it does; return its file."""
+    if args.figure is None:
+        return []
+    write_bytes(args.figure, _as_bytes(make(), args.figure.suffix[1:].lower()))
+    return [args.figure]
 
 
 def picture_path(text: str) -> Path:

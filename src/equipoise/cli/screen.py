@@ -25,9 +25,9 @@ class Screen:
 
     def __call__(self, iteration: int, loss: float, Y: Array) -> None:
         if iteration % EVERY == 0:
-            self.say(f"iteration {iteration:5d}{self.total}   loss {written(loss)}")
+            self.say(f"iteration {iteration:5d}{self.total}   loss {progress.number(loss)}")
 
 
-def written(loss: float) -> str:
-    """Return a loss in as many digits as tell it from another."""
-    return f"{loss:.4f}" if 1e-3 <= abs(loss) < 1e4 else f"{loss:.4e}"
+def counted(count: int, thing: str) -> str:
+    """Return a number of things in words: 1 row, 1,797 rows."""
+    return f"{count:,} {thing}{'s' * (count != 1)}"

@@ -10,6 +10,7 @@ from ..evaluate.sweep import sweep
 from ..progress import shown
 from .maps import class_of_each
 from .options import add_data, add_verb, read_data
+from .outputs import tell_written
 from .parameters import SEED, add_parameters, given_parameters, make_method
 from .pictures import add_figure, save_figure
 from .screen import WIDTH
@@ -44,5 +45,5 @@ def run(args: argparse.Namespace) -> int:
         result = sweep(method, dataset.X, values, labels, k=args.k, random_state=seed)
     for line in str(result).splitlines():
         print(textwrap.fill(line, WIDTH) if line in result.sentences else line)
-    save_figure(args, lambda: result.figure(labels))
+    tell_written(save_figure(args, lambda: result.figure(labels)))
     return 0

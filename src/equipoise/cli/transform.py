@@ -9,8 +9,8 @@ from typing import Any
 from ..progress import shown
 from .kept import recall
 from .options import add_source, add_verb, read_source
-from .outputs import add_outputs, choose_outputs, in_words
-from .screen import Screen
+from .outputs import add_outputs, choose_outputs, tell_written
+from .screen import Screen, counted
 from .writing import write
 
 EXAMPLES = """\
@@ -20,7 +20,7 @@ EXAMPLES = """\
 
 def add(verbs: Any) -> None:
     """Declare the verb."""
-    line = "place new rows in a map that was saved"
+    line = "place new rows in a map that was saved; its picture shows them over that map"
     verb = add_verb(verbs, "transform", line, "MODEL DATA [options]", EXAMPLES, run)
     verb.add_argument("model", metavar="MODEL", help="a file that `equipoise embed --save` wrote")
     add_source(verb)
@@ -29,15 +29,14 @@ def add(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load, place, write."""
-    method, preparation, columns = recall(args.model)
-    dataset = preparation.apply(read_source(args, columns))
+    kept = recall(args.model)
+    method, dataset = kept.method, kept.preparation.apply(read_source(args, kept.columns))
     outputs = choose_outputs(args, dataset.name)
     screen = Screen(sys.stderr if outputs.map is None else sys.stdout)
     kind = type(method).__name__
     with shown():
         Y = method.transform(dataset.X)
-    write(outputs, Y, dataset, f"{dataset.name}, {kind}")
-    screen.say(f"{dataset.name}: {len(Y)} rows placed among {len(method.embedding_)}; {kind}")
-    if outputs.files:
-        screen.say(f"wrote               {in_words(outputs.files)}")
+    write(outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_)
+    screen.say(f"{dataset.name}: {counted(len(Y), 'row')} placed among {len(method.embedding_):,}; {kind}")
+    tell_written(outputs.files, screen.say)
     return 0

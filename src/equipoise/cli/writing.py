@@ -10,11 +10,11 @@ from ..data import Dataset
 from ..data.write import WRITERS, map_columns
 from .maps import CLASS, is_coordinate
 from .outputs import Outputs, write_bytes
-from .pictures import picture
+from .pictures import Drawing, picture
 
 
-def write(outputs: Outputs, Y: Array, dataset: Dataset, title: str) -> None:
-    """Write the map, then its pictures."""
+def write(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None) -> None:
+    """Write the map, then its pictures, over the map (m, d) that its points were placed in."""
     if outputs.map is None:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
     else:
@@ -22,5 +22,6 @@ def write(outputs: Outputs, Y: Array, dataset: Dataset, title: str) -> None:
         data.write_map(outputs.map, Y, dataset)
     columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
     color = None if dataset.labels is None else CLASS
+    drawing = Drawing(Y, columns, color, title, over=over)
     for path in outputs.pictures:
-        write_bytes(path, picture(path.suffix[1:], Y, columns, color, title, dark=False))
+        write_bytes(path, picture(path.suffix[1:], drawing))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..near import hint
 from .bundled import BUNDLED, load_bundled
 from .dataset import Dataset
 from .toys import TOYS
@@ -14,5 +15,6 @@ def load(name: str) -> Dataset:
     if name in TOYS:
         return TOYS[name].make()
     if name not in BUNDLED:
-        raise ValueError(f"no data set is called {name!r}; there are: {', '.join(DATASETS)}")
+        what = hint(str(name), DATASETS, f"there are: {', '.join(DATASETS)}")
+        raise ValueError(f"no data set is called {name!r}; {what}")
     return load_bundled(name)

@@ -13,10 +13,10 @@ from ..csr import entry_place, entry_rows, make_csr
 from .containers import as_array, column_names
 
 
-def check_table(X: Any, least: int = 2, order: str | None = "C") -> Array:
+def check_table(X: Any, least: int = 2, order: str = "C") -> Array:
     """Return X (n, D) as float64, or say which entry is not a finite number. Needs `least` rows or more.
 
-    The entries are row after row in memory, or with order=None as they are.
+    The entries are row after row in memory; with order="rows" the rows may lie apart.
     """
     columns = column_names(X)
     X = check_rows(X, least, accept_sparse=False, order=order)
@@ -24,7 +24,7 @@ def check_table(X: Any, least: int = 2, order: str | None = "C") -> Array:
     return np.asarray(X)
 
 
-def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str | None = "C") -> Matrix:
+def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C") -> Matrix:
     """Return X (n, D) as float64, dense in the order asked for or CSR, or say which entry is not a number."""
     X = as_array(X)
     if _is_plain_table(X, least, order):
@@ -35,7 +35,7 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str | None
         return check_array(
             X,
             dtype=np.float64,
-            order=order,
+            order="C",
             accept_sparse=accept_sparse,
             ensure_all_finite=False,
             ensure_min_samples=least,
@@ -46,10 +46,12 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str | None
         raise
 
 
-def _is_plain_table(X: Any, least: int, order: str | None) -> bool:
+def _is_plain_table(X: Any, least: int, order: str) -> bool:
     """Return whether there is nothing to convert."""
-    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
-    return plain and (order is None or X.flags.c_contiguous) and X.shape[0] >= least and X.shape[1] > 0
+    if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
+        return False
+    laid_out = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
+    return laid_out and X.shape[0] >= least and X.shape[1] > 0
 
 
 def check_sparse_table(X: Any, least: int = 2) -> Matrix:

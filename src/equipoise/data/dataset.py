@@ -8,7 +8,7 @@ from typing import Any
 from .._types import Array, Matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """A table X (n, D), a class number per row, and the names of the classes.
 
@@ -23,3 +23,9 @@ class Dataset:
     columns: tuple[str, ...] = ()  # D names, or none at all
     ids: Array | None = None  # (n,) text
     extra: dict[str, Array] = field(default_factory=dict)  # (n,) each
+
+    def __repr__(self) -> str:
+        n, D = self.X.shape
+        classes = f", {len(self.classes)} classes" * (self.labels is not None)
+        beside = f", beside it {len(self.extra)} more" * bool(self.extra)
+        return f"<{self.name}: table {n:,} × {D:,}{classes}{beside}>"

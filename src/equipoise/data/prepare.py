@@ -8,15 +8,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from threadpoolctl import threadpool_limits
 
 from .._types import Array, Matrix
 from ..csr import entry_place
+from ..initialize import one_blas_thread
 from ..low_rank import Directions
 from .dataset import Dataset
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Preparation:
     """What is done to rows x: log(1 + x), (x − shift)/scale, Vᵀ(x − mean); each part may be missing.
 
@@ -28,6 +28,16 @@ class Preparation:
     scale: Array | None = None
     mean: Array | None = None
     directions: Array | None = None
+
+    def __str__(self) -> str:
+        parts = ["log(1 + x)"] * self.log1p + ["standardised"] * (self.scale is not None)
+        if self.directions is not None:
+            count = self.directions.shape[1]
+            parts.append(f"{count} principal component{'s' * (count != 1)}")
+        return ", ".join(parts) or "as it is"
+
+    def __repr__(self) -> str:
+        return f"<preparation: {self}>"
 
     def apply(self, dataset: Dataset) -> Dataset:
         """Return the data set prepared; it stays as it is itself."""
@@ -42,7 +52,7 @@ class Preparation:
         X = self._scaled(X)
         if self.directions is None or self.mean is None:
             return replace(dataset, X=X, columns=columns)
-        with threadpool_limits(1, user_api="blas"):  # the same bytes whatever the number of threads
+        with one_blas_thread():  # the same bytes whatever the number of threads
             X = np.asarray(X @ self.directions) - self.mean @ self.directions
         return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])))
 
@@ -114,7 +124,7 @@ def _at_least_something(deviation: Array, largest: Array) -> Array:
 
 def _components(X: Matrix, pca: int) -> tuple[Array, Array]:
     """Return the mean row and the directions of largest variance (D, pca)."""
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         if sparse.issparse(X):
             found = Directions(X, pca, centered=True)
             return found.mean, found.V

@@ -30,7 +30,7 @@ class Comparison:
 
     def __str__(self) -> str:
         first = next(iter(self.reports.values()))
-        about = f"{first.n:,} points: {first.about}; {first.k} nearest neighbours"
+        about = f"{first.n:,} points: {first.about}; k = {first.k} neighbours"
         return f"{about}\n\n{as_text(*side_by_side(self.reports))}\n\n{NOTE}"
 
     __repr__ = __str__

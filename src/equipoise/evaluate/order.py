@@ -16,7 +16,8 @@ from .source import Points, Source
 
 HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
 TILE = 64  # of ranks.hpp
-ROWS = 65536  # centred at once, so that large data are not held twice
+ROWS = 16384  # centred at once, so that large data are not held twice
+HELD = 2**26  # numbers up to which the points are held in float32 too, 256 MB; beyond, made again part by part
 RANGE = 40  # binary orders of magnitude that coordinates may have: their squares are well within float32
 
 
@@ -67,29 +68,42 @@ class PointOrder(Order):
 
     def __init__(self, X: Array):
         n, D = X.shape
-        mean, parts = X.mean(axis=0), [slice(start, start + ROWS) for start in range(0, n, ROWS)]
-        unit = int(np.frexp(max(np.abs(X[part] - mean).max() for part in parts))[1])
+        self._mean, self._parts = X.mean(axis=0), [slice(start, start + ROWS) for start in range(0, n, ROWS)]
+        unit = int(np.frexp(max(np.abs(X[part] - self._mean).max() for part in self._parts))[1])
         if abs(unit) > RANGE:
-            X, mean = np.ldexp(X, -unit), np.ldexp(mean, -unit)  # equal distances stay equal
+            X, self._mean = np.ldexp(X, -unit), np.ldexp(self._mean, -unit)  # equal distances stay equal
         self._X = X
-        # ‖x_j‖² − 2 x_i·x_j is the product of (−2 x_i, 1) and (x_j, ‖x_j‖²).
-        self._norms, self._to = np.empty(n), np.empty((n, D + 1), np.float32)
-        for part in parts:
-            centred = X[part] - mean
+        self._norms = np.empty(n)
+        for part in self._parts:
+            centred = X[part] - self._mean
             self._norms[part] = np.einsum("ij,ij->i", centred, centred)
-            self._to[part, :D] = centred
-        self._to[:, D] = self._norms
         self._reach = np.sqrt(self._norms)
+        self._held = None if X.size > HELD else np.empty((n, D + 1), np.float32)
+        if self._held is not None:
+            for part in self._parts:
+                self._held[part] = self._made(part)
         # D + 1 products sum to within D + 1 half ulps of (‖x_i‖ + ‖x_j‖)², in any order; rounding vectors and norms
         # takes two more; the rest covers terms of second order.
         self._loss = HALF_ULP * (1.1 * D + 8)
 
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
-        here = -2 * self._to[rows]
+        # ‖x_j‖² − 2 x_i·x_j is the product of (−2 x_i, 1) and (x_j, ‖x_j‖²).
+        here, place = -2 * self._vectors(rows), sheet.place(len(rows))
         here[:, -1] = 1
-        np.matmul(here, self._to.T, out=sheet.place(len(rows)))
+        for part in [slice(None)] if self._held is not None else self._parts:
+            np.matmul(here, self._vectors(part).T, out=place[:, part])
         slack = self._loss * np.square(self._reach[rows] + self._reach.max())
         return self._X, sheet.n, sheet.rough(len(rows)), self._norms[rows], slack, rows
+
+    def _vectors(self, rows: Array | slice) -> Array:
+        return self._made(rows) if self._held is None else self._held[rows]
+
+    def _made(self, rows: Array | slice) -> Array:
+        """Return (x_j, ‖x_j‖²) of some points, centred, (m, D + 1) float32."""
+        vectors = np.empty((len(self._norms[rows]), self._X.shape[1] + 1), np.float32)
+        vectors[:, :-1] = self._X[rows] - self._mean
+        vectors[:, -1] = self._norms[rows]
+        return vectors
 
 
 class BlockOrder(Order):

@@ -103,7 +103,7 @@ class Report:
     @property
     def subtitle(self) -> str:
         """What was compared with what."""
-        return f"{self.n:,} points: {self.about}, drawn in {_dimensions(self.Y.shape[1])}; {self.k} nearest neighbours"
+        return f"{self.n:,} points: {self.about}, drawn in {_dimensions(self.Y.shape[1])}; k = {self.k} neighbours"
 
     @property
     def footer(self) -> str:
@@ -236,7 +236,7 @@ def _about(X: Any, metric: Any) -> str:
     if isinstance(metric, str) and metric == "precomputed":
         return "distances as given"
     name = metric if isinstance(metric, str) else "their own"
-    return f"{shape[1]:,} columns, {name} distances"
+    return f"{shape[1]:,} column{'s' * (shape[1] != 1)}, {name} distances"
 
 
 def _dimensions(d: int) -> str:

@@ -25,7 +25,7 @@ ADRIFT = 0.5
 MOST = 2 / 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stability:
     """Maps of several runs laid over one another, and how far each point moves between them.
 
@@ -82,6 +82,8 @@ class Stability:
         if missing:
             lines.append(f"not judged          {missing} points that are in fewer than two runs")
         return "\n".join([*lines, *self.sentences])
+
+    __repr__ = __str__
 
     def figure(self, labels: Any = None) -> Figure:
         """Return a figure: the mean map coloured by variation, how it is distributed, and some of the runs."""

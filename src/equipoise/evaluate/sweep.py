@@ -29,7 +29,7 @@ REFUSED = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep:
     """Maps of one method at several settings, their scores, and what they say.
 
@@ -73,6 +73,8 @@ class Sweep:
             cells = (f"{values[i]:{max(len(column), 6)}.3f}" for column, values in columns.items())
             lines.append(" ".join([name.ljust(width), *cells]).replace("nan", "  –"))
         return "\n".join([*lines, *self.sentences])
+
+    __repr__ = __str__
 
     def figure(self, labels: Any = None) -> Figure:
         """Return the maps side by side, each with its scores, and the scores over the values of a single parameter."""

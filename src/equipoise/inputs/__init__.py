@@ -33,10 +33,11 @@ METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
 AFFINITIES = ("gaussian", "uniform", "precomputed")
 
 
-def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str | None = "C") -> Input:
+def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C") -> Input:
     """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is.
 
-    A dense table is laid out row after row, as searches for neighbours need it, or with order=None left as it is.
+    A dense table is laid out row after row, as searches for neighbours need it; with order="rows" its rows may lie
+    apart.
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,18 @@ from .._types import Array
 from ..affinities import Points, SquaredDistances
 from ..data import check_distances, check_finite
 from ..geometry import factor
-from ..graph import in_range
+from ..graph import Graph, in_range
 from ..metrics import metric_parameters, product_distances
 from ..neighbors import MIN_RECALL, Searcher, nearest_neighbors
 from .base import Input, Nearby, nearby, square
 
+Keep = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # table, k, settings, the search → its neighbours
+
 
 class Table(Input):
     """Rows of numbers (n, D) under a metric; h makes it Mahalanobis': d² = (x_i − x_j)ᵀ h (x_i − x_j)."""
+
+    keep: Keep | None = None  # who keeps the neighbours that are found, or knows them
 
     def __init__(self, X: Array, metric: Any, h: Any = None):
         self.metric = metric
@@ -45,7 +50,12 @@ class Table(Input):
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
         X = in_range(self.X) if self.metric in ("euclidean", "l2", "inner_product") else self.X
-        graph = nearest_neighbors(X, k, self.metric, n_threads=n_threads, min_recall=min_recall)
+
+        def search() -> Graph:
+            return nearest_neighbors(X, k, self.metric, n_threads=n_threads, min_recall=min_recall)
+
+        named = isinstance(self.metric, str)  # a function of the same name may be another
+        graph = self.keep(X, k, [self.metric, min_recall], search) if self.keep and named else search()
         return SquaredDistances(graph.into_squared(self.n)), graph.recall
 
     def check_new(self, X: Any) -> Array:

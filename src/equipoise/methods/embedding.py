@@ -17,6 +17,7 @@ from ..checkpoint import Checkpoint
 from ..engines import choose_device, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
+from ..kept_neighbors import keeping_neighbors
 from ..kernels import Kernel
 from ..objectives import Objective
 from ..optimize import Callback, Momentum, Rule
@@ -155,7 +156,8 @@ class Embedding(Estimator):
         engine = make_engine(name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device)
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.dtype
-        P, recall = neighborhoods.rows(data, dtype, few=engine.sparse and not all_pairs)
+        with keeping_neighbors(data, self.callbacks):
+            P, recall = neighborhoods.rows(data, dtype, few=engine.sparse and not all_pairs)
         objective = self._objective(P, kernel)
         engine.include(P)
         del P

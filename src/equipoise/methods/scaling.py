@@ -81,7 +81,7 @@ class PCA(Scaling):
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
-        data = make_input(X, "euclidean", None, order=None)
+        data = make_input(X, "euclidean", None, order="rows")
         assert isinstance(data, Table | SparseTable)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)

@@ -1,4 +1,5 @@
-// The points of views/page.py, drawn by WebGL below the plot: they stay on the graphics card while the window moves.
+// The points of a page or of the studio, drawn by WebGL below a plot of Bokeh: they stay on the graphics card while the
+// window moves.
 "use strict"
 
 const PLACE = `#version 300 es
@@ -66,7 +67,7 @@ class Dots {
     this.gl.bufferData(this.gl.ELEMENT_ARRAY_BUFFER, Uint32Array.from(rows), this.gl.STATIC_DRAW)
   }
 
-  draw({low, span, size, ink, paper}) {
+  clear() {
     const {gl, canvas} = this
     const pixels = Math.max(devicePixelRatio, 1)
     const [width, height] = [canvas.clientWidth, canvas.clientHeight].map((side) => Math.round(pixels * side))
@@ -74,6 +75,12 @@ class Dots {
     gl.viewport(0, 0, width, height)
     gl.clearColor(0, 0, 0, 0)
     gl.clear(gl.COLOR_BUFFER_BIT)
+    return pixels
+  }
+
+  draw({low, span, size, ink, paper}) {
+    const {gl} = this
+    const pixels = this.clear()
     gl.uniform2f(this.uniforms.low, ...low)
     gl.uniform2f(this.uniforms.span, ...span)
     const stamp = (name, diameter, color) => {
@@ -89,4 +96,54 @@ class Dots {
       stamp("found", size, [0, 0, 0, 0])
     }
   }
+}
+
+const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
+const solid = (color) => [...rgb(color).map((part) => part / 255), 1]
+
+// All of n rows in an order without meaning, so that the last class does not cover the others.
+function scattered(n) {
+  let step = Math.max(Math.floor(0.618 * n), 1)
+  while (gcd(step, n) > 1) step++
+  return Uint32Array.from({length: n}, (_, k) => k * step % n)
+}
+
+function gcd(a, b) { return b ? gcd(b, a % b) : a }
+
+// Show a part of the map, and somewhat more, in a plot with equal axes.
+function show({model, frame}, [left, right], [low, high], options) {
+  const {width, height} = frame.bbox
+  const unit = Math.max((right - left) / width, (high - low) / height) * 1.08 || 1 / width // of the map, per pixel
+  const [x, y] = [(left + right) / 2, (low + high) / 2]
+  model.x_range.setv({start: x - unit * width / 2, end: x + unit * width / 2}, options)
+  model.y_range.setv({start: y - unit * height / 2, end: y + unit * height / 2}, options)
+}
+
+// What a plot shows, as `draw` wants it.
+function shown({x_range, y_range}) {
+  return {low: [x_range.start, y_range.start], span: [x_range.end - x_range.start, y_range.end - y_range.start]}
+}
+
+// Lay a canvas below the frame of a plot.
+function lay(canvas, view) {
+  const {left, top, width, height} = view.frame.bbox
+  const inner = view.el.getBoundingClientRect(), outer = canvas.parentElement.getBoundingClientRect()
+  Object.assign(canvas.style, {
+    left: `${inner.left - outer.left + left}px`, top: `${inner.top - outer.top + top}px`,
+    width: `${width}px`, height: `${height}px`,
+  })
+}
+
+// Have something done whenever the frame of a plot has another size.
+function on_resize(view, act) {
+  let known = ""
+  const resized = () => {
+    const {width, height} = view.frame.bbox
+    if (!(width > 0 && height > 0) || known === `${width} ${height}`) return
+    known = `${width} ${height}`
+    act()
+  }
+  for (const property of [view.model.properties.inner_width, view.model.properties.inner_height])
+    property.change.connect(() => requestAnimationFrame(resized))
+  resized()
 }

@@ -14,8 +14,6 @@ async function unpack({type, data}) {
   return new window[type](await new Response(stream).arrayBuffer())
 }
 
-const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
-
 const count = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`
 
 class Page {
@@ -52,34 +50,15 @@ class Page {
     return rows.reduce(([a, b], i) => [Math.min(a, values[i]), Math.max(b, values[i])], [Infinity, -Infinity])
   }
 
-  show([left, right], [low, high]) {
-    const {width, height} = this.view.frame.bbox
-    const unit = Math.max((right - left) / width, (high - low) / height) * 1.08 || 1 / width // of the map, per pixel
-    const [x, y] = [(left + right) / 2, (low + high) / 2]
-    this.plot.x_range.setv({start: x - unit * width / 2, end: x + unit * width / 2})
-    this.plot.y_range.setv({start: y - unit * height / 2, end: y + unit * height / 2})
-  }
-
   home() {
-    this.show(...this.extent)
+    show(this.view, ...this.extent)
     this.broad = this.plot.x_range.end - this.plot.x_range.start
   }
 
   zoom(rows) {
     const least = 0.02 * Math.max(...this.extent.map(([a, b]) => b - a))
     const wide = ([a, b]) => [Math.min(a, (a + b - least) / 2), Math.max(b, (a + b + least) / 2)]
-    this.show(wide(this.range(this.x, rows)), wide(this.range(this.y, rows)))
-  }
-
-  // Lay the canvas of the points below the frame of the plot, and ask for a picture.
-  fit() {
-    const {left, top, width, height} = this.view.frame.bbox
-    const inner = this.view.el.getBoundingClientRect(), outer = element("map").getBoundingClientRect()
-    Object.assign(element("dots").style, {
-      left: `${inner.left - outer.left + left}px`, top: `${inner.top - outer.top + top}px`,
-      width: `${width}px`, height: `${height}px`,
-    })
-    this.draw()
+    show(this.view, wide(this.range(this.x, rows)), wide(this.range(this.y, rows)))
   }
 
   draw() {
@@ -88,11 +67,9 @@ class Page {
     requestAnimationFrame(() => {
       this.asked = false
       this.name()
-      const {x_range, y_range} = this.plot
       const {ink, paper} = this.facts.themes[this.theme]
-      const window = {low: [x_range.start, y_range.start], span: [x_range.end - x_range.start, y_range.end - y_range.start]}
-      const solid = (color) => [...rgb(color).map((part) => part / 255), 1]
-      const closer = Math.max(this.broad / (x_range.end - x_range.start), 1)
+      const window = shown(this.plot)
+      const closer = Math.max(this.broad / window.span[0], 1)
       const size = this.facts.size * Math.min(closer ** GROWTH, LARGEST)
       this.dots.draw({...window, size, ink: solid(ink), paper: solid(paper)})
     })
@@ -129,12 +106,16 @@ class Page {
       : (value) => Number.isNaN(value) ? last
         : Math.min(Math.max(Math.floor(last * (value - column.low) / (column.high - column.low)), 0), last - 1)
     const bytes = new Uint8Array(4 * this.x.length)
-    const chosen = new Uint8Array(this.x.length)
-    for (const i of this.selection) chosen[i] = 1
-    for (let i = 0; i < chosen.length; i++) {
-      bytes.set(colors[place(column?.values[i])], 4 * i)
-      bytes[4 * i + 3] = this.selection.length && !chosen[i] ? FAINT : 230
+    const level = new Uint8Array(this.x.length) // what is missing lies at the bottom, what is chosen on top
+    for (const i of this.selection) level[i] = 2
+    for (let i = 0; i < level.length; i++) {
+      const color = place(column?.values[i])
+      bytes.set(colors[color], 4 * i)
+      bytes[4 * i + 3] = this.selection.length && !level[i] ? FAINT : 230
+      if (!level[i] && color < last) level[i] = 1
     }
+    const order = scattered(this.x.length)
+    this.dots.list("order", [0, 1, 2].flatMap((wanted) => [...order.filter((i) => level[i] === wanted)]))
     this.dots.set("color", bytes)
     this.draw()
   }
@@ -263,20 +244,7 @@ class Page {
     this.selection = rows
     element("selected").textContent = rows.length ? count(rows.length, "point") : "no points"
     for (const id of ["export", "clear"]) element(id).disabled = !rows.length
-    const chosen = new Uint8Array(this.x.length)
-    for (const i of rows) chosen[i] = 1
-    this.dots.list("order", [...this.order((i) => !chosen[i]), ...this.order((i) => chosen[i])]) // the chosen on top
     this.paint()
-  }
-
-  // Rows that pass a test, in an order without meaning, so that the last class does not cover the others.
-  order(test) {
-    const n = this.x.length
-    let step = Math.max(Math.floor(0.618 * n), 1)
-    while (gcd(step, n) > 1) step++
-    const found = []
-    for (let k = 0, i = 0; k < n; k++, i = (i + step) % n) if (test(i)) found.push(i)
-    return found
   }
 
   // What lies in a lasso or in a box; with Shift, added to what is selected.
@@ -336,18 +304,12 @@ class Page {
 
   listen() {
     const {plot} = this
-    let known = ""
-    const resized = () => {
-      const {width, height} = this.view.frame.bbox
-      if (!(width > 0 && height > 0) || known === `${width} ${height}`) return
-      known = `${width} ${height}`
-      this.fit()
+    on_resize(this.view, () => {
+      lay(element("dots"), this.view)
       this.home()
-    }
-    for (const property of [plot.properties.inner_width, plot.properties.inner_height])
-      property.change.connect(() => requestAnimationFrame(resized))
+      this.draw()
+    })
     for (const range of [plot.x_range, plot.y_range]) range.change.connect(() => this.draw())
-    resized()
     let shift = false
     for (const event of ["pointerdown", "pointerup"])
       addEventListener(event, ({shiftKey}) => { shift = shiftKey }, {capture: true})
@@ -376,8 +338,6 @@ class Page {
     element("theme").addEventListener("click", () => this.dress(this.theme === "dark" ? "light" : "dark"))
   }
 }
-
-function gcd(a, b) { return b ? gcd(b, a % b) : a }
 
 async function start() {
   try {

@@ -17,7 +17,7 @@ from .column import Classes, Column, read_column
 from .embedded import as_json, bokeh_scripts, filled, packed, plot_json, script
 from .labels import hearts
 from .plane import check_map, in_plane
-from .style import DARK, LIGHT, Theme
+from .style import DARK, LIGHT, Theme, dot_size
 from .thumbnails import check_images
 
 THEMES = {"light": LIGHT, "dark": DARK}
@@ -94,7 +94,7 @@ def page(
         "y": packed(points[:, 1].astype(np.float32)),
         "columns": [_column(column, points, number == first) for number, column in enumerate(columns.values())],
         "color": first,
-        "size": float(np.clip(300 / np.sqrt(len(Y)), 2.5, 8.0)),
+        "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
         "themes": {key: _theme(theme) for key, theme in THEMES.items()},
     }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
 
 MANY = 100_000  # points from which their density is drawn, not each of them
+ABOVE = 0.4  # inches above and below the map, for its title and a note
 MARGIN = 0.04  # of the broader side, around the map, thrice that where arrows stand out; chosen
 
 
@@ -35,6 +36,7 @@ def plot(
     size: float | None = None,
     images: Any = None,
     forces: Problem | None = None,
+    over: Any = None,
 ) -> Figure:
     """Return a matplotlib figure of the map Y (n, d), with equal axes.
 
@@ -42,13 +44,14 @@ def plot(
     ----------
     Y : the map (n, d), or a fitted method, which stands for its `embedding_`
     color : a value for each point. Text, truth values and whole numbers of at most 20 different values are classes,
-        each named where most of it lies; other numbers are a quantity, from dark to bright. Missing values are grey.
+        each with its name near its middle; other numbers are a quantity, from dark to bright. Missing values are grey.
     names : names of the classes that `color` numbers from 0
     ax : axes to draw on; they must be 3-D for a map in 3-D
     size : diameter of a dot, or side of an image, in points of 1/72 inch
     images : (n, height, width) grey or (n, height, width, 3), uint8 or between 0 and 1; drawn in place of the dots, as
         many as fit without overlap, framed in the colour of their class
     forces : a problem, whose attraction and repulsion are drawn as arrows at some of the points; for maps in 2-D
+    over : the map (m, d), or the fitted method, that `transform` placed the rows of Y in; drawn beneath, in grey
 
     Past 100,000 points a flat map shows the density of the points, in their mean colour.
     """
@@ -63,11 +66,15 @@ def plot(
         from .thumbnails import check_images
 
         images = check_images(images, len(Y))
-    points, note, projection = _laid_out(Y)
+    ground = np.empty((0, Y.shape[1])) if over is None else _check_ground(over, Y.shape[1])
+    laid_out, note, projection = _laid_out(np.vstack([ground, Y]))
+    beneath, points = np.split(laid_out, [len(ground)])
+    if len(ground):
+        note = f"{note}{'; ' * bool(note)}in grey the {len(ground):,} points of the map they were placed in"
     if images is not None and projection:
         raise ValueError("images are drawn on flat maps, not in perspective or on a sphere")
-    axes: Any = _new_axes(points, projection, theme, Y.shape[1] == 1) if ax is None else _given_axes(ax, projection)
-    _dress(axes, points, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
+    axes: Any = _new_axes(laid_out, projection, theme) if ax is None else _given_axes(ax, projection)
+    _dress(axes, laid_out, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
     if isinstance(column, Numbers):
         _draw_ramp(axes, column, theme)
     axes.figure.draw_without_rendering()  # the layout, which decides where a pixel is
@@ -75,21 +82,29 @@ def plot(
     colors = row_colors(column, len(Y), places, theme)
     if column is None and forces is not None:
         colors[:] = _rgb(theme.soft)
-    covered = np.empty((0, 4))
+    _draw_ground(axes, beneath, theme, projection)
     if images is not None:
-        covered = _draw_images(axes, points, images, size, None if column is None else colors)
+        drawn = _draw_images(axes, points, images, size, None if column is None else colors)
     elif len(Y) > MANY and not projection and size is None:
         _draw_density(axes, points, colors)
+        drawn = np.empty((0, 4))  # a name hides none of so many points: it stands in their midst
     else:
-        _draw_dots(axes, points, colors, column, size)
+        drawn = _draw_dots(axes, points, colors, column, size)
     if forces is not None:
         from .arrows import draw_forces
 
         draw_forces(axes, points, forces, theme)
     if isinstance(column, Classes):
-        _draw_names(axes, places, column, theme, note, covered)
+        _draw_names(axes, places, points, column, theme, note, drawn)
     figure: Figure = axes.figure
     return figure
+
+
+def _check_ground(over: Any, d: int) -> Array:
+    ground = check_map(over)
+    if ground.shape[1] != d:
+        raise ValueError(f"Y is a map in {d}-D and over one in {ground.shape[1]}-D; they must be of the same map")
+    return ground
 
 
 def _laid_out(Y: Array) -> tuple[Array, str, str | None]:
@@ -101,11 +116,11 @@ def _laid_out(Y: Array) -> tuple[Array, str, str | None]:
     return *in_plane(Y), None
 
 
-def _new_axes(points: Array, projection: str | None, theme: Theme, strip: bool) -> Any:
+def _new_axes(points: Array, projection: str | None, theme: Theme) -> Any:
     broad, high = np.ptp(points, axis=0)[:2]
     shape = (8.0, 4.5) if projection == "mollweide" else (7.0, 7.0)
     if projection is None and broad > 0:
-        shape = (7.0, float(np.clip(7 * high / broad, 2.2 if strip else 4.5, 9.0)))
+        shape = (7.0, float(np.clip(7 * high / broad + ABOVE, 2.2, 9.0)))
     figure = new_figure(figsize=shape, dpi=150, facecolor=theme.paper)
     return figure.add_subplot(projection=projection)
 
@@ -123,6 +138,7 @@ def _dress(axes: Any, points: Array, theme: Theme, title: str, note: str, margin
     axes.set_facecolor(theme.paper)
     axes.set_title(title, color=theme.ink)
     if axes.name == "mollweide":
+        axes.set_xlabel(note, color=theme.soft)
         axes.grid(True, color=theme.missing)
         axes.spines["geo"].set_color(theme.missing)
         axes.set_axisbelow(True)
@@ -141,6 +157,8 @@ def _dress(axes: Any, points: Array, theme: Theme, title: str, note: str, margin
             axis.set_ticklabels([])
             axis.line.set_color(theme.missing)
             axis.set_tick_params(color=theme.missing)
+        if note:
+            axes.text2D(0.5, 0, note, transform=axes.transAxes, ha="center", color=theme.soft)
         return
     bare(axes)
     axes.set_aspect("equal", adjustable="box")
@@ -163,7 +181,17 @@ def _draw_ramp(axes: Any, numbers: Numbers, theme: Theme) -> None:
         bar.set_label(numbers.name, color=theme.ink)
 
 
-def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> None:
+def _draw_ground(axes: Any, points: Array, theme: Theme, projection: str | None) -> None:
+    """Draw what lies beneath, in grey and no larger than need be."""
+    colors = np.tile(_rgb(theme.missing), (len(points), 1))
+    if len(points) > MANY and not projection:
+        _draw_density(axes, points, colors)
+    elif len(points):
+        _draw_dots(axes, points, colors, None, float(np.sqrt(np.clip(6000 / len(points), 1.0, 12.0))))
+
+
+def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> Array:
+    """Draw the dots and return the boxes (n, 4) that they take, in pixels."""
     n = len(points)
     broad = axes.get_window_extent().width / axes.figure.dpi  # inches
     area = float(np.clip(12000 / n, 1.0, 24.0)) * min(broad / 7, 1.0) if size is None else size**2
@@ -172,6 +200,8 @@ def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, s
         missing = column.codes < 0 if isinstance(column, Classes) else np.isnan(column.values)
         order = order[np.argsort(~missing[order], kind="stable")]
     axes.scatter(*points[order].T, s=area, c=colors[order], linewidths=0, zorder=2, rasterized=n > 10_000)
+    pixels, radius = axes.transData.transform(_flat(axes, points)), np.sqrt(area) / 2 * axes.figure.dpi / 72
+    return np.column_stack([pixels - radius, pixels + radius])
 
 
 def _draw_density(axes: Any, points: Array, colors: Array) -> None:
@@ -199,12 +229,19 @@ def _draw_images(axes: Any, points: Array, images: Array, size: float | None, co
     return np.column_stack(list(corners))
 
 
-def _draw_names(axes: Any, places: Array, classes: Classes, theme: Theme, note: str, images: Array) -> None:
-    if axes.name == "3d":
-        from mpl_toolkits.mplot3d.proj3d import proj_transform
+def _flat(axes: Any, points: Array) -> Array:
+    """Return points as `axes.transData` takes them: those in perspective as they are seen."""
+    if axes.name != "3d":
+        return points
+    from mpl_toolkits.mplot3d.proj3d import proj_transform
 
-        places = np.column_stack(proj_transform(*places.T, axes.get_proj())[:2])
-    left_out = draw_names(axes, places, classes, theme, images)
+    return np.column_stack(proj_transform(*points.T, axes.get_proj())[:2])
+
+
+def _draw_names(
+    axes: Any, places: Array, points: Array, classes: Classes, theme: Theme, note: str, drawn: Array
+) -> None:
+    left_out = draw_names(axes, _flat(axes, places), _flat(axes, points), classes, theme, drawn)
     if left_out:
         told = f"{left_out} of {len(classes.names)} classes found no room for their names"
         axes.set_xlabel(f"{note}; {told}" if note else told, color=theme.soft)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 # M. A. Petroff, "Accessible Color Sequences for Data Visualization", 2021 (arXiv:2107.02270), ten colours,
 # the greys moved to the end. Simulated protanopia, deuteranopia and tritanopia leave any two at least 17 apart in
 # CIELAB, tests/test_plot.py.
@@ -31,6 +33,11 @@ class Theme:
 LIGHT = Theme("#ffffff", "#1d2230", "#5b6172", "#d0d3d9", COLORS, (0.0, 0.94))
 # A tenth of white lifts red and purple above a contrast of 3 to the dark paper (WCAG 2.1, 1.4.11).
 DARK = Theme("#14161c", "#f2f3f7", "#a4abbd", "#4a4f5c", tuple(_lightened(c, 0.1) for c in COLORS), (0.14, 1.0))
+
+
+def dot_size(n: int) -> float:
+    """Return the diameter, in pixels of a page, of each of n points."""
+    return float(np.clip(300 / np.sqrt(max(n, 1)), 2.5, 8.0))
 
 
 def new_figure(**kwargs: Any) -> Any:

@@ -28,13 +28,13 @@ def sweep_figure(found: Sweep, labels: Any = None) -> Figure:
     columns = min(found.shape[-1], ACROSS) if alone else found.shape[-1]
     rows = -(-len(found.maps) // columns)
     lines = max(len(wrap(label(setting), WIDTH)) for setting in found.settings)
-    height = rows * (2.4 + 0.16 * lines) + (2.8 if alone else 0.4)
+    height = rows * (2.56 + 0.16 * lines) + (2.8 if alone else 0.4)
     figure: Figure = new_figure(figsize=(max(2.5 * columns, 7.2), height), dpi=150)
     grid = figure.add_gridspec(rows + alone, columns, height_ratios=[1] * rows + [0.9] * alone)
     colors: Any = class_colors(labels) if labels is not None else found.maps[0][:, 0]
     for i, (Y, setting) in enumerate(zip(found.maps, found.settings, strict=True)):
         kept, triplets = found.scores["neighbours"][i], found.scores["triplets"][i]
-        title = f"{fill(label(setting), WIDTH)}\nneighbours {kept:.0%}, triplets {triplets:.2f}"
+        title = f"{fill(label(setting), WIDTH)}\nneighbours {kept:.0%}\ntriplets {triplets:.2f}"
         turned = fit_similarity(Y, found.maps[0])(Y)
         axes = figure.add_subplot(grid[i // columns, i % columns])
         draw_map(axes, turned, colors, title, None if labels is not None else "cividis")

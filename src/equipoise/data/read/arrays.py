@@ -21,7 +21,7 @@ def read_npy(path: Path, wanted: Wanted) -> Dataset:
     wanted.refuse(str(path), "an NPY file")
     with decoding(str(path), "NPY"):
         try:
-            X = np.array(np.load(path, mmap_mode="r", allow_pickle=False))  # less than the header says is refused
+            X = np.array(np.lib.format.open_memmap(path, mode="r"))  # less than the header says is refused
         except ValueError as error:
             if "Python objects" not in str(error):
                 raise

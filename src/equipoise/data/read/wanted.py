@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, Matrix
+from ...near import nearest
 from ..dataset import Dataset
 
 NAMES = 8  # names listed in a message; chosen
 SHOWN = 40  # characters of a name or a cell in a message; chosen
 MISSING = "missing"  # the class of rows without one
+
+
+class NoColumn(ValueError):
+    """A column is asked for that is not there; `names` are those that are, none where columns have no names."""
+
+    def __init__(self, message: str, names: Sequence[str]):
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 @dataclass(frozen=True)
@@ -39,15 +48,17 @@ class Wanted:
         known = set(names)
         for name in self.named:
             if name not in known:
-                raise ValueError(f"{source}: no column is called {shown(name)}; there are {listed(names)}")
+                near = nearest(name, names)
+                meant = "" if near is None else f"did you mean {shown(near)}? "
+                raise NoColumn(f"{source}: no column is called {shown(name)}; {meant}there are {listed(names)}", names)
         if twice := _repeated(self.named):
             raise ValueError(f"{source}: the column {shown(twice)} is asked for twice; it has one role")
 
     def refuse(self, source: str, kind: str) -> None:
         """Raise if columns are asked for by name where none has a name."""
         if self.named:
-            raise ValueError(
-                f"{source}: {kind} has no column names, so {shown(self.named[0])} cannot be looked up in it"
+            raise NoColumn(
+                f"{source}: {kind} has no column names, so {shown(self.named[0])} cannot be looked up in it", ()
             )
 
     def dataset(self, source: str, X: Matrix, columns: Sequence[str], others: dict[str, Array]) -> Dataset:

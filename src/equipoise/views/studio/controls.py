@@ -42,9 +42,8 @@ class Sliders:
         self.auto = Checkbox(name="auto", label="automatic learning rate", active=True, margin=(4, 5, 2, 5))
         self.auto.on_change("active", self._auto_switched)
         rows = [self.sliders[name] for name in PARAMETERS if name != "learning_rate"]
-        self.column = Column(
-            children=[*rows, self.auto, self.sliders["learning_rate"]], sizing_mode="stretch_width", spacing=0
-        )
+        children = [*rows, self.auto, self.sliders["learning_rate"]]
+        self.column = Column(children=children, sizing_mode="stretch_width", spacing=0, visible=False)
 
     def _moved(self, name: str) -> Callable[[str, Any, Any], None]:
         def moved(attribute: str, old: Any, new: Any) -> None:
@@ -54,7 +53,8 @@ class Sliders:
         return moved
 
     def _number(self, name: str, position: float) -> Value:
-        parameter = PARAMETERS[name]
+        parameter, slider = PARAMETERS[name], self.sliders[name]
+        position = float(np.clip(np.nan_to_num(position, nan=slider.start), slider.start, slider.end))  # of any client
         number = float(f"{10**position:.3g}") if parameter.log else round(position, 4)
         number = min(max(number, parameter.low), parameter.high)
         return int(number) if parameter.whole else number
@@ -68,6 +68,7 @@ class Sliders:
     def show(self, method: str, values: dict[str, Value], n: int, rate: float) -> None:
         """Put the sliders where a run is; `rate` is shown when its learning rate is automatic."""
         self._quiet = True
+        self.column.visible = True  # not before there is a run
         try:
             for name, slider in self.sliders.items():
                 slider.visible = name in METHODS[method].parameters

@@ -13,13 +13,6 @@ from .history import Frame
 MIME = {"csv": "text/csv; charset=utf-8", "png": "image/png", "html": "text/html; charset=utf-8"}
 
 
-def class_names(dataset: Dataset) -> list[str]:
-    """Return the class of every row in words, nothing without classes."""
-    if dataset.labels is None:
-        return [""] * len(dataset.X)
-    return [dataset.classes[label] for label in dataset.labels]
-
-
 def export(kind: str, frame: Frame, dataset: Dataset, title: str) -> bytes:
     """Return a frame as csv, png or html."""
     writers = {"csv": _csv, "png": _png, "html": _html}

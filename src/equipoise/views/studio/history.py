@@ -13,11 +13,12 @@ BYTES = 2**27  # of maps kept at most: 479 of 70,000 points
 
 @dataclass(frozen=True)
 class Frame:
-    """A map (n, d), not to be written to, with its iteration and its loss."""
+    """A map (n, d), not to be written to, with its iteration, and the last loss that was taken up to it."""
 
     iteration: int
     loss: float
     Y: Array
+    measured: int  # the iteration of the loss
 
 
 class History:

@@ -11,21 +11,22 @@ import numpy as np
 from ...data import Dataset
 from ..style import COLORS
 from .controls import Changed, Sliders
-from .export import class_names
-from .forces import Forces
-from .history import Frame
-from .panel import ATTRACTION, REPULSION, Panel
+from .maps import Maps
+from .panel import ATTRACTION, CURVES, REPULSION
 from .parameters import METHODS, Value
 from .recipe import Recipe
 from .tables import Tables, in_words
-from .trust import UNMEASURED, TrustColors
+from .trust import TrustColors
+from .worker import Shot
 
 SPEEDS = ("1", "2", "5", "10", "25")
 NAMED = 12  # classes that the legend names
-CURVES = ("#332288", "#ee7733")
+BUSY = {
+    "background": "#fffe", "border": "1px solid #dfe2ea", "border-radius": "6px", "padding": "8px 14px",
+    "font-size": "15px",
+}  # fmt: skip
+BAR = '<progress style="display:block;width:100%;margin-top:6px" max="1" value="{share:.3f}"></progress>'
 HINT = "Click a point to see what pulls and pushes it."
-# A page that is not drawn, a hidden tab, acknowledges nothing and is sent few frames.
-ACKNOWLEDGE = "requestAnimationFrame(() => { ack.tags = [(ack.tags[0] ?? 0) + 1] })"
 COPY = "navigator.clipboard?.writeText({text}).then(() => {{ {button}.label = 'Copied' }}, () => {{}}); \
 setTimeout(() => {{ {button}.label = '{label}' }}, 1500)"
 LINKED = "if (cb_obj.value !== '') { history.replaceState(null, '', cb_obj.value); " + (
@@ -48,15 +49,13 @@ class Layout:
 
         self.quiet = False
         self._tables = tables
-        self.panels = (Panel("a"), Panel("b"))
         self.sliders = Sliders(changed)
-        self.ack = models.ColumnDataSource(name="ack")
-        self.inbox = models.ColumnDataSource(name="inbox")
-        self.panels[0].source.js_on_change("data", models.CustomJS(args={"ack": self.ack}, code=ACKNOWLEDGE))
+        self.maps = Maps()
         self._make_controls(models, session)
         self._make_transport(models)
         self._make_side(models, session)
         self.facts = models.Div(name="facts", render_as_text=True, text="")
+        self.busy = models.Div(name="busy", text="", disable_math=True, visible=False, styles=BUSY)
         self.message = models.Div(
             name="message", render_as_text=True, text="", styles={"color": "#a50026", "font-weight": "600"},
             sizing_mode="stretch_width",
@@ -66,15 +65,13 @@ class Layout:
         self.upload.js_on_click(
             models.CustomJS(args={"message": self.message, "inbox": self.inbox, **facts}, code=upload)
         )
-        self.maps = models.Row(
-            name="maps", children=[panel.column for panel in self.panels], sizing_mode="stretch_both", spacing=8
-        )
-        self.panels[1].column.visible = False
-        self.roots = (self.facts, self.message, self.controls, self.maps, self.transport, self.side)
+        maps = [root for panel in self.maps.panels for root in (panel.title, panel.plot)]
+        self.roots = (self.facts, self.message, self.busy, self.controls, *maps, self.transport, self.side)
 
     def _make_controls(self, models: Any, session: str) -> None:
         wide = {"sizing_mode": "stretch_width"}
         self.data = models.Select(name="data", title="Data", options=self._tables.names(), **wide)
+        self.inbox = models.ColumnDataSource(name="inbox")  # the name of a table that was uploaded
         self.upload = models.Button(name="upload", label="Upload .csv or .npy …", **wide)
         self.which = models.RadioButtonGroup(
             name="which", labels=["Left map", "Right map"], active=0, visible=False, **wide
@@ -87,14 +84,10 @@ class Layout:
             name="controls",
             children=[
                 self.data, self.upload, self.compare, self.which, self.method, self.sliders.column, self.seed,
-                self.inbox_holder(models),
+                self.maps.holder, models.Div(visible=False, tags=[self.inbox]),
             ],
             **wide,
         )  # fmt: skip
-
-    def inbox_holder(self, models: Any) -> Any:
-        """Return something that is never seen, by which the page knows the models that carry its answers."""
-        return models.Div(visible=False, tags=[self.inbox, self.ack])
 
     def _make_transport(self, models: Any) -> None:
         self.play = models.Button(name="play", label="Play", button_type="primary", width=84)
@@ -126,7 +119,7 @@ class Layout:
         )
         lines = [
             self.loss.line("iteration", "loss", source=source, line_color=color, line_width=2)
-            for source, color in zip(self.curves, CURVES, strict=True)
+            for source, color in zip(self.curves, CURVES.values(), strict=True)
         ]
         self.loss.outline_line_color = None
         self.loss.grid.grid_line_color = "#eceef3"
@@ -135,8 +128,9 @@ class Layout:
         self.loss.title.text_font_size = "13px"
         self.loss.yaxis.ticker.desired_num_ticks = 4
         self.loss.xaxis.ticker.desired_num_ticks = 5
-        lines[1].visible = False
-        self._second_line = lines[1]
+        self._lines = lines
+        for line in lines:
+            line.visible = False  # what is there before the first loss only gives the axes a range
         self.color = models.Select(
             name="color", title="Colour", options=[("class", "class"), ("trust", "trust, point by point")],
             value="class", **wide,
@@ -171,25 +165,29 @@ class Layout:
 
     # What the studio shows
 
-    def load(self, name: str, dataset: Dataset, runs: int) -> None:
+    def announce(self, name: str) -> None:
+        """Name the data set that is being read."""
+        self.quiet = True
+        self.data.options = self._tables.names()
+        self.data.value = name
+        self.quiet = False
+
+    def load(self, dataset: Dataset, runs: int) -> None:
         """Make the page ready for another data set."""
         self.quiet = True
         try:
-            self.data.options = self._tables.names()
-            self.data.value = name
             self.color.value = "class"
             self.compare.active = runs > 1
             self.history.value, self.history.end = 0, 1
         finally:
             self.quiet = False
-        labels = np.array(class_names(dataset))
-        for panel in self.panels:
-            panel.load(labels if dataset.labels is not None else np.full(len(dataset.X), ""), _class_codes(dataset))
+        self.maps.load(dataset)
         self.show_second(runs > 1)
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
-        self.panels[1].column.visible = self.which.visible = self._second_line.visible = wanted
+        self.which.visible = wanted
+        self._lines[1].visible = False  # until there is a loss of it
         self.quiet = True
         self.which.active = int(wanted)
         self.quiet = False
@@ -204,27 +202,37 @@ class Layout:
         self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
 
     def show_curves(self, curves: list[list[tuple[int, float]]]) -> None:
-        """Draw the losses; of two runs each in parts of its first, since they are different losses."""
+        """Draw the losses; of two runs each in parts of its first unless that is 0, since they are different losses."""
         for source, curve in zip(self.curves, curves, strict=False):
             iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
-            loss = loss if len(curves) == 1 else loss / loss[0]
+            loss = loss if len(curves) == 1 else loss / (loss[0] or 1.0)
             keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
             source.data = {"iteration": iteration[keep], "loss": loss[keep]}
+        for which, line in enumerate(self._lines):
+            line.visible = which < len(curves)
         self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
 
-    def show_iteration(self, frames: tuple[Frame, ...], playing: bool) -> None:
-        """Put the slider of the past at a frame; it reaches as far as the run has come."""
-        at = frames[0].iteration
+    def show_titles(self, titles: list[str]) -> None:
+        """Name the maps that are shown."""
+        for panel, title in zip(self.maps.panels, titles, strict=False):
+            panel.title.text = title
+
+    def show_iteration(self, at: int, last: int) -> None:
+        """Put the slider of the past at an iteration; it reaches as far as the run has come, its last."""
         self.quiet = True
         try:
-            if at > self.history.end or playing:
-                self.history.end = max(at, 1)
+            end = max(last, at, 1)
+            self.history.end = max(end, self.history.end)  # the value is never beyond it on the way
             self.history.value = at
+            self.history.end = end
         finally:
             self.quiet = False
 
-    def show_state(self, busy: str, playing: bool, facts: str) -> None:
-        self.facts.text = busy or facts
+    def show_state(self, words: str, share: float | None, playing: bool, facts: str) -> None:
+        """Say what is being done, over the map, and what is shown."""
+        self.busy.text = escape(words) + ("" if share is None else BAR.format(share=share))
+        self.busy.visible = bool(words)
+        self.facts.text = facts
         self.play.label = "Pause" if playing else "Play"
         self.play.button_type = "default" if playing else "primary"
 
@@ -234,29 +242,25 @@ class Layout:
         self.quiet = False
 
     def color_by_class(self, dataset: Dataset) -> None:
-        codes = _class_codes(dataset)
-        for panel in self.panels:
-            panel.mapper.update(palette=list(COLORS), low=-0.5, high=len(COLORS) - 0.5, low_color=None)
-            panel.source.data.update(code=codes)
+        self.maps.color_by_class(dataset)
         named = dataset.classes[:NAMED]
         more = f"and {len(dataset.classes) - NAMED} more" if len(dataset.classes) > NAMED else ""
         items = [_swatch(COLORS[i % len(COLORS)], name) for i, name in enumerate(named)]
         self.legend.text = _legend(items, more) if items else "<i>no classes in this data</i>"
 
     def color_by_trust(self, colors: list[TrustColors]) -> None:
-        for panel, trust in zip(self.panels, colors, strict=False):
-            panel.mapper.update(palette=list(trust.shading.colors), low=-0.5, high=3.5, low_color=UNMEASURED)
-            panel.source.data.update(code=trust.codes)
+        self.maps.color_by_trust(colors)
         shading = colors[0].shading
         items = [_swatch(color, name) for color, name in zip(shading.colors, shading.names, strict=True)]
         said = "; ".join(f"{trust.mean:.3f} at iteration {trust.iteration}" for trust in colors)
         self.legend.text = _legend(items, f"mean {said}. {shading.hint}")
 
-    def show_forces(self, point: int | None, dataset: Dataset, forces: Forces | None) -> None:
-        if point is None or forces is None:
-            if self.forces.text != HINT:
-                self.forces.text = HINT
+    def show_forces(self, shot: Shot, dataset: Dataset, which: int) -> None:
+        """Say what acts on the chosen point in one of the maps."""
+        if shot.point is None:
+            self.forces.text = HINT
             return
+        point, forces = shot.point, shot.forces[which]
         pull, push = (float(np.linalg.norm(F)) for F in forces[:2])
         rest = float(np.linalg.norm(forces.attraction + forces.repulsion))
         name = "" if dataset.labels is None else f", {escape(dataset.classes[dataset.labels[point]])}"
@@ -270,11 +274,6 @@ class Layout:
         self.link.visible = True
         self.link.value = ""
         self.link.value = address
-
-
-def _class_codes(dataset: Dataset) -> Any:
-    number = np.zeros(len(dataset.X)) if dataset.labels is None else np.asarray(dataset.labels)
-    return (number % len(COLORS)).astype(np.int32)
 
 
 def _swatch(color: str, name: str) -> str:

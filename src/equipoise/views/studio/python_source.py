@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...problem import Schedule
 from .parameters import METHODS, defaults
 from .recipe import REST
-from .run import Run
+from .run import Run, loss_every
 
 FRESH = """\
 import equipoise as eq
@@ -54,7 +54,8 @@ def python_source(run: Run, data: str, iteration: int) -> str:
         }
         lines = [f"    {name}={value!r}," for name, value in given.items()]
         lines.append(
-            "    optimizer=eq.Momentum(every=1, min_grad_norm=0, min_loss_change=0),  # no stop before the end"
+            f"    optimizer=eq.Momentum(every={loss_every(len(run.X))}, min_grad_norm=0, min_loss_change=0),"
+            "  # no stop before the end"
         )
         return FRESH.format(data=X, name=METHODS[run.recipe.method].make.__name__, arguments="\n".join(lines))
     first = "".join(f"({name!r}, {value!r}), " for name, value in run.recipe.first).rstrip(" ")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import signal
 import tempfile
+import threading
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +124,7 @@ def serve(
     limit: int = LIMIT,
     n_jobs: int | None = None,
 ) -> None:
-    """Open the studio and serve it until Ctrl-C.
+    """Open the studio and serve it until Ctrl-C, or until the system ends it by SIGTERM.
 
     Parameters
     ----------
@@ -137,10 +141,22 @@ def serve(
     print(f"Equipoise studio at {studio.url} (Ctrl-C ends it)", flush=True)
     if show:
         webbrowser.open(studio.url)
-    try:
+    with _ended_by_system(studio), suppress(KeyboardInterrupt):
         studio.run()
-    except KeyboardInterrupt:
-        print("studio closed")
+    print("studio closed")
+
+
+@contextmanager
+def _ended_by_system(studio: Studio) -> Iterator[None]:
+    """Have SIGTERM end a studio as Ctrl-C does, its folder with it; signals come to the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: studio.stop())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: not set from Python, and cannot be put back
 
 
 def _dataset(data: Any) -> Dataset | None:

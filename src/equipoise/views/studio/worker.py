@@ -8,40 +8,63 @@ from contextlib import suppress
 from queue import Empty, Queue
 from typing import NamedTuple
 
+from ...progress import told
 from .forces import Forces
 from .history import Frame
 from .run import Run
+from .stage import Stage
 from .tables import in_public
 
 Command = Callable[[], None]
 
 
 class Shot(NamedTuple):
-    """What is shown at once: a frame of each run, and what acts on the chosen point in it."""
+    """What is shown at once: a frame of each of some runs, and what acts on the chosen point in it."""
 
+    runs: tuple[Run, ...]
     frames: tuple[Frame, ...]
-    forces: tuple[Forces | None, ...]
+    point: int | None
+    forces: tuple[Forces, ...]  # of each run; none without a point
+    last: int  # the iteration to which the first run had come
+
+    @classmethod
+    def of(cls, runs: tuple[Run, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
+        """Return frames of runs with the forces on a point."""
+        if point is None:
+            return cls(runs, frames, None, (), runs[0].iteration)
+        forces = tuple(Forces.of(run, frame, point) for run, frame in zip(runs, frames, strict=True))
+        return cls(runs, frames, point, forces, runs[0].iteration)
 
 
 class Worker:
-    """Steps the runs while they play, never more than one pair of frames ahead of the page.
+    """Steps the runs while they play, never more than one shot ahead of the page.
 
     Runs are touched by commands alone, which this thread carries out one after the other. What a command or a step
-    raises goes to `report`, and playing stops.
+    raises goes to `report`, and playing stops. `wake` is called when there is a new shot.
     """
 
-    def __init__(self, report: Callable[[str], None]):
-        self.runs: list[Run] = []
+    def __init__(self, report: Callable[[str], None], wake: Callable[[], None]):
+        self._runs: tuple[Run, ...] = ()
         self.playing = False
         self.speed = 1  # iterations per frame
-        self.busy = ""  # what is being done, in words; empty while frames come
+        self.stage = Stage()  # what is being done while no frames come
         self.point: int | None = None  # the point whose forces are shown
-        self.shown: tuple[Frame, ...] = ()  # the last frames that were published
+        self.shown: Shot | None = None  # the last that was published of these runs
         self.frames: Queue[Shot] = Queue(maxsize=1)
         self._commands: Queue[tuple[str, Command] | None] = Queue()
-        self._report = report
+        self._report, self._wake = report, wake
         self._thread = threading.Thread(target=self._work, name="equipoise-studio", daemon=True)
         self._thread.start()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return self._runs
+
+    @runs.setter
+    def runs(self, runs: tuple[Run, ...]) -> None:
+        """Take other runs; a shot of those before that still waits is not shown any more."""
+        self._runs, self.shown = runs, None
+        self._drop()
 
     def ask(self, words: str, command: Command) -> None:
         """Have a command carried out, described by `words` while it lasts."""
@@ -56,32 +79,32 @@ class Worker:
         self._thread.join(seconds)
 
     def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
-        """Show frames, by default the present ones, in place of any that still wait; called by commands."""
-        shot = self._shot(tuple(run.frame for run in self.runs) if frames is None else frames)
+        """Show frames of the runs, by default the present ones, in place of any that still wait; called by commands."""
+        shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
+        self._drop()
+        self.shown = shot
+        self.frames.put(shot)
+        self._wake()
+
+    def _drop(self) -> None:
         with suppress(Empty):
             self.frames.get_nowait()
-        self.shown = shot.frames
-        self.frames.put(shot)
-
-    def _shot(self, frames: tuple[Frame, ...]) -> Shot:
-        i = self.point
-        if i is None:
-            return Shot(frames, (None,) * len(frames))
-        return Shot(frames, tuple(Forces.of(run, frame, i) for run, frame in zip(self.runs, frames, strict=True)))
 
     def _work(self) -> None:
         while True:
             try:
                 # While frames are wanted and the last has not been fetched, look in again soon.
-                item = self._commands.get(timeout=None if not self.playing else 0.0 if self.frames.empty() else 0.005)
+                item = self._commands.get(timeout=None if not self.playing else 0.0 if self.frames.empty() else 0.002)
             except Empty:
                 self._step()
                 continue
             if item is None:
                 return
-            self.busy, command = item
-            self._guarded(command)
-            self.busy = ""
+            words, command = item
+            self.stage.clear(words)
+            with told(self.stage):
+                self._guarded(command)
+            self.stage.clear("")
 
     def _step(self) -> None:
         if self.playing and self.frames.empty():

@@ -1,0 +1,122 @@
+"""Figures that README and docs quote from pages of results: each is in its page, rounded as it is quoted."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="benchmarks are not in the source distribution")
+TIME, MEMORY = "total, s (range)", "peak memory, MB (of it the fit)"
+LATER, FIRST = "later call, s", "first call ever, s"
+NEW = "1 point, median of 20 (range)"
+
+# Where a figure stands: page, heading, row, column by name or number, and which of the numbers in the cell.
+PLACES = {
+    **{
+        f"{tool[:4]}_{data}_{key}": (page, data, tool, column)
+        for tool in ("equipoise", "openTSNE", "scikit-learn", "umap-learn", "PaCMAP")
+        for data, page in (("digits", "peers-digits"), ("mnist", "peers"), ("fashion", "peers"))
+        for key, column in (("s", TIME), ("kl", "KL"), ("kept", "10-NN kept"), ("wrong", "1-NN error"), ("mb", MEMORY))
+    },
+    "umap_s": ("umap", "mnist", "equipoise, effective", LATER),
+    "umap_first": ("umap", "mnist", "equipoise, effective", FIRST),
+    "umap_right": ("umap", "mnist", "equipoise, effective", "10-NN accuracy"),
+    "sampled_s": ("umap", "mnist", "equipoise, sampled", LATER),
+    "learn_s": ("umap", "mnist", "umap-learn", LATER),
+    "learn_first": ("umap", "mnist", "umap-learn", FIRST),
+    "learn_right": ("umap", "mnist", "umap-learn", "10-NN accuracy"),
+    "new_ms": ("transform", "", "70,000", NEW),
+    "many_s": ("transform", "", "70,000", "many", 1),
+    "100k_s": ("scaling", "", "100,000", "total, s"),
+    "100k_mb": ("scaling", "", "100,000", MEMORY),
+    "1m_s": ("scaling", "", "1,000,000", "total, s"),
+    "1m_mb": ("scaling", "", "1,000,000", MEMORY),
+    "gsne_map": ("kernels", "", "`GSNE(alpha=-0.5, beta=2.5)`", 2),
+    "gsne_run": ("kernels", "", "`GSNE(alpha=-0.5, beta=2.5)`", 4),
+    "own_map": ("kernels", "", "`SymmetricSNE(kernel=Loop())`", 2),
+    "own_run": ("kernels", "", "`SymmetricSNE(kernel=Loop())`", 4),
+    "dklle_s": ("double", "", "DK-LLE", 1),
+    "mds_s": ("mds", "", "equipoise, engine sampled", "seconds"),
+    "mds_mb": ("mds", "", "equipoise, engine sampled", "peak memory, MB"),
+}
+
+# The words of a document, with % for a share in hundredths and GB for megabytes over 1,000.
+QUOTES = [
+    (
+        "README.md",
+        "| {equi_digits_s:.2f} s, KL {equi_digits_kl:.3f} | {open_digits_s:.1f} s, KL {open_digits_kl:.3f} |",
+    ),
+    ("README.md", "| {scik_digits_s:.1f} s, KL {scik_digits_kl:.3f} |"),
+    ("README.md", "| {equi_mnist_s:.1f} s, KL {equi_mnist_kl:.3f} | {open_mnist_s:.0f} s, KL {open_mnist_kl:.3f} |"),
+    (
+        "README.md",
+        "{equi_fashion_s:.1f} s, KL {equi_fashion_kl:.3f} | {open_fashion_s:.0f} s, KL {open_fashion_kl:.3f}",
+    ),
+    ("README.md", "`UMAP` of MNIST takes {umap_s:.1f} s, sampled {sampled_s:.1f} s; umap-learn {learn_s:.0f} s"),
+    ("README.md", "and {learn_first:.0f} s at its first call"),
+    ("README.md", "A new point is placed among 70,000 in {new_ms:.0f} ms, 10,000 in {many_s:.1f} s"),
+    ("README.md", "{1m_s:.0f} seconds against {100k_s:.0f}, and {1m_gb:.1f} GB"),
+    (
+        "README.md",
+        "take {gsne_run:.1f} times as long as those of `TSNE`, those of a kernel written in NumPy {own_run:.1f}",
+    ),
+    ("README.md", "on one and the same map {gsne_map:.1f} and {own_map:.1f} times"),
+    ("docs/start/which_method.md", "keeps {equi_mnist_kept:.1f} % of the 10 nearest neighbours; umap-learn"),
+    ("docs/start/which_method.md", "umap-learn {umap_mnist_kept:.1f} %, PaCMAP {PaCM_mnist_kept:.1f} %"),
+    (
+        "docs/start/which_method.md",
+        "right class in {umap_right%:.1f} % of MNIST, with umap-learn in {learn_right%:.1f} %",
+    ),
+    ("docs/start/which_method.md", "in {umap_s:.0f} s against {learn_s:.0f} s"),
+    ("docs/start/which_method.md", "for {umap_fashion_wrong:.1f} %, that of t-SNE for {equi_fashion_wrong:.1f} %"),
+    ("docs/start/which_method.md", "| `TSNE`, 70,000 × 50 | {equi_mnist_s:.0f} s | {equi_mnist_gb:.1f} GB |"),
+    ("docs/start/which_method.md", "| `TSNE`, 1,000,000 × 50 | {1m_s:.0f} s | {1m_gb:.1f} GB |"),
+    ("docs/start/which_method.md", "| `UMAP`, 70,000 × 50 | {umap_s:.0f} s |"),
+    ("docs/start/which_method.md", "| `DKLLE`, 70,000 × 50 | {dklle_s:.0f} s |"),
+    ("docs/start/which_method.md", "| `MDS`, 50,000 × 50, sampled | {mds_s:.0f} s | {mds_gb:.1f} GB |"),
+    ("docs/howto/large_data.md", "| 70,000 | {equi_mnist_s:.0f} s | {equi_mnist_gb:.1f} GB |"),
+    ("docs/howto/large_data.md", "| 100,000 | {100k_s:.0f} s | {100k_gb:.1f} GB |"),
+    ("docs/howto/large_data.md", "| 1,000,000 | {1m_s:.0f} s | {1m_gb:.1f} GB |"),
+    ("docs/howto/new_points.md", "one new point takes {new_ms:.0f} ms, 10,000 take {many_s:.1f} s"),
+    ("docs/howto/own_kernel.md", "on 70,000 images take {own_run:.1f} times as long as t-SNE's"),
+    ("docs/umap.md", "{umap_s:.1f} s by the loss and {sampled_s:.1f} s by sampling against {learn_s:.0f} s"),
+    ("docs/umap.md", "of its later calls and {learn_first:.0f} s of its first one"),
+    (
+        "docs/migration/umap_learn.md",
+        "{learn_first:.0f} s for its first call on MNIST and {learn_s:.0f} s for later ones",
+    ),
+    ("docs/migration/umap_learn.md", "this {umap_first:.1f} and {umap_s:.1f} s"),
+]
+
+
+@cache
+def figure(name):
+    """Return the number that stands in its place."""
+    page, heading, row, column, which = (*PLACES[name], 0)[:5]
+    text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
+    if heading:
+        text = next(part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(heading))
+    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        columns, _, *rows = ([cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines())
+        cells = next((cells for cells in rows if cells[0] == row), None)
+        if cells is not None:
+            cell = cells[column if isinstance(column, int) else columns.index(column)]
+            return float(re.findall(r"\d+(?:\.\d+)?", cell.replace(",", ""))[which])
+    raise AssertionError(f"{page}.md has no row {row!r}")
+
+
+def quoted(match):
+    """Return a figure as the words have it."""
+    name, form = match.groups()
+    if name.endswith("%"):
+        return format(100 * figure(name[:-1]), form)
+    return format(figure(name[:-2] + "mb") / 1000 if name.endswith("_gb") else figure(name), form)
+
+
+@pytest.mark.parametrize(("document", "words"), QUOTES)
+def test_a_figure_that_is_quoted_is_that_of_its_page(document, words):
+    text = " ".join((ROOT / document).read_text(encoding="utf-8").split())
+    assert re.sub(r"\{([\w%]+):([.\w]+)\}", quoted, words) in text
