@@ -44,7 +44,7 @@ class NeighborEmbedding(Embedding):
         return Flat(self.g, self.n_components)
 
     def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, self.h, self.affinity)
+        return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
 
     def _all_pairs(self) -> bool:
         return self._divergence().s is None
