@@ -23,7 +23,6 @@ class Replay:
         self._key: object = None
         self._piece = PIECE
         self._graph: Any = None
-        self._pool: Any = None
 
     def watch(self, box: torch.Tensor, most: tuple[float, ...], least: float) -> None:
         """Raise the flag unless a map in this box is inside what was planned for, and has not collapsed."""
@@ -77,21 +76,23 @@ class Replay:
         own = self._state = copy(state)
         own.U, own.velocity, own.gain = state.U.clone(), state.velocity.clone(), state.gain.clone()
         own.age = torch.full((), float(state.age), device=self.device)
-        self._graph = None  # what it took goes to the next
-        self._graph = torch.cuda.CUDAGraph()
-        self._pool = self._pool or torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         self.running = True
         try:
             with torch.cuda.stream(stream):
                 self._in_place(step)
-                self._graph.capture_begin(self._pool, "thread_local")
-                self._in_place(step)
-                self._graph.capture_end()
+                graph.capture_begin(pool, "thread_local")
+                try:
+                    self._in_place(step)
+                finally:
+                    graph.capture_end()
         finally:
             self.running = False
         torch.cuda.current_stream().wait_stream(stream)
+        self._graph = graph
         self._flag.zero_()
 
     def _in_place(self, step: Callable[[Any], None]) -> None:
