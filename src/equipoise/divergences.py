@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._types import Array
-from .arrays import expm1
+from .arrays import exp, expm1, log, maximum
 
 TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
 
@@ -29,7 +29,7 @@ def antiderivative(log_k: Array, e: float) -> Array:
     if abs(e) < NEAR_LOG:
         return deformed_log(log_k, e)
     with np.errstate(over="ignore"):  # an infinite loss is what a map with k = 0 has at α < −1
-        return np.exp(e * log_k) / e
+        return exp(e * log_k) / e
 
 
 class Divergence:
@@ -69,14 +69,14 @@ class Alpha(Divergence):
 
     def value(self, t: Array) -> Array:
         s = (1 - self.alpha) / 2
-        t = np.maximum(t, TINY)
-        log_t = np.log(t)
+        t = maximum(t, TINY)
+        log_t = log(t)
         if s > 0.5:  # f = (t − 1 − ln_{1−s} t)/s, exact at s = 1
             return (t - 1 - deformed_log(log_t, 1 - s)) / s
         return (1 - t + t * deformed_log(log_t, -s)) / (1 - s)  # exact at s = 0
 
     def slope(self, t: Array) -> Array:
-        return deformed_log(np.log(np.maximum(t, TINY)), -(1 - self.alpha) / 2)
+        return deformed_log(log(maximum(t, TINY)), -(1 - self.alpha) / 2)
 
 
 def KL() -> Alpha:

@@ -22,6 +22,7 @@ from .given import Affinities, Distances
 from .space import FromSpace
 from .sparse_table import SparseTable
 from .table import Table
+from .varying import Varying, under_function
 
 # fmt: off
 METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
@@ -34,7 +35,7 @@ AFFINITIES = ("gaussian", "uniform", "precomputed")
 
 
 def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C") -> Input:
-    """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is.
+    """Return X checked: a table (n, D) under a metric and a metric tensor h or a function h(X), or what "precomputed" says it is.
 
     A dense table is laid out row after row, as searches for neighbours need it; with order="rows" its rows may lie
     apart.
@@ -61,6 +62,8 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: s
         return SparseTable(check_sparse_table(X), metric)
     if is_neighbors(X):
         raise ValueError('X is a pair (indices, distances): say metric="precomputed"')
+    if callable(h):
+        return under_function(check_table(X, order=order), h)
     return Table(check_table(X, order=order), metric, h)
 
 
@@ -73,5 +76,6 @@ __all__ = [
     "Input",
     "SparseTable",
     "Table",
+    "Varying",
     "make_input",
 ]

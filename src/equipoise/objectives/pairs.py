@@ -1,0 +1,106 @@
+"""All pairs of a map under a metric g(y): their squared distances, and forces back through them by autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..arrays import is_tensor
+from ..metric_tensors import check_tensors
+
+BLOCK = 2**21  # numbers of the largest array of a block of rows, 16 MB; chosen
+
+
+class Pairs:
+    """d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j), or with one g for all (Lin et al. 2024, eq. 9), block by block.
+
+    g(Y) is computed once; the blocks take it and Y as they stand, and the way from g back to Y is walked at the end, so
+    that no graph holds all pairs.
+    """
+
+    def __init__(self, Y: Any, g: Callable[[torch.Tensor], torch.Tensor], device: str):
+        there = torch.as_tensor(Y).detach().to(device, torch.float64, copy=True)
+        self.Y = there.requires_grad_()
+        with torch.enable_grad():
+            self.G = _tensors(g(self.Y), self.Y)
+        self.leaves = [part.detach().requires_grad_() for part in (self.Y, self.G)]
+        n, d = self.Y.shape
+        self._step = max(1, BLOCK // (n * d * d))
+
+    @property
+    def stretch(self) -> float:
+        """The largest eigenvalue of g at any point: how much stiffer a force of the metric is in coordinates."""
+        return float(np.linalg.eigvalsh(self.G.detach().cpu().numpy()).max())
+
+    def __iter__(self) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
+        """Yield rows i, d2 (b, n) with its graph, and where j = i, which counts for nothing: there d2 is 1."""
+        n = len(self.Y)
+        for start in range(0, n, self._step):
+            rows = slice(start, min(start + self._step, n))
+            index = torch.arange(n, device=self.Y.device)
+            own = index[rows, None] == index
+            with torch.enable_grad():
+                d2 = self._squared(rows).masked_fill(own, 1.0)
+            yield rows, d2, own
+
+    def _squared(self, rows: slice) -> torch.Tensor:
+        Y, G = self.leaves
+        diff = Y[rows, None] - Y
+        if G.ndim == 2:
+            return ((diff @ G) * diff).sum(dim=2)
+        outer = (diff[..., :, None] * diff[..., None, :]).flatten(2)
+        flat = G.flatten(1)
+        return (outer * (flat[rows, None] + flat)).sum(dim=2) / 2
+
+    def back(self) -> Back:
+        """Return a sum of forces, still 0."""
+        return Back(self)
+
+
+class Back:
+    """Σ_kl w_kl ∂d2_kl/∂y_i, (n, d), for weights that come block by block: the chain rule of eq. (19)."""
+
+    def __init__(self, pairs: Pairs):
+        self.pairs = pairs
+        self._sums = [torch.zeros_like(leaf) for leaf in pairs.leaves]
+
+    def add(self, d2: torch.Tensor, weight: torch.Tensor) -> None:
+        """Take in the weights (b, n) of a block."""
+        for total, part in zip(
+            self._sums, torch.autograd.grad(d2, self.pairs.leaves, weight, retain_graph=True), strict=True
+        ):
+            total += part
+
+    def on_map(self) -> torch.Tensor:
+        """Return the sum, with what the metric's own change adds."""
+        direct, by_metric = self._sums
+        if not self.pairs.G.requires_grad:
+            return direct
+        (through,) = torch.autograd.grad(self.pairs.G, self.pairs.Y, by_metric, retain_graph=True, allow_unused=True)
+        return direct if through is None else direct + through
+
+
+def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
+    """Return a formula of a kernel or a divergence on a tensor; on the CPU it sees arrays of NumPy, as everywhere."""
+    x = x.detach()
+    if x.device.type == "cpu":
+        return torch.as_tensor(formula(x.numpy()), dtype=torch.float64)
+    try:
+        return torch.as_tensor(formula(x), dtype=torch.float64, device=x.device)
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        name = getattr(formula, "__qualname__", repr(formula))
+        raise TypeError(
+            f"{name} does not take tensors of PyTorch on the device {x.device.type!r} ({error}); write it with"
+            " operators (+, *, **) or with the functions of equipoise.arrays in place of NumPy's"
+        ) from error
+
+
+def _tensors(G: Any, Y: torch.Tensor) -> torch.Tensor:
+    """Return what g returned for Y, checked."""
+    if not is_tensor(G):
+        raise TypeError(f"g(Y) must return a tensor of PyTorch, computed from the tensor Y, got {type(G).__name__}")
+    check_tensors(G.detach().cpu().numpy(), "g(Y)", *Y.shape)
+    return G.to(Y.device, torch.float64)
