@@ -7,6 +7,7 @@ limits α = ±1 without cancellation:  f'_α(t) = ln_{−s}(t).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def deformed_log(log_t: Array, e: float) -> Array:
 NEAR_LOG = 1 / 16  # |e| below which (t^e − 1)/e is computed with expm1; beyond, t^e / e serves as well
 
 
-def antiderivative(log_k: Array, e: float) -> Array:
+def antiderivative(log_k: Any, e: float) -> Any:
     """Return ψ with dψ/dk = k^(e−1), from log k: ln_e(k) for |e| < NEAR_LOG, else k^e / e, which has no constant."""
     if abs(e) < NEAR_LOG:
         return deformed_log(log_k, e)

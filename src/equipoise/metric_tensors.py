@@ -36,6 +36,4 @@ def check_tensors(G: Array, call: str, n: int, d: int) -> None:
     except np.linalg.LinAlgError:
         least = np.linalg.eigvalsh(stack)[:, 0]
         i = int(least.argmin())
-        raise ValueError(
-            f"{call} must be positive definite; its smallest eigenvalue{at(i)} is {least[i]:g}"
-        ) from None
+        raise ValueError(f"{call} must be positive definite; its smallest eigenvalue{at(i)} is {least[i]:g}") from None

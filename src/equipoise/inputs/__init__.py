@@ -35,7 +35,7 @@ AFFINITIES = ("gaussian", "uniform", "precomputed")
 
 
 def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C") -> Input:
-    """Return X checked: a table (n, D) under a metric and a metric tensor h or a function h(X), or what "precomputed" says it is.
+    """Return X checked: a table (n, D) under a metric and a metric tensor h or h(X), or what "precomputed" says it is.
 
     A dense table is laid out row after row, as searches for neighbours need it; with order="rows" its rows may lie
     apart.

@@ -42,11 +42,11 @@ class Curved:
 
     @property
     def kernel(self) -> Kernel:
-        return self.flat.kernel  # type: ignore[no-any-return]
+        return self.flat.kernel
 
     @property
     def mass(self) -> float:
-        return self.flat.mass  # type: ignore[no-any-return]
+        return self.flat.mass
 
     @cached_property
     def P(self) -> torch.Tensor:
@@ -60,12 +60,10 @@ class Curved:
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         pairs = Pairs(Y, self.g, self.device)
         attraction, repulsion, value, stiffness = self._balance(pairs, loss, exaggeration)
-        forces = (F.to(Y) if is_tensor(Y) else F.cpu().numpy() for F in (attraction, repulsion))
-        return Balance(*forces, float(value), float(stiffness) * pairs.stretch)
+        stiffness = float(stiffness) * pairs.stretch
+        return Balance(_as_given(Y, attraction), _as_given(Y, repulsion), float(value), stiffness)
 
-    def _balance(
-        self, pairs: Pairs, loss: bool, exaggeration: float
-    ) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         """Return attraction, repulsion, loss and stiffness, as a `Balance` has them where g = 1."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
@@ -88,9 +86,7 @@ class CurvedJoint(Curved):
     def A(self) -> torch.Tensor:
         return self.P if self.flat.s == 1 else self.P**self.flat.s
 
-    def _balance(
-        self, pairs: Pairs, loss: bool, exaggeration: float
-    ) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         s, e, kernel = self.flat.s, self.flat.e, self.kernel
         pull, push, psi, Z = pairs.back(), pairs.back(), 0.0, 0.0
         for rows, d2, own in pairs:
@@ -111,9 +107,7 @@ class CurvedDense(Curved):
 
     flat: DenseDivergence
 
-    def _balance(
-        self, pairs: Pairs, loss: bool, exaggeration: float
-    ) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         divergence, kernel, P = self.flat.divergence, self.kernel, self.P
         Z = sum(float(on_tensor(kernel.value, d2).masked_fill(own, 0.0).sum()) for _, d2, own in pairs)
         pull, push, mean, value = pairs.back(), pairs.back(), 0.0, 0.0
@@ -143,9 +137,7 @@ class CurvedConditional(Curved):
 
     flat: ConditionalKL
 
-    def _balance(
-        self, pairs: Pairs, loss: bool, exaggeration: float
-    ) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         pull, push = pairs.back(), pairs.back()
         value = float(torch.xlogy(self.P, self.P).sum()) if loss else np.nan
         for rows, d2, own in pairs:
@@ -158,14 +150,23 @@ class CurvedConditional(Curved):
         return exaggeration * pull.on_map(), -push.on_map(), value, self.mass * exaggeration
 
 
+def _as_given(Y: Any, F: torch.Tensor) -> Any:
+    """Return forces as the map came: a tensor like Y, or an array in float64."""
+    return F.to(Y) if is_tensor(Y) else F.cpu().numpy()
+
+
 def _weighted(A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Return A x, and 0 where A is, however large x."""
     return torch.where(A > 0, A * x, 0.0)
 
 
-CURVED = {JointDivergence: CurvedJoint, DenseDivergence: CurvedDense, ConditionalKL: CurvedConditional}
+CURVED: dict[type[Any], type[Curved]] = {
+    JointDivergence: CurvedJoint,
+    DenseDivergence: CurvedDense,
+    ConditionalKL: CurvedConditional,
+}
 
 
 def curved(flat: Objective, g: Metric, device: str) -> Curved:
     """Return the loss `flat` in a map with the metric g(Y)."""
-    return CURVED[type(flat)](flat, g, device)  # type: ignore[index]
+    return CURVED[type(flat)](flat, g, device)

@@ -11,7 +11,8 @@ import torch
 from .._types import Array, Matrix
 from ..arrays import is_tensor
 from ..engines import Engine
-from .base import Balance
+from ..kernels import Kernel
+from .base import Balance, Objective
 from .closed_form import Linear
 
 PROBES = 10  # gradients that the first look at the curvature takes; chosen
@@ -21,7 +22,7 @@ NUDGE = 1e-6  # length of a step over which two gradients are compared, for a ma
 class OwnLoss:
     """E(Y) as it is given, on a device, in float64. It is not split: all of −∇E stands as attraction."""
 
-    kernel = Linear()  # for its length, 1: steps are in the units of Y
+    kernel: Kernel = Linear()  # for its length, 1: steps are in the units of Y
     mass = 1.0
 
     def __init__(self, loss: Callable[[torch.Tensor], torch.Tensor], device: str):
@@ -46,13 +47,13 @@ class OwnLoss:
         (gradient,) = torch.autograd.grad(value.reshape(()), there, allow_unused=True)
         if gradient is None:
             raise ValueError("the loss does not depend on Y: what it returned was computed from other tensors alone")
-        return float(value), gradient.cpu().numpy()
+        return float(value.detach()), gradient.cpu().numpy()
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         value, gradient = self.at(Y)
         return Balance(-gradient, 0 * gradient, value, np.nan)
 
-    def permuted(self, order: Array) -> OwnLoss:
+    def permuted(self, order: Array) -> Objective:
         raise TypeError("a loss of one's own may know the points by their number: their order stays")
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:

