@@ -64,9 +64,29 @@ def like(x: Any, values: Array) -> Any:
     return x.new_tensor(values) if is_tensor(x) else values
 
 
+def numbered(x: Any, numbers: Array) -> Any:
+    """Return whole numbers as an array of the kind of x, where x is."""
+    if not is_tensor(x):
+        return numbers
+    import torch  # it is there: x is one of its own
+
+    return torch.as_tensor(numbers, device=x.device)
+
+
 def host(x: Any) -> Array:
     """Return x as an array of NumPy."""
     return np.asarray(x.cpu()) if is_tensor(x) else np.asarray(x)
+
+
+def beside(*columns: Any) -> Any:
+    """Return vectors as the columns of a matrix."""
+    first = columns[0]
+    if not is_tensor(first):
+        return np.column_stack(columns)
+    result = first.new_empty((len(first), len(columns)))
+    for c, column in enumerate(columns):
+        result[:, c] = column
+    return result
 
 
 def centered(U: Any) -> Any:

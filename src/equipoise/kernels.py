@@ -28,6 +28,7 @@ class Kernel:
 
     length: float = 1.0  # where k leaves its plateau: the unit of the map (docs/math.md, section 2)
     kink: float = 0.0  # distance, if any, at which the slope jumps
+    rational: tuple[float, float] | None = None  # (a, c) where k'/k = −a/(c + d2)
     spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
 
     def value(self, d2: Array) -> Array:
@@ -93,6 +94,10 @@ class StudentT(_LogSlopeKernel):
     @property
     def length(self) -> float:  # type: ignore[override]
         return float(np.sqrt(2 * self.dof / (self.dof + 1)))
+
+    @property
+    def rational(self) -> tuple[float, float]:  # type: ignore[override]
+        return (self.dof + 1) / 2, self.dof
 
     def __post_init__(self) -> None:
         _require(self.dof > 0, "dof", self.dof, "> 0")

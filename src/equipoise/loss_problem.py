@@ -9,9 +9,10 @@ import numpy as np
 
 from ._types import Array
 from .arrays import host, is_tensor
+from .autograd_problem import Autograd
 from .data.check import check_finite
 from .data.optional import optional
-from .engines import Reference, choose_device
+from .engines import choose_device
 from .geometry import Placed
 from .optimize import Accelerated, Rule
 from .problem import Problem, Steady, check_n_iter
@@ -71,7 +72,7 @@ class LossProblem(Problem):
         super().__init__(
             own,
             Placed(),
-            _Watching() if auto else Reference(),
+            _Watching() if auto else Autograd(),
             start,
             Steady(check_n_iter(n_iter), learning_rate),
             Accelerated() if optimizer is None else optimizer,
@@ -87,7 +88,7 @@ class LossProblem(Problem):
         raise ValueError("a checkpoint cannot tell one loss of one's own from another; keep Y in a callback instead")
 
 
-class _Watching(Reference):
+class _Watching(Autograd):
     """For losses that nothing is known of: each descent learns their curvature on its way."""
 
     def holding(self, objective: Any) -> Any:

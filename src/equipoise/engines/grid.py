@@ -45,6 +45,7 @@ class Grid(OnHost):
     sparse = True
     dtype = np.float32
     local = True
+    cache = CACHE
 
     def __init__(self, n_threads: int, tol: float):
         self.n_threads = n_threads
@@ -147,7 +148,7 @@ class Grid(OnHost):
         trust.fields += 1
         moved = max(abs(a - b) for a, b in zip(rungs, trust.rungs, strict=True)) if trust.rungs else MOVED
         if moved < MOVED and trust.fields < CHECK:
-            return self._make(kernel, self._plan(kernel, source, rungs, trust.level))
+            return self._make(kernel, self._plan(kernel, len(source.Y), rungs, trust.level))
         trust.rungs, trust.fields = rungs, 0
         return self._keep(kernel, source, trust)
 
@@ -168,7 +169,7 @@ class Grid(OnHost):
         check = Check(kernel, source, self._direct(kernel, source), self.n_threads)
 
         def planned(level: int) -> Plan:
-            return self._plan(kernel, source, trust.rungs, level)
+            return self._plan(kernel, len(source.Y), trust.rungs, level)
 
         def excess(level: int) -> float:
             """Return the error found with a plan of this level, over what is allowed."""
@@ -193,16 +194,16 @@ class Grid(OnHost):
             )
         return self._make(kernel, planned(trust.level))
 
-    def _plan(self, kernel: Kernel, source: Source, rungs: tuple[int, ...], level: int) -> Plan:
+    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
         span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
-        return plan(kernel, self.tol * 2 ** (level / 2), len(source.Y), span)
+        return plan(kernel, self.tol * 2 ** (level / 2), n, span)
 
     def _make(self, kernel: Kernel, of: Plan) -> Transform:
         """Return a transform from the cache, or a new one."""
         key = (kernel, of)
         if key not in self._transforms:
             self._transforms[key] = self._made(kernel, of)
-            if len(self._transforms) > CACHE:
+            if len(self._transforms) > self.cache:
                 self._transforms.popitem(last=False)
         self._transforms.move_to_end(key)
         return self._transforms[key]

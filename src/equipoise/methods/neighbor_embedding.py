@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import affinities
 from .._types import Matrix
+from ..autograd_problem import CurvedProblem
 from ..checkpoint import Checkpoint
 from ..data.optional import optional
 from ..divergences import Alpha, Divergence
@@ -15,6 +16,7 @@ from ..geometry import Flat, Geometry, Placed
 from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..objectives import Objective, joint_objective, require_dense
+from ..problem import Problem
 from ..room import physical_memory, require_room
 from .embedding import Embedding
 from .neighborhoods import Gaussian, Given, Neighborhoods, Uniform
@@ -36,7 +38,7 @@ class NeighborEmbedding(Embedding):
         (n, D) that returns one, or one at each point, (n, D, D), of which a pair takes the mean: all pairs are compared
     g : metric tensor (d, d) on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j); or a function of the map, a tensor of
         PyTorch (n, d) in float64, that returns one as a tensor, or one at each point, (n, d, d): it is differentiated
-        by autograd over all pairs, with engine="exact" on the CPU and "torch" on a GPU, and there is no transform
+        by autograd over all pairs, in float64, on a GPU with engine="torch", and there is no transform
     """
 
     perplexity: Any = "auto"
@@ -51,7 +53,7 @@ class NeighborEmbedding(Embedding):
         return Placed() if callable(self.g) else Flat(self.g, self.n_components)
 
     def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, self.h, self.affinity)
+        return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
 
     def _all_pairs(self) -> bool:
         return callable(self.g) or self._divergence().s is None
@@ -69,7 +71,10 @@ class NeighborEmbedding(Embedding):
             return flat
         from ..objectives.autograd import curved  # PyTorch is heavy, and an extra
 
-        return curved(flat, self.g, choose_device(self.engine, self.device)[1])
+        return curved(flat, self.g)
+
+    def _kind(self) -> type[Problem]:
+        return CurvedProblem if callable(self.g) else super()._kind()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

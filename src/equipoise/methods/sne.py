@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from scipy import sparse
-
 from .. import affinities, geometry, kernels
 from .._types import Matrix
-from ..csr import symmetrized
+from ..csr import is_sparse, symmetrized
 from ..divergences import Alpha, Divergence
 from ..kernels import Kernel
 from ..objectives import ConditionalKL, Objective
@@ -34,7 +32,7 @@ class SNE(NeighborEmbedding):
 
     def _symmetric(self, objective: Objective) -> Matrix:
         P = objective.affinities
-        return symmetrized(P) if sparse.issparse(P) else P + P.T
+        return symmetrized(P) if is_sparse(P) else P + P.T
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -17,7 +17,7 @@ import torch
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..arrays import is_tensor
+from ..csr import on_host
 from ..divergences import antiderivative
 from ..engines import Engine
 from ..kernels import Kernel
@@ -33,8 +33,12 @@ Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d,
 class Curved:
     """A loss in a map with the metric g, from the same loss in flat space; it runs on `device`, whatever the engine."""
 
-    def __init__(self, flat: Any, g: Metric, device: str):
+    def __init__(self, flat: Any, g: Metric, device: str = "cpu"):
         self.flat, self.g, self.device = flat, g, device
+
+    def on(self, device: str) -> Curved:
+        """Return the same on another device."""
+        return type(self)(self.flat, self.g, device)
 
     @property
     def affinities(self) -> Matrix:
@@ -51,7 +55,8 @@ class Curved:
     @cached_property
     def P(self) -> torch.Tensor:
         """The affinities (n, n) in float64, with a diagonal of 0, on the device."""
-        P = self.affinities.toarray() if sparse.issparse(self.affinities) else self.affinities
+        P = on_host(self.affinities)
+        P = P.toarray() if sparse.issparse(P) else P
         return torch.tensor(P, dtype=torch.float64).fill_diagonal_(0.0).to(self.device)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -61,7 +66,7 @@ class Curved:
         pairs = Pairs(Y, self.g, self.device)
         attraction, repulsion, value, stiffness = self._balance(pairs, loss, exaggeration)
         stiffness = float(stiffness) * pairs.stretch
-        return Balance(_as_given(Y, attraction), _as_given(Y, repulsion), float(value), stiffness)
+        return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         """Return attraction, repulsion, loss and stiffness, as a `Balance` has them where g = 1."""
@@ -150,11 +155,6 @@ class CurvedConditional(Curved):
         return exaggeration * pull.on_map(), -push.on_map(), value, self.mass * exaggeration
 
 
-def _as_given(Y: Any, F: torch.Tensor) -> Any:
-    """Return forces as the map came: a tensor like Y, or an array in float64."""
-    return F.to(Y) if is_tensor(Y) else F.cpu().numpy()
-
-
 def _weighted(A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Return A x, and 0 where A is, however large x."""
     return torch.where(A > 0, A * x, 0.0)
@@ -167,6 +167,6 @@ CURVED: dict[type[Any], type[Curved]] = {
 }
 
 
-def curved(flat: Objective, g: Metric, device: str) -> Curved:
+def curved(flat: Objective, g: Metric) -> Curved:
     """Return the loss `flat` in a map with the metric g(Y)."""
-    return CURVED[type(flat)](flat, g, device)
+    return CURVED[type(flat)](flat, g)
