@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -90,8 +92,8 @@ def local_slope(Y):
 METRICS = pytest.mark.parametrize(("g", "slope"), [(spread_out, spread_out_slope), (local, local_slope)])
 
 
-def closed_form(P, Y, kernel, divergence, G, dG):
-    """∂E/∂y_i by docs/math.md, eq. (G1) and (G2): Lin et al. 2024, eq. (19), with its slips mended. d2 = r²."""
+def closed_form(P, Y, kernel, divergence, G, dG, direction=None):
+    """∂E/∂y_i by docs/math.md, eq. (G1) and (G2): Lin et al. 2024, eq. (19), with the metric in its direction."""
     n = len(Y)
     diff = Y[:, None] - Y
     M = np.broadcast_to(G, (n, n, 2, 2)) if G.ndim == 2 else (G[:, None] + G) / 2
@@ -106,7 +108,8 @@ def closed_form(P, Y, kernel, divergence, G, dG):
     Z = k.sum()
     f = off * divergence.slope(k / Z / (P + np.eye(n)) + np.eye(n))
     weight = slope / Z * (f - (f * k).sum() / Z)  # ∂E/∂d2_kl
-    straight = 4 * np.einsum("ij,ijmn,ijn->im", weight, M, diff)
+    along = M if direction is None else np.broadcast_to(direction, M.shape)
+    straight = 4 * np.einsum("ij,ijmn,ijn->im", weight, along, diff)
     bent = np.einsum("kl,icklmn,klm,kln->ic", weight, dM, diff, diff)
     return straight + bent
 
@@ -208,6 +211,20 @@ def test_autograd_is_the_slope_of_the_loss(make, g, slope, X, rng):
     assert_allclose(problem.gradient(Y), truth, atol=1e-6 * np.abs(truth).max(), rtol=0)
 
 
+def test_the_printed_equation_lacks_the_metric_and_its_diagonal(X, rng):
+    """Lin et al. 2024, eq. (19) as it stands: y_i − y_j for g (y_i − y_j), and ∂g_mn with m ≠ n alone."""
+    problem, Y = method(StudentT(), g=spread_out).problem(X), 0.7 * rng.standard_normal((N, 2))
+    truth, (G, dG) = problem.gradient(Y), spread_out_slope(Y)
+
+    def error(direction, derivative):
+        found = closed_form(problem.affinities, Y, StudentT(), Alpha(-1.0), G, derivative, direction)
+        return np.abs(found - truth).max() / np.abs(truth).max()
+
+    off_diagonal = dG * (1 - np.eye(2))
+    assert error(G, dG) < 1e-10
+    assert error(np.eye(2), dG) > 0.05 and error(G, off_diagonal) > 0.05 and error(np.eye(2), off_diagonal) > 0.05
+
+
 def test_the_derivatives_of_the_test_are_right(rng):
     Y = rng.standard_normal((4, 2))
     for g, slope in ((spread_out, spread_out_slope), (local, local_slope)):
@@ -285,6 +302,9 @@ def test_sparse_affinities_and_the_engine_in_torch(X, rng):
         eq.TSNE(perplexity=5, g=local, engine=name, n_iter=20, random_state=0).fit(X) for name in ("exact", "torch")
     ]
     assert_allclose(runs[1].loss_, runs[0].loss_, rtol=1e-3)
+    given = eq.TSNE(perplexity=5, g=local, engine="torch", device="cpu", n_iter=20, random_state=0)
+    Y = given.fit_transform(torch.tensor(X))
+    assert arrays.is_tensor(Y) and Y.shape == (N, 2)
 
 
 def test_the_fitted_method_is_pickled_without_the_pairs(X):
@@ -497,6 +517,8 @@ def test_what_an_own_loss_excludes(tmp_path):
         (lambda Y: torch.ones(1, requires_grad=True).sum(), {}, ValueError, "computed from other tensors alone"),
         (lambda Y: Y.sum(), {"learning_rate": -1.0}, ValueError, "learning_rate must be a positive number"),
         (lambda Y: Y.sum(), {"learning_rate": "fast"}, ValueError, "learning_rate must be a positive number"),
+        (lambda Y: Y.sum(), {"learning_rate": None}, ValueError, "learning_rate must be a positive number"),
+        (lambda Y: Y.sum(), {"optimizer": "adam"}, ValueError, r"optimizer must be Accelerated\(\)"),
         (lambda Y: Y.sum(), {"n_iter": -1}, ValueError, "n_iter must not be negative"),
         (lambda Y: Y.sum(), {"device": "tpu"}, ValueError, "device must be one of"),
     ],
@@ -510,6 +532,15 @@ def test_a_loss_is_checked_before_it_is_descended(loss, options, error, message)
 def test_a_start_is_checked(Y0, message):
     with pytest.raises(ValueError, match=message):
         eq.LossProblem(lambda Y: Y.sum(), Y0)
+
+
+def test_the_guide_runs_as_it_is_read():
+    page = Path(__file__).parents[1] / "docs" / "autograd.md"
+    namespace = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+        exec(code, namespace)
+    assert namespace["problem"].loss(namespace["Y"]) < 0.8 * namespace["problem"].loss(namespace["start"])
+    assert namespace["places"].shape == (50, 2)
 
 
 def test_without_torch_the_way_to_it_is_named(monkeypatch, X):

@@ -32,3 +32,11 @@ class CurvedProblem(Problem):
     ):
         there = objective.on(engine.settings.get("device", "cpu"))
         super().__init__(there, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)
+
+    @property
+    def Y(self) -> Any:
+        if not self.as_tensor:
+            return super().Y
+        import torch
+
+        return torch.as_tensor(host(self._state.U), device=self.objective.device)  # type: ignore[attr-defined]

@@ -60,9 +60,12 @@ class LossProblem(Problem):
 
         if not callable(loss):
             raise TypeError(f"loss must be a function of the map, got {type(loss).__name__}")
-        auto = isinstance(learning_rate, str)
-        if learning_rate != "auto" if auto else not 0 < learning_rate < np.inf:  # type: ignore[operator]
+        auto = isinstance(learning_rate, str) and learning_rate == "auto"
+        number = isinstance(learning_rate, int | float | np.number)
+        if not auto and not (number and 0 < float(learning_rate) < np.inf):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {learning_rate!r}')
+        if optimizer is not None and not hasattr(optimizer, "step"):
+            raise ValueError(f"optimizer must be Accelerated(), GradientDescent() or Momentum(), got {optimizer!r}")
         start = host(Y0.detach() if is_tensor(Y0) else Y0)
         if start.ndim != 2 or start.dtype.kind not in "fiu":
             raise ValueError(f"Y0 must be a map (n, d) of numbers, got shape {start.shape} of {start.dtype}")

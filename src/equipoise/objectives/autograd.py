@@ -54,10 +54,10 @@ class Curved:
 
     @cached_property
     def P(self) -> torch.Tensor:
-        """The affinities (n, n) in float64, with a diagonal of 0, on the device."""
+        """The affinities (n, n) in float64 on the device; on the CPU dense ones are shared, not copied."""
         P = on_host(self.affinities)
         P = P.toarray() if sparse.issparse(P) else P
-        return torch.tensor(P, dtype=torch.float64).fill_diagonal_(0.0).to(self.device)
+        return torch.from_numpy(np.require(P, np.float64, ["C", "W"])).to(self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("P", "A")}
