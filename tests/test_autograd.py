@@ -347,7 +347,7 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
 )
 def test_what_g_returns_is_checked(g, error, message, X):
     with pytest.raises(error, match=message):
-        eq.TSNE(g=g, perplexity=5).fit(X)
+        eq.TSNE(g=g, perplexity=5).problem(X)
 
 
 def test_tensors_are_named_by_their_point():

@@ -31,6 +31,7 @@ class CurvedProblem(Problem):
         knn_recall: float = 1.0,
     ):
         there = objective.on(engine.settings.get("device", "cpu"))
+        there.check(host(Y0))
         super().__init__(there, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)
 
     @property

@@ -40,6 +40,10 @@ class Curved:
         """Return the same on another device."""
         return type(self)(self.flat, self.g, device)
 
+    def check(self, Y: Array) -> None:
+        """Raise unless g gives metrics at Y."""
+        Pairs(Y, self.g, self.device)
+
     @property
     def affinities(self) -> Matrix:
         return self.flat.affinities
