@@ -36,7 +36,11 @@ def expm1(x: Any) -> Any:
 
 def total(x: Any) -> Any:
     """Return the sum of all entries in float64: a float, or a tensor that waits on its device."""
-    return x.double().sum() if is_tensor(x) else float(x.sum())
+    if not is_tensor(x):
+        return float(x.sum())
+    import torch  # it is there: x is one of its own
+
+    return x.sum(dtype=torch.float64)
 
 
 def double(x: Any) -> Any:
@@ -92,7 +96,9 @@ def beside(*columns: Any) -> Any:
 def centered(U: Any) -> Any:
     """Return U (n, d) without its mean, which is taken in float64."""
     if is_tensor(U):
-        return U - U.double().mean(dim=0).to(U.dtype)
+        import torch  # it is there: U is one of its own
+
+        return U - U.mean(dim=0, dtype=torch.float64).to(U.dtype)
     center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)  # NumPy reduces rows faster than columns
     return U - center.astype(U.dtype)
 

@@ -134,7 +134,8 @@ class Sieve:
         d2 = torch.empty((len(rough), rank), device=rough.device)
         self.select(rows, self.more, count, found, None, torch.empty_like(d2, dtype=torch.int32), d2, 0)
         result = d2[:, -1] - self.norms[rows]
-        return result.masked_fill_((count < rank) | (count > ROOM), -torch.inf)  # done over
+        result = torch.where(count < rank, first, result)
+        return result.masked_fill_(count > ROOM, -torch.inf)  # done over
 
 
 def nearest(X: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:

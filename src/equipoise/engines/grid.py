@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -236,12 +237,18 @@ class Trust:
     warned: bool = False
 
 
+@lru_cache(maxsize=8)
+def _chosen(n: int) -> Array:
+    """Return which of n points are checked."""
+    return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
+
+
 class Check:
     """The true force on some points of a map, by direct sums."""
 
     def __init__(self, kernel: Kernel, source: Source, direct: Callable[[Array], tuple[Array, Array]], n_threads: int):
         n = len(source.Y)
-        chosen = np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
+        chosen = _chosen(n)
         self.n_threads, self.source = n_threads, source
         self.targets = source.Y[chosen]
         potential, self.force = (host(part) for part in direct(self.targets))

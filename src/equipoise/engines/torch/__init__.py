@@ -17,7 +17,7 @@ from ...csr import is_sparse, on_host
 from ...device.rows import Rows
 from ...kernels import Kernel
 from ..base import Field
-from ..grid import CHECK, RUNGS, Grid, Trust
+from ..grid import CHECK, Grid, Trust
 from ..plan import BEYOND, DOUBLE, Plan, mesh_width
 from ..tables import tabulate
 from .direct import Direct
@@ -29,10 +29,12 @@ from .stored import stored_edges
 
 NODES = 2**24  # of a mesh; beyond, direct sums take its place: an FFT of the padded mesh would fill the memory; chosen
 PAIRS_A_NODE = 4  # that cost no more than a node of the mesh; chosen
-# A mesh has room for the map to grow: fourfold where it is small, so many nodes a side for 1, 2 and 3 dimensions; chosen.
-ROOM, SIDES = 4.0, {1: 4096, 2: 256, 3: 64}
+RUNGS = 16  # extents come in 16 steps per octave
+# A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes a
+# side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
+ROOM, SIDES, LEAST = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
 CELLS = 8  # of the mesh that the widest side of a map has, at least
-SHRUNK = 16  # parts of the room that a map fills, at least
+SHRUNK = 4  # times that a map may shrink before its mesh does
 DIRECT = Plan(0.0, (), 0.0, np.float32)
 
 
@@ -46,7 +48,7 @@ class Torch(Grid):
     """
 
     name = "torch"
-    cache = 16  # a mesh and direct sums for each of the kernels of a loss, and what they were before
+    cache = 8  # a mesh and direct sums for each of the kernels of a loss, and what they were before
 
     def __init__(self, n_threads: int, tol: float, device: str, deterministic: bool = True):
         super().__init__(n_threads, tol)
@@ -174,14 +176,14 @@ class Torch(Grid):
         """Return the rungs of a box with room around a map of this span."""
         d, widest = len(span), float(span.max())
         h = min(mesh_width(kernel, self.tol * 2 ** (level / 2), d), widest / CELLS) if d <= 3 else 0.0
-        room = min(ROOM, max(2 ** (1 / RUNGS), SIDES[d] * h / widest)) if h > 0 else ROOM
+        room = min(ROOM[d], max(LEAST, SIDES[d] * h / widest)) if h > 0 else LEAST
         least = max(widest / 64, 1e-12 * kernel.length)
         return tuple(int(np.ceil(RUNGS * np.log2(room * max(s, least) / kernel.length))) for s in span)
 
     def _limits(self, kernel: Kernel, trust: Trust) -> tuple[tuple[float, ...], float]:
         """Return the widest sides of a map inside its box, and what its widest side is at least."""
         sides = tuple(float(np.float32(kernel.length * 2.0 ** (rung / RUNGS))) for rung in trust.rungs)
-        return sides, float(np.float32(max(sides) / SHRUNK / ROOM))
+        return sides, float(np.float32(max(sides) / SHRUNK / ROOM.get(trust.d, LEAST)))
 
     def _inside(self, kernel: Kernel, trust: Trust, span: Array) -> bool:
         most, least = self._limits(kernel, trust)
@@ -194,7 +196,7 @@ class Torch(Grid):
         h = mesh_width(kernel, self.tol * 2 ** (level / 2), len(rungs))
         if h == 0:
             return DIRECT
-        h = min(h, max(span) / CELLS / ROOM / 2 ** (1 / RUNGS))
+        h = min(h, max(span) / CELLS / ROOM[len(rungs)] / 2 ** (1 / RUNGS))
         size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
         nodes, pairs = float(np.prod(size)), float(n) ** 2
         if nodes > NODES or pairs < PAIRS_A_NODE * nodes:

@@ -240,37 +240,20 @@ def _counted(w, WHOLE: tl.constexpr):
     return w.to(tl.int64) if WHOLE else w
 
 
-@triton.jit(do_not_specialize=["n0", "n1", "n2", "m", "size"])
-def _pad(
-    grid, unit, padded, n0, n1, n2, m, size,
-    D: tl.constexpr, WIDTH: tl.constexpr, COPIES: tl.constexpr, WHOLE: tl.constexpr,
-):  # fmt: skip
-    """The sum of the copies of a mesh, in the corner of one of twice its sides, and zeros elsewhere."""
-    q = tl.program_id(1)
+@triton.jit(do_not_specialize=["size"])
+def _sum_copies(grid, unit, total, size, COPIES: tl.constexpr, WHOLE: tl.constexpr, WIDTH: tl.constexpr):
+    """The sum of the copies of a mesh, in units of a charge."""
     t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     there = t < size
-    last = t % (2 * n2) if D == 3 else t % (2 * n1) if D == 2 else t
-    inside = there & (last < (n2 if D == 3 else n1 if D == 2 else n0))
-    at = last
-    if D == 2:
-        i = t // (2 * n1)
-        inside = inside & (i < n0)
-        at = i * n1 + last
-    if D == 3:
-        j = (t // (2 * n2)) % (2 * n1)
-        i = t // (4 * n1 * n2)
-        inside = inside & (j < n1) & (i < n0)
-        at = (i * n1 + j) * n2 + last
-    nodes = n0 * (n1 if D > 1 else 1) * (n2 if D > 2 else 1)
-    total = tl.load(grid + q.to(tl.int64) * nodes + at, mask=inside, other=0)
+    count = tl.load(grid + t, mask=there, other=0)
     for copy in range(1, COPIES):
-        total += tl.load(grid + (copy * m + q).to(tl.int64) * nodes + at, mask=inside, other=0)
-    value = total.to(tl.float64) / tl.load(unit) if WHOLE else total
-    tl.store(padded + q.to(tl.int64) * size + t, value.to(padded.dtype.element_ty), mask=there)
+        count += tl.load(grid + copy * size.to(tl.int64) + t, mask=there, other=0)
+    value = count.to(tl.float64) / tl.load(unit) if WHOLE else count
+    tl.store(total + t, value.to(total.dtype.element_ty), mask=there)
 
 
 def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
-    """Return charges (n, m), or one each, of points (n, d) on the padded mesh, (m, *padded)."""
+    """Return charges (n, m), or one each, of points (n, d) on the mesh, (m, *size)."""
     n, m = len(Y), 1 if charges is None else charges.shape[1]
     nodes, copies, d = prod(mesh.size), mesh.copies, len(mesh.size)
     double = mesh.dtype == torch.float64
@@ -280,10 +263,9 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
         Y, box, grid if charges is None else charges.contiguous(), unit, grid, n, *sides, nodes, mesh.h, *half, m,
         d, POINTS, copies, charges is not None, mesh.whole, double,
     )  # fmt: skip
-    padded = torch.empty((m, *mesh.padded), dtype=mesh.dtype, device=Y.device)
-    size = prod(mesh.padded)
-    _pad[(triton.cdiv(size, 1024), m)](grid, unit, padded, *sides, m, size, d, 1024, copies, mesh.whole)
-    return padded
+    total = torch.empty((m, *mesh.size), dtype=mesh.dtype, device=Y.device)
+    _sum_copies[(triton.cdiv(m * nodes, 1024),)](grid, unit, total, m * nodes, copies, mesh.whole, 1024)
+    return total
 
 
 @triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "size", "m"])
@@ -299,7 +281,7 @@ def _gather(
     f2 = f0
     if D > 1:
         b1, f1 = _place(Y, box, i, there, 1, a1, h, n1, D, DOUBLE)
-        at = at * (2 * n1) + b1
+        at = at * (2 * n1 if D == 2 else n1) + b1
     if D > 2:
         b2, f2 = _place(Y, box, i, there, 2, a2, h, n2, D, DOUBLE)
         at = at * (2 * n2) + b2
@@ -324,7 +306,7 @@ def _gather(
                 r = f0 * 0
                 r2 = f0 * 0
                 for c in tl.static_range(6):
-                    v = tl.load(phi + at + (a * (2 * n1) + b) * (2 * n2) + c, mask=there, other=0.0)
+                    v = tl.load(phi + at + (a * n1 + b) * (2 * n2) + c, mask=there, other=0.0)
                     r += v * _weight(f2, c)
                     r2 += v * _slope(f2, c)
                 s += r * _weight(f1, b)
@@ -347,7 +329,8 @@ def _gather(
 def gather(
     mesh: Any, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the potential (n, m) at points, above a base (m,), and its gradient (n, m, d), from phi (m, *padded)."""
+    """Return the potential (n, m) at points, above a base (m,), and its gradient (n, m, d), from phi
+    on the mesh, its last axis padded (m, …, 2 n)."""
     (n, d), m = Y.shape, len(phi)
     potential = torch.empty((n, m), dtype=mesh.dtype, device=Y.device)
     gradient = torch.empty((n, m, d), dtype=mesh.dtype, device=Y.device)
@@ -395,3 +378,69 @@ def step(
     n, d = velocity.shape
     eta, mu = (torch.full((), x, device=gain.device) if isinstance(x, float) else x for x in (rate, momentum))
     _step[(triton.cdiv(n, POINTS),)](gradient.contiguous(), velocity, gain, eta, mu, *rule, n, d, POINTS)
+
+
+@triton.jit(do_not_specialize=["n", "t", "m"])
+def _direct(
+    T, Y, charges, segments, out, n, t, m, first, low, high, scale, own,
+    D: tl.constexpr, WIDTH: tl.constexpr, PART: tl.constexpr, CHARGED: tl.constexpr,
+):  # fmt: skip
+    """Potential and half gradient at target i from one part of the sources; `own`: target i is source i."""
+    i = tl.program_id(0)
+    part = tl.program_id(1)
+    q = tl.program_id(2)
+    p = tl.zeros((WIDTH,), tl.float32)
+    g0 = tl.zeros((WIDTH,), tl.float32)
+    g1 = tl.zeros((WIDTH,), tl.float32)
+    g2 = tl.zeros((WIDTH,), tl.float32)
+    for s in range(part * PART, (part + 1) * PART, WIDTH):
+        j = s + tl.arange(0, WIDTH)
+        there = (j < n) & ((j != i) | (own == 0))
+        x0 = tl.load(T + i * D) - tl.load(Y + j * D, mask=there, other=0.0)
+        d2 = x0 * x0
+        x1 = x0
+        x2 = x0
+        if D > 1:
+            x1 = tl.load(T + i * D + 1) - tl.load(Y + j * D + 1, mask=there, other=0.0)
+            d2 += x1 * x1
+        if D > 2:
+            x2 = tl.load(T + i * D + 2) - tl.load(Y + j * D + 2, mask=there, other=0.0)
+            d2 += x2 * x2
+        x = tl.minimum(tl.maximum(d2 * scale, low), high)
+        bits = x.to(tl.int32, bitcast=True)
+        f = (((bits & 0x1FFFF) << 6) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0
+        segment = segments + 4 * ((bits >> 17) - first)
+        s0, s1, s2 = tl.load(segment + 1), tl.load(segment + 2), tl.load(segment + 3)
+        step = (x - (bits & -0x20000).to(tl.float32, bitcast=True)) / scale
+        value = tl.load(segment) + step * (s0 + f * (s1 * 0.5 + f * (s2 * (1.0 / 3))))
+        slope = s0 + f * (s1 + f * s2)
+        c = tl.where(there, 1.0, 0.0)
+        if CHARGED:
+            c = tl.load(charges + j * m + q, mask=there, other=0.0)
+        p += c * value
+        g0 += c * slope * x0
+        g1 += c * slope * x1
+        g2 += c * slope * x2
+    at = out + ((part * t + i).to(tl.int64) * m + q) * (1 + D)
+    tl.store(at, tl.sum(p, 0))
+    tl.store(at + 1, tl.sum(g0, 0))
+    if D > 1:
+        tl.store(at + 2, tl.sum(g1, 0))
+    if D > 2:
+        tl.store(at + 3, tl.sum(g2, 0))
+
+
+def direct(
+    T: torch.Tensor, Y: torch.Tensor, charges: Any, kernel: Any, own: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return Φ (t, m) and ∇Φ (t, m, d) at targets by direct sums, d = 1, 2, 3; `own`: the targets are the sources."""
+    (t, d), n, m = T.shape, len(Y), 1 if charges is None else charges.shape[1]
+    part = 4096 if t < 4096 else 65536
+    parts = triton.cdiv(n, part)
+    out = torch.empty((parts, t, m, 1 + d), device=Y.device)
+    _direct[(t, parts, m)](
+        T, Y, out if charges is None else charges.float().contiguous(), kernel.segments, out, n, t, m,
+        kernel.first, *kernel.ends, kernel.scale, int(own), d, 256, part, charges is not None,
+    )  # fmt: skip
+    total = out.sum(dim=0)
+    return total[..., 0], 2 * total[..., 1:]

@@ -33,7 +33,6 @@ class Mesh:
     def __init__(self, kernel: Kernel, of: Plan, device: torch.device, whole: bool):
         self.h, self.size, self.device, self.whole = of.h, of.size, device, whole
         self.dtype = torch.float64 if of.dtype is np.float64 else torch.float32
-        self.padded = [2 * n for n in of.size]
         self.copies = max(1, min(COPIES[0], COPIES[1] // prod(of.size)))
         d2 = torch.zeros(1, dtype=torch.float64, device=device)
         for axis, n in enumerate(of.size):
@@ -45,7 +44,7 @@ class Mesh:
         for axis, n in enumerate(of.size):
             lags = torch.arange(2 * n, device=device)
             even = even.index_select(axis, torch.minimum(lags, 2 * n - lags))
-        K = torch.fft.rfftn(even).real / prod(self.padded)  # that of the way back too
+        K = torch.fft.rfftn(even).real / prod(2 * n for n in of.size)  # that of the way back too
         for axis, n in enumerate(of.size):
             omega = torch.pi * torch.arange(K.shape[axis], device=device, dtype=torch.float64) / n
             b = SPLINE[0] + 2 * SPLINE[1] * torch.cos(omega) + 2 * SPLINE[2] * torch.cos(2 * omega)
@@ -70,7 +69,7 @@ class Mesh:
         return at
 
     def _spread(self, source: DeviceSource, charges: torch.Tensor | None) -> torch.Tensor:
-        """Return the charges (n, m), or one each, on the padded mesh, (m, *padded)."""
+        """Return the charges (n, m), or one each, on the mesh, (m, *size)."""
         Y, m = source.Y, 1 if charges is None else charges.shape[1]
         unit = self._unit(len(Y), charges)
         if self.device.type == "cuda":
@@ -89,9 +88,7 @@ class Mesh:
                 grid[q].index_add_(0, nodes.flatten(), amount.flatten())
 
         in_tiles(len(Y), (6 + 4 * m) * ORDER ** len(self.size), points)
-        padded = torch.zeros((m, *self.padded), dtype=self.dtype, device=self.device)
-        padded[(slice(None), *(slice(n) for n in self.size))] = (grid / unit).to(self.dtype).reshape(m, *self.size)
-        return padded
+        return (grid / unit).to(self.dtype).reshape(m, *self.size)
 
     def _unit(self, n: int, charges: torch.Tensor | None) -> torch.Tensor:
         """Return how many whole parts a charge of 1 has, a power of two; it stays on the device."""
@@ -101,11 +98,16 @@ class Mesh:
         total = charges.abs().double().sum(dim=0).max().clamp(min=1e-300)
         return torch.exp2((ROOM / total).log2().floor()).clamp(max=FINEST)
 
-    def _convolve(self, padded: torch.Tensor) -> torch.Tensor:
-        """Return the potential on the padded mesh (m, *padded)."""
-        axes = list(range(1, padded.dim()))
-        spectrum = torch.fft.rfftn(padded, dim=axes).mul_(self.frequencies)
-        return torch.fft.irfftn(spectrum, self.padded, axes, norm="forward")
+    def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
+        """Return the potential on the mesh, its last axis padded (m, …, 2 n): no transform runs over zeros alone."""
+        *others, last = self.size
+        S = torch.fft.rfft(grid, 2 * last)
+        for axis in range(len(others), 0, -1):
+            S = torch.fft.fft(S, 2 * self.size[axis - 1], dim=axis)
+        S *= self.frequencies
+        for axis in range(1, len(others) + 1):
+            S = torch.fft.ifft(S, dim=axis, norm="forward").narrow(axis, 0, self.size[axis - 1])
+        return torch.fft.irfft(S, 2 * last, norm="forward")
 
     def _gather(
         self, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor
@@ -116,7 +118,7 @@ class Mesh:
             from . import fused
 
             return fused.gather(self, Y.float().contiguous(), box, phi, base)
-        phi = phi[(slice(None), *(slice(n) for n in self.size))].flatten(1)
+        phi = phi[..., : self.size[-1]].flatten(1)
         u = self._cells(Y, box)
         potential = torch.empty((t, m), dtype=self.dtype, device=self.device)
         gradient = torch.empty((t, m, d), dtype=self.dtype, device=self.device)

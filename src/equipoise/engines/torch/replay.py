@@ -23,6 +23,7 @@ class Replay:
         self._key: object = None
         self._piece = PIECE
         self._graph: Any = None
+        self._pool: Any = None
 
     def watch(self, box: torch.Tensor, most: tuple[float, ...], least: float) -> None:
         """Raise the flag unless a map in this box is inside what was planned for, and has not collapsed."""
@@ -76,14 +77,16 @@ class Replay:
         own = self._state = copy(state)
         own.U, own.velocity, own.gain = state.U.clone(), state.velocity.clone(), state.gain.clone()
         own.age = torch.full((), float(state.age), device=self.device)
+        self._graph = None  # what it took goes to the next
         self._graph = torch.cuda.CUDAGraph()
+        self._pool = self._pool or torch.cuda.graph_pool_handle()
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         self.running = True
         try:
             with torch.cuda.stream(stream):
                 self._in_place(step)
-                self._graph.capture_begin(capture_error_mode="thread_local")
+                self._graph.capture_begin(self._pool, "thread_local")
                 self._in_place(step)
                 self._graph.capture_end()
         finally:
