@@ -1,4 +1,4 @@
-"""Losses of a map whose metric g(y) changes from place to place: E depends on Y through d2_kl and Z alone, so
+"""Losses of a map whose metric g(y) changes from place to place: E depends on Y through d2_kl alone, so
 
     ∂E/∂y_i = Σ_kl (∂E/∂d2_kl) ∂d2_kl/∂y_i                                                   docs/math.md, eq. (G1)
 
