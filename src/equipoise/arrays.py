@@ -19,6 +19,16 @@ def log(x: Any) -> Any:
     return x.log() if is_tensor(x) else np.log(x)
 
 
+def exp(x: Any) -> Any:
+    """Return e^x."""
+    return x.exp() if is_tensor(x) else np.exp(x)
+
+
+def log1p(x: Any) -> Any:
+    """Return log(1 + x)."""
+    return x.log1p() if is_tensor(x) else np.log1p(x)
+
+
 def expm1(x: Any) -> Any:
     """Return e^x − 1."""
     return x.expm1() if is_tensor(x) else np.expm1(x)
@@ -41,6 +51,16 @@ def double(x: Any) -> Any:
 def where(holds: Any, value: float, other: Any) -> Any:
     """Return `value` where a condition holds, else `other`."""
     return other.masked_fill(holds, value) if is_tensor(other) else np.where(holds, value, other)
+
+
+def maximum(x: Any, least: float) -> Any:
+    """Return x where it is above `least`, else `least`."""
+    return x.clamp(min=least) if is_tensor(x) else np.maximum(x, least)
+
+
+def full_like(x: Any, value: float) -> Any:
+    """Return an array of the shape of x that holds one value."""
+    return x.new_full(x.shape, value) if is_tensor(x) else np.full_like(x, value)
 
 
 def like(x: Any, values: Array) -> Any:

@@ -18,6 +18,7 @@ from scipy.optimize import curve_fit
 
 from . import _core
 from ._types import Array
+from .arrays import exp, full_like, log, log1p, maximum, where
 
 TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
@@ -40,7 +41,7 @@ class Kernel:
 
     def log_value(self, d2: Array) -> Array:
         """Return log k(d2)."""
-        return np.log(self.value(d2))
+        return log(self.value(d2))
 
     def log_slope(self, d2: Array) -> Array:
         """Return k'(d2) / k(d2)."""
@@ -72,13 +73,13 @@ class Gaussian(_LogSlopeKernel):
     length = float(np.sqrt(0.5))  # its standard deviation: half the usual step, as the pull grows without bound
 
     def value(self, d2: Array) -> Array:
-        return np.exp(-d2)
+        return exp(-d2)
 
     def log_value(self, d2: Array) -> Array:
         return -d2
 
     def log_slope(self, d2: Array) -> Array:
-        return np.full_like(d2, -1.0)
+        return full_like(d2, -1.0)
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.gaussian()
@@ -105,7 +106,7 @@ class StudentT(_LogSlopeKernel):
         return 1 / (1 + d2 / self.dof) ** ((self.dof + 1) / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -(self.dof + 1) / 2 * np.log(1 + d2 / self.dof)
+        return -(self.dof + 1) / 2 * log(1 + d2 / self.dof)
 
     def log_slope(self, d2: Array) -> Array:
         return -((self.dof + 1) / (2 * self.dof)) / (1 + d2 / self.dof)
@@ -141,13 +142,13 @@ class PowerLaw(_LogSlopeKernel):
         _require(self.r0 > 0, "r0", self.r0, "> 0")
 
     def value(self, d2: Array) -> Array:
-        return np.maximum(d2, self.r0**2) ** (-self.beta / 2)
+        return maximum(d2, self.r0**2) ** (-self.beta / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -self.beta / 2 * np.log(np.maximum(d2, self.r0**2))
+        return -self.beta / 2 * log(maximum(d2, self.r0**2))
 
     def log_slope(self, d2: Array) -> Array:
-        return np.where(d2 > self.r0**2, -self.beta / 2 / np.maximum(d2, self.r0**2), 0.0)
+        return where(d2 <= self.r0**2, 0.0, -self.beta / 2 / maximum(d2, self.r0**2))
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.clamped_power(self.r0**2, self.beta / 2)
@@ -178,10 +179,10 @@ class RegularizedPowerLaw(_LogSlopeKernel):
         return 1 / (self.eta + d2 ** (self.beta / 2))
 
     def log_value(self, d2: Array) -> Array:
-        return -np.log(self.eta + d2 ** (self.beta / 2))
+        return -log(self.eta + d2 ** (self.beta / 2))
 
     def log_slope(self, d2: Array) -> Array:
-        d2 = np.maximum(d2, TINY)
+        d2 = maximum(d2, TINY)
         t = d2 ** (self.beta / 2)
         return -(self.beta / 2) * (t / d2) / (self.eta + t)
 
@@ -216,7 +217,7 @@ class SphericalExit(_LogSlopeKernel):
         return 1 / ((1 - self.rho) ** 2 + self.rho * d2) ** (self.dimension / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -self.dimension / 2 * np.log((1 - self.rho) ** 2 + self.rho * d2)
+        return -self.dimension / 2 * log((1 - self.rho) ** 2 + self.rho * d2)
 
     def log_slope(self, d2: Array) -> Array:
         return -self.dimension / 2 * self.rho / ((1 - self.rho) ** 2 + self.rho * d2)
@@ -277,10 +278,10 @@ class Membership(_LogSlopeKernel):
         return 1 / (1 + self.a * d2**self.b)
 
     def log_value(self, d2: Array) -> Array:
-        return -np.log1p(self.a * d2**self.b)
+        return -log1p(self.a * d2**self.b)
 
     def log_slope(self, d2: Array) -> Array:
-        d2 = np.maximum(d2, TINY)
+        d2 = maximum(d2, TINY)
         t = self.a * d2**self.b
         return -self.b * (t / d2) / (1 + t)
 
@@ -306,7 +307,7 @@ class NonMembership(_LogSlopeKernel):
         return float(np.sqrt(self.epsilon))
 
     def value(self, d2: Array) -> Array:
-        return np.log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
+        return log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
 
     def log_slope(self, d2: Array) -> Array:
         x = d2 + self.epsilon

@@ -47,14 +47,14 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Steady(Schedule):
-    """One phase without exaggeration, and the rule's own rate."""
+    """One phase without exaggeration, at the rule's own rate by default."""
 
     learning_rate: float | str = "auto"
     early_exaggeration: float = 1.0
     exaggeration: float = 1.0
 
     def phases(self, n_iter: int) -> list[Phase]:
-        return [Phase(n_iter, 1.0, None, late=True)]
+        return [Phase(n_iter, 1.0, None if isinstance(self.learning_rate, str) else self.learning_rate, late=True)]
 
 
 class Problem:

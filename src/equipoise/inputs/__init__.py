@@ -23,6 +23,7 @@ from .given import Affinities, Distances
 from .space import FromSpace
 from .sparse_table import SparseTable
 from .table import Table
+from .varying import Varying, under_function
 
 # fmt: off
 METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
@@ -38,7 +39,7 @@ AFFINITIES = ("gaussian", "uniform", "precomputed")
 def make_input(
     X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C", device: str | None = None
 ) -> Input:
-    """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is.
+    """Return X checked: a table (n, D) under a metric and a metric tensor h or h(X), or what "precomputed" says it is.
 
     A dense table is laid out row after row, as searches for neighbours need it; with order="rows" its rows may lie
     apart. With a `device`, "cpu" or "cuda", it is put there for PyTorch, if its metric can be searched there; a tensor
@@ -70,6 +71,8 @@ def make_input(
     if is_neighbors(X):
         raise ValueError('X is a pair (indices, distances): say metric="precomputed"')
     X = check_table(X, order=order)
+    if callable(h):
+        return under_function(X, h)
     return _on_device(X, metric, str(device)) if there else Table(X, metric, h)
 
 
@@ -91,5 +94,6 @@ __all__ = [
     "Input",
     "SparseTable",
     "Table",
+    "Varying",
     "make_input",
 ]

@@ -22,10 +22,10 @@ class SNE(NeighborEmbedding):
         return kernels.Gaussian()
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        return ConditionalKL(P, kernel)
+        return self._in_metric(ConditionalKL(P, kernel))
 
     def objective_on(self, P: Matrix) -> Objective:
-        return ConditionalKL(P, self._kernel())
+        return self._in_metric(ConditionalKL(P, self._kernel()))
 
     def _given(self) -> Given:
         return Given(affinities.of_rows)

@@ -38,9 +38,14 @@ def sum_positive(P: Matrix, f: Callable[[Array], Array]) -> float:
 class Objective(Protocol):
     """A loss over embeddings Y (n, d), evaluated through any engine's edges and field."""
 
-    affinities: Matrix
-    kernel: Kernel
-    mass: float  # Σ P: 1 for joint affinities, n for conditional ones; loss and gradient grow with it
+    @property
+    def affinities(self) -> Matrix: ...
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def mass(self) -> float:
+        """Σ P: 1 for joint affinities, n for conditional ones; loss and gradient grow with it."""
+        ...
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         """Return both forces on every point, and the loss if asked for.

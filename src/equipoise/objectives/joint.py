@@ -73,12 +73,12 @@ class JointDivergence:
         Z = total(phi)
         if (loss or not is_tensor(Z)) and not Z > 0:  # looking at a tensor waits for its device
             raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
-        divergence, T = self._divergence_and_overlap(self._unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
+        divergence, T = self.divergence_and_overlap(self._unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
         attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self._unit * exaggeration**s) * edges
         repulsion = (-4 / s * T / Z / 2) * gradient
         return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
 
-    def _divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
+    def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
         """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
         s, e = self.s, self.e
         if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) as it stands
@@ -98,7 +98,7 @@ class JointDivergence:
         s, e, n = self.s, self.e, len(Y)
         psi, _ = engine.edges(Y, self._A, self.kernel, -s, potential=True)
         Z = float(engine.field(Y, self.kernel).potential.sum())
-        _, T = self._divergence_and_overlap(self._unit * psi, Z)
+        _, T = self.divergence_and_overlap(self._unit * psi, Z)
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:
