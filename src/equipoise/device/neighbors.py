@@ -14,6 +14,7 @@ SAMPLE = 512  # rows whose true neighbours are found, to measure the recall
 MARGIN = 0.002  # of recall, beyond the least: what the sample may err
 MANY = 200_000  # points from which blocks may pay; chosen
 FEW = 16_384  # points from which a sieve has enough to draw from
+MOST = 340  # neighbours that a sieve has room for
 WORTH = 0.5  # of all blocks, up to which it pays to leave out the rest; chosen
 
 
@@ -29,7 +30,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     """Return the k nearest other rows of X (n, D), float32, to each, with at least this recall."""
     n = len(X)
     X = X - X.mean(dim=0)
-    if n < MANY:
+    if n < MANY or k > MOST:
         return Found(*every_pair(X, k), 1.0)
     sample = torch.randperm(n, generator=torch.Generator().manual_seed(0))[: 2 * SAMPLE].to(X.device)
     true = nearest(X[sample], X, k + 1).indices
@@ -43,7 +44,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
 
 def every_pair(X: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the k nearest other rows of X to each (n, k), and their d², by comparing all pairs."""
-    if X.is_cuda and len(X) >= FEW:
+    if X.is_cuda and len(X) >= FEW and k <= MOST:
         from . import sieve  # Triton comes with PyTorch for GPUs alone
 
         return sieve.nearest(X, k)

@@ -1,8 +1,8 @@
 """Nearest neighbours on a GPU without the matrix of distances: a bound for each row, then only what lies below it.
 
-A few points drawn at random tell how far the k-th neighbour of a row may be; one pass over the pairs by the matrix
-units keeps the candidates below that bound, and these are measured again by differences. A row with too few of them, or
-more than there is room for, is done over in full.
+A few points drawn at random tell how far the k-th neighbour of a row may be, and among many points then every fourth
+block of them; one pass over the pairs by the matrix units keeps the candidates below that bound, and these are measured
+again by differences. A row with too few of them, or more than there is room for, is done over in full.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from .tiles import in_tiles
 
 FIRST, SECOND = 1024, 16384  # points drawn for the first bound, and for a closer one
 GROUPS = 4  # of the first: the largest of their least distances is the bound, which about 8 of them lie below
-ROOM = 512  # candidates of a row, 2 · ROOM beyond `MANY` points
-MANY = 300_000
+ROOM = 512  # candidates of a row
+FEW = 8  # neighbours among the points drawn, below which every `STRIDE`-th block tells more
+STRIDE = 4
 
 
 @triton.jit
 def _below(
-    Q, P, norms, bound, lists, count, found, start, rows, n, width,
+    Q, P, norms, bound, lists, count, found, start, rows, n, width, stride,
     D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, SELF: tl.constexpr,
     LISTED: tl.constexpr,
 ):  # fmt: skip
@@ -35,7 +36,7 @@ def _below(
     c = tl.arange(0, PART)
     q = tl.load(Q + r[:, None] * D + c[None, :], mask=row[:, None], other=0.0)
     b = tl.load(bound + place, mask=row, other=-float("inf"))
-    for t in range(0, width):
+    for t in range(0, width, stride):
         if LISTED:
             near = tl.load(lists + (start // B + tl.program_id(0)).to(tl.int64) * width + t)
         else:
@@ -100,15 +101,18 @@ class Sieve:
 
     def candidates(
         self, rows: slice, P: torch.Tensor, norms: torch.Tensor, bound: torch.Tensor, room: int,
-        lists: torch.Tensor | None, own: bool,
+        lists: torch.Tensor | None, own: bool, stride: int = 1,
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """Return how many points of P lie below the bound of each row, and which, in any order."""
+        """Return how many points of P lie below the bound of each row, and which, in any order.
+
+        P is searched block by block, in all blocks, in those listed, or in every `stride`-th of them.
+        """
         m, D, n = rows.stop - rows.start, P.shape[1], len(P)
         count = torch.zeros(m, dtype=torch.int32, device=P.device)
         found = torch.empty((m, room), dtype=torch.int32, device=P.device)
         width = -(-n // BLOCK) if lists is None else lists.shape[1]
         _below[(triton.cdiv(m, BLOCK),)](
-            self.X, P, norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width,
+            self.X, P, norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width, stride,
             D, min(D, 64), room, BLOCK, own, lists is not None, num_warps=8, num_stages=3,
         )  # fmt: skip
         return count, found
@@ -124,18 +128,29 @@ class Sieve:
             indices.shape[1], P.shape[1], room, 8, names is not None, num_warps=4,
         )  # fmt: skip
 
-    def bound(self, rows: slice, k: int) -> torch.Tensor:
+    def bound(self, rows: slice, k: int, lists: torch.Tensor | None) -> torch.Tensor:
         """Return a bound on norm − 2 x·p that a little more than k of the n points are likely to lie below."""
         rough = torch.addmm(self.few_norms, self.X[rows], self.few.T, alpha=-2)
         first = rough.reshape(len(rough), GROUPS, -1).amin(dim=2).amax(dim=1)
         count, found = self.candidates(rows, self.more, self.more_norms, first, ROOM, None, False)
         expected = k * len(self.more) / len(self.X)
-        rank = min(ROOM - 1, ceil(expected + 3 * sqrt(expected)) + 3)
-        d2 = torch.empty((len(rough), rank), device=rough.device)
-        self.select(rows, self.more, count, found, None, torch.empty_like(d2, dtype=torch.int32), d2, 0)
-        result = d2[:, -1] - self.norms[rows]
-        result = torch.where(count < rank, first, result)
-        return result.masked_fill_(count > ROOM, -torch.inf)  # done over
+        second = self._closer(rows, self.more, count, found, expected, first)
+        if expected >= FEW:
+            return second
+        count, found = self.candidates(rows, self.X, self.norms, second, 2 * ROOM, lists, True, STRIDE)
+        return self._closer(rows, self.X, count, found, k / STRIDE, second)
+
+    def _closer(
+        self, rows: slice, P: torch.Tensor, count: torch.Tensor, found: torch.Tensor, expected: float,
+        bound: torch.Tensor,
+    ) -> torch.Tensor:  # fmt: skip
+        """Return the bound below which somewhat more than the expected number of candidates lie."""
+        room = found.shape[1]
+        rank = min(room - 1, ceil(expected + 3 * sqrt(expected)) + 3)
+        d2 = torch.empty((len(found), rank), device=found.device)
+        self.select(rows, P, count, found, None, torch.empty_like(d2, dtype=torch.int32), d2, 0)
+        closer = torch.where(count < rank, bound, d2[:, -1] - self.norms[rows])
+        return closer.masked_fill_(count > room, -torch.inf)  # done over
 
 
 def nearest(X: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -156,14 +171,14 @@ def _sifted(
     """Return the k nearest of the points X, which come in some order with their names, and their d²."""
     n = len(X)
     sieve = Sieve(ordered)
-    room = ROOM if n <= MANY and 2 * k <= ROOM else 2 * ROOM
+    room = ROOM if 3 * k <= ROOM else 2 * ROOM
     indices = torch.empty((n, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((n, k), device=X.device)
     again = torch.zeros(n, dtype=torch.bool, device=X.device)
 
     def some(part: slice) -> None:
         rows = slice(part.start * BLOCK, min(part.stop * BLOCK, n))
-        count, found = sieve.candidates(rows, sieve.X, sieve.norms, sieve.bound(rows, k), room, lists, True)
+        count, found = sieve.candidates(rows, sieve.X, sieve.norms, sieve.bound(rows, k, lists), room, lists, True)
         sieve.select(rows, sieve.X, count, found, names, indices, d2, rows.start)
         again[rows] = (count < k) | (count > room)
 

@@ -166,8 +166,11 @@ class Torch(Grid):
             self._replay.watch(source.box, *self._limits(kernel, trust))
             return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
         span = (source.box[1] - source.box[0]).cpu().numpy()  # float32, as what watches it on the device
-        if not trust.rungs or trust.fields >= CHECK or not self._inside(kernel, trust, span):
-            trust.rungs, trust.fields = self._rungs(kernel, span.astype(np.float64), trust.level), 0
+        outside = not trust.rungs or not self._inside(kernel, trust, span)
+        if outside:
+            trust.rungs = self._rungs(kernel, span.astype(np.float64), trust.level)
+        if outside or trust.fields >= CHECK:
+            trust.fields = 0
             self._keep(kernel, source, trust)
         trust.fields += 1
         return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))

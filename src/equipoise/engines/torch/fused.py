@@ -18,7 +18,7 @@ POINTS = 256  # points of a program
 
 @triton.jit
 def _edges(
-    Y, indptr, columns, values, segments, force, psi, first, low, high, scale,
+    Y, pairs, indptr, columns, values, segments, force, psi, first, low, high, scale,
     D: tl.constexpr, WIDTH: tl.constexpr, VALUE: tl.constexpr, RATIONAL: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0)
@@ -35,14 +35,18 @@ def _edges(
         there = t < end
         j = tl.load(columns + t, mask=there, other=0)
         a = tl.load(values + t, mask=there, other=0.0)
-        x0 = y0 - tl.load(Y + j * D, mask=there, other=0.0)
-        d2 = x0 * x0
-        if D > 1:
-            x1 = y1 - tl.load(Y + j * D + 1, mask=there, other=0.0)
-            d2 += x1 * x1
-        if D > 2:
-            x2 = y2 - tl.load(Y + j * D + 2, mask=there, other=0.0)
-            d2 += x2 * x2
+        if D == 2:  # both coordinates at once
+            pair = tl.load(pairs + j, mask=there, other=0)
+            x0 = y0 - (pair & 0xFFFFFFFF).to(tl.int32).to(tl.float32, bitcast=True)
+            x1 = y1 - (pair >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+            d2 = x0 * x0 + x1 * x1
+        else:
+            x0 = y0 - tl.load(Y + j * D, mask=there, other=0.0)
+            d2 = x0 * x0
+            if D > 1:
+                x1 = y1 - tl.load(Y + j * D + 1, mask=there, other=0.0)
+                x2 = y2 - tl.load(Y + j * D + 2, mask=there, other=0.0)
+                d2 += x1 * x1 + x2 * x2
         if RATIONAL:  # k'/k = −scale / (low + d2)
             w = -a * scale / (low + d2)
         else:
@@ -76,8 +80,9 @@ def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[torch.
     psi = torch.empty(A.shape[0] if potential else 0, device=Y.device)
     rational = None if potential else kernel.rational
     numbers = (*kernel.ends, kernel.scale) if rational is None else (rational[1], 0.0, rational[0])
+    pairs = Y.view(torch.int64) if Y.shape[1] == 2 else Y
     _edges[(A.shape[0],)](
-        Y, A.indptr, A.indices, A.data, kernel.segments, force, psi, kernel.first, *numbers,
+        Y, pairs, A.indptr, A.indices, A.data, kernel.segments, force, psi, kernel.first, *numbers,
         Y.shape[1], WIDTH, potential, rational is not None, num_warps=1,
     )  # fmt: skip
     return psi.sum(dtype=torch.float64), force

@@ -8,20 +8,20 @@ from typing import Any
 
 import torch
 
-PIECE = 16  # steps between two looks at the flag, at most; chosen
+PIECE = 5  # steps between two looks at the flag; chosen
+MOVING = ("U", "velocity", "gain", "age")
 
 
 class Replay:
     """A step of a descent on buffers of its own, as a graph; what the host would have looked at raises a flag.
 
-    Steps after which the flag is up are not taken: whoever asked takes the next one with open eyes.
+    While the flag is up no step changes anything: whoever asked takes the next one with open eyes.
     """
 
     def __init__(self, device: torch.device):
         self.device = device
         self.running = False
         self._key: object = None
-        self._piece = PIECE
         self._graph: Any = None
 
     def watch(self, box: torch.Tensor, most: tuple[float, ...], least: float) -> None:
@@ -45,37 +45,32 @@ class Replay:
             self._record(step, state, least)
             self._key = key, least
         own, taken = self._state, 0
-        for name in ("U", "velocity", "gain"):
+        for name in MOVING[:3]:
             getattr(own, name).copy_(getattr(state, name))
         own.age.fill_(state.age)
+        self._flag.zero_()
         while taken < count:
-            piece = min(self._piece, count - taken)
-            before = [getattr(own, name).clone() for name in ("U", "velocity", "gain", "age")]
+            piece = min(PIECE, count - taken)
             for _ in range(piece):
                 self._graph.replay()
             if int(self._flag):
-                self._flag.zero_()
-                for name, value in zip(("U", "velocity", "gain", "age"), before, strict=True):
-                    getattr(own, name).copy_(value)
-                if piece == 1:
-                    break
-                self._piece = -(-piece // 2)
-                continue
+                taken = round(float(own.age)) - state.age
+                break
             taken += piece
-            self._piece = min(PIECE, 2 * self._piece)
         if taken:
-            state.U, state.velocity, state.gain = (getattr(own, name).clone() for name in ("U", "velocity", "gain"))
+            state.U, state.velocity, state.gain = (getattr(own, name).clone() for name in MOVING[:3])
             state.age += taken
             state.iteration += taken
         return taken
 
     def _record(self, step: Callable[[Any], None], state: Any, least: float) -> None:
-        """Record one step on copies of a state; it is taken once before, for what is made when first used."""
+        """Record one step on copies of a state; the first is taken once before, for what is made when first used."""
         self._least = least
-        self._flag = torch.zeros(1, dtype=torch.int32, device=self.device)
-        own = self._state = copy(state)
+        own = copy(state)
         own.U, own.velocity, own.gain = state.U.clone(), state.velocity.clone(), state.gain.clone()
-        own.age = torch.full((), float(state.age), device=self.device)
+        own.age = torch.full((), float(state.age), dtype=torch.float64, device=self.device)
+        self._flag = torch.zeros((), dtype=torch.int32, device=self.device)
+        self._state = own
         graph = torch.cuda.CUDAGraph()
         pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
         stream = torch.cuda.Stream()
@@ -83,7 +78,8 @@ class Replay:
         self.running = True
         try:
             with torch.cuda.stream(stream):
-                self._in_place(step)
+                if self._graph is None:
+                    self._in_place(step)
                 graph.capture_begin(pool, "thread_local")
                 try:
                     self._in_place(step)
@@ -93,14 +89,14 @@ class Replay:
             self.running = False
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = graph
-        self._flag.zero_()
 
     def _in_place(self, step: Callable[[Any], None]) -> None:
-        """Take a step and put what it made back into the buffers."""
+        """Take a step and put what it made into the buffers, unless the flag is up."""
         own = self._state
-        buffers = {name: getattr(own, name) for name in ("U", "velocity", "gain", "age")}
+        buffers = {name: getattr(own, name) for name in MOVING}
+        before = {name: buffer.clone() for name, buffer in buffers.items()}
         step(own)
+        up = self._flag != 0
         for name, buffer in buffers.items():
-            if getattr(own, name) is not buffer:
-                buffer.copy_(getattr(own, name))
-                setattr(own, name, buffer)
+            buffer.copy_(torch.where(up, before[name], getattr(own, name)))
+            setattr(own, name, buffer)
