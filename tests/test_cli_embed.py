@@ -236,7 +236,7 @@ def test_a_page(tmp_path):
     [
         (["nothing"], "'nothing' is neither a file nor a name that `equipoise data` lists; digits is one of them"),
         (["digit"], "did you mean digits?"),
-        (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', got"),
+        (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch', got"),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
         (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),
         (["iris", "--perplexity", "ten"], "perplexity must be a number, several numbers"),
@@ -391,3 +391,39 @@ def test_help_has_the_parameters_of_the_method_that_is_named(capsys):
     text = " ".join(helps["umap"].split())
     assert "points in a neighbourhood, its centre included" in text and "(default: 15)" in text
     assert 'iterations, at most; the first 100 (at most half) under early exaggeration; "auto" is 200 beyond' in text
+
+
+def test_the_engine_and_the_device_reach_the_method(tmp_path, capsys):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    options = ("--engine", "torch", "--device", "cpu", "--deterministic", "no", "--tol", 0.02)
+    assert embed("iris", *options, *QUICK, "--save", tmp_path / "iris.eq", "--out", tmp_path) == 0
+    method = equipoise.load(tmp_path / "iris.eq")
+    given = {"engine": "torch", "device": "cpu", "deterministic": False, "tol": 0.02}
+    assert given.items() <= method.get_params().items() and method.engine_ == "torch"
+    assert (method.embedding_.shape, method.embedding_.dtype) == ((150, 2), np.float32)
+    assert main(["transform", str(tmp_path / "iris.eq"), "iris", "--out", str(tmp_path / "new.csv")]) == 0
+    assert len(read_csv(tmp_path / "new.csv")[1]) == 150
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "tpu"), "device must be one of 'auto', 'cpu', 'cuda', got 'tpu'"),
+        (("--device", "cuda", "--engine", "grid"), "engine='grid' runs on the CPU"),
+        (("--engine", "torch", "--deterministic", "perhaps"), "'perhaps' is neither true nor false"),
+    ],
+)
+def test_a_device_that_cannot_be(options, message, tmp_path, capsys):
+    try:
+        assert embed("iris", *options, *QUICK, "--out", tmp_path) == 2
+    except SystemExit as left:  # the parser's own complaints
+        assert left.code == 2
+    assert message in one_line_error(capsys)
+
+
+def test_help_tells_of_engine_and_device(capsys):
+    with pytest.raises(SystemExit):
+        embed("--help")
+    text = " ".join(capsys.readouterr().out.split())
+    for words in ("--engine WORD", '"torch"', "--device WORD where", "--deterministic BOOL the same seed", "--tol X"):
+        assert words in text

@@ -2,6 +2,10 @@
 
 import shutil
 import subprocess
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 from command_line import one_line_error
@@ -37,16 +41,49 @@ def test_data_that_does_not_exist(capsys):
     assert "no data set is called 'trefol'; did you mean trefoil?" in one_line_error(capsys)
 
 
-def test_info(capsys, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def facts_of_info(capsys):
     assert main(["info"]) == 0
     facts = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
-    facts = {name: fact.strip() for name, fact in facts.items()}
+    return {name: fact.strip() for name, fact in facts.items()}
+
+
+def test_info(capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    facts = facts_of_info(capsys)
     assert facts["equipoise"] == equipoise.__version__
-    assert facts["engines"] == "reference, exact, grid, sampled"
+    assert facts["engines"] == "reference, exact, grid, sampled" + ", torch" * bool(find_spec("torch"))
     assert facts["instruction set"] in ("avx2", "base")
     assert facts["cores"].endswith("; 1 thread by default")
     assert "bokeh" in facts["extra pages"] and "extra test" not in facts and "GPU" in facts
+
+
+def test_info_without_pytorch(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    facts = facts_of_info(capsys)
+    assert facts["engines"] == "reference, exact, grid, sampled"
+    assert facts["GPU"].endswith('is not installed: pip install "equipoise[gpu]"')
+
+
+def gpus(monkeypatch, version, cuda):
+    """PyTorch of a version, with this for its `cuda`."""
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: version if name == "torch" else real(name))
+    module = SimpleNamespace(__spec__=SimpleNamespace(), cuda=cuda)
+    monkeypatch.setitem(sys.modules, "torch", module)
+
+
+def test_info_names_the_gpus(capsys, monkeypatch):
+    large = SimpleNamespace(name="NVIDIA H200", total_memory=150_000_000_000)
+    small = SimpleNamespace(name="Small", total_memory=8_000_000_000)
+    seen = SimpleNamespace(
+        is_available=lambda: True, device_count=lambda: 2, get_device_properties=lambda number: (large, small)[number]
+    )
+    gpus(monkeypatch, "2.9.0", seen)
+    assert facts_of_info(capsys)["GPU"] == "NVIDIA H200, 150 GB, Small, 8 GB, by PyTorch 2.9.0"
+    gpus(monkeypatch, "2.9.0", SimpleNamespace(is_available=lambda: False))
+    assert facts_of_info(capsys)["GPU"] == "none that PyTorch 2.9.0 sees"
+    gpus(monkeypatch, "2.9.0+cpu", None)  # it is not looked at
+    assert facts_of_info(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is built for the CPU alone"
 
 
 def completed(words, folder):

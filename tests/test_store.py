@@ -53,7 +53,7 @@ def assert_same(one, two):
     assert repr({**mine, "callbacks": None}) == repr({**theirs, "callbacks": None})
     names = [name for name in vars(one) if name.endswith("_")]
     assert names == [name for name in vars(two) if name.endswith("_")] and "embedding_" in names
-    for name in names:
+    for name in (*names, *(["affinities_"] if hasattr(one, "affinities_") else [])):
         a, b = getattr(one, name), getattr(two, name)
         if sparse.issparse(a):
             assert a.shape == b.shape and a.dtype == b.dtype
@@ -317,7 +317,7 @@ def test_arrays_that_are_not_ours(tmp_path, entries):
 
 
 def test_a_sparse_matrix_that_points_outside(tmp_path, entries):
-    content = json.loads(entries["content.json"])["content"]["dict"]["state"]["dict"]["affinities_"]["csr"]
+    content = json.loads(entries["content.json"])["content"]["dict"]["state"]["dict"]["_affinities"]["csr"]
     for position, value in ((3, 10**6), (4, -1)):
         name = f"{content[position]}.npy"
         array = np.load(io.BytesIO(entries[name]))

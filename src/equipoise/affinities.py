@@ -62,7 +62,7 @@ def conditional(
     Dense (n, n), or CSR on the stored pairs of a sparse distance matrix.
     """
     stage("affinities")
-    if is_on_device(distances.D2 if isinstance(distances, SquaredDistances) else None):
+    if isinstance(distances, SquaredDistances) and is_on_device(distances.D2):
         return _conditional_there(distances.D2, perplexities)
     if isinstance(distances, Points):
         n = len(distances.X)

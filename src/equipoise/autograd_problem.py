@@ -36,8 +36,8 @@ class CurvedProblem(Problem):
 
     @property
     def Y(self) -> Any:
-        if not self.as_tensor:
+        if self.given_on is None:
             return super().Y
         import torch
 
-        return torch.as_tensor(host(self._state.U), device=self.objective.device)  # type: ignore[attr-defined]
+        return torch.as_tensor(host(self._state.U), device=self.given_on)

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from . import archive
 from .archive import Refused
+from .arrays import host, is_tensor
 from .notices import warn
 from .optimize import Callback
 
@@ -139,6 +140,8 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
         update(np.ascontiguousarray(value).data if value.size else b"")
     elif sparse.issparse(value):
         _digest([value.shape, value.data[: value.nnz], value.indices[: value.nnz], value.indptr], update)
+    elif is_tensor(value):
+        _digest(host(value), update)
     elif isinstance(value, list | tuple):
         for item in value:
             _digest(item, update)

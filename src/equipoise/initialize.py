@@ -10,6 +10,7 @@ from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 from ._types import Array
+from .arrays import host
 
 JITTER = 0.01  # of the spread: enough to part duplicates, too little to move anything else
 
@@ -79,7 +80,7 @@ def finish(scores: Array, d: int, rng: np.random.RandomState) -> Array:
 
 def check_init(init: Any, n: int, d: int) -> Array:
     """Return a user's initial map as float64 (n, d)."""
-    Y = np.array(init, dtype=np.float64)
+    Y = np.array(host(init), dtype=np.float64)
     if Y.shape != (n, d):
         raise ValueError(f"init has shape {Y.shape}, but the map needs (n_samples, n_components) = ({n}, {d})")
     if not np.isfinite(Y).all():

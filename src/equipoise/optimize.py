@@ -58,7 +58,7 @@ class State:
     def plain(self) -> dict[str, Any]:
         """Return everything but the beginning, which whoever goes on from here has too."""
         curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
-        arrays = {name: host(getattr(self, name)) for name in ("U", "velocity", "gain")}
+        arrays: dict[str, Any] = {name: host(getattr(self, name)) for name in ("U", "velocity", "gain")}
         arrays["order"] = None if self.order is None else host(self.order)
         return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
 
@@ -67,7 +67,7 @@ class State:
         for name in ("U", "velocity", "gain"):
             if plain[name].shape != self.origin.shape:
                 raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
-        arrays = {name: like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
+        arrays: dict[str, Any] = {name: like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
         arrays["order"] = plain["order"] if plain["order"] is None else numbered(self.origin, plain["order"])
         curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
         vars(self).update({**plain, **arrays, "curve": curve})
@@ -135,7 +135,7 @@ class Momentum:
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1
         cap = self.momentum[late]
-        step = _core.momentum_step
+        step: Any = _core.momentum_step
         if is_tensor(gradient):
             from .engines.torch.step import momentum_step as step
         else:

@@ -87,7 +87,7 @@ class Problem:
         self.engine = engine
         self.schedule = schedule
         self.rule = rule
-        self.as_tensor = False  # whether maps are given as tensors, where the engine has them
+        self.given_on: Any = None  # the device where maps are given as tensors; None: as arrays
         self._Y0 = engine.here(Y0)
         self._state = self._start(self._Y0)
 
@@ -101,8 +101,8 @@ class Problem:
 
     @property
     def Y(self) -> Array:
-        Y = self.geometry.map(self._state.in_order())
-        return Y if self.as_tensor else host(Y)
+        Y: Any = self.geometry.map(self._state.in_order())
+        return host(Y) if self.given_on is None else Y.to(self.given_on)
 
     @property
     def loss_curve(self) -> Array:

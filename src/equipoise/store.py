@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import affinities, archive, dissimilarities, divergences, geometry, gram, inputs, kernels, landmarks, optimize
 from . import engines as engine_package
 from .archive import Refused, Unstorable
+from .arrays import host, is_tensor
 from .inputs.sparse_table import _Reduced
 from .low_rank import Directions
 from .methods import ALL, kernel_neighborhoods, neighborhoods
@@ -50,6 +53,11 @@ CLASSES = (  # what a fitted method is made of; nothing else comes out of a file
     gram.Inner, gram.Factor, landmarks.Landmarks,
 )
 # fmt: on
+ON_DEVICE = {  # what PyTorch has a part in, and is imported when it is met: module and class
+    "engines.torch.Torch": ("engines.torch", "Torch"),
+    "inputs.device_table.DeviceTable": ("inputs.device_table", "DeviceTable"),
+    "device.rows.Rows": ("device.rows", "Rows"),
+}
 FUNCTIONS = (affinities.of_rows, affinities.of_total)
 LEFT_OUT = {  # what nothing asks for after the fit
     inputs.FromSpace: ("_space",),
@@ -79,7 +87,8 @@ def save(method: Any, path: str | Path) -> None:
 
     The file is a zip of .npy arrays and a JSON: no pickle, no code. It holds the parameters, the map, loss, curve,
     affinities, and what `transform` needs, the data included; not the callbacks. What no file without code can hold, a
-    function as metric or a kernel of one's own, is refused before anything is written.
+    function as metric or a kernel of one's own, is refused before anything is written. A map that is a tensor comes
+    back as an array; what was fitted on a GPU is read on a machine without one too, if PyTorch is there.
     """
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
@@ -88,7 +97,11 @@ def save(method: Any, path: str | Path) -> None:
     parameters = {**method.get_params(deep=False), "callbacks": ()}
     for name, value in parameters.items():
         _require_storable(name, value)
-    state = {name: value for name, value in vars(method).items() if name not in {*parameters, *NOT_STATE}}
+    state = {
+        name: host(value) if is_tensor(value) else value
+        for name, value in vars(method).items()
+        if name not in {*parameters, *NOT_STATE}
+    }
     about = {"kind": "method", "format": FORMAT, "equipoise": archive.version(), "method": kind.__name__}
     archive.write(path, about, {"parameters": parameters, "state": state}, _describe)
 
@@ -150,7 +163,9 @@ def _describe(thing: Any) -> tuple[str, Any] | None:
     """Return the name and the state of an object of one of the classes; None for any other."""
     if thing in FUNCTIONS:
         return _name(thing), None
-    return (_name(type(thing)), _state(thing)) if type(thing) in CLASSES else None
+    kind = type(thing)
+    there = kind.__module__.startswith("equipoise.") and _name(kind) in ON_DEVICE
+    return (_name(kind), _state(thing)) if there or kind in CLASSES else None
 
 
 def _state(thing: Any) -> dict[str, Any]:
@@ -165,9 +180,9 @@ def _state(thing: Any) -> dict[str, Any]:
 
 def _make(name: str, state: Any) -> Any:
     """Return the object of a name and a state; those of a dataclass pass its checks."""
-    if name not in _BY_NAME:
+    kind: Any = _on_device(name) if name in ON_DEVICE else _BY_NAME.get(name)
+    if kind is None:
         raise ValueError(f"it holds {name[:80]!r}, which this version does not know")
-    kind: Any = _BY_NAME[name]
     if kind in FUNCTIONS:
         return kind
     if "n_threads" in state:  # of the machine that fitted; here there may be fewer
@@ -180,6 +195,14 @@ def _make(name: str, state: Any) -> Any:
     else:
         vars(made).update(state)
     return made
+
+
+def _on_device(name: str) -> Any:
+    """Return a class that PyTorch has a part in."""
+    if find_spec("torch") is None:
+        raise Refused('the method was fitted with engine="torch", which needs PyTorch: pip install "equipoise[gpu]"')
+    module, kind = ON_DEVICE[name]
+    return getattr(import_module(f".{module}", __package__), kind)
 
 
 def _make_dataclass(kind: Any, state: dict[str, Any]) -> Any:

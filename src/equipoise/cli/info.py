@@ -6,7 +6,8 @@ import argparse
 import os
 import platform
 import re
-from importlib import import_module, metadata, util
+from importlib import import_module, metadata
+from importlib.util import find_spec
 from typing import Any
 
 from .. import __version__, _core
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         "packages": ", ".join(map(_installed, ("numpy", "scipy", "scikit-learn", "faiss-cpu"))),
         "cores": f"{os.cpu_count()}, {threads(-1)} of them for this process; {default} by default",
         "instruction set": _core.instruction_set(),
-        "engines": ", ".join(name for name in ENGINES if name != "auto"),
+        "engines": ", ".join(name for name in ENGINES if name != "auto" and (name != "torch" or find_spec("torch"))),
         "GPU": _gpu(),
     }
     for extra, packages in _extras().items():
@@ -62,9 +63,14 @@ def _extras() -> dict[str, list[str]]:
 
 
 def _gpu() -> str:
-    if util.find_spec("torch") is None:
-        return "PyTorch, through which one would be seen, is not installed"
-    torch: Any = import_module("torch")
-    if not torch.cuda.is_available():
-        return f"none that PyTorch {torch.__version__} sees"
-    return f"{torch.cuda.get_device_name()}, by PyTorch {torch.__version__}"
+    """Return the GPUs that PyTorch sees; a build for the CPU alone sees none, and is not imported, which takes long."""
+    if find_spec("torch") is None:
+        return 'PyTorch, through which one would be seen, is not installed: pip install "equipoise[gpu]"'
+    version = metadata.version("torch")
+    if version.endswith("+cpu"):
+        return f"none: PyTorch {version} is built for the CPU alone"
+    cuda: Any = import_module("torch").cuda
+    if not cuda.is_available():
+        return f"none that PyTorch {version} sees"
+    found = [cuda.get_device_properties(number) for number in range(cuda.device_count())]
+    return ", ".join(f"{gpu.name}, {gpu.total_memory / 1e9:.0f} GB" for gpu in found) + f", by PyTorch {version}"

@@ -56,6 +56,14 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
+def yes_or_no(text: str) -> bool:
+    """Return a truth value."""
+    values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in values:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return values[text.lower()]
+
+
 def _named(module: Any, kind: type) -> dict[str, Any]:
     """Return the concrete classes of one kind in a module, by name."""
     return {
@@ -100,6 +108,7 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (whole_number, "N"),
     "int | None": (whole_number_or_none, "N"),
     "float": (number, "X"),
+    "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),
     "Kernel | None": (object_of(KERNELS), "KERNEL"),

@@ -20,7 +20,7 @@ ROUNDS = 8  # of k-means
 
 
 class Blocks:
-    """Points X (n, D) in blocks; `order` has them block by block, the last one filled up from its beginning."""
+    """Points X (n, D) in blocks; `order` has them block by block, the last one filled up from the one before."""
 
     def __init__(self, X: torch.Tensor):
         self.X = X
@@ -61,7 +61,7 @@ class Blocks:
         indices = torch.empty((n, k), dtype=torch.int32)
         d2 = torch.empty((n, k), dtype=self.X.dtype)
         for own, near in zip(members, lists, strict=True):
-            others = members[near.long()].flatten().unique()
+            others = torch.unique(members[near.long()])
             D2 = torch.cdist(self.X[own], self.X[others], compute_mode="donot_use_mm_for_euclid_dist").square()
             D2[own[:, None] == others] = torch.inf
             d2[own], at = D2.topk(k, largest=False, sorted=True)
@@ -70,7 +70,10 @@ class Blocks:
 
 
 def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: float) -> int:
-    """Return how many blocks to search for a recall, from the true neighbours (m, k) of a sample of points (m,)."""
+    """Return how many blocks to search for a recall, from the true neighbours (m, k) of a sample of points (m,).
+
+    A point may be among its own; it does not count.
+    """
     count = len(blocks.centers)
     rank = torch.empty(true.shape, dtype=torch.int64, device=true.device)
     for start in range(0, len(sample), 64):
@@ -79,7 +82,7 @@ def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: floa
         place = torch.empty_like(lists)
         place.scatter_(1, lists.long(), torch.arange(count, dtype=torch.int32, device=lists.device).expand_as(lists))
         rank[rows] = place.gather(1, blocks.block[true[rows].long()]).long()
-    ranks = rank.flatten().sort().values
+    ranks = rank[true != sample[:, None]].sort().values  # a point itself is no neighbour to find
     most = min(len(ranks) - 1, int(recall * len(ranks)))
     return int(ranks[most]) + 1
 

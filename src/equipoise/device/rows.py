@@ -8,6 +8,7 @@ import torch
 
 from .._types import Matrix
 from ..csr import make_csr
+from .host import again, from_array
 
 
 class Rows:
@@ -22,9 +23,9 @@ class Rows:
     def of(cls, A: Matrix, device: torch.device) -> Rows:
         """Return a CSR matrix of SciPy's on a device."""
         return cls(
-            torch.from_numpy(A.data[: A.nnz]).to(device, torch.float32),
-            torch.from_numpy(A.indices[: A.nnz]).to(device),
-            torch.from_numpy(A.indptr).to(device, torch.int64),
+            from_array(A.data[: A.nnz]).to(device, torch.float32),
+            from_array(A.indices[: A.nnz]).to(device, torch.int32),
+            from_array(A.indptr).to(device, torch.int64),
         )
 
     @classmethod
@@ -84,7 +85,9 @@ class Rows:
         return Rows(self.data[source], place[self.indices[source].long()], indptr)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name).cpu() for name in ("data", "indices", "indptr")}
+        arrays = {name: getattr(self, name).cpu().numpy() for name in ("data", "indices", "indptr")}
+        return {**arrays, "device": self.device.type}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["data"], state["indices"], state["indptr"])  # type: ignore[misc]
+        parts = (from_array(state[name]).to(again(state["device"])) for name in ("data", "indices", "indptr"))
+        self.__init__(*parts)  # type: ignore[misc]

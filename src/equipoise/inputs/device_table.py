@@ -11,6 +11,7 @@ from .. import progress
 from .._types import Array
 from ..affinities import Points, SquaredDistances
 from ..csr import make_csr
+from ..device.host import again, from_array
 from ..device.neighbors import nearest, search
 from ..device.rows import Rows
 from ..initialize import JITTER
@@ -34,7 +35,11 @@ class DeviceTable(Input):
     def _vectors(self, X: torch.Tensor) -> torch.Tensor:
         """Return rows as the search compares them; affinities do not see the scale."""
         if self.metric == "cosine":
-            return torch.nn.functional.normalize(X.double(), eps=0.0).float()
+            norm = X.double().norm(dim=1, keepdim=True)
+            if not bool(norm.all()):
+                i = int(norm.argmin())
+                raise ValueError(f"row {i} has no direction, so metric='cosine' gives it no distances; drop it")
+            return (X / norm).float()
         return ((X - self._center) / self._scale).float()
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
@@ -67,28 +72,41 @@ class DeviceTable(Input):
         return self.X[torch.as_tensor(i, device=self.X.device)]
 
     def squared_to_all(self, X: torch.Tensor) -> Array:
-        return self._squared(torch.cdist(self._vectors(X), self._V).square()).double().cpu().numpy()
+        d = torch.cdist(self._vectors(X), self._V, compute_mode="donot_use_mm_for_euclid_dist")  # keeps the digits
+        return self._squared(d.square()).double().cpu().numpy()
 
-    def principal(self, d: int, rng: np.random.RandomState) -> torch.Tensor:
+    def principal(self, d: int, rng: np.random.RandomState) -> Any:
         """As initialize.principal_components; the jitter is drawn on the device."""
         X = ((self.X - self._center) / self._scale).float()
         if X.shape[1] <= len(X):
             _, V = torch.linalg.eigh((X.T @ X).double())
-            V = V.flip(1)[:, :d]
-            scores = X @ (V * V.gather(0, V.abs().argmax(dim=0, keepdim=True)).sign()).float()
+            scores = X @ _turned(V.flip(1)[:, :d]).float()
         else:
             values, V = torch.linalg.eigh((X @ X.T).double())
-            scores = (V.flip(1)[:, :d] * values.flip(0)[:d].clamp(min=0).sqrt()).float()
+            scores = (_turned(V.flip(1)[:, :d]) * values.flip(0)[:d].clamp(min=0).sqrt()).float()
         Y = torch.zeros((self.n, d), device=X.device)
         spread = scores[:, 0].std(correction=0)
         Y[:, : scores.shape[1]] = torch.where(spread > 0, scores / spread, 0.0)
         generator = torch.Generator(device=X.device).manual_seed(int(rng.randint(2**31 - 1)))
         return Y + JITTER * torch.randn(Y.shape, generator=generator, device=X.device)
 
+    def __getstate__(self) -> dict[str, Any]:
+        X = self.X.float() if self.X.element_size() < 4 else self.X  # NumPy knows no bfloat16
+        return {"X": X.cpu().numpy(), "metric": self.metric, "device": self.X.device.type}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        X = from_array(state["X"]).to(again(state["device"]))
+        self.__init__(X, state["metric"])  # type: ignore[misc]
+
+
+def _turned(V: torch.Tensor) -> torch.Tensor:
+    """Return vectors, the columns of V, with the sign that makes their largest entry positive."""
+    return V * V.gather(0, V.abs().argmax(dim=0, keepdim=True)).sign()
+
 
 def check_tensor(X: Any, device: torch.device, least: int = 2) -> torch.Tensor:
     """Return a table on a device as floating-point numbers, or say which entry is none."""
-    X = torch.as_tensor(X).detach()
+    X = from_array(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.ndim != 2 or len(X) < least or X.shape[1] == 0:
         raise ValueError(f"X must be a table of at least {least} rows and a column, got shape {tuple(X.shape)}")
     if X.is_complex():

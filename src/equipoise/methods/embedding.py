@@ -49,11 +49,11 @@ class Embedding(Estimator):
         neighbours alone: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random
         sample of pairs, so that the forces and the loss are estimates; "torch" as "grid", by PyTorch on a GPU or the
         CPU; "auto" chooses among those of the CPU
-    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one. A tensor of PyTorch
-        on a GPU is embedded there, and with engine="torch" the map of a tensor is a tensor on the same device
-    deterministic : with engine="torch" on a GPU the same seed gives the same bytes every time; False lets it add up in
-        any order
-    tol : relative error allowed in the repulsion by engine="grid"
+    device : where engine="torch" runs: "cuda", a GPU; "cpu"; or "auto", a GPU if there is one. "cuda" alone asks for that
+        engine, as does a tensor X of PyTorch on a GPU; with it the map of a tensor is a tensor on the same device
+    deterministic : the same seed gives the same bytes every time, with engine="torch" on a GPU too; False lets a GPU add
+        up in any order, which is faster
+    tol : relative error allowed in the repulsion by engine="grid" and engine="torch"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
     callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops. A
@@ -176,7 +176,7 @@ class Embedding(Estimator):
         if Y0 is None:
             Y0 = start.from_affinities(on_host(self._symmetric(objective)), rng)
         problem = self._kind()(objective, geometry, engine, Y0, schedule, rule, recall)
-        problem.as_tensor = name == "torch" and is_tensor(X)
+        problem.given_on = X.device if name == "torch" and is_tensor(X) else None
         return problem, data, neighborhoods
 
     def _kind(self) -> type[Problem]:
@@ -196,7 +196,7 @@ class Embedding(Estimator):
             raise ValueError(f"fit takes a map (n, d) as init; give init={init!r} to {type(self).__name__}()")
         with progress.shown(self.verbose) as seen:
             problem, self._data, self._fitted = self._build(X, y, init)
-            self._problem = problem
+            self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall
             self.engine_ = problem.engine.name
             if self.verbose:
@@ -212,7 +212,7 @@ class Embedding(Estimator):
     @property
     def affinities_(self) -> Matrix:
         """P as it was built, fetched from the device it is on."""
-        return self._problem.affinities
+        return on_host(self._affinities)
 
     def _take(self, problem: Problem) -> None:
         """Take over what an optimiser has reached."""

@@ -75,7 +75,8 @@ class Torch(Grid):
 
     def holding(self, objective: Any) -> Any:
         """Return an objective with all that it holds on the device: vectors as tensors, sparse matrices as rows."""
-        there, known = copy(objective), {}
+        there = copy(objective)
+        known: dict[int, Rows] = {}
         for name, value in vars(objective).items():
             if sparse.issparse(value):
                 known[id(value)] = known.get(id(value)) or Rows.of(value, self.device)

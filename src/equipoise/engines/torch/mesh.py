@@ -165,7 +165,7 @@ def value_at(kernel: Kernel, d2: torch.Tensor) -> torch.Tensor:
     """Return k(d2) by the kernel's own formula: on the device, or on the host where NumPy alone understands it."""
     if d2.is_cuda:
         try:
-            value = kernel.value(d2)  # type: ignore[arg-type]
+            value: Any = kernel.value(d2)  # type: ignore[arg-type]
         except TypeError:  # as NumPy's functions say of a tensor on a GPU
             value = None
         if is_tensor(value):

@@ -73,7 +73,7 @@ class Replay:
         self._state = own
         graph = torch.cuda.CUDAGraph()
         pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
-        stream = torch.cuda.Stream()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         self.running = True
         try:
