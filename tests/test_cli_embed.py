@@ -236,7 +236,10 @@ def test_a_page(tmp_path):
     [
         (["nothing"], "'nothing' is neither a file nor a name that `equipoise data` lists; digits is one of them"),
         (["digit"], "did you mean digits?"),
-        (["iris", "--engine", "warp"], "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch', got"),
+        (
+            ["iris", "--engine", "warp"],
+            "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch', got",
+        ),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
         (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),
         (["iris", "--perplexity", "ten"], "perplexity must be a number, several numbers"),

@@ -97,11 +97,7 @@ def save(method: Any, path: str | Path) -> None:
     parameters = {**method.get_params(deep=False), "callbacks": ()}
     for name, value in parameters.items():
         _require_storable(name, value)
-    state = {
-        name: host(value) if is_tensor(value) else value
-        for name, value in vars(method).items()
-        if name not in {*parameters, *NOT_STATE}
-    }
+    state = _without(vars(method), {*parameters, *NOT_STATE})
     about = {"kind": "method", "format": FORMAT, "equipoise": archive.version(), "method": kind.__name__}
     archive.write(path, about, {"parameters": parameters, "state": state}, _describe)
 
@@ -175,7 +171,12 @@ def _state(thing: Any) -> dict[str, Any]:
     own = any("__getstate__" in vars(cls) for cls in kind.__mro__[:-1])
     state = thing.__getstate__() if own else vars(thing)
     made_again = archive.cached(kind).union(LEFT_OUT.get(kind, ()))
-    return {name: value for name, value in state.items() if name not in made_again}
+    return _without(state, made_again)
+
+
+def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    """Return what else a state has, tensors as arrays."""
+    return {name: host(value) if is_tensor(value) else value for name, value in state.items() if name not in names}
 
 
 def _make(name: str, state: Any) -> Any:

@@ -55,10 +55,13 @@ def every_pair(X: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
 def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, *, own: bool = False) -> Found:
     """Return the k nearest rows of X to each row of Q; with `own`, Q is X and a row is no neighbour of its own.
 
-    Products tell who may be near; the distances, and with them the order, are sums of squared differences.
+    Products tell who may be near; the distances, and with them the order, are sums of squared differences. Where what
+    products lose leaves a doubt, as in tight clusters far apart, a row is compared with all by differences.
     """
     m, n = len(Q), len(X)
     norms = X.square().sum(dim=1)
+    lost = X.shape[1] * torch.finfo(X.dtype).eps  # at most, of (‖q‖ + ‖x‖)²
+    longest = norms.max().sqrt()
     width = min(n - own, k + SPARE)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((m, k), dtype=X.dtype, device=X.device)
@@ -67,10 +70,23 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, *, own: bool = False) -> F
         rough = torch.addmm(norms, Q[part], X.T, alpha=-2)  # d² less the norm of the row
         if own:
             rough.diagonal(part.start).fill_(torch.inf)
-        near = rough.topk(width, largest=False).indices.sort(dim=1).values  # equally near ones by number
+        least, near = rough.topk(width, largest=False)
+        near = near.sort(dim=1).values  # equally near ones by number
         exact = (Q[part, None] - X[near]).square().sum(dim=2)
         found, order = exact.sort(dim=1, stable=True)
         indices[part], d2[part] = near.gather(1, order)[:, :k].int(), found[:, :k]
+        if width < n - own:
+            norm = Q[part].square().sum(dim=1)
+            others = least.amax(dim=1) + norm - lost * (norm.sqrt() + longest).square()  # no other row is nearer
+            doubt = (found[:, k - 1] > others).nonzero()[:, 0] + part.start
+            in_tiles(len(doubt), 4 * n, lambda some: in_full(doubt[some]))
+
+    def in_full(rows: torch.Tensor) -> None:
+        d = torch.cdist(Q[rows], X, compute_mode="donot_use_mm_for_euclid_dist")
+        if own:
+            d.scatter_(1, rows[:, None], torch.inf)
+        found, order = d.sort(dim=1, stable=True)
+        indices[rows], d2[rows] = order[:, :k].int(), found[:, :k].square()
 
     in_tiles(m, n + width * (X.shape[1] + 8), rows)
     return Found(indices, d2, 1.0)

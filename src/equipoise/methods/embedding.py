@@ -49,10 +49,10 @@ class Embedding(Estimator):
         neighbours alone: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random
         sample of pairs, so that the forces and the loss are estimates; "torch" as "grid", by PyTorch on a GPU or the
         CPU; "auto" chooses among those of the CPU
-    device : where engine="torch" runs: "cuda", a GPU; "cpu"; or "auto", a GPU if there is one. "cuda" alone asks for that
-        engine, as does a tensor X of PyTorch on a GPU; with it the map of a tensor is a tensor on the same device
-    deterministic : the same seed gives the same bytes every time, with engine="torch" on a GPU too; False lets a GPU add
-        up in any order, which is faster
+    device : where engine="torch" runs: "cuda", a GPU; "cpu"; or "auto", a GPU if there is one. "cuda" asks for that
+        engine by itself, as does a tensor X of PyTorch on a GPU; the map of a tensor is then a tensor on its device
+    deterministic : the same seed gives the same bytes every time, with engine="torch" on a GPU too; False lets a GPU
+        add up in any order, which is faster
     tol : relative error allowed in the repulsion by engine="grid" and engine="torch"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
