@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
-import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -559,6 +560,15 @@ def test_files_and_pickles_place_new_rows_alike(Method, as_tensor, digits, tmp_p
     assert pickled._problem.loss(pickled.embedding_) == fit._problem.loss(fit.embedding_)
 
 
+def test_what_comes_from_a_gpu_goes_to_the_cpu_where_there_is_none(digits, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for one in (Rows.of(matrix(), CPU), DeviceTable(torch.from_numpy(digits), "cosine")):
+        again = object.__new__(type(one))
+        again.__setstate__({**one.__getstate__(), "device": "cuda"})
+        part = "data" if isinstance(one, Rows) else "X"
+        assert getattr(again, part).equal(getattr(one, part)) and getattr(again, part).device == CPU
+
+
 def test_a_file_says_what_it_needs(digits, tmp_path, monkeypatch):
     eq.save(brief(n_iter=2).fit(digits), tmp_path / "method.eqz")
     monkeypatch.setattr("equipoise.store.find_spec", lambda name: None)
@@ -650,7 +660,8 @@ def test_importing_the_package_imports_no_pytorch():
     assert said.stdout == "False\n"
 
 
-def test_nothing_is_said_where_nothing_is_wrong(digits):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        brief(n_iter=5).fit(digits).transform(digits[:2])
+def test_the_python_of_the_guide_runs():
+    page, namespace = Path(__file__).parents[1] / "docs" / "gpu.md", {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+        exec(compile(code, str(page), "exec"), namespace)
+    assert isinstance(namespace["Y"], torch.Tensor)

@@ -52,7 +52,7 @@ class Embedding(Estimator):
     device : where engine="torch" runs: "cuda", a GPU; "cpu"; or "auto", a GPU if there is one. "cuda" asks for that
         engine by itself, as does a tensor X of PyTorch on a GPU; the map of a tensor is then a tensor on its device
     deterministic : the same seed gives the same bytes every time, with engine="torch" on a GPU too; False lets a GPU
-        add up in any order, which is faster
+        add up in any order, which may be faster
     tol : relative error allowed in the repulsion by engine="grid" and engine="torch"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
