@@ -410,6 +410,15 @@ def test_tensors_for_tensors_and_arrays_for_arrays(Method, digits):
     assert isinstance(brief(Method, n_iter=2).fit(T, init=Y).embedding_, torch.Tensor)
 
 
+def test_labels_and_maps_that_are_tensors(digits):
+    labels = torch.arange(300) % 2
+    Y = brief(eq.UMAP, n_iter=20).fit_transform(torch.from_numpy(digits), labels)
+    np.testing.assert_array_equal(Y.numpy(), brief(eq.UMAP, n_iter=20).fit_transform(digits, labels.numpy()))
+    report = eq.evaluate(torch.from_numpy(digits), Y.requires_grad_())
+    assert report.k == eq.evaluate(digits, Y.detach().numpy()).k
+    assert len(eq.plot(Y).axes) == 1
+
+
 def test_whole_numbers_and_halves_are_numbers(digits):
     whole = torch.from_numpy(load_digits().data[:100]).to(torch.uint8)
     Y = brief(perplexity=5, n_iter=5).fit_transform(whole)

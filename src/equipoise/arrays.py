@@ -79,7 +79,7 @@ def numbered(x: Any, numbers: Array) -> Any:
 
 def host(x: Any) -> Array:
     """Return x as an array of NumPy."""
-    return np.asarray(x.cpu()) if is_tensor(x) else np.asarray(x)
+    return np.asarray(x.detach().cpu()) if is_tensor(x) else np.asarray(x)
 
 
 def beside(*columns: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Matrix
+from ..arrays import host
 from ..inputs import Input, make_input
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
@@ -133,7 +134,7 @@ EPSILON = 0.01
 
 def _check_labels(y: Any, n: int) -> Array:
     """Return class labels (n,) as whole numbers, −1 where a number given is −1."""
-    labels = np.asarray(y)
+    labels = host(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..arrays import host
 from ..data.check import check_finite
 
 
 def check_map(Y: Any) -> Array:
     """Return a map (n, d), or the one of a fitted method, in float64, or say what is wrong with it."""
-    Y = np.asarray(getattr(Y, "embedding_", Y), dtype=np.float64)
+    Y = np.asarray(host(getattr(Y, "embedding_", Y)), dtype=np.float64)
     if Y.ndim != 2 or 0 in Y.shape:
         raise ValueError(f"Y must be a map (n, d) with a row for each point, got shape {Y.shape}")
     check_finite(Y, "Y")
