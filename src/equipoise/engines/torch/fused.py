@@ -435,9 +435,7 @@ def _direct(
         tl.store(at + 3, tl.sum(g2, 0))
 
 
-def direct(
-    T: torch.Tensor, Y: torch.Tensor, charges: Any, kernel: Any, own: bool
-) -> tuple[torch.Tensor, torch.Tensor]:
+def direct(T: torch.Tensor, Y: torch.Tensor, charges: Any, kernel: Any, own: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Return Φ (t, m) and ∇Φ (t, m, d) at targets by direct sums, d = 1, 2, 3; `own`: the targets are the sources."""
     (t, d), n, m = T.shape, len(Y), 1 if charges is None else charges.shape[1]
     part = 4096 if t < 4096 else 65536

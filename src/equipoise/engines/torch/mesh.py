@@ -50,6 +50,7 @@ class Mesh:
             b = SPLINE[0] + 2 * SPLINE[1] * torch.cos(omega) + 2 * SPLINE[2] * torch.cos(2 * omega)
             K /= b.square().reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         self.frequencies = K.to(self.dtype)
+        self._units: dict[int, torch.Tensor] = {}
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solved:
         """Return Φ and ∇Φ of a source as a function of targets (t, d); of its own points without the self terms."""
@@ -93,8 +94,10 @@ class Mesh:
     def _unit(self, n: int, charges: torch.Tensor | None) -> torch.Tensor:
         """Return how many whole parts a charge of 1 has, a power of two; it stays on the device."""
         if charges is None:
-            parts = min(FINEST, 2.0 ** np.floor(np.log2(ROOM / n)))
-            return torch.full((), parts, dtype=torch.float64, device=self.device)
+            if n not in self._units:
+                parts = min(FINEST, 2.0 ** np.floor(np.log2(ROOM / n)))
+                self._units = {n: torch.full((), parts, dtype=torch.float64, device=self.device)}
+            return self._units[n]
         total = charges.abs().double().sum(dim=0).max().clamp(min=1e-300)
         return torch.exp2((ROOM / total).log2().floor()).clamp(max=FINEST)
 
