@@ -19,6 +19,21 @@ def log(x: Any) -> Any:
     return x.log() if is_tensor(x) else np.log(x)
 
 
+def exp(x: Any) -> Any:
+    """Return e^x."""
+    return x.exp() if is_tensor(x) else np.exp(x)
+
+
+def log1p(x: Any) -> Any:
+    """Return log(1 + x)."""
+    return x.log1p() if is_tensor(x) else np.log1p(x)
+
+
+def maximum(x: Any, least: float) -> Any:
+    """Return x, or `least` where that is more."""
+    return x.clamp_min(least) if is_tensor(x) else np.maximum(x, least)
+
+
 def expm1(x: Any) -> Any:
     """Return e^x − 1."""
     return x.expm1() if is_tensor(x) else np.expm1(x)

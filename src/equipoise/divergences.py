@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._types import Array
-from .arrays import expm1
+from .arrays import exp, expm1
 
 TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
 
@@ -29,7 +29,7 @@ def antiderivative(log_k: Array, e: float) -> Array:
     if abs(e) < NEAR_LOG:
         return deformed_log(log_k, e)
     with np.errstate(over="ignore"):  # an infinite loss is what a map with k = 0 has at α < −1
-        return np.exp(e * log_k) / e
+        return exp(e * log_k) / e
 
 
 class Divergence:

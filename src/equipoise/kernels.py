@@ -18,6 +18,7 @@ from scipy.optimize import curve_fit
 
 from . import _core
 from ._types import Array
+from .arrays import exp, log, log1p, maximum
 
 TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
@@ -39,7 +40,7 @@ class Kernel:
 
     def log_value(self, d2: Array) -> Array:
         """Return log k(d2)."""
-        return np.log(self.value(d2))
+        return log(self.value(d2))
 
     def log_slope(self, d2: Array) -> Array:
         """Return k'(d2) / k(d2)."""
@@ -71,7 +72,7 @@ class Gaussian(_LogSlopeKernel):
     length = float(np.sqrt(0.5))  # its standard deviation: half the usual step, as the pull grows without bound
 
     def value(self, d2: Array) -> Array:
-        return np.exp(-d2)
+        return exp(-d2)
 
     def log_value(self, d2: Array) -> Array:
         return -d2
@@ -100,7 +101,7 @@ class StudentT(_LogSlopeKernel):
         return 1 / (1 + d2 / self.dof) ** ((self.dof + 1) / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -(self.dof + 1) / 2 * np.log(1 + d2 / self.dof)
+        return -(self.dof + 1) / 2 * log(1 + d2 / self.dof)
 
     def log_slope(self, d2: Array) -> Array:
         return -((self.dof + 1) / (2 * self.dof)) / (1 + d2 / self.dof)
@@ -136,10 +137,10 @@ class PowerLaw(_LogSlopeKernel):
         _require(self.r0 > 0, "r0", self.r0, "> 0")
 
     def value(self, d2: Array) -> Array:
-        return np.maximum(d2, self.r0**2) ** (-self.beta / 2)
+        return maximum(d2, self.r0**2) ** (-self.beta / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -self.beta / 2 * np.log(np.maximum(d2, self.r0**2))
+        return -self.beta / 2 * log(maximum(d2, self.r0**2))
 
     def log_slope(self, d2: Array) -> Array:
         return np.where(d2 > self.r0**2, -self.beta / 2 / np.maximum(d2, self.r0**2), 0.0)
@@ -173,7 +174,7 @@ class RegularizedPowerLaw(_LogSlopeKernel):
         return 1 / (self.eta + d2 ** (self.beta / 2))
 
     def log_value(self, d2: Array) -> Array:
-        return -np.log(self.eta + d2 ** (self.beta / 2))
+        return -log(self.eta + d2 ** (self.beta / 2))
 
     def log_slope(self, d2: Array) -> Array:
         d2 = np.maximum(d2, TINY)
@@ -211,7 +212,7 @@ class SphericalExit(_LogSlopeKernel):
         return 1 / ((1 - self.rho) ** 2 + self.rho * d2) ** (self.dimension / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -self.dimension / 2 * np.log((1 - self.rho) ** 2 + self.rho * d2)
+        return -self.dimension / 2 * log((1 - self.rho) ** 2 + self.rho * d2)
 
     def log_slope(self, d2: Array) -> Array:
         return -self.dimension / 2 * self.rho / ((1 - self.rho) ** 2 + self.rho * d2)
@@ -272,7 +273,7 @@ class Membership(_LogSlopeKernel):
         return 1 / (1 + self.a * d2**self.b)
 
     def log_value(self, d2: Array) -> Array:
-        return -np.log1p(self.a * d2**self.b)
+        return -log1p(self.a * d2**self.b)
 
     def log_slope(self, d2: Array) -> Array:
         d2 = np.maximum(d2, TINY)
@@ -301,7 +302,7 @@ class NonMembership(_LogSlopeKernel):
         return float(np.sqrt(self.epsilon))
 
     def value(self, d2: Array) -> Array:
-        return np.log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
+        return log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
 
     def log_slope(self, d2: Array) -> Array:
         x = d2 + self.epsilon
