@@ -1,0 +1,85 @@
+"""Batches of a neighbour graph: points in random order, and an edge of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from .._types import Array, Matrix
+
+ROOM = 0.5  # of the free memory of a GPU that a table may take; larger ones stay on the host; chosen
+BLOCK = 2**22  # numbers of a table that are summed at once in float64; chosen
+
+
+def as_csr(A: Any) -> Matrix:
+    """Return weights of edges (n, n), sparse or dense, as CSR without zeros."""
+    A = sparse.csr_matrix(A)
+    if (A.data == 0).any():
+        A = A.copy()
+        A.eliminate_zeros()
+    return A
+
+
+class Rows:
+    """A table (n, D) in float32, on the device if there is room, else in memory from which a GPU reads directly."""
+
+    def __init__(self, X: Tensor, device: torch.device):
+        self.device = device
+        size = X.numel() * X.element_size()
+        if device.type == "cuda" and X.device != device:
+            if size < ROOM * torch.cuda.mem_get_info(device)[0]:
+                X = X.to(device)
+            elif X.device.type == "cpu":
+                X = X.pin_memory()
+        self.X = X
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return rows by their numbers, on the device."""
+        return self.X[index.to(self.X.device)].to(self.device, non_blocking=True)
+
+    def first(self, count: int) -> Tensor:
+        """Return the first rows, or all if there are fewer."""
+        return self.X[:count]
+
+    def mean_and_scale(self) -> tuple[Array, float]:
+        """Return the mean (D,) and the root mean square deviation from it, over all columns; 1 if all rows agree."""
+        blocks = self.X.split(max(1, BLOCK // max(1, self.X.shape[1])))
+        mean = torch.stack([block.double().sum(dim=0) for block in blocks]).sum(dim=0) / len(self.X)
+        squares = sum(float((block.double() - mean).square().sum()) for block in blocks)
+        return mean.cpu().numpy(), float(np.sqrt(squares / self.X.numel())) or 1.0
+
+
+class Edges:
+    """The edges of a sparse matrix of weights A, to be drawn: J of row i with probability A_iJ/a_i, a_i = Σ_j A_ij."""
+
+    def __init__(self, A: Matrix, device: torch.device):
+        self.n = A.shape[0]
+        ends = np.concatenate([[0.0], np.cumsum(A.data, dtype=np.float64)])
+        self._ends = torch.as_tensor(ends, device=device)  # of the interval of each edge
+        self._first = torch.as_tensor(A.indptr.astype(np.int64), device=device)
+        self._tails = torch.as_tensor(A.indices.astype(np.int64), device=device)
+
+    def drawn(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return where an edge from each of some points ends, and a_i; a point without edges gets itself, and 0."""
+        first, last = self._first[heads], self._first[heads + 1] - 1
+        low, high = self._ends[first], self._ends[last + 1]
+        at = torch.rand(len(heads), dtype=torch.float64, device=heads.device, generator=generator)
+        edge = torch.searchsorted(self._ends, low + at * (high - low), right=True) - 1
+        edge = torch.minimum(torch.maximum(edge, first), last)  # where rounding has left the row
+        tails = torch.where(last >= first, self._tails[edge.clamp_min(0)], heads)
+        return tails, high - low
+
+    def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield points in random order, the ends of their edges, and a_i; too few for a batch, the last do not come."""
+        order = torch.randperm(self.n, device=generator.device, generator=generator)
+        for heads in order.split(size):
+            if len(heads) == size:
+                yield heads, *self.drawn(heads, generator)
