@@ -79,7 +79,7 @@ class Parametric(Estimator):
     encoder: Any = None
     epochs: int = 200
     batch_size: int = 512
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     device: str = "auto"
     random_state: Any = None
     callbacks: Sequence[Callback | Checkpoint] = ()

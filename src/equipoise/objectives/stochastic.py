@@ -25,7 +25,7 @@ from torch import Tensor
 
 from .._types import Matrix
 from ..divergences import antiderivative
-from ..kernels import TINY, Kernel
+from ..kernels import TINY
 from .base import Objective
 from .conditional import ConditionalKL
 from .cross_entropy import CrossEntropy, EffectiveCrossEntropy
@@ -43,11 +43,11 @@ class Batch(NamedTuple):
     d2: Tensor  # (m,): squared lengths of the edges
     weights: Tensor  # (m,): Σ weights f(d2) estimates Σ_ij A_ij f(d2_ij)
 
-    def over_edges(self, values: Tensor) -> Tensor:
+    def over_edges(self, values: Any) -> Tensor:
         """Return the estimate (a) for values f(d2)."""
         return (self.weights * values).double().sum()
 
-    def over_partners(self, u: Kernel, charges: Tensor | None = None) -> Tensor:
+    def over_partners(self, u: Any, charges: Tensor | None = None) -> Tensor:
         """Return estimates (B,) of Σ_{j≠i} c_j u(d2_ij) over all n points, the charges c being 1 by default."""
         d2 = (self.U[:, None] - self.U[None]).square().sum(dim=2)
         values = u.value(d2.clamp_min(TINY))  # a power of 0 has no slope that could be multiplied by 0
@@ -77,10 +77,13 @@ class Average:
 class Stochastic:
     """A loss as a function of a sum S₁ over edges and a sum S₂ over pairs; their own sum, if nothing else is said."""
 
+    objective: Any  # its kernels take tensors too
     A: Matrix  # the weights of the edges
     exponent = 1.0  # exaggeration multiplies P, and A = P^exponent
 
-    def __init__(self, n: int, device: torch.device):
+    def __init__(self, objective: Any, n: int, device: torch.device):
+        self.objective = objective
+        self.A = objective.affinities
         self.sums = Average((2,), device)
         self._seen = torch.zeros(3, dtype=torch.float64, device=device)  # S₁, S₂ and 1, summed over batches
 
@@ -115,8 +118,7 @@ class StochasticDivergence(Stochastic):
     """The α-divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.                   docs/math.md, eq. (2')"""
 
     def __init__(self, objective: JointDivergence, n: int, device: torch.device):
-        super().__init__(n, device)
-        self.objective = objective
+        super().__init__(objective, n, device)
         self.A, self.exponent = objective._A, objective.s
 
     def estimate(self, batch: Batch) -> Tensor:
@@ -136,9 +138,7 @@ class StochasticConditional(Stochastic):
     """
 
     def __init__(self, objective: ConditionalKL, n: int, device: torch.device):
-        super().__init__(n, device)
-        self.objective = objective
-        self.A = objective.affinities
+        super().__init__(objective, n, device)
         self.Z = Average((n,), device)
 
     def estimate(self, batch: Batch) -> Tensor:
@@ -156,11 +156,6 @@ class StochasticConditional(Stochastic):
 class StochasticCrossEntropy(Stochastic):
     """UMAP's loss as it is stated: S₁ = −Σ μ (log k + u), S₂ = Σ u, u = −log(1 − k).       docs/math.md, eq. (16)"""
 
-    def __init__(self, objective: CrossEntropy, n: int, device: torch.device):
-        super().__init__(n, device)
-        self.objective = objective
-        self.A = objective.affinities
-
     def estimate(self, batch: Batch) -> Tensor:
         kernel, apart = self.objective.kernel, self.objective.apart
         attraction = -batch.over_edges(kernel.log_value(batch.d2) + apart.value(batch.d2))
@@ -171,9 +166,7 @@ class StochasticEffective(Stochastic):
     """UMAP's loss as it is sampled: S₁ = −Σ μ log k, S₂ = (m/n) Σ_ij d_j u.                 docs/math.md, eq. (17)"""
 
     def __init__(self, objective: EffectiveCrossEntropy, n: int, device: torch.device):
-        super().__init__(n, device)
-        self.objective = objective
-        self.A = objective.affinities
+        super().__init__(objective, n, device)
         self.degrees = torch.as_tensor(objective.degrees, dtype=torch.float32, device=device)
 
     def estimate(self, batch: Batch) -> Tensor:
@@ -190,7 +183,7 @@ KINDS: dict[type[Any], Callable[[Any, int, torch.device], Stochastic]] = {
 }
 
 
-def check_objective(objective: Objective, name: str) -> None:
+def check_objective(objective: Any, name: str) -> None:
     """Raise unless the loss of the method `name` can be estimated from batches, with its kernel in PyTorch."""
     if type(objective) not in KINDS:
         raise ValueError(

@@ -51,7 +51,7 @@ class Rows:
 
     def mean_and_scale(self) -> tuple[Array, float]:
         """Return the mean (D,) and the root mean square deviation from it, over all columns; 1 if all rows agree."""
-        blocks = self.X.split(max(1, BLOCK // max(1, self.X.shape[1])))
+        blocks = in_blocks(self.X, BLOCK // self.X.shape[1])
         mean = torch.stack([block.double().sum(dim=0) for block in blocks]).sum(dim=0) / len(self.X)
         squares = sum(float((block.double() - mean).square().sum()) for block in blocks)
         return mean.cpu().numpy(), float(np.sqrt(squares / self.X.numel())) or 1.0
@@ -80,6 +80,12 @@ class Edges:
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield points in random order, the ends of their edges, and a_i; too few for a batch, the last do not come."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
-        for heads in order.split(size):
+        for heads in in_blocks(order, size):
             if len(heads) == size:
                 yield heads, *self.drawn(heads, generator)
+
+
+def in_blocks(X: Tensor, size: int) -> list[Tensor]:
+    """Return rows as views of at most so many each, and one at least."""
+    size = max(1, size)
+    return [X[start : start + size] for start in range(0, len(X), size)]

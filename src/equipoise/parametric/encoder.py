@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from copy import deepcopy
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .._types import Array
 from ..geometry import Flat, Geometry
-from .batches import Rows
+from .batches import Rows, in_blocks
 
 WIDTH, DEPTH = 256, 3  # of the hidden layers
 LOOKED_AT = 4096  # rows, at most, whose first places set the scale of the map; chosen
@@ -39,9 +40,12 @@ def default_encoder(rows: Rows, d: int, spread: float) -> nn.Sequential:
     """
     mean, scale = rows.mean_and_scale()
     width = [len(mean), *[WIDTH] * DEPTH]
-    hidden = [layer for a, b in pairwise(width) for layer in (nn.Linear(a, b), nn.GELU())]
-    encoder = nn.Sequential(Standardized(mean, scale), *hidden, last := nn.Linear(WIDTH, d))
-    for layer in hidden[::2]:  # PyTorch's own weights are so small that such a network begins as a linear map, and stays near it
+    hidden, last = [nn.Linear(a, b) for a, b in pairwise(width)], nn.Linear(WIDTH, d)
+    bent = [layer for linear in hidden for layer in (linear, nn.GELU())]
+    encoder = nn.Sequential(Standardized(mean, scale), *bent, last)
+    # PyTorch's own weights are so small that the network begins nearly linear, and is slow to bend: on 1,400 digits,
+    # after 100 epochs at a rate of 0.001, the loss of t-SNE was 1.13 with them and 0.96 with these.
+    for layer in hidden:
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.zeros_(layer.bias)
     with torch.no_grad():
@@ -71,12 +75,12 @@ def own_copy(encoder: nn.Module, rows: Rows, d: int) -> nn.Module:
     return encoder
 
 
-def places(Y: Tensor, geometry: Geometry) -> Tensor:
+def places(Y: Tensor, geometry: Any) -> Tensor:
     """Return what an encoder says as places of the map: on the sphere, unit vectors."""
     return Y if isinstance(geometry, Flat) else geometry.map(geometry.work(Y))
 
 
-def working(Y: Tensor, geometry: Geometry) -> Tensor:
+def working(Y: Tensor, geometry: Any) -> Tensor:
     """Return places in coordinates in which distances are Euclidean."""
     if not isinstance(geometry, Flat):
         return geometry.work(Y)
@@ -86,8 +90,9 @@ def working(Y: Tensor, geometry: Geometry) -> Tensor:
 def encode(encoder: nn.Module, X: Tensor, geometry: Geometry) -> Tensor:
     """Return the places (m, d) of rows (m, D) where these are, a block at a time."""
     device = next(encoder.parameters()).device
-    step = max(1, BLOCK // max(X.shape[1], WIDTH))
     encoder.eval()
     with torch.no_grad():
-        blocks = [encoder(block.to(device, torch.float32)).float() for block in X.split(step)]
+        blocks = [
+            encoder(block.to(device, torch.float32)).float() for block in in_blocks(X, BLOCK // max(X.shape[1], WIDTH))
+        ]
         return places(torch.cat(blocks), geometry).to(X.device)

@@ -77,12 +77,12 @@ class Training:
             for group in self.optimizer.param_groups:
                 group["lr"] = self.learning_rate * (1 + cos(pi * part)) / 2
             self.optimizer.zero_grad()
-            self._value(heads, tails, weights).backward()
+            torch.autograd.backward(self._value(heads, tails, weights))
             self.optimizer.step()
 
     def _value(self, heads: Tensor, tails: Tensor, weights: Tensor) -> Tensor:
         U = working(self.encoder(self.rows[torch.cat([heads, tails])]), self.geometry)
-        U, V = U.split(len(heads))
+        U, V = U.chunk(2)
         d2 = (U - V).square().sum(dim=1)
         scaled = (weights * (self.edges.n / len(heads))).to(d2.dtype)
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.exaggeration)
