@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import progress
-from ..arrays import host, is_tensor
+from ..arrays import host, is_tensor, like
 from ..checkpoint import Checkpoint, Keeping
 from ..data import check_finite, check_table
 from ..engines import choose_device
@@ -87,7 +87,7 @@ class Parametric(Estimator):
     n_jobs: int | None = None
 
     @property
-    def n_components(self) -> int:  # type: ignore[override]
+    def _n_features_out(self) -> int:
         return self._method().n_components
 
     def _method(self) -> Embedding:
@@ -131,9 +131,10 @@ class Parametric(Estimator):
         if self.encoder is not None:
             encoder = own_copy(self.encoder, table, method.n_components)
         else:
-            kernel = method._kernel()
+            # A map that begins wider goes astray: far out kernels are power laws, no force knows the scale, and noise
+            # widens it further. p-SNE of 1,400 digits ended at a loss of 3.50 from 10 lengths, at 0.87 from one.
             with borrowed(self._n_threads(), seed, torch.device("cpu")):
-                encoder = default_encoder(table, method.n_components, max(1.0, kernel.spread) * kernel.length)
+                encoder = default_encoder(table, method.n_components, method._kernel().length)
         kept = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
         method = clone(method).set_params(init="random", random_state=seed, callbacks=kept, verbose=0)
         if self.n_jobs is not None:
@@ -192,8 +193,8 @@ class Parametric(Estimator):
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Train the encoder on X, and return the places of its rows (n, d): for a tensor a tensor, else an array."""
-        self.fit(X, y)
-        return X.new_tensor(self.embedding_).float() if is_tensor(X) else self.embedding_
+        Y = self.fit(X, y).embedding_
+        return like(_as_rows(X[:1], 1), Y) if is_tensor(X) else Y
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -11,6 +11,7 @@ from scipy import sparse
 from torch import Tensor
 
 from .._types import Array, Matrix
+from ..arrays import host, is_tensor
 
 ROOM = 0.5  # of the free memory of a GPU that a table may take; larger ones stay on the host; chosen
 BLOCK = 2**22  # numbers of a table that are summed at once in float64; chosen
@@ -18,7 +19,7 @@ BLOCK = 2**22  # numbers of a table that are summed at once in float64; chosen
 
 def as_csr(A: Any) -> Matrix:
     """Return weights of edges (n, n), sparse or dense, as CSR without zeros."""
-    A = sparse.csr_matrix(A)
+    A = sparse.csr_matrix(host(A) if is_tensor(A) else A)
     if (A.data == 0).any():
         A = A.copy()
         A.eliminate_zeros()
@@ -26,24 +27,22 @@ def as_csr(A: Any) -> Matrix:
 
 
 class Rows:
-    """A table (n, D) in float32, on the device if there is room, else in memory from which a GPU reads directly."""
+    """A table (n, D) in float32, on the device if there is room, else where it is: rows then travel when drawn."""
 
     def __init__(self, X: Tensor, device: torch.device):
         self.device = device
-        size = X.numel() * X.element_size()
-        if device.type == "cuda" and X.device != device:
-            if size < ROOM * torch.cuda.mem_get_info(device)[0]:
-                X = X.to(device)
-            elif X.device.type == "cpu":
-                X = X.pin_memory()
-        self.X = X
+        fits = device.type == "cpu" or X.numel() * X.element_size() < ROOM * torch.cuda.mem_get_info(device)[0]
+        self.X = X.to(device) if fits else X
 
     def __len__(self) -> int:
         return len(self.X)
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return rows by their numbers, on the device."""
-        return self.X[index.to(self.X.device)].to(self.device, non_blocking=True)
+        rows = self.X[index.to(self.X.device)]
+        if rows.device.type != self.device.type:
+            rows = rows.pin_memory()  # which a GPU reads directly
+        return rows.to(self.device, non_blocking=True)
 
     def first(self, count: int) -> Tensor:
         """Return the first rows, or all if there are fewer."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..arrays import host
 from ..checkpoint import digest
 from ..geometry import Geometry
+from ..kernels import Kernel
 from ..objectives.stochastic import Batch, Stochastic
 from .batches import Edges, Rows, as_csr
 from .encoder import working
@@ -89,11 +90,12 @@ class Training:
 
     def about(self) -> dict[str, Any]:
         """Return what makes the run what it is, before it begins, under names that a person knows."""
-        A = self._weights
+        A, objective = self._weights, self.loss.objective
+        numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
             "data": digest(host(self.rows.X)),
             "affinities": digest(A.data, A.indices, A.indptr),
-            "loss": digest(self.loss.objective.kernel, type(self.loss), self.loss.exponent, self.exaggeration),
+            "loss": digest(type(objective), numbers, self.exaggeration),
             "encoder": digest(repr(self.encoder), plain(self.encoder.state_dict())),
             "map": digest(self.geometry),
             "epochs, batch_size, learning_rate or random_state": [
