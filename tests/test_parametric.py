@@ -14,6 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
+from equipoise import kept_neighbors
+from equipoise.inputs import table
 from equipoise.kernels import Kernel
 from equipoise.methods import parametric
 
@@ -282,11 +284,40 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(name, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
 
 
+def test_neighbours_are_kept_beside_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_neighbors, "LEAST", 50)
+    method, path = eq.TSNE(perplexity=8, engine="grid"), tmp_path / "run.eqc"
+    whole = small(method, callbacks=[eq.Checkpoint(path, every=4)]).fit(X)
+    monkeypatch.setattr(table, "nearest_neighbors", lambda *_, **__: pytest.fail("neighbours were searched again"))
+    resumed = small(method, callbacks=[eq.Checkpoint(path, every=4, resume=True)]).fit(X)
+    assert resumed.embedding_.tobytes() == whole.embedding_.tobytes()
+
+
+class Impatient(torch.nn.Linear):
+    """A layer during whose fifth batch someone presses Ctrl-C."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += self.training
+        if self.training and self.calls == 5:
+            raise KeyboardInterrupt
+        return super().forward(x)
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch_leaves_an_encoder():
+    encoder, threads = small(encoder=Impatient(6, 2)), torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        encoder.fit(X)
+    assert encoder.n_epochs_ == 2 and torch.get_num_threads() == threads
+    assert np.array_equal(encoder.transform(X), encoder.embedding_) and np.isfinite(encoder.loss_)
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     path = tmp_path / "run.eqc"
     small(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
     on = [eq.Checkpoint(path, resume=True)]
-    for change, table, what in (
+    for change, data, what in (
         ({"epochs": 8}, X, "epochs"),
         ({"random_state": 1}, X, "encoder"),
         ({"method": eq.TSNE(perplexity=9)}, X, "affinities"),
@@ -295,7 +326,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder"),
     ):
         with pytest.raises(ValueError, match=f"another run, whose .*{what}"):
-            small(callbacks=on, **change).fit(table)
+            small(callbacks=on, **change).fit(data)
     with pytest.raises(ValueError, match="another run"):
         eq.TSNE(perplexity=8, random_state=0, callbacks=on).fit(X)
     with pytest.raises(ValueError, match="set random_state to a number"):
@@ -369,9 +400,9 @@ def test_what_cannot_be_is_said_before_any_work(parameters, message, monkeypatch
 def test_bad_tables():
     hole = X.copy()
     hole[3, 2] = np.nan
-    for table in (hole, torch.as_tensor(hole)):
+    for rows in (hole, torch.as_tensor(hole)):
         with pytest.raises(ValueError, match=r"(?i)nan at row 3, column 2"):
-            small().fit(table)
+            small().fit(rows)
     with pytest.raises(ValueError, match="X in float32 contains inf at row 0, column 0"):
         small().fit(np.where(np.arange(6) == 0, 1e39, X))
     with pytest.raises(TypeError, match="dense data is required"):
