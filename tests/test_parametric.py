@@ -20,7 +20,7 @@ from equipoise.kernels import Kernel
 from equipoise.methods import parametric
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from equipoise.objectives.stochastic import Batch, stochastic  # noqa: E402
+from equipoise.objectives.stochastic import Batch, squared, stochastic  # noqa: E402
 from equipoise.parametric.batches import Edges, Rows, as_csr  # noqa: E402
 from equipoise.parametric.encoder import Standardized, default_encoder, working  # noqa: E402
 
@@ -54,7 +54,7 @@ def everything(problem, Y):
     A = as_csr(loss.A).tocoo()
     Y = torch.tensor(Y, requires_grad=True)
     U = working(Y, problem.geometry)
-    d2 = (U[A.row] - U[A.col]).square().sum(dim=1)
+    d2 = squared(U[A.row] - U[A.col])
     return loss, Batch(len(Y), torch.arange(len(Y)), U, d2, torch.as_tensor(A.data.astype(np.float64))), Y
 
 
@@ -100,7 +100,7 @@ def test_batches_estimate_the_sums_without_bias(name, rng):
     generator, found = torch.Generator().manual_seed(0), []
     for _ in range(400):
         for heads, tails, weights in edges.batches(32, generator):
-            d2 = (U[heads] - U[tails]).square().sum(dim=1)
+            d2 = squared(U[heads] - U[tails])
             found.append(loss.estimate(Batch(80, heads, U[heads], d2, weights * (80 / 32))).numpy())
     error = np.std(found, axis=0) / np.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - truth) < 4 * error).all()
@@ -114,7 +114,7 @@ def test_the_average_of_a_row_of_SNE_is_over_its_own_batches(rng):
     generator = torch.Generator().manual_seed(0)
     for _ in range(300):
         for heads, tails, weights in edges.batches(32, generator):
-            loss.estimate(Batch(80, heads, U[heads], (U[heads] - U[tails]).square().sum(dim=1), weights))
+            loss.estimate(Batch(80, heads, U[heads], squared(U[heads] - U[tails]), weights))
     K = np.exp(-cdist(Y, Y, "sqeuclidean"))
     Z = K.sum(axis=1) - 1
     found = (loss.Z.total / loss.Z.weight).numpy()
@@ -147,6 +147,13 @@ def test_every_loss_falls(name):
     assert encoder.loss_curve_[:, 0].tolist() == list(range(1, 61)) and encoder.n_epochs_ == 60
     if name == "SphericalSNE":
         assert np.abs(np.linalg.norm(encoder.transform(X + 1), axis=1) - 1).max() < 1e-6
+
+
+@every_method
+def test_rows_that_are_equal_do_no_harm(name):
+    twice = np.repeat(X[:40], 2, axis=0)
+    encoder = small(METHODS[name]).fit(twice)
+    assert np.isfinite(encoder.loss_) and np.array_equal(encoder.embedding_[::2], encoder.embedding_[1::2])
 
 
 def test_digits_and_rows_that_were_not_there():

@@ -128,12 +128,12 @@ class Parametric(Estimator):
 
         method = self._method()
         table = Rows(rows, torch.device(device))
-        if self.encoder is not None:
-            encoder = own_copy(self.encoder, table, method.n_components)
-        else:
-            # A map that begins wider goes astray: far out kernels are power laws, no force knows the scale, and noise
-            # widens it further. p-SNE of 1,400 digits ended at a loss of 3.50 from 10 lengths, at 0.87 from one.
-            with borrowed(self._n_threads(), seed, torch.device("cpu")):
+        with borrowed(self._n_threads(), seed, torch.device("cpu")):
+            if self.encoder is not None:
+                encoder = own_copy(self.encoder, table, method.n_components)
+            else:
+                # A map that begins wider goes astray: far out kernels are power laws, no force knows the scale, and
+                # noise widens it. p-SNE of 1,400 digits ended at a loss of 3.50 from 10 lengths, at 0.87 from one.
                 encoder = default_encoder(table, method.n_components, method._kernel().length)
         kept = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
         method = clone(method).set_params(init="random", random_state=seed, callbacks=kept, verbose=0)

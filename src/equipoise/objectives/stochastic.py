@@ -40,7 +40,7 @@ class Batch(NamedTuple):
     n: int
     heads: Tensor  # (B,): which points
     U: Tensor  # (B, d): their places
-    d2: Tensor  # (m,): squared lengths of the edges
+    d2: Tensor  # (m,): squared lengths of the edges, as `squared` gives them
     weights: Tensor  # (m,): Σ weights f(d2) estimates Σ_ij A_ij f(d2_ij)
 
     def over_edges(self, values: Any) -> Tensor:
@@ -49,8 +49,8 @@ class Batch(NamedTuple):
 
     def over_partners(self, u: Any, charges: Tensor | None = None) -> Tensor:
         """Return estimates (B,) of Σ_{j≠i} c_j u(d2_ij) over all n points, the charges c being 1 by default."""
-        d2 = (self.U[:, None] - self.U[None]).square().sum(dim=2)
-        values = u.value(d2.clamp_min(TINY))  # a power of 0 has no slope that could be multiplied by 0
+        d2 = squared(self.U[:, None] - self.U[None])
+        values = u.value(d2)
         values = values if charges is None else values * charges[self.heads]
         values = values.masked_fill(torch.eye(len(d2), dtype=torch.bool, device=d2.device), 0.0)
         return values.double().sum(dim=1) * ((self.n - 1) / (len(d2) - 1))
@@ -58,6 +58,11 @@ class Batch(NamedTuple):
     def over_points(self, values: Tensor) -> Tensor:
         """Return the estimate of a sum over all points from values (B,) of those in the batch."""
         return values.double().sum() * (self.n / len(self.heads))
+
+
+def squared(differences: Tensor) -> Tensor:
+    """Return d2 (…) of differences (…, d); of coincident points TINY, since a power of 0 may have no finite slope."""
+    return differences.square().sum(dim=-1).clamp_min(TINY)
 
 
 class Average:

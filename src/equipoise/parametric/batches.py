@@ -44,9 +44,9 @@ class Rows:
             rows = rows.pin_memory()  # which a GPU reads directly
         return rows.to(self.device, non_blocking=True)
 
-    def first(self, count: int) -> Tensor:
-        """Return the first rows, or all if there are fewer."""
-        return self.X[:count]
+    def some(self, count: int) -> Tensor:
+        """Return so many rows from the whole table, or all if there are fewer."""
+        return self.X[:: max(1, len(self.X) // count)][:count]
 
     def mean_and_scale(self) -> tuple[Array, float]:
         """Return the mean (D,) and the root mean square deviation from it, over all columns; 1 if all rows agree."""

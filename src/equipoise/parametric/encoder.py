@@ -36,7 +36,7 @@ class Standardized(nn.Module):
 def default_encoder(rows: Rows, d: int, spread: float) -> nn.Sequential:
     """Return three hidden layers of 256 for a table, with a first map of a standard deviation of about `spread`.
 
-    Weights come from PyTorch's global generator: whoever calls sets it, and sets it back.
+    Weights are drawn from PyTorch's own random numbers: whoever calls sets them, and sets them back.
     """
     mean, scale = rows.mean_and_scale()
     width = [len(mean), *[WIDTH] * DEPTH]
@@ -49,8 +49,8 @@ def default_encoder(rows: Rows, d: int, spread: float) -> nn.Sequential:
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.zeros_(layer.bias)
     with torch.no_grad():
-        Y = encoder(rows.first(LOOKED_AT).cpu())
-        last.weight *= spread / Y.std(dim=0, correction=0).mean().clamp_min(torch.finfo(torch.float32).tiny)
+        width_now = float(encoder(rows.some(LOOKED_AT).cpu()).std(dim=0, correction=0).mean())
+        last.weight *= spread / (width_now or 1.0)  # 0 where all rows agree
         last.bias.zero_()
     return encoder
 
@@ -60,7 +60,7 @@ def own_copy(encoder: nn.Module, rows: Rows, d: int) -> nn.Module:
     encoder = deepcopy(encoder).cpu()
     if not any(parameter.requires_grad for parameter in encoder.parameters()):
         raise ValueError(f"encoder={type(encoder).__name__} has no parameters to train")
-    x = rows.first(2).cpu()
+    x = rows.some(2).cpu()
     encoder.eval()
     with torch.no_grad():
         try:

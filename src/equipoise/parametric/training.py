@@ -15,7 +15,7 @@ from ..arrays import host
 from ..checkpoint import digest
 from ..geometry import Geometry
 from ..kernels import Kernel
-from ..objectives.stochastic import Batch, Stochastic
+from ..objectives.stochastic import Batch, Stochastic, squared
 from .batches import Edges, Rows, as_csr
 from .encoder import working
 
@@ -62,7 +62,10 @@ class Training:
             loss = self.loss.loss_so_far()
             self.curve.append((self.epoch, loss))
             if not np.isfinite(loss):
-                raise FloatingPointError(f"the loss is {loss} in epoch {self.epoch}: lower learning_rate")
+                raise FloatingPointError(
+                    f"the loss is {loss} in epoch {self.epoch}: lower learning_rate, or let the encoder begin with a"
+                    " smaller map"
+                )
             yield self.epoch, loss
 
     def _seed(self, epoch: int) -> int:
@@ -84,7 +87,7 @@ class Training:
     def _value(self, heads: Tensor, tails: Tensor, weights: Tensor) -> Tensor:
         U = working(self.encoder(self.rows[torch.cat([heads, tails])]), self.geometry)
         U, V = U.chunk(2)
-        d2 = (U - V).square().sum(dim=1)
+        d2 = squared(U - V)
         scaled = (weights * (self.edges.n / len(heads))).to(d2.dtype)
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.exaggeration)
 
