@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ import equipoise as eq
 from equipoise import kept_neighbors
 from equipoise.inputs import table
 from equipoise.kernels import Kernel
-from equipoise.methods import parametric
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.objectives.stochastic import Batch, squared, stochastic  # noqa: E402
@@ -31,6 +31,8 @@ METHODS = {
     "SymmetricSNE": eq.SymmetricSNE(perplexity=8),
     "TSNE": eq.TSNE(perplexity=8),
     "TSNE, sparse": eq.TSNE(perplexity=8, engine="grid"),
+    "TSNE by PyTorch": eq.TSNE(perplexity=8, engine="torch", device="cpu"),
+    "UMAP by PyTorch": eq.UMAP(n_neighbors=8, engine="torch", device="cpu"),
     "TSNE under g": eq.TSNE(perplexity=8, g=np.array([[2.0, 0.5], [0.5, 1.0]])),
     "PowerSNE": eq.PowerSNE(perplexity=8),
     "GSNE": eq.GSNE(perplexity=8),
@@ -382,6 +384,7 @@ def test_a_kernel_of_ones_own():
         ({"method": eq.DKPCA()}, "no function of sums"),
         ({"method": eq.GSNE(alpha=1.0)}, "no function of sums"),
         ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "no function of sums"),
+        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "no function of sums"),
         ({"method": eq.PCA()}, "method by forces"),
         ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives it none'),
         ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives it none'),
@@ -424,6 +427,6 @@ def test_a_rate_that_is_too_large_is_named():
 
 
 def test_without_torch_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(parametric, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r'Parametric needs PyTorch: pip install "equipoise\[gpu\]"'):
-        small().fit(X)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r'Parametric needs torch: pip install "equipoise\[gpu\]"'):
+        eq.Parametric().fit(X)

@@ -16,19 +16,19 @@ import equipoise as eq
 from equipoise import affinities
 from equipoise.csr import symmetrized
 from equipoise.engines import Exact, Reference, choose_device, choose_engine, make_engine
-from equipoise.engines.transform import Source
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
 from equipoise.methods import ALL
 from equipoise.neighbors import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.engines.torch import Torch  # noqa: E402
-from equipoise.engines.torch.affinities import conditional, symmetric  # noqa: E402
+from equipoise.device.affinities import conditional  # noqa: E402
+from equipoise.device.neighbors import nearest, recall  # noqa: E402
+from equipoise.device.rows import Rows  # noqa: E402
+from equipoise.device.tiles import in_tiles  # noqa: E402
 from equipoise.engines.torch.direct import Direct  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.mesh import Mesh, spline  # noqa: E402
-from equipoise.engines.torch.neighbors import nearest, recall  # noqa: E402
-from equipoise.engines.torch.tiles import in_tiles  # noqa: E402
 
 TOL = 0.01
 ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -93,8 +93,8 @@ def test_a_kernel_with_a_kink_and_many_dimensions_are_summed_directly():
     rng = np.random.default_rng(0)
     made = {}
     for name, kernel, d in (("kink", PowerLaw(), 2), ("five", StudentT(), 5), ("smooth", StudentT(), 2)):
-        Y = 5 * rng.standard_normal((500, d)).astype(np.float32)
-        made[name] = type(engine()._transform(kernel, Source(Y, None)))
+        Y = 5 * rng.standard_normal((3000, d)).astype(np.float32)
+        made[name] = type(engine()._transform(kernel, engine()._source(Y, None)))
     assert made == {"kink": Direct, "five": Direct, "smooth": Mesh}
 
 
@@ -157,7 +157,8 @@ def test_smaller_tiles_are_tried_when_memory_runs_out():
 
 @pytest.fixture(scope="module")
 def digits():
-    return load_digits().data[:400]
+    X = load_digits().data[:400]
+    return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)  # no two distances are the same
 
 
 @pytest.mark.parametrize("Method", ALL, ids=lambda Method: Method.__name__)
@@ -173,8 +174,11 @@ def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
     same = Method(engine="grid", tol=1e-3, **settings).problem(digits)
     Y = here.embedding_
     assert problem.loss(Y) == pytest.approx(same.loss(Y), rel=5e-3)
+    truth = same.objective.balance(problem.geometry.work(Y.astype(np.float64)), Exact(1), loss=False)
     for force in ("attraction", "repulsion"):
-        assert norm_error(getattr(problem, force)(Y), getattr(same, force)(Y)) <= problem.engine.tol
+        true = problem.geometry.pull_back(Y, getattr(truth, force))
+        error, mesh = (norm_error(getattr(p, force)(Y), true) for p in (problem, same))
+        assert error <= max(problem.engine.tol, mesh)  # of DKPCA's fields little is left, and the mesh errs more
     assert there.transform(digits[:3] + 0.01).shape == (3, there.n_components)
 
 
@@ -224,19 +228,22 @@ def test_the_gaussian_kernel_on_a_wide_map_is_no_zero():
 
 def test_neighbours_on_a_device_are_the_nearest(digits):
     jittered = digits + 0.01 * np.random.default_rng(0).standard_normal(digits.shape)
-    indices, d2 = nearest(torch.from_numpy(jittered), 20)
+    X = torch.from_numpy(jittered)
+    indices, d2, _ = nearest(X, X, 20, own=True)
     D = cdist(jittered, jittered)
     np.fill_diagonal(D, np.inf)
     true = np.argsort(D, axis=1)[:, :20]
     np.testing.assert_array_equal(indices.numpy(), true)
     np.testing.assert_allclose(d2.numpy(), np.take_along_axis(D, true, axis=1) ** 2, rtol=1e-5)
-    assert recall(torch.from_numpy(jittered), indices, torch.arange(0, 400, 7)) == 1.0
-    assert recall(torch.from_numpy(jittered), indices.roll(1, 0), torch.arange(0, 400, 7)) < 0.5
+    sample = torch.arange(0, 400, 7)
+    with_self = nearest(X[sample], X, 21).indices
+    assert recall(indices, sample, with_self) == 1.0
+    assert recall(indices.roll(1, 0), sample, with_self) < 0.5
 
 
 def test_duplicates_are_neighbours_of_one_another():
     X = torch.tensor([[0.0, 1.0]]).repeat(5, 1)
-    indices, d2 = nearest(X, 2)
+    indices, d2, _ = nearest(X, X, 2, own=True)
     assert not d2.any() and indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1]]
 
 
@@ -247,10 +254,10 @@ def test_affinities_on_a_device_are_those_of_the_cpu(digits):
     there = conditional(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
     np.testing.assert_allclose(there.numpy().ravel(), P.data, rtol=1e-7, atol=1e-15)
     S = symmetrized(P)
-    indptr, columns, values = symmetric(torch.from_numpy(D2.indices.reshape(-1, 30)), there)
-    np.testing.assert_array_equal(indptr.numpy(), S.indptr)
-    np.testing.assert_array_equal(columns.numpy(), S.indices)
-    np.testing.assert_allclose(values.numpy(), S.data, rtol=1e-7)
+    rows = Rows.of_neighbors(there, torch.from_numpy(D2.indices.reshape(-1, 30))).symmetrized().host()
+    np.testing.assert_array_equal(rows.indptr, S.indptr)
+    np.testing.assert_array_equal(rows.indices, S.indices)
+    np.testing.assert_allclose(rows.data, S.data, rtol=1e-7)
 
 
 def test_a_row_of_equal_distances_spreads_evenly():

@@ -9,6 +9,7 @@ from .evaluate import compare, evaluate
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
 from .force_laws import forces
+from .loss_problem import LossProblem
 from .memory import estimate_memory
 from .methods import (
     DKLLE,
@@ -56,6 +57,7 @@ __all__ = [
     "GradientDescent",
     "Isomap",
     "LaplacianEigenmaps",
+    "LossProblem",
     "Momentum",
     "NeighborEmbedding",
     "Parametric",

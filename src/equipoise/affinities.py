@@ -11,7 +11,8 @@ from scipy import sparse
 
 from . import _core
 from ._types import Array, Matrix
-from .csr import entry_rows, make_csr, symmetrized
+from .arrays import like
+from .csr import entry_rows, is_on_device, is_sparse, make_csr, on_host, symmetrized
 from .notices import warn
 from .progress import stage
 
@@ -61,6 +62,8 @@ def conditional(
     Dense (n, n), or CSR on the stored pairs of a sparse distance matrix.
     """
     stage("affinities")
+    if is_on_device(distances.D2 if isinstance(distances, SquaredDistances) else None):
+        return _conditional_there(distances.D2, perplexities)
     if isinstance(distances, Points):
         n = len(distances.X)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
@@ -76,13 +79,28 @@ def conditional(
         n = len(D2)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
         _core.conditional_dense(D2, perplexities, P, saturated, n_threads)
+    _warn_of(saturated, perplexities)
+    return P
+
+
+def _warn_of(saturated: Any, perplexities: Array) -> None:
+    """Say which rows have no Gaussian of the perplexity."""
     if saturated.any():
         warn(
             f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more equally near"
             f" neighbours (duplicates, for example) than the perplexity {perplexities.min():g};"
             " they spread evenly over these",
         )
-    return P
+
+
+def _conditional_there(D2: Any, perplexities: Array) -> Any:
+    """Return p_{j|i} on a device, from rows with as many neighbours each."""
+    from .device import affinities as there
+
+    d2 = D2.data.reshape(D2.shape[0], -1)
+    _warn_of(there.crowded(d2, float(perplexities.min())).int(), perplexities)
+    first, *others = (there.conditional(d2, float(perplexity)).flatten() for perplexity in perplexities)
+    return D2.with_data(sum(others, start=first) / len(perplexities) if others else first)
 
 
 def uniform(distances: SquaredDistances, perplexities: Array, dtype: type[np.floating]) -> Matrix:
@@ -91,6 +109,10 @@ def uniform(distances: SquaredDistances, perplexities: Array, dtype: type[np.flo
     CSR, from CSR distances; the mean over several perplexities. Of equally near neighbours the first stored are taken.
     """
     D2, widths = distances.D2, np.maximum(np.rint(perplexities), 1)
+    if is_on_device(D2):  # rows from the nearest on
+        rank = np.arange(D2.nnz // D2.shape[0])
+        weights = np.mean([(rank < k) / k for k in widths], axis=0)
+        return D2.with_data(like(D2.data, weights.astype(np.float32)).repeat(D2.shape[0]))
     _require_neighbors(D2, widths.max())
     if len(widths) == 1 and D2.nnz == D2.shape[0] * widths[0]:
         return make_csr(np.full(D2.nnz, 1 / widths[0], dtype), D2.indices, D2.indptr, D2.shape)
@@ -123,6 +145,10 @@ def memberships(distances: SquaredDistances, k: int, dtype: type[np.floating], n
     """
     stage("affinities")
     D2 = distances.D2
+    if is_on_device(D2):
+        from .device import affinities as there
+
+        return D2.with_data(there.memberships(D2.data.reshape(D2.shape[0], -1), k, FLOOR).flatten())
     _require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1")
     if D2.nnz > D2.shape[0] * (k - 1):
         D2 = _kept(D2, D2.data, _ranks(D2) < k - 1)
@@ -133,6 +159,10 @@ def memberships(distances: SquaredDistances, k: int, dtype: type[np.floating], n
 
 def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:
     """Return μ = W + Wᵀ − W ∘ Wᵀ for CSR weights between 0 and 1: the chance of an edge in either direction."""
+    if is_on_device(W):
+        from .device import affinities as there
+
+        return there.fuzzy_union(W)
     with np.errstate(divide="ignore"):  # log 0 of a sure edge
         log_none = make_csr(np.log1p(-np.minimum(W.data, 1)), W.indices, W.indptr, W.shape)
     union = symmetrized(log_none, n_threads)
@@ -146,6 +176,7 @@ def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
     As in umap-learn, by e^(−2.5/(1−w)) for target weight w, by e^(−1) where a label is missing. Then every row is
     scaled to a largest entry of 1 and the union taken again.
     """
+    mu = on_host(mu)
     i, j = labels[entry_rows(mu)], labels[mu.indices]
     far = np.exp(-2.5 / (1 - weight)) if weight < 1 else 0.0
     values = mu.data * np.where((i < 0) | (j < 0), np.exp(-1.0), np.where(i == j, 1.0, far)).astype(mu.dtype)
@@ -191,7 +222,7 @@ def _require_neighbors(D2: Matrix, least: float, name: str = "the perplexity", r
 def joint(P: Matrix, n_threads: int = 1) -> Matrix:
     """Return (P + Pᵀ)/2n, symmetric and of total 1, from the rows p_{j|i}. A dense P is overwritten."""
     n = P.shape[0]
-    if sparse.issparse(P):
+    if is_sparse(P):
         S = symmetrized(P, n_threads)
         S.data /= 2 * n
         return S

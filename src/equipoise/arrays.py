@@ -29,11 +29,6 @@ def log1p(x: Any) -> Any:
     return x.log1p() if is_tensor(x) else np.log1p(x)
 
 
-def maximum(x: Any, least: float) -> Any:
-    """Return x, or `least` where that is more."""
-    return x.clamp_min(least) if is_tensor(x) else np.maximum(x, least)
-
-
 def expm1(x: Any) -> Any:
     """Return e^x − 1."""
     return x.expm1() if is_tensor(x) else np.expm1(x)
@@ -41,7 +36,11 @@ def expm1(x: Any) -> Any:
 
 def total(x: Any) -> Any:
     """Return the sum of all entries in float64: a float, or a tensor that waits on its device."""
-    return x.double().sum() if is_tensor(x) else float(x.sum())
+    if not is_tensor(x):
+        return float(x.sum())
+    import torch  # it is there: x is one of its own
+
+    return x.sum(dtype=torch.float64)
 
 
 def double(x: Any) -> Any:
@@ -54,9 +53,28 @@ def where(holds: Any, value: float, other: Any) -> Any:
     return other.masked_fill(holds, value) if is_tensor(other) else np.where(holds, value, other)
 
 
+def maximum(x: Any, least: float) -> Any:
+    """Return x where it is above `least`, else `least`."""
+    return x.clamp(min=least) if is_tensor(x) else np.maximum(x, least)
+
+
+def full_like(x: Any, value: float) -> Any:
+    """Return an array of the shape of x that holds one value."""
+    return x.new_full(x.shape, value) if is_tensor(x) else np.full_like(x, value)
+
+
 def like(x: Any, values: Array) -> Any:
     """Return values as an array of the kind and the precision of x, where x is."""
     return x.new_tensor(values) if is_tensor(x) else values
+
+
+def numbered(x: Any, numbers: Array) -> Any:
+    """Return whole numbers as an array of the kind of x, where x is."""
+    if not is_tensor(x):
+        return numbers
+    import torch  # it is there: x is one of its own
+
+    return torch.as_tensor(numbers, device=x.device)
 
 
 def host(x: Any) -> Array:
@@ -64,10 +82,23 @@ def host(x: Any) -> Array:
     return np.asarray(x.cpu()) if is_tensor(x) else np.asarray(x)
 
 
+def beside(*columns: Any) -> Any:
+    """Return vectors as the columns of a matrix."""
+    first = columns[0]
+    if not is_tensor(first):
+        return np.column_stack(columns)
+    result = first.new_empty((len(first), len(columns)))
+    for c, column in enumerate(columns):
+        result[:, c] = column
+    return result
+
+
 def centered(U: Any) -> Any:
     """Return U (n, d) without its mean, which is taken in float64."""
     if is_tensor(U):
-        return U - U.double().mean(dim=0).to(U.dtype)
+        import torch  # it is there: U is one of its own
+
+        return U - U.mean(dim=0, dtype=torch.float64).to(U.dtype)
     center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)  # NumPy reduces rows faster than columns
     return U - center.astype(U.dtype)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
 from . import _core
 from ._types import Array, Matrix
+from .arrays import is_tensor
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
@@ -20,6 +23,26 @@ def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int
     M.data, M.indices = values, indices.astype(np.int32, copy=False)
     M.indptr = indptr.astype(np.int32 if len(values) < 2**31 else np.int64, copy=False)
     return M
+
+
+def is_sparse(A: Any) -> bool:
+    """Return whether A is a sparse matrix, of SciPy's or on a device."""
+    return sparse.issparse(A) or is_on_device(A)
+
+
+def is_on_device(A: Any) -> bool:
+    """Return whether A is a sparse matrix on a device (device/rows.py)."""
+    return is_tensor(getattr(A, "indptr", None))
+
+
+def on_host(A: Any) -> Matrix:
+    """Return a matrix as one of SciPy's or NumPy's."""
+    return A.host() if is_on_device(A) else A
+
+
+def row_sums(A: Any) -> Any:
+    """Return the sum of each row of a matrix in float64, where the matrix is."""
+    return A.row_sums() if is_on_device(A) else np.asarray(A.sum(axis=1, dtype=np.float64)).ravel()
 
 
 def entry_rows(A: Matrix) -> Array:
@@ -39,6 +62,8 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
 
     The memory it takes is that of twice the entries of A, and what the result does not need of it is given back.
     """
+    if is_on_device(A):
+        return A.symmetrized()
     n, entries = A.shape[0], A.nnz
     indptr = np.empty(n + 1, np.int64)
     indices, values = np.empty(2 * entries, np.int32), np.empty(2 * entries, A.dtype)

@@ -7,11 +7,12 @@ limits α = ±1 without cancellation:  f'_α(t) = ln_{−s}(t).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ._types import Array
-from .arrays import exp, expm1
+from .arrays import exp, expm1, log, maximum
 
 TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
 
@@ -24,7 +25,7 @@ def deformed_log(log_t: Array, e: float) -> Array:
 NEAR_LOG = 1 / 16  # |e| below which (t^e − 1)/e is computed with expm1; beyond, t^e / e serves as well
 
 
-def antiderivative(log_k: Array, e: float) -> Array:
+def antiderivative(log_k: Any, e: float) -> Any:
     """Return ψ with dψ/dk = k^(e−1), from log k: ln_e(k) for |e| < NEAR_LOG, else k^e / e, which has no constant."""
     if abs(e) < NEAR_LOG:
         return deformed_log(log_k, e)
@@ -69,14 +70,14 @@ class Alpha(Divergence):
 
     def value(self, t: Array) -> Array:
         s = (1 - self.alpha) / 2
-        t = np.maximum(t, TINY)
-        log_t = np.log(t)
+        t = maximum(t, TINY)
+        log_t = log(t)
         if s > 0.5:  # f = (t − 1 − ln_{1−s} t)/s, exact at s = 1
             return (t - 1 - deformed_log(log_t, 1 - s)) / s
         return (1 - t + t * deformed_log(log_t, -s)) / (1 - s)  # exact at s = 0
 
     def slope(self, t: Array) -> Array:
-        return deformed_log(np.log(np.maximum(t, TINY)), -(1 - self.alpha) / 2)
+        return deformed_log(log(maximum(t, TINY)), -(1 - self.alpha) / 2)
 
 
 def KL() -> Alpha:

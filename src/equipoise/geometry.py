@@ -67,6 +67,13 @@ class Flat:
         return centered(U)  # the loss does not see where it is
 
 
+class Placed(Flat):
+    """R^d for losses that see where the map is, as those with a metric g(y) do: it is never centred."""
+
+    def retract(self, U: Array) -> Array:
+        return U
+
+
 class Sphere:
     """The unit sphere in R^d; any Y ≠ 0 stands for U = Y/‖Y‖.
 

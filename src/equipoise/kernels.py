@@ -18,7 +18,7 @@ from scipy.optimize import curve_fit
 
 from . import _core
 from ._types import Array
-from .arrays import exp, log, log1p, maximum
+from .arrays import exp, full_like, log, log1p, maximum, where
 
 TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
@@ -28,6 +28,7 @@ class Kernel:
 
     length: float = 1.0  # where k leaves its plateau: the unit of the map (docs/math.md, section 2)
     kink: float = 0.0  # distance, if any, at which the slope jumps
+    rational: tuple[float, float] | None = None  # (a, c) where k'/k = −a/(c + d2)
     spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
 
     def value(self, d2: Array) -> Array:
@@ -78,7 +79,7 @@ class Gaussian(_LogSlopeKernel):
         return -d2
 
     def log_slope(self, d2: Array) -> Array:
-        return np.full_like(d2, -1.0)
+        return full_like(d2, -1.0)
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.gaussian()
@@ -93,6 +94,10 @@ class StudentT(_LogSlopeKernel):
     @property
     def length(self) -> float:  # type: ignore[override]
         return float(np.sqrt(2 * self.dof / (self.dof + 1)))
+
+    @property
+    def rational(self) -> tuple[float, float]:  # type: ignore[override]
+        return (self.dof + 1) / 2, self.dof
 
     def __post_init__(self) -> None:
         _require(self.dof > 0, "dof", self.dof, "> 0")
@@ -143,7 +148,7 @@ class PowerLaw(_LogSlopeKernel):
         return -self.beta / 2 * log(maximum(d2, self.r0**2))
 
     def log_slope(self, d2: Array) -> Array:
-        return np.where(d2 > self.r0**2, -self.beta / 2 / np.maximum(d2, self.r0**2), 0.0)
+        return where(d2 <= self.r0**2, 0.0, -self.beta / 2 / maximum(d2, self.r0**2))
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.clamped_power(self.r0**2, self.beta / 2)
@@ -177,7 +182,7 @@ class RegularizedPowerLaw(_LogSlopeKernel):
         return -log(self.eta + d2 ** (self.beta / 2))
 
     def log_slope(self, d2: Array) -> Array:
-        d2 = np.maximum(d2, TINY)
+        d2 = maximum(d2, TINY)
         t = d2 ** (self.beta / 2)
         return -(self.beta / 2) * (t / d2) / (self.eta + t)
 
@@ -276,7 +281,7 @@ class Membership(_LogSlopeKernel):
         return -log1p(self.a * d2**self.b)
 
     def log_slope(self, d2: Array) -> Array:
-        d2 = np.maximum(d2, TINY)
+        d2 = maximum(d2, TINY)
         t = self.a * d2**self.b
         return -self.b * (t / d2) / (1 + t)
 

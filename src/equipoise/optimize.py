@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._types import Array
-from .arrays import host, is_tensor, like, put_back, spread
+from .arrays import host, is_tensor, like, numbered, put_back, spread
 from .geometry import Geometry
 from .objectives import Balance
 
@@ -59,6 +59,7 @@ class State:
         """Return everything but the beginning, which whoever goes on from here has too."""
         curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
         arrays = {name: host(getattr(self, name)) for name in ("U", "velocity", "gain")}
+        arrays["order"] = None if self.order is None else host(self.order)
         return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
 
     def restore(self, plain: dict[str, Any]) -> None:
@@ -67,6 +68,7 @@ class State:
             if plain[name].shape != self.origin.shape:
                 raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
         arrays = {name: like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
+        arrays["order"] = plain["order"] if plain["order"] is None else numbered(self.origin, plain["order"])
         curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
         vars(self).update({**plain, **arrays, "curve": curve})
 
@@ -143,7 +145,7 @@ class Momentum:
             state.velocity,
             state.gain,
             rate / 4,
-            min(cap, age / (age + self.friction)) if self.friction > 0 else cap,
+            self._momentum(age, cap),
             self.gain_up,
             self.gain_down,
             self.turned,
@@ -151,6 +153,13 @@ class Momentum:
             self.max_step * length,
         )
         return state.velocity
+
+    def _momentum(self, age: Any, cap: float) -> Any:
+        """Return μ after so many steps, a number or a tensor."""
+        if self.friction == 0:
+            return cap
+        mu = age / (age + self.friction)
+        return mu.clamp(max=cap) if is_tensor(mu) else min(cap, mu)
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
         return n / stiffness * length**2
@@ -213,6 +222,9 @@ class Phase:
     late: bool
 
 
+Hasten = Callable[[Callable[[State], None], Phase, State, int, float], int]
+
+
 def descend(
     balance: Callable[[Array, float, bool], Balance],
     geometry: Geometry,
@@ -224,11 +236,14 @@ def descend(
     callbacks: Sequence[Callback],
     sort: Callable[[Array], Array | None] = lambda U: None,
     keep: Callable[[int], None] = lambda iteration: None,
+    hasten: Hasten = lambda step, phase, state, count, least: 0,
+    strides: Sequence[int] = (),
 ) -> None:
     """Move state.U downhill through the phases, updating `state` in place after every iteration.
 
     `sort` is asked once, when the map has found its shape, for an order of the points in which to go on. `keep` is
-    called after every iteration; from the state that it finds then, a later run goes on as this one does.
+    called after every iteration that is a multiple of one of the `strides`; from the state that it finds then, a later
+    run goes on as this one does. `hasten` may take steps at once that nobody looks at.
     """
     end, start = 0, state.origin
     for number, phase in enumerate(phases):
@@ -247,6 +262,14 @@ def descend(
                     state.U, state.early_undone = start, True
             if (order := sort(state.U)) is not None:
                 state.U, state.order = state.U[order], order
+
+        def step(state: State, phase: Phase = phase) -> None:
+            attraction, repulsion, _, stiffness = balance(state.U, phase.exaggeration, False)
+            gradient = -geometry.tangent(state.U, attraction + repulsion)
+            advance(state, gradient, stiffness, geometry, phase, rule, length)
+
+        # A map whose widest side is longer has not collapsed: of n points at least two are at its ends.
+        least = 0.0 if phase.late else COLLAPSE * spread(start) * (2 * len(start)) ** 0.5
         while state.iteration < end:
             if not phase.late and collapsed(state.U, start):
                 break
@@ -256,8 +279,16 @@ def descend(
             if report and _finished(state, loss, gradient, mass, length, rule, phase.late, callbacks):
                 return
             advance(state, gradient, stiffness, geometry, phase, rule, length)
+            ahead = min([end, *(_next(state.iteration, stride) for stride in (rule.every, *strides))]) - state.iteration
+            if ahead > 0:
+                hasten(step, phase, state, ahead, least)
             keep(state.iteration)
     record(state, float(balance(state.U, 1.0, True).loss), callbacks)
+
+
+def _next(iteration: int, stride: int) -> int:
+    """Return the first multiple of a stride at or after an iteration."""
+    return -(-iteration // stride) * stride
 
 
 def advance(

@@ -31,7 +31,8 @@ class Placement:
     def _force(self) -> Callable[[Array, Matrix], Array]:
         """The force of the map on new points, computed when first needed."""
         self.engine.restore(self._known)
-        return self.objective.freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
+        asked = self.engine.answering(self.objective)
+        return asked.freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_force"}

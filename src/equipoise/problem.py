@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import numpy as np
 from ._types import Array, Matrix
 from .arrays import host
 from .checkpoint import Checkpoint, Keeping, digest
+from .csr import on_host
 from .data.check import check_finite
 from .engines import Engine
 from .geometry import Geometry
 from .locality import locality
 from .objectives import Balance, Objective
-from .optimize import Callback, Phase, Rule, State, descend
+from .optimize import Callback, GradientDescent, Momentum, Phase, Rule, State, descend
 from .progress import optimizing
 
 LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no order
@@ -45,14 +47,14 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Steady(Schedule):
-    """One phase without exaggeration, and the rule's own rate."""
+    """One phase without exaggeration, at the rule's own rate by default."""
 
     learning_rate: float | str = "auto"
     early_exaggeration: float = 1.0
     exaggeration: float = 1.0
 
     def phases(self, n_iter: int) -> list[Phase]:
-        return [Phase(n_iter, 1.0, None, late=True)]
+        return [Phase(n_iter, 1.0, None if isinstance(self.learning_rate, str) else self.learning_rate, late=True)]
 
 
 class Problem:
@@ -85,16 +87,22 @@ class Problem:
         self.engine = engine
         self.schedule = schedule
         self.rule = rule
-        self.Y0 = np.asarray(Y0, dtype=engine.dtype)
-        self._state = self._start(self.Y0)
+        self.as_tensor = False  # whether maps are given as tensors, where the engine has them
+        self._Y0 = engine.here(Y0)
+        self._state = self._start(self._Y0)
 
     @property
     def affinities(self) -> Matrix:
-        return self.objective.affinities
+        return on_host(self.objective.affinities)
+
+    @property
+    def Y0(self) -> Array:
+        return host(self._Y0)
 
     @property
     def Y(self) -> Array:
-        return host(self.geometry.map(self._state.in_order()))
+        Y = self.geometry.map(self._state.in_order())
+        return Y if self.as_tensor else host(Y)
 
     @property
     def loss_curve(self) -> Array:
@@ -145,7 +153,7 @@ class Problem:
         A `Checkpoint` keeps the state of the run on disk. After an exception, Ctrl-C included, `Y`, `loss_curve` and
         `n_iter` hold the last complete iteration.
         """
-        start = self.Y0 if Y0 is None else self._check(Y0).astype(self.engine.dtype)
+        start = self._Y0 if Y0 is None else self._check(Y0).astype(self.engine.dtype)
         self._state = self._start(start)
         n_iter = self.schedule.n_iter if n_iter is None else check_n_iter(n_iter)
         keeping = Keeping(callbacks, lambda: self._run(n_iter), self._plain)
@@ -160,9 +168,9 @@ class Problem:
     def _run(self, n_iter: int) -> dict[str, Any]:
         """Return what makes a run what it is, under names that a person knows."""
         return {
-            "affinities": digest(self.objective.affinities),
+            "affinities": digest(self.affinities),
             "loss": digest(self.objective),
-            "initial map": digest(self._state.origin, self.geometry),
+            "initial map": digest(host(self._state.origin), self.geometry),
             "n_iter": n_iter,
             "learning rate or exaggeration": digest(self.schedule),
             "optimizer": digest(self.rule),
@@ -186,10 +194,9 @@ class Problem:
         return [tell(callback) for callback in callbacks]
 
     def _descend(self, n_iter: int, keeping: Keeping) -> None:
-        state, objective = self._state, self.objective
-        if state.order is not None:
-            objective = objective.permuted(state.order)
-        there = self.engine.holding(objective)
+        state = self._state
+        held = self.engine.holding(self.objective)
+        there = held if state.order is None else held.permuted(state.order)
 
         def balance(U: Array, exaggeration: float, loss: bool) -> Balance:
             return there.balance(U, self.engine, loss=loss, exaggeration=exaggeration)
@@ -198,9 +205,14 @@ class Problem:
             nonlocal there
             if not self.engine.local or len(U) < LOCALITY:
                 return None
-            order = locality(host(U))
-            there = self.engine.holding(objective.permuted(order))
+            order = locality(U)
+            there = held.permuted(order)
             return order
+
+        def hasten(step: Callable[[State], None], phase: Phase, state: State, count: int, least: float) -> int:
+            if not isinstance(self.rule, Momentum | GradientDescent):  # which look at nothing in between
+                return 0
+            return self.engine.hasten(step, (there, phase), state, count, least)
 
         descend(
             balance,
@@ -213,17 +225,25 @@ class Problem:
             self._told(keeping.callbacks),
             sort,
             keeping.keep,
+            hasten,
+            [checkpoint.every for checkpoint in keeping.checkpoints],
         )
+        self.engine.rest()
 
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
         Y = self._check(Y)
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite loss is an answer
-            result = self.objective.balance(self.geometry.work(Y), self.engine, loss=loss)
+            result = self._asked.balance(self.geometry.work(Y), self.engine, loss=loss)
         attraction, repulsion = (self.geometry.pull_back(Y, F).astype(Y.dtype) for F in result[:2])
         return result._replace(attraction=attraction, repulsion=repulsion)
 
+    @cached_property
+    def _asked(self) -> Objective:
+        """The objective, for questions about maps that are given as arrays."""
+        return self.engine.answering(self.objective)
+
     def _check(self, Y: Array) -> Array:
-        Y = np.asarray(Y)
+        Y = host(Y)
         if Y.dtype != np.float32:
             Y = Y.astype(np.float64)
         if Y.shape != self.Y0.shape:

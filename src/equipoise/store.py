@@ -58,6 +58,8 @@ LEFT_OUT = {  # what nothing asks for after the fit
 NOT_STATE = ("_problem", "_objective")  # of a method: to look inside, in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
+    "g": "a function has no place in a file; keep the map, embedding_, itself",
+    "h": 'compute the distances under h and use metric="precomputed"',
     "kernel": "use a kernel of equipoise.kernels",
     "divergence": "use a divergence of equipoise.divergences",
     "random_state": "set_params(random_state=0), or any number, changes nothing in a finished map",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
+from ..arrays import is_tensor
 from .base import Engine, Field
 from .exact import Exact
 from .grid import Grid
@@ -41,14 +43,16 @@ HIGH_CROSSOVER = 3000
 DEVICES = ("auto", "cpu", "cuda")
 
 
-def choose_device(engine: str, device: str) -> tuple[str, str]:
+def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """Return the engine to ask for and where it runs, "cpu" or "cuda": a GPU that is named is the engine "torch"'s.
 
-    "auto" is a GPU for the engine "torch" if there is one, and no device makes the engine "auto" look for a GPU.
+    "auto" is a GPU for the engine "torch" if there is one; nothing makes the engine "auto" look for a GPU but a tensor
+    X that is on one.
     """
     if device not in DEVICES:
         raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
-    if device == "cuda" and engine == "auto":
+    on_gpu = is_tensor(X) and X.is_cuda
+    if engine == "auto" and (device == "cuda" or (on_gpu and device == "auto")):
         engine = "torch"
     if engine != "torch":
         if device == "cuda":
@@ -64,12 +68,14 @@ def choose_device(engine: str, device: str) -> tuple[str, str]:
     return engine, "cuda" if there and device != "cpu" else "cpu"
 
 
-def make_engine(name: str, n_threads: int, tol: float, seed: int = 0, device: str = "cpu") -> Engine:
-    """Return the engine called `name`; `tol` is for the mesh, `seed` for the sample, `device` for PyTorch."""
+def make_engine(
+    name: str, n_threads: int, tol: float, seed: int = 0, device: str = "cpu", *, deterministic: bool = True
+) -> Engine:
+    """Return the engine called `name`; `tol` is for the mesh, `seed` for the sample, the rest for PyTorch."""
     if name == "torch":
         from .torch import Torch  # PyTorch is heavy, and an extra
 
-        return Torch(n_threads, tol, device)
+        return Torch(n_threads, tol, device, deterministic)
     if name == "reference":
         return Reference()
     if name == "sampled":

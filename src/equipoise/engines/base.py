@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._types import Array, Matrix
+from ..arrays import host
 from ..kernels import Kernel
 
 
@@ -34,6 +35,18 @@ class OnHost:
 
     def holding(self, objective: Any) -> Any:
         return objective
+
+    def answering(self, objective: Any) -> Any:
+        return objective
+
+    def which(self, holds: Any) -> Any:
+        return host(holds).nonzero()[0]
+
+    def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
+        return 0
+
+    def rest(self) -> None:
+        """Do nothing: it keeps nothing."""
 
 
 class Memoryless(OnHost):
@@ -78,6 +91,25 @@ class Engine(Protocol):
 
     def holding(self, objective: Any) -> Any:
         """Return an objective with what it holds where the engine works."""
+        ...
+
+    def answering(self, objective: Any) -> Any:
+        """Return an objective that can be asked about arrays of NumPy."""
+        ...
+
+    def which(self, holds: Any) -> Any:
+        """Return where a condition on points (n,) holds, as numbers of rows to look at one by one."""
+        ...
+
+    def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
+        """Take up to `count` steps from a state at once, where it can, and return how many; none of them is reported.
+
+        `step` takes one, `key` tells different ones apart; the widest side of the map must stay above `least`.
+        """
+        ...
+
+    def rest(self) -> None:
+        """Let go of what it kept for a descent that has ended."""
         ...
 
     def include(self, P: Matrix) -> None:

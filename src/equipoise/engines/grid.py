@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class Grid(OnHost):
     sparse = True
     dtype = np.float32
     local = True
+    cache = CACHE
 
     def __init__(self, n_threads: int, tol: float):
         self.n_threads = n_threads
@@ -147,7 +149,7 @@ class Grid(OnHost):
         trust.fields += 1
         moved = max(abs(a - b) for a, b in zip(rungs, trust.rungs, strict=True)) if trust.rungs else MOVED
         if moved < MOVED and trust.fields < CHECK:
-            return self._make(kernel, self._plan(kernel, source, rungs, trust.level))
+            return self._make(kernel, self._plan(kernel, len(source.Y), rungs, trust.level))
         trust.rungs, trust.fields = rungs, 0
         return self._keep(kernel, source, trust)
 
@@ -168,7 +170,7 @@ class Grid(OnHost):
         check = Check(kernel, source, self._direct(kernel, source), self.n_threads)
 
         def planned(level: int) -> Plan:
-            return self._plan(kernel, source, trust.rungs, level)
+            return self._plan(kernel, len(source.Y), trust.rungs, level)
 
         def excess(level: int) -> float:
             """Return the error found with a plan of this level, over what is allowed."""
@@ -193,16 +195,16 @@ class Grid(OnHost):
             )
         return self._make(kernel, planned(trust.level))
 
-    def _plan(self, kernel: Kernel, source: Source, rungs: tuple[int, ...], level: int) -> Plan:
+    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
         span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
-        return plan(kernel, self.tol * 2 ** (level / 2), len(source.Y), span)
+        return plan(kernel, self.tol * 2 ** (level / 2), n, span)
 
     def _make(self, kernel: Kernel, of: Plan) -> Transform:
         """Return a transform from the cache, or a new one."""
         key = (kernel, of)
         if key not in self._transforms:
             self._transforms[key] = self._made(kernel, of)
-            if len(self._transforms) > CACHE:
+            if len(self._transforms) > self.cache:
                 self._transforms.popitem(last=False)
         self._transforms.move_to_end(key)
         return self._transforms[key]
@@ -235,12 +237,18 @@ class Trust:
     warned: bool = False
 
 
+@lru_cache(maxsize=8)
+def _chosen(n: int) -> Array:
+    """Return which of n points are checked."""
+    return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
+
+
 class Check:
     """The true force on some points of a map, by direct sums."""
 
     def __init__(self, kernel: Kernel, source: Source, direct: Callable[[Array], tuple[Array, Array]], n_threads: int):
         n = len(source.Y)
-        chosen = np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])
+        chosen = _chosen(n)
         self.n_threads, self.source = n_threads, source
         self.targets = source.Y[chosen]
         potential, self.force = (host(part) for part in direct(self.targets))

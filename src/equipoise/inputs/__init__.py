@@ -15,6 +15,7 @@ from ..data import (
     check_table,
     is_neighbors,
 )
+from ..arrays import is_tensor
 from ..graph import Graph
 from ..sparse_neighbors import check_sparse_metric
 from .base import Input
@@ -22,6 +23,7 @@ from .given import Affinities, Distances
 from .space import FromSpace
 from .sparse_table import SparseTable
 from .table import Table
+from .varying import Varying, under_function
 
 # fmt: off
 METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
@@ -30,19 +32,26 @@ METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
     "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
 )
 # fmt: on
+DEVICE_METRICS = ("euclidean", "l2", "cosine")  # that are searched on a device
 AFFINITIES = ("gaussian", "uniform", "precomputed")
 
 
-def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C") -> Input:
-    """Return X checked: a table (n, D) under a metric and a metric tensor h, or what "precomputed" says it is.
+def make_input(
+    X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C", device: str | None = None
+) -> Input:
+    """Return X checked: a table (n, D) under a metric and a metric tensor h or h(X), or what "precomputed" says it is.
 
     A dense table is laid out row after row, as searches for neighbours need it; with order="rows" its rows may lie
-    apart.
+    apart. With a `device`, "cpu" or "cuda", it is put there for PyTorch, if its metric can be searched there; a tensor
+    does not go through the host.
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
     if not callable(metric) and not (isinstance(metric, str) and metric in METRICS):
         raise ValueError(f"metric must be a callable or one of {', '.join(METRICS)}; got {metric!r}")
+    there = device is not None and affinity != "precomputed" and h is None and metric in DEVICE_METRICS
+    if there and is_tensor(X):
+        return _on_device(X, metric, str(device))
     X = as_array(X)
     if affinity == "precomputed":
         if h is not None or metric not in ("euclidean", "precomputed"):
@@ -61,7 +70,19 @@ def make_input(X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: s
         return SparseTable(check_sparse_table(X), metric)
     if is_neighbors(X):
         raise ValueError('X is a pair (indices, distances): say metric="precomputed"')
-    return Table(check_table(X, order=order), metric, h)
+    X = check_table(X, order=order)
+    if callable(h):
+        return under_function(X, h)
+    return _on_device(X, metric, str(device)) if there else Table(X, metric, h)
+
+
+def _on_device(X: Any, metric: str, device: str) -> Input:
+    """Return a table, NumPy's or a tensor, on a device of PyTorch."""
+    import torch
+
+    from .device_table import DeviceTable, check_tensor
+
+    return DeviceTable(check_tensor(X, torch.device(device)), metric)
 
 
 __all__ = [
@@ -73,5 +94,6 @@ __all__ = [
     "Input",
     "SparseTable",
     "Table",
+    "Varying",
     "make_input",
 ]

@@ -27,6 +27,7 @@ class Input:
     limit: int  # the most dimensions a map of it can use
     sparse = False  # whether only some pairs are known
     recall = 1.0  # of the search behind the pairs that are known
+    on_device = False  # whether PyTorch has it
     has_principal = True  # whether it has coordinates, or all distances
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Matrix
 from ..bandwidth import check_bandwidth, check_positive
 from ..csr import make_csr, symmetrized
-from ..inputs import Input
+from ..inputs import Input, make_input
 from ..kernels import Kernel, StudentT
 from ..objectives import DoubleKernelLLE, DoubleKernelPCA, Objective
 from .embedding import Embedding
@@ -36,6 +36,9 @@ class DoubleKernel(Embedding):
 
     def _kernel(self) -> Kernel:
         return StudentT()
+
+    def _input(self, X: Any) -> Input:
+        return make_input(X, self.metric, None)  # weights and kernels of the data are made on the CPU
 
     def _bandwidth(self, n: int) -> Bandwidth:
         return Bandwidth(check_bandwidth(self.bandwidth), check_n_neighbors(self.n_neighbors, n))

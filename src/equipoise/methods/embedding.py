@@ -7,13 +7,14 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._types import Array, Matrix
+from ..arrays import host, is_tensor, like
 from ..checkpoint import Checkpoint
+from ..csr import is_sparse, on_host
 from ..engines import choose_device, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
@@ -48,7 +49,10 @@ class Embedding(Estimator):
         neighbours alone: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random
         sample of pairs, so that the forces and the loss are estimates; "torch" as "grid", by PyTorch on a GPU or the
         CPU; "auto" chooses among those of the CPU
-    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one
+    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one. A tensor of PyTorch
+        on a GPU is embedded there, and with engine="torch" the map of a tensor is a tensor on the same device
+    deterministic : with engine="torch" on a GPU the same seed gives the same bytes every time; False lets it add up in
+        any order
     tol : relative error allowed in the repulsion by engine="grid"
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
@@ -78,6 +82,7 @@ class Embedding(Estimator):
     optimizer: Rule | None = None
     engine: str = "auto"
     device: str = "auto"
+    deterministic: bool = True
     tol: float = 0.01
     random_state: Any = None
     n_jobs: int | None = None
@@ -110,7 +115,12 @@ class Embedding(Estimator):
         return Flat()
 
     def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, None)
+        return make_input(X, self.metric, None, device=self._device(X))
+
+    def _device(self, X: Any) -> str | None:
+        """Return where PyTorch has X, or None where it has no part in it."""
+        engine, device = choose_device(self.engine, self.device, X)
+        return device if engine == "torch" else None
 
     def _all_pairs(self) -> bool:
         """Return whether the loss needs the affinity of every pair."""
@@ -148,12 +158,14 @@ class Embedding(Estimator):
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods, all_pairs = self._neighborhoods(data, y), self._all_pairs()
-        asked, device = choose_device(self.engine, self.device)
+        asked, device = choose_device(self.engine, self.device, X)
         name = choose_engine(asked, data.n, self.n_components, all_pairs)
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
-        engine = make_engine(name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device)
+        engine = make_engine(
+            name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device, deterministic=self.deterministic
+        )
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.dtype
         with keeping_neighbors(data, self.callbacks):
@@ -162,8 +174,9 @@ class Embedding(Estimator):
         engine.include(P)
         del P
         if Y0 is None:
-            Y0 = start.from_affinities(self._symmetric(objective), rng)
+            Y0 = start.from_affinities(on_host(self._symmetric(objective)), rng)
         problem = self._kind()(objective, geometry, engine, Y0, schedule, rule, recall)
+        problem.as_tensor = name == "torch" and is_tensor(X)
         return problem, data, neighborhoods
 
     def _kind(self) -> type[Problem]:
@@ -184,7 +197,7 @@ class Embedding(Estimator):
         with progress.shown(self.verbose) as seen:
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem = problem
-            self.affinities_, self.knn_recall_ = problem.affinities, problem.knn_recall
+            self.knn_recall_ = problem.knn_recall
             self.engine_ = problem.engine.name
             if self.verbose:
                 progress.pause()
@@ -196,6 +209,11 @@ class Embedding(Estimator):
                 self._take(problem)
         return self
 
+    @property
+    def affinities_(self) -> Matrix:
+        """P as it was built, fetched from the device it is on."""
+        return self._problem.affinities
+
     def _take(self, problem: Problem) -> None:
         """Take over what an optimiser has reached."""
         self.embedding_ = problem.Y
@@ -203,7 +221,7 @@ class Embedding(Estimator):
         self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
         self.n_iter_ = problem.n_iter
         self._placement = Placement(
-            problem.objective, problem.geometry, problem.engine, self.embedding_, problem.schedule.exaggeration
+            problem.objective, problem.geometry, problem.engine, host(self.embedding_), problem.schedule.exaggeration
         )
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
@@ -221,8 +239,8 @@ class Embedding(Estimator):
         check_is_fitted(self, "embedding_")
         P, twins = self._fitted.new_rows(self._data, self._check_new(X))
         Y = self._placement.place(P)
-        Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
-        return Y
+        Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
+        return like(self.embedding_, Y) if is_tensor(X) and is_tensor(self.embedding_) else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""
@@ -260,8 +278,8 @@ class Embedding(Estimator):
 
 def describe(problem: Problem) -> str:
     """Return which engine runs, and on what, in one line."""
-    P, (n, d) = problem.affinities, problem.Y0.shape
-    if not sparse.issparse(P):
+    P, (n, d) = problem.objective.affinities, problem.Y0.shape
+    if not is_sparse(P):
         return f"engine {problem.engine.name}: {n} points in {d}-D, P on all pairs"
     pairs = f"sparse P of {P.nnz / n:.0f} entries a row"
     return f"engine {problem.engine.name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"

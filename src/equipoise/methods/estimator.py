@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from ..arrays import is_tensor
 from ..checkpoint import Checkpoint
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, Input
@@ -36,6 +37,10 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _check_new(self, X: Any) -> Any:
         if is_neighbors(X) and isinstance(self._data, Distances):
+            return self._data.check_new(X)
+        if is_tensor(X) and self._data.on_device:
+            if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has shape {tuple(X.shape)}, but the fit had {self.n_features_in_} columns")
             return self._data.check_new(X)
         return self._data.check_new(self._check_rows(X))
 

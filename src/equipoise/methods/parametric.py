@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from .. import progress
 from ..arrays import host, is_tensor, like
 from ..checkpoint import Checkpoint, Keeping
 from ..data import check_finite, check_table
+from ..data.optional import optional
 from ..engines import choose_device
 from ..geometry import Geometry
 from ..optimize import Callback
@@ -216,8 +216,7 @@ class Parametric(Estimator):
         if not is_positive(self.learning_rate):
             raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
         check_callbacks(self.callbacks, self.random_state)
-        if find_spec("torch") is None:
-            raise ImportError('Parametric needs PyTorch: pip install "equipoise[gpu]", or torch itself')
+        optional("torch", "gpu", "Parametric")
         device = choose_device("torch", self.device)[1]
         from torch.nn import Module
 

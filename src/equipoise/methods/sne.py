@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from scipy import sparse
-
 from .. import affinities, geometry, kernels
 from .._types import Matrix
-from ..csr import symmetrized
+from ..csr import is_sparse, symmetrized
 from ..divergences import Alpha, Divergence
 from ..kernels import Kernel
 from ..objectives import ConditionalKL, Objective
@@ -24,17 +22,17 @@ class SNE(NeighborEmbedding):
         return kernels.Gaussian()
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        return ConditionalKL(P, kernel)
+        return self._in_metric(ConditionalKL(P, kernel))
 
     def objective_on(self, P: Matrix) -> Objective:
-        return ConditionalKL(P, self._kernel())
+        return self._in_metric(ConditionalKL(P, self._kernel()))
 
     def _given(self) -> Given:
         return Given(affinities.of_rows)
 
     def _symmetric(self, objective: Objective) -> Matrix:
         P = objective.affinities
-        return symmetrized(P) if sparse.issparse(P) else P + P.T
+        return symmetrized(P) if is_sparse(P) else P + P.T
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

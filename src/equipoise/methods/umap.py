@@ -79,7 +79,8 @@ class UMAP(Embedding):
             raise ValueError('engine="sampled" has its own steps; leave optimizer alone, or use another engine')
 
     def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, None, "precomputed" if self.affinity == "precomputed" else "gaussian")
+        affinity = "precomputed" if self.affinity == "precomputed" else "gaussian"
+        return make_input(X, self.metric, None, affinity, device=self._device(X))
 
     def _kernel(self) -> Kernel:
         return Membership.fitted(self.min_dist, self.spread)

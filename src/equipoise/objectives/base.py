@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from .._types import Array, Matrix
+from ..arrays import is_tensor
+from ..csr import is_sparse
 from ..engines import Engine
 from ..kernels import Kernel
 
@@ -24,7 +25,9 @@ class Balance(NamedTuple):
 
 def sum_positive(P: Matrix, f: Callable[[Array], Array]) -> float:
     """Return Σ f(p) over the entries p > 0 of P in float64, a block of rows at a time."""
-    total, values = 0.0, P.data if sparse.issparse(P) else P
+    total, values = 0.0, P.data if is_sparse(P) else P
+    if is_tensor(values):
+        return float(f(values[values > 0].double()).sum())
     step = max(1, 2**20 // max(1, values[:1].size))
     for start in range(0, len(values), step):
         block = values[start : start + step]
@@ -35,9 +38,14 @@ def sum_positive(P: Matrix, f: Callable[[Array], Array]) -> float:
 class Objective(Protocol):
     """A loss over embeddings Y (n, d), evaluated through any engine's edges and field."""
 
-    affinities: Matrix
-    kernel: Kernel
-    mass: float  # Σ P: 1 for joint affinities, n for conditional ones; loss and gradient grow with it
+    @property
+    def affinities(self) -> Matrix: ...
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def mass(self) -> float:
+        """Σ P: 1 for joint affinities, n for conditional ones; loss and gradient grow with it."""
+        ...
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         """Return both forces on every point, and the loss if asked for.

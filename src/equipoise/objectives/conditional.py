@@ -6,12 +6,11 @@ from collections.abc import Callable
 from copy import copy
 
 import numpy as np
-from scipy import sparse
 from scipy.special import logsumexp
 
 from .._types import Array, Matrix
 from ..arrays import host, like, log, total, where
-from ..csr import symmetrized
+from ..csr import is_sparse, symmetrized
 from ..engines import Engine
 from ..kernels import Kernel
 from ..locality import permuted
@@ -38,8 +37,8 @@ class ConditionalKL:
         self.affinities = P
         self.kernel = kernel
         self.mass = float(P.shape[0])
-        self._plogp = sum_positive(P, lambda p: p * np.log(p))
-        self._A = symmetrized(P) if sparse.issparse(P) else P + P.T
+        self._plogp = sum_positive(P, lambda p: p * log(p))
+        self._A = symmetrized(P) if is_sparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self._A, self.kernel, -1.0, potential=loss)
@@ -48,7 +47,7 @@ class ConditionalKL:
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = log(where(far, 1.0, Z))
-        for i in host(far).nonzero()[0]:
+        for i in engine.which(far):
             log_Z[i] = self._far_row(host(Y), int(i), repulsion)
         value = self._plogp - psi / 2 + total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)

@@ -8,7 +8,8 @@ from copy import copy
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays import total
+from ..arrays import beside, total
+from ..csr import row_sums
 from ..engines import Engine
 from ..kernels import Kernel
 from ..locality import permuted
@@ -27,7 +28,7 @@ class CrossEntropy:
         self.affinities = mu
         self.kernel = kernel
         self.apart = apart
-        self.mass = float(mu.sum(dtype=np.float64))
+        self.mass = float(row_sums(mu).sum())
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
@@ -72,9 +73,9 @@ class EffectiveCrossEntropy:
         self.kernel = kernel
         self.apart = apart
         self.negatives = negatives
-        degrees = np.asarray(mu.sum(axis=1, dtype=np.float64)).ravel()
+        degrees = row_sums(mu)
         self.mass = float(degrees.sum())
-        self.charges = np.column_stack([np.ones_like(degrees), degrees])  # 1 and d_j
+        self.charges = beside(degrees * 0 + 1, degrees)  # 1 and d_j
 
     @property
     def degrees(self) -> Array:

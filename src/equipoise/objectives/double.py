@@ -11,7 +11,7 @@ from scipy import sparse
 
 from .._types import Array, Matrix
 from ..arrays import total
-from ..csr import entry_rows, make_csr
+from ..csr import entry_rows, make_csr, row_sums
 from ..engines import Engine
 from ..kernels import Kernel, Squared
 from ..lle import lle_matrix
@@ -99,7 +99,7 @@ class DoubleKernelPCA:
         self.kernel = kernel
         n = K.shape[0]
         self._squared = Squared(kernel)
-        self._sums = np.asarray(K.sum(axis=1, dtype=np.float64)).ravel() + 1.0  # rows of K_X
+        self._sums = row_sums(K) + 1.0  # rows of K_X
         self.mass = float(self._sums.sum())
         self._load = float(self._sums.max()) * n
         square = sum_positive(K, np.square) + n

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from .._types import Array, Matrix
 from ..arrays import double, is_tensor, log, total
-from ..csr import make_csr
+from ..csr import is_on_device, is_sparse, make_csr
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
@@ -29,8 +29,10 @@ def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Object
 
 def _power(P: Matrix, unit: float, s: float) -> Matrix:
     """Return (P / unit)^s in the precision of P."""
-    if not sparse.issparse(P):
+    if not is_sparse(P):
         return (P / unit) ** s
+    if is_on_device(P):
+        return P.with_data((P.data / unit) ** s)
     return make_csr((P.data / unit) ** s, P.indices, P.indptr, P.shape)
 
 
@@ -56,9 +58,9 @@ class JointDivergence:
         self.kernel = kernel
         self.s = s
         self.e = 1 - self.s
-        self._H = -sum_positive(P, lambda p: p * deformed_log(np.log(p), -self.e))
+        self._H = -sum_positive(P, lambda p: p * deformed_log(log(p), -self.e))
         # P^s in units of its largest entry: float32 holds it for any s.
-        largest = float((P.data if sparse.issparse(P) else P).max())
+        largest = float((P.data if is_sparse(P) else P).max())
         self._unit = 1.0 if self.e == 0 else largest**self.s
         self._A = P if self.e == 0 else _power(P, largest, self.s)
 
@@ -71,12 +73,12 @@ class JointDivergence:
         Z = total(phi)
         if (loss or not is_tensor(Z)) and not Z > 0:  # looking at a tensor waits for its device
             raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
-        divergence, T = self._divergence_and_overlap(self._unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
+        divergence, T = self.divergence_and_overlap(self._unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
         attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self._unit * exaggeration**s) * edges
         repulsion = (-4 / s * T / Z / 2) * gradient
         return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
 
-    def _divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
+    def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
         """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
         s, e = self.s, self.e
         if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) as it stands
@@ -96,7 +98,7 @@ class JointDivergence:
         s, e, n = self.s, self.e, len(Y)
         psi, _ = engine.edges(Y, self._A, self.kernel, -s, potential=True)
         Z = float(engine.field(Y, self.kernel).potential.sum())
-        _, T = self._divergence_and_overlap(self._unit * psi, Z)
+        _, T = self.divergence_and_overlap(self._unit * psi, Z)
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:

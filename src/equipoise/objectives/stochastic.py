@@ -132,7 +132,7 @@ class StochasticDivergence(Stochastic):
         return torch.stack([psi, batch.over_points(batch.over_partners(kernel))])
 
     def loss(self, sums: Tensor) -> Tensor:
-        return self.objective._divergence_and_overlap(sums[0], sums[1])[0]
+        return self.objective.divergence_and_overlap(sums[0], sums[1])[0]
 
 
 class StochasticConditional(Stochastic):

@@ -11,15 +11,15 @@ from scipy import sparse
 from torch import Tensor
 
 from .._types import Array, Matrix
-from ..arrays import host, is_tensor
+from ..csr import on_host
 
 ROOM = 0.5  # of the free memory of a GPU that a table may take; larger ones stay on the host; chosen
 BLOCK = 2**22  # numbers of a table that are summed at once in float64; chosen
 
 
 def as_csr(A: Any) -> Matrix:
-    """Return weights of edges (n, n), sparse or dense, as CSR without zeros."""
-    A = sparse.csr_matrix(host(A) if is_tensor(A) else A)
+    """Return weights of edges (n, n), sparse or dense, on a device or not, as CSR without zeros."""
+    A = sparse.csr_matrix(on_host(A))
     if (A.data == 0).any():
         A = A.copy()
         A.eliminate_zeros()

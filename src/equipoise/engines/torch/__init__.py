@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -11,21 +12,29 @@ import torch
 from scipy import fft, sparse
 
 from ..._types import Array, Matrix
-from ...arrays import is_tensor
+from ...arrays import host, is_tensor
+from ...csr import is_sparse, on_host
+from ...device.rows import Rows
 from ...kernels import Kernel
 from ..base import Field
-from ..grid import RUNGS, Grid
+from ..grid import CHECK, Grid, Trust
 from ..plan import BEYOND, DOUBLE, Plan, mesh_width
 from ..tables import tabulate
-from ..transform import Source
 from .direct import Direct
 from .lookup import Lookup
 from .mesh import Mesh
-from .source import DeviceSource, as_given
-from .stored import Rows, stored_edges
+from .replay import Replay
+from .source import DeviceSource, as_given, widened
+from .stored import stored_edges
 
 NODES = 2**24  # of a mesh; beyond, direct sums take its place: an FFT of the padded mesh would fill the memory; chosen
 PAIRS_A_NODE = 4  # that cost no more than a node of the mesh; chosen
+RUNGS = 16  # extents come in 16 steps per octave
+# A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes a
+# side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
+ROOM, SIDES, LEAST = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
+CELLS = 8  # of the mesh that the widest side of a map has, at least
+SHRUNK = 4  # times that a map may shrink before its mesh does
 DIRECT = Plan(0.0, (), 0.0, np.float32)
 
 
@@ -34,26 +43,31 @@ class Torch(Grid):
 
     Kernels are read from tables, a user's own too. No kernel is split: where no mesh carries it, and in more than three
     dimensions, the field is summed over all pairs. Sums run in a fixed order, or over whole numbers: the same bytes
-    every time on one device. Maps in float64, and matrices that are not sparse, are summed on the CPU as by "exact".
+    every time on one device, unless `deterministic` is false. Maps in float64, and matrices that are not sparse, are
+    summed on the CPU as by "exact".
     """
 
     name = "torch"
+    cache = 8  # a mesh and direct sums for each of the kernels of a loss, and what they were before
 
-    def __init__(self, n_threads: int, tol: float, device: str):
+    def __init__(self, n_threads: int, tol: float, device: str, deterministic: bool = True):
         super().__init__(n_threads, tol)
         self.device = torch.device(device)
+        self.deterministic = deterministic
         self._rows: dict[int, Rows] = {}
         self._lookups: dict[tuple[Kernel, float], Lookup] = {}
+        self._replay = Replay(self.device)
 
     @property
     def settings(self) -> dict[str, Any]:
         return {**super().settings, "device": self.device.type}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "device": self.device.type}
+        return {**super().__getstate__(), "device": self.device.type, "deterministic": self.deterministic}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["n_threads"], state["tol"], state["device"])  # type: ignore[misc]
+        there = state["device"] if state["device"] != "cuda" or torch.cuda.is_available() else "cpu"
+        self.__init__(state["n_threads"], state["tol"], there, state["deterministic"])  # type: ignore[misc]
         self.restore(state["state"])
 
     def here(self, Y: Array) -> Any:
@@ -64,28 +78,76 @@ class Torch(Grid):
         there, known = copy(objective), {}
         for name, value in vars(objective).items():
             if sparse.issparse(value):
-                known[id(value)] = known.get(id(value)) or Rows(value, self.device)
+                known[id(value)] = known.get(id(value)) or Rows.of(value, self.device)
                 setattr(there, name, known[id(value)])
             elif isinstance(value, np.ndarray) and value.ndim <= 2 and value.dtype.kind == "f":
                 setattr(there, name, self.here(value))
         return there
 
+    def answering(self, objective: Any) -> Any:
+        """Return an objective with the vectors it holds as arrays, for maps that are arrays."""
+        here = copy(objective)
+        for name, value in vars(objective).items():
+            if is_tensor(value):
+                setattr(here, name, host(value))
+        return here
+
+    def which(self, holds: Any) -> Any:
+        if self._replay.running:
+            self._replay.doubt(holds)
+            return ()
+        return super().which(holds)
+
+    def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
+        planned = [
+            self._plan(kernel, len(state.U), trust.rungs, trust.level) for (kernel, *_), trust in self._trust.items()
+        ]
+        if self.device.type != "cuda" or DIRECT in planned:
+            return 0
+        count = min([count, *(CHECK - trust.fields for trust in self._trust.values())])
+        plans = tuple((trust.level, trust.rungs) for trust in self._trust.values())
+        taken = self._replay.run(step, (key, plans), state, count, least)
+        for trust in self._trust.values():
+            trust.fields += taken
+        return taken
+
+    def rest(self) -> None:
+        self._replay = Replay(self.device)
+
     def edges(self, Y: Any, A: Any, kernel: Kernel, b: float, *, potential: bool) -> tuple[Any, Any]:
-        if not is_tensor(Y) and (Y.dtype == np.float64 or not sparse.issparse(A)):
-            return self._exact.edges(Y, A, kernel, b, potential=potential)
+        if not is_tensor(Y) and (Y.dtype == np.float64 or not is_sparse(A)):
+            return self._exact.edges(Y, on_host(A), kernel, b, potential=potential)
         if (kernel, b) not in self._lookups:
-            self._lookups[kernel, b] = Lookup(self._table(kernel, b), self.device)
+            rational = kernel.rational if b == -1 else None
+            self._lookups[kernel, b] = Lookup(self._table(kernel, b), self.device, rational)
         rows = A if isinstance(A, Rows) else self._on_device(A)
         psi, force = stored_edges(self.here(Y), rows, self._lookups[kernel, b], potential=potential)
         return (psi if is_tensor(Y) else float(psi)) if potential else np.nan, as_given(Y, force)
 
     def field(self, Y: Any, kernel: Kernel, charges: Any = None) -> Field:
-        source = DeviceSource(self.here(Y), None if charges is None else self.here(charges))
-        transform = self._transform(kernel, source)
-        potential, gradient = transform.solve(source, self.n_threads)(source.Y)
-        potential = potential - transform.at_zero * source.charges  # the mesh holds the point itself
+        source = self._source(Y, charges)
+        potential, gradient = self._transform(kernel, source).solve(source, self.n_threads)(source.Y)
         shape = source.shape
         return Field(as_given(Y, potential.reshape(shape)), as_given(Y, gradient.reshape(*shape, source.Y.shape[1])))
+
+    def freeze(self, Y: Any, kernel: Kernel, charges: Any = None) -> Callable[[Array], Field]:
+        source = self._source(Y, charges)
+        margin = 0.05 * (source.high - source.low) + kernel.length  # new points may fall a little outside
+        source = widened(source, margin)
+        at = self._transform(kernel, source).solve(source, self.n_threads)
+
+        def frozen(targets: Array) -> Field:
+            potential, gradient = at(targets)
+            shape = (len(targets), *source.shape[1:])
+            return Field(potential.reshape(shape), gradient.reshape(*shape, targets.shape[1]))
+
+        return frozen
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        return super().edges_to(targets, host(Y), A, kernel, b)
+
+    def _source(self, Y: Any, charges: Any) -> Any:
+        return DeviceSource(self.here(Y), None if charges is None else self.here(charges))
 
     def _direct(self, kernel: Kernel, source: Any) -> Any:
         return self._make(kernel, DIRECT).solve(source, self.n_threads)
@@ -93,30 +155,57 @@ class Torch(Grid):
     def _on_device(self, A: Matrix) -> Rows:
         """Return a matrix on the device, where it stays as long as it is in use here."""
         if id(A) not in self._rows:
-            self._rows[id(A)] = Rows(A, self.device)
+            self._rows[id(A)] = Rows.of(A, self.device)
             weakref.finalize(A, self._rows.pop, id(A), None)
         return self._rows[id(A)]
 
-    def _source(self, Y: Array, charges: Array | None) -> Source:
-        return Source(Y, charges)
+    def _transform(self, kernel: Kernel, source: Any) -> Any:
+        """Return the transform that was planned, as long as the map is inside it and it was checked not long ago."""
+        trust = self._trust_in(kernel, source.charged, source.Y.shape[1])
+        if self._replay.running:
+            self._replay.watch(source.box, *self._limits(kernel, trust))
+            return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
+        span = (source.box[1] - source.box[0]).cpu().numpy()  # float32, as what watches it on the device
+        if not trust.rungs or trust.fields >= CHECK or not self._inside(kernel, trust, span):
+            trust.rungs, trust.fields = self._rungs(kernel, span.astype(np.float64), trust.level), 0
+            self._keep(kernel, source, trust)
+        trust.fields += 1
+        return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
 
-    def _plan(self, kernel: Kernel, source: Source, rungs: tuple[int, ...], level: int) -> Plan:
+    def _rungs(self, kernel: Kernel, span: Array, level: int) -> tuple[int, ...]:
+        """Return the rungs of a box with room around a map of this span."""
+        d, widest = len(span), float(span.max())
+        h = min(mesh_width(kernel, self.tol * 2 ** (level / 2), d), widest / CELLS) if d <= 3 else 0.0
+        room = min(ROOM[d], max(LEAST, SIDES[d] * h / widest)) if h > 0 else LEAST
+        least = max(widest / 64, 1e-12 * kernel.length)
+        return tuple(int(np.ceil(RUNGS * np.log2(room * max(s, least) / kernel.length))) for s in span)
+
+    def _limits(self, kernel: Kernel, trust: Trust) -> tuple[tuple[float, ...], float]:
+        """Return the widest sides of a map inside its box, and what its widest side is at least."""
+        sides = tuple(float(np.float32(kernel.length * 2.0 ** (rung / RUNGS))) for rung in trust.rungs)
+        return sides, float(np.float32(max(sides) / SHRUNK / ROOM.get(trust.d, LEAST)))
+
+    def _inside(self, kernel: Kernel, trust: Trust, span: Array) -> bool:
+        most, least = self._limits(kernel, trust)
+        return bool((span <= np.array(most, np.float32)).all() and span.max() >= np.float32(least))
+
+    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
         if len(rungs) > 3:
             return DIRECT
         span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
         h = mesh_width(kernel, self.tol * 2 ** (level / 2), len(rungs))
         if h == 0:
             return DIRECT
-        h = min(h, max(span) / 8)
+        h = min(h, max(span) / CELLS / ROOM[len(rungs)] / 2 ** (1 / RUNGS))
         size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
-        nodes, pairs = float(np.prod(size)), float(len(source.Y)) ** 2
+        nodes, pairs = float(np.prod(size)), float(n) ** 2
         if nodes > NODES or pairs < PAIRS_A_NODE * nodes:
             return DIRECT
-        small = nodes <= DOUBLE[0] and len(source.Y) <= DOUBLE[1]
+        small = nodes <= DOUBLE[0] and n <= DOUBLE[1]
         return Plan(h, size, 0.0, np.float64 if small or max(span) < kernel.length else np.float32)
 
     def _made(self, kernel: Kernel, of: Plan) -> Any:
         if of != DIRECT:
-            return Mesh(kernel, of, self.device)
+            return Mesh(kernel, of, self.device, self.deterministic or self.device.type != "cuda")
         ends = 1e-6 * kernel.length, 1e6 * kernel.length
         return Direct(kernel, tabulate(kernel.value, kernel.slope, *ends, kernel.kink), self.device)

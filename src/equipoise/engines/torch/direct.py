@@ -8,10 +8,9 @@ import torch
 
 from ...kernels import Kernel
 from ..tables import Table
-from ..transform import Source
 from .lookup import Lookup
 from .source import DeviceSource, Solved, as_given
-from .tiles import in_tiles
+from ...device.tiles import in_tiles
 
 
 class Direct:
@@ -20,17 +19,21 @@ class Direct:
     def __init__(self, kernel: Kernel, table: Table, device: torch.device):
         self.kernel, self.device = kernel, device
         self._look = Lookup(table, device)
-        self.at_zero = 0.0  # a point is left out of its own field: float32 would lose the rest beside it
 
-    def solve(self, source: Source | DeviceSource, n_threads: int) -> Solved:
+    def solve(self, source: DeviceSource, n_threads: int) -> Solved:
         """Return Φ and ∇Φ of a source as a function of targets (t, d); of its own points without the self terms."""
         n, d = source.Y.shape
-        middle = torch.from_numpy((source.low + source.high) / 2).to(self.device)
-        Y = (torch.as_tensor(source.Y).to(self.device) - middle).float()
-        charges = torch.as_tensor(source.charges).to(self.device, torch.float32)
+        middle = source.box.double().mean(dim=0)
+        Y = (source.Y - middle).float()
+        charges = source.charges.float()
 
         def at(targets: Any) -> tuple[Any, Any]:
             T = Y if targets is source.Y else (torch.as_tensor(targets).to(self.device) - middle).float()
+            if Y.is_cuda and d <= 3:
+                from . import fused
+
+                found = fused.direct(T, Y, source.amounts, self._look, T is Y)
+                return as_given(targets, found[0]), as_given(targets, found[1])
             potential = torch.empty((len(T), charges.shape[1]), device=self.device)
             gradient = torch.empty((len(T), charges.shape[1], d), device=self.device)
 
@@ -38,7 +41,7 @@ class Direct:
                 diff = T[part, None, :] - Y
                 value, slope = self._look.both(diff.square().sum(dim=2))
                 if T is Y:
-                    value.diagonal(part.start).zero_()
+                    value.diagonal(part.start).zero_()  # float32 would lose the rest beside it
                 potential[part] = value @ charges
                 for q, charge in enumerate(charges.T):
                     gradient[part, q] = 2 * torch.einsum("ij,ijd->id", slope * charge, diff)

@@ -5,6 +5,7 @@ The plain versions beside them (stored.py, mesh.py, step.py) say the same in PyT
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ POINTS = 256  # points of a program
 @triton.jit
 def _edges(
     Y, indptr, columns, values, segments, force, psi, first, low, high, scale,
-    D: tl.constexpr, WIDTH: tl.constexpr, VALUE: tl.constexpr,
+    D: tl.constexpr, WIDTH: tl.constexpr, VALUE: tl.constexpr, RATIONAL: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0)
     start, end = tl.load(indptr + i), tl.load(indptr + i + 1)
@@ -42,16 +43,19 @@ def _edges(
         if D > 2:
             x2 = y2 - tl.load(Y + j * D + 2, mask=there, other=0.0)
             d2 += x2 * x2
-        x = tl.minimum(tl.maximum(d2 * scale, low), high)  # the table, as lookup.py reads it
-        bits = x.to(tl.int32, bitcast=True)
-        f = (((bits & 0x1FFFF) << 6) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0
-        segment = segments + 4 * ((bits >> 17) - first)
-        s0, s1, s2 = tl.load(segment + 1), tl.load(segment + 2), tl.load(segment + 3)
-        if VALUE:
-            step = (x - (bits & -0x20000).to(tl.float32, bitcast=True)) / scale
-            value = tl.load(segment) + step * (s0 + f * (s1 * 0.5 + f * (s2 * (1.0 / 3))))
-            total += tl.where(there, a * value, 0.0)
-        w = a * (s0 + f * (s1 + f * s2))
+        if RATIONAL:  # k'/k = −scale / (low + d2)
+            w = -a * scale / (low + d2)
+        else:
+            x = tl.minimum(tl.maximum(d2 * scale, low), high)  # the table, as lookup.py reads it
+            bits = x.to(tl.int32, bitcast=True)
+            f = (((bits & 0x1FFFF) << 6) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0
+            segment = segments + 4 * ((bits >> 17) - first)
+            s0, s1, s2 = tl.load(segment + 1), tl.load(segment + 2), tl.load(segment + 3)
+            if VALUE:
+                step = (x - (bits & -0x20000).to(tl.float32, bitcast=True)) / scale
+                value = tl.load(segment) + step * (s0 + f * (s1 * 0.5 + f * (s2 * (1.0 / 3))))
+                total += tl.where(there, a * value, 0.0)
+            w = a * (s0 + f * (s1 + f * s2))
         f0 += w * x0
         if D > 1:
             f1 += w * x1
@@ -69,11 +73,12 @@ def _edges(
 def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """As stored.stored_edges, d = 1, 2, 3: one warp a row."""
     force = torch.empty_like(Y)
-    psi = torch.empty(A.n if potential else 0, device=Y.device)
-    low, high = kernel.ends
-    _edges[(A.n,)](
-        Y, A.indptr, A.columns, A.values, kernel.segments, force, psi, kernel.first, low, high, kernel.scale,
-        Y.shape[1], WIDTH, potential, num_warps=1,
+    psi = torch.empty(A.shape[0] if potential else 0, device=Y.device)
+    rational = None if potential else kernel.rational
+    numbers = (*kernel.ends, kernel.scale) if rational is None else (rational[1], 0.0, rational[0])
+    _edges[(A.shape[0],)](
+        Y, A.indptr, A.indices, A.data, kernel.segments, force, psi, kernel.first, *numbers,
+        Y.shape[1], WIDTH, potential, rational is not None, num_warps=1,
     )  # fmt: skip
     return psi.sum(dtype=torch.float64), force
 
@@ -119,95 +124,189 @@ def _slope(f, a: tl.constexpr):
 
 
 @triton.jit
-def _spread(U, charges, grid, n, n1, n2, nodes, unit, m, D: tl.constexpr, POINTS: tl.constexpr):
+def _box(Y, parts, n, D: tl.constexpr, POINTS: tl.constexpr):
+    i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
+    there = i < n
+    for c in tl.static_range(D):
+        y = tl.load(Y + i * D + c, mask=there, other=0.0)
+        at = parts + tl.program_id(0) * 2 * D + c
+        tl.store(at, tl.min(tl.where(there, y, float("inf")), 0))
+        tl.store(at + D, tl.max(tl.where(there, y, -float("inf")), 0))
+
+
+@triton.jit
+def _box_of(parts, box, count, D: tl.constexpr, WIDTH: tl.constexpr):
+    t = tl.arange(0, WIDTH)
+    for c in tl.static_range(D):
+        low = tl.full((WIDTH,), float("inf"), tl.float32)
+        high = tl.full((WIDTH,), -float("inf"), tl.float32)
+        for s in range(0, count, WIDTH):
+            there = s + t < count
+            at = parts + (s + t) * 2 * D + c
+            low = tl.minimum(low, tl.load(at, mask=there, other=float("inf")))
+            high = tl.maximum(high, tl.load(at + D, mask=there, other=-float("inf")))
+        tl.store(box + c, tl.min(low, 0))
+        tl.store(box + D + c, tl.max(high, 0))
+
+
+def box(Y: torch.Tensor) -> torch.Tensor:
+    """Return the corners (2, d) of the box around points (n, d), d = 1, 2, 3."""
+    n, d = Y.shape
+    count = triton.cdiv(n, 1024)
+    parts, result = Y.new_empty((count, 2, d)), Y.new_empty((2, d))
+    _box[(count,)](Y, parts, n, d, 1024)
+    _box_of[(1,)](parts, result, count, d, 256)
+    return result
+
+
+@triton.jit
+def _watch(box, flag, h0, h1, h2, least, D: tl.constexpr):
+    """Raise the flag where the box is wider than h along an axis, or narrower than `least` along all."""
+    s0 = tl.load(box + D) - tl.load(box)
+    widest = s0
+    wide = s0 > h0
+    if D > 1:
+        s1 = tl.load(box + D + 1) - tl.load(box + 1)
+        widest = tl.maximum(widest, s1)
+        wide = wide | (s1 > h1)
+    if D > 2:
+        s2 = tl.load(box + D + 2) - tl.load(box + 2)
+        widest = tl.maximum(widest, s2)
+        wide = wide | (s2 > h2)
+    inside = (widest >= least) & (wide == 0)  # false for NaN
+    tl.store(flag, tl.where(inside, tl.load(flag), 1))
+
+
+def watch(box: torch.Tensor, flag: torch.Tensor, most: tuple[float, ...], least: float) -> None:
+    """Set flag (1,) int32 to 1 unless every side of the box is at most `most`, and one at least `least`."""
+    _watch[(1,)](box, flag, *(*most, 0.0, 0.0)[:3], least, box.shape[1])
+
+
+@triton.jit
+def _place(Y, box, i, there, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBLE: tl.constexpr):
+    """The first of the 6 nodes of a spline along axis c, and the offset of points in their cells."""
+    middle = (tl.load(box + c).to(tl.float64) + tl.load(box + D + c).to(tl.float64)) * 0.5
+    origin = middle - half
+    y = tl.load(Y + i * D + c, mask=there, other=0.0)
+    if DOUBLE:
+        u = (y.to(tl.float64) - origin) / h
+    else:
+        u = (y - origin.to(tl.float32)) / h
+    u = tl.minimum(tl.maximum(u, 2.0), n - 4.0)
+    cell = tl.floor(u)
+    return cell.to(tl.int32) - 2, u - cell
+
+
+@triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "nodes", "m"])
+def _spread(
+    Y, box, charges, unit, grid, n, n0, n1, n2, nodes, h, a0, a1, a2, m,
+    D: tl.constexpr, POINTS: tl.constexpr, COPIES: tl.constexpr, CHARGED: tl.constexpr, WHOLE: tl.constexpr,
+    DOUBLE: tl.constexpr,
+):  # fmt: skip
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
     q = tl.program_id(1)
-    u0 = tl.load(U + i * D, mask=there, other=2.0)
-    c0 = tl.floor(u0)
-    base = c0.to(tl.int32) - 2
-    f0 = u0 - c0
+    base, f0 = _place(Y, box, i, there, 0, a0, h, n0, D, DOUBLE)
     f1 = f0
     f2 = f0
     if D > 1:
-        u1 = tl.load(U + i * D + 1, mask=there, other=2.0)
-        c1 = tl.floor(u1)
-        base = base * n1 + c1.to(tl.int32) - 2
-        f1 = u1 - c1
+        b1, f1 = _place(Y, box, i, there, 1, a1, h, n1, D, DOUBLE)
+        base = base * n1 + b1
     if D > 2:
-        u2 = tl.load(U + i * D + 2, mask=there, other=2.0)
-        c2 = tl.floor(u2)
-        base = base * n2 + c2.to(tl.int32) - 2
-        f2 = u2 - c2
-    amount = tl.load(charges + i * m + q, mask=there, other=0.0) * unit
-    grid += q.to(tl.int64) * nodes
+        b2, f2 = _place(Y, box, i, there, 2, a2, h, n2, D, DOUBLE)
+        base = base * n2 + b2
+    amount = tl.load(unit).to(f0.dtype) if WHOLE else f0 * 0 + 1
+    if CHARGED:
+        amount = amount * tl.load(charges + i * m + q, mask=there, other=0.0).to(f0.dtype)
+    copy = (tl.program_id(0) % COPIES) * m + q
+    grid += copy.to(tl.int64) * nodes
     for a in tl.static_range(6):
         w0 = amount * _weight(f0, a)
         if D == 1:
-            tl.atomic_add(grid + base + a, w0.to(tl.int64), mask=there, sem="relaxed")
+            tl.atomic_add(grid + base + a, _counted(w0, WHOLE), mask=there, sem="relaxed")
         else:
             for b in tl.static_range(6):
                 w1 = w0 * _weight(f1, b)
                 if D == 2:
-                    tl.atomic_add(grid + base + a * n1 + b, w1.to(tl.int64), mask=there, sem="relaxed")
+                    tl.atomic_add(grid + base + a * n1 + b, _counted(w1, WHOLE), mask=there, sem="relaxed")
                 else:
                     for c in tl.static_range(6):
-                        place = base + (a * n1 + b) * n2 + c
-                        tl.atomic_add(grid + place, (w1 * _weight(f2, c)).to(tl.int64), mask=there, sem="relaxed")
-
-
-def spread(U: torch.Tensor, charges: torch.Tensor, size: tuple[int, ...], unit: float, grid: torch.Tensor) -> None:
-    """Add charges (n, m) float32 at points U (n, d), in mesh widths, to the grid (m, nodes) in units of 1/unit."""
-    n, m = charges.shape
-    n1, n2 = (*size[1:], 1, 1)[:2]
-    _spread[(triton.cdiv(n, POINTS), m)](
-        U, charges, grid, n, n1, n2, grid.shape[1], unit, m, len(size), POINTS
-    )  # fmt: skip
+                        at = grid + base + (a * n1 + b) * n2 + c
+                        tl.atomic_add(at, _counted(w1 * _weight(f2, c), WHOLE), mask=there, sem="relaxed")
 
 
 @triton.jit
-def _gather(U, phi, potential, gradient, n, n1, n2, nodes, h, m, D: tl.constexpr, POINTS: tl.constexpr):
+def _counted(w, WHOLE: tl.constexpr):
+    return w.to(tl.int64) if WHOLE else w
+
+
+@triton.jit(do_not_specialize=["size"])
+def _sum_copies(grid, unit, total, size, COPIES: tl.constexpr, WHOLE: tl.constexpr, WIDTH: tl.constexpr):
+    """The sum of the copies of a mesh, in units of a charge."""
+    t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    there = t < size
+    count = tl.load(grid + t, mask=there, other=0)
+    for copy in range(1, COPIES):
+        count += tl.load(grid + copy * size.to(tl.int64) + t, mask=there, other=0)
+    value = count.to(tl.float64) / tl.load(unit) if WHOLE else count
+    tl.store(total + t, value.to(total.dtype.element_ty), mask=there)
+
+
+def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
+    """Return charges (n, m), or one each, of points (n, d) on the mesh, (m, *size)."""
+    n, m = len(Y), 1 if charges is None else charges.shape[1]
+    nodes, copies, d = prod(mesh.size), mesh.copies, len(mesh.size)
+    double = mesh.dtype == torch.float64
+    grid = torch.zeros((copies, m, nodes), dtype=torch.int64 if mesh.whole else mesh.dtype, device=Y.device)
+    sides, half = (*mesh.size, 1, 1)[:3], (*mesh.half, 0.0, 0.0)[:3]
+    _spread[(triton.cdiv(n, POINTS), m)](
+        Y, box, grid if charges is None else charges.contiguous(), unit, grid, n, *sides, nodes, mesh.h, *half, m,
+        d, POINTS, copies, charges is not None, mesh.whole, double,
+    )  # fmt: skip
+    total = torch.empty((m, *mesh.size), dtype=mesh.dtype, device=Y.device)
+    _sum_copies[(triton.cdiv(m * nodes, 1024),)](grid, unit, total, m * nodes, copies, mesh.whole, 1024)
+    return total
+
+
+@triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "size", "m"])
+def _gather(
+    Y, box, phi, base, potential, gradient, n, n0, n1, n2, size, h, a0, a1, a2, m,
+    D: tl.constexpr, POINTS: tl.constexpr, DOUBLE: tl.constexpr,
+):  # fmt: skip
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
     q = tl.program_id(1)
-    u0 = tl.load(U + i * D, mask=there, other=2.0)
-    c0 = tl.floor(u0)
-    base = c0.to(tl.int32) - 2
-    f0 = u0 - c0
+    at, f0 = _place(Y, box, i, there, 0, a0, h, n0, D, DOUBLE)
     f1 = f0
     f2 = f0
     if D > 1:
-        u1 = tl.load(U + i * D + 1, mask=there, other=2.0)
-        c1 = tl.floor(u1)
-        base = base * n1 + c1.to(tl.int32) - 2
-        f1 = u1 - c1
+        b1, f1 = _place(Y, box, i, there, 1, a1, h, n1, D, DOUBLE)
+        at = at * (2 * n1 if D == 2 else n1) + b1
     if D > 2:
-        u2 = tl.load(U + i * D + 2, mask=there, other=2.0)
-        c2 = tl.floor(u2)
-        base = base * n2 + c2.to(tl.int32) - 2
-        f2 = u2 - c2
-    phi += q.to(tl.int64) * nodes
-    p = tl.zeros((POINTS,), tl.float32)
-    g0 = tl.zeros((POINTS,), tl.float32)
-    g1 = tl.zeros((POINTS,), tl.float32)
-    g2 = tl.zeros((POINTS,), tl.float32)
+        b2, f2 = _place(Y, box, i, there, 2, a2, h, n2, D, DOUBLE)
+        at = at * (2 * n2) + b2
+    phi += q.to(tl.int64) * size
+    p = f0 * 0
+    g0 = f0 * 0
+    g1 = f0 * 0
+    g2 = f0 * 0
     for a in tl.static_range(6):
-        s = tl.zeros((POINTS,), tl.float32)  # over the other axes: the value, and its slopes along them
-        s1 = tl.zeros((POINTS,), tl.float32)
-        s2 = tl.zeros((POINTS,), tl.float32)
+        s = f0 * 0  # over the other axes: the value, and its slopes along them
+        s1 = f0 * 0
+        s2 = f0 * 0
         if D == 1:
-            s = tl.load(phi + base + a, mask=there, other=0.0)
+            s = tl.load(phi + at + a, mask=there, other=0.0)
         elif D == 2:
             for b in tl.static_range(6):
-                v = tl.load(phi + base + a * n1 + b, mask=there, other=0.0)
+                v = tl.load(phi + at + a * (2 * n1) + b, mask=there, other=0.0)
                 s += v * _weight(f1, b)
                 s1 += v * _slope(f1, b)
         else:
             for b in tl.static_range(6):
-                r = tl.zeros((POINTS,), tl.float32)
-                r2 = tl.zeros((POINTS,), tl.float32)
+                r = f0 * 0
+                r2 = f0 * 0
                 for c in tl.static_range(6):
-                    v = tl.load(phi + base + (a * n1 + b) * n2 + c, mask=there, other=0.0)
+                    v = tl.load(phi + at + (a * n1 + b) * (2 * n2) + c, mask=there, other=0.0)
                     r += v * _weight(f2, c)
                     r2 += v * _slope(f2, c)
                 s += r * _weight(f1, b)
@@ -218,7 +317,7 @@ def _gather(U, phi, potential, gradient, n, n1, n2, nodes, h, m, D: tl.constexpr
         g0 += s * _slope(f0, a)
         g1 += s1 * w
         g2 += s2 * w
-    tl.store(potential + i * m + q, p, mask=there)
+    tl.store(potential + i * m + q, p + tl.load(base + q).to(p.dtype), mask=there)
     out = gradient + (i * m + q) * D
     tl.store(out, g0 / h, mask=there)
     if D > 1:
@@ -227,33 +326,41 @@ def _gather(U, phi, potential, gradient, n, n1, n2, nodes, h, m, D: tl.constexpr
         tl.store(out + 2, g2 / h, mask=there)
 
 
-def gather(U: torch.Tensor, phi: torch.Tensor, size: tuple[int, ...], h: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the potential (n, m) at points U, in mesh widths, and its gradient (n, m, d), from phi (m, nodes)."""
-    (n, d), m = U.shape, len(phi)
-    potential = torch.empty((n, m), device=U.device)
-    gradient = torch.empty((n, m, d), device=U.device)
-    n1, n2 = (*size[1:], 1, 1)[:2]
-    _gather[(triton.cdiv(n, POINTS), m)](U, phi, potential, gradient, n, n1, n2, phi.shape[1], h, m, d, POINTS)
+def gather(
+    mesh: Any, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the potential (n, m) at points, above a base (m,), and its gradient (n, m, d), from phi
+    on the mesh, its last axis padded (m, …, 2 n)."""
+    (n, d), m = Y.shape, len(phi)
+    potential = torch.empty((n, m), dtype=mesh.dtype, device=Y.device)
+    gradient = torch.empty((n, m, d), dtype=mesh.dtype, device=Y.device)
+    sides, half = (*mesh.size, 1, 1)[:3], (*mesh.half, 0.0, 0.0)[:3]
+    _gather[(triton.cdiv(n, POINTS), m)](
+        Y, box, phi, base, potential, gradient, n, *sides, phi[0].numel(), mesh.h, *half, m,
+        d, POINTS, mesh.dtype == torch.float64,
+    )  # fmt: skip
     return potential, gradient
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _step(
     gradient, velocity, gain, rate, momentum, up, down, turned, least, most, n,
     D: tl.constexpr, POINTS: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
+    eta = tl.load(rate).to(tl.float32)
+    mu = tl.load(momentum).to(tl.float32)
     length = tl.zeros((POINTS,), tl.float32)
     for c in tl.static_range(D):
         at = i * D + c
-        push = rate * tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
+        push = eta * tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
         v = tl.load(velocity + at, mask=there, other=0.0)
         g = tl.load(gain + at, mask=there, other=1.0)
         turn = push * v
         g = tl.where(turn <= 0, g + up, tl.where(g * turn > turned * v * v, g * down, g))
         g = tl.maximum(g, least)
-        v = momentum * v - g * push
+        v = mu * v - g * push
         length += v * v
         tl.store(gain + at, g, mask=there)
         tl.store(velocity + at, v, mask=there)
@@ -264,9 +371,76 @@ def _step(
         tl.store(velocity + at, factor * tl.load(velocity + at, mask=there, other=0.0), mask=there)
 
 
-def step(gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, *rule: float) -> None:
-    """As step.momentum_step; a rate that is still on the device stays there."""
+def step(
+    gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, momentum: Any, *rule: float
+) -> None:
+    """As step.momentum_step; rate and momentum may be on the device, and stay there."""
     n, d = velocity.shape
-    if isinstance(rate, torch.Tensor):
-        gradient, rate = rate * gradient, 1.0
-    _step[(triton.cdiv(n, POINTS),)](gradient.contiguous(), velocity, gain, rate, *rule, n, d, POINTS)
+    eta, mu = (torch.full((), x, device=gain.device) if isinstance(x, float) else x for x in (rate, momentum))
+    _step[(triton.cdiv(n, POINTS),)](gradient.contiguous(), velocity, gain, eta, mu, *rule, n, d, POINTS)
+
+
+@triton.jit(do_not_specialize=["n", "t", "m"])
+def _direct(
+    T, Y, charges, segments, out, n, t, m, first, low, high, scale, own,
+    D: tl.constexpr, WIDTH: tl.constexpr, PART: tl.constexpr, CHARGED: tl.constexpr,
+):  # fmt: skip
+    """Potential and half gradient at target i from one part of the sources; `own`: target i is source i."""
+    i = tl.program_id(0)
+    part = tl.program_id(1)
+    q = tl.program_id(2)
+    p = tl.zeros((WIDTH,), tl.float32)
+    g0 = tl.zeros((WIDTH,), tl.float32)
+    g1 = tl.zeros((WIDTH,), tl.float32)
+    g2 = tl.zeros((WIDTH,), tl.float32)
+    for s in range(part * PART, (part + 1) * PART, WIDTH):
+        j = s + tl.arange(0, WIDTH)
+        there = (j < n) & ((j != i) | (own == 0))
+        x0 = tl.load(T + i * D) - tl.load(Y + j * D, mask=there, other=0.0)
+        d2 = x0 * x0
+        x1 = x0
+        x2 = x0
+        if D > 1:
+            x1 = tl.load(T + i * D + 1) - tl.load(Y + j * D + 1, mask=there, other=0.0)
+            d2 += x1 * x1
+        if D > 2:
+            x2 = tl.load(T + i * D + 2) - tl.load(Y + j * D + 2, mask=there, other=0.0)
+            d2 += x2 * x2
+        x = tl.minimum(tl.maximum(d2 * scale, low), high)
+        bits = x.to(tl.int32, bitcast=True)
+        f = (((bits & 0x1FFFF) << 6) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0
+        segment = segments + 4 * ((bits >> 17) - first)
+        s0, s1, s2 = tl.load(segment + 1), tl.load(segment + 2), tl.load(segment + 3)
+        step = (x - (bits & -0x20000).to(tl.float32, bitcast=True)) / scale
+        value = tl.load(segment) + step * (s0 + f * (s1 * 0.5 + f * (s2 * (1.0 / 3))))
+        slope = s0 + f * (s1 + f * s2)
+        c = tl.where(there, 1.0, 0.0)
+        if CHARGED:
+            c = tl.load(charges + j * m + q, mask=there, other=0.0)
+        p += c * value
+        g0 += c * slope * x0
+        g1 += c * slope * x1
+        g2 += c * slope * x2
+    at = out + ((part * t + i).to(tl.int64) * m + q) * (1 + D)
+    tl.store(at, tl.sum(p, 0))
+    tl.store(at + 1, tl.sum(g0, 0))
+    if D > 1:
+        tl.store(at + 2, tl.sum(g1, 0))
+    if D > 2:
+        tl.store(at + 3, tl.sum(g2, 0))
+
+
+def direct(
+    T: torch.Tensor, Y: torch.Tensor, charges: Any, kernel: Any, own: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return Φ (t, m) and ∇Φ (t, m, d) at targets by direct sums, d = 1, 2, 3; `own`: the targets are the sources."""
+    (t, d), n, m = T.shape, len(Y), 1 if charges is None else charges.shape[1]
+    part = 4096 if t < 4096 else 65536
+    parts = triton.cdiv(n, part)
+    out = torch.empty((parts, t, m, 1 + d), device=Y.device)
+    _direct[(t, parts, m)](
+        T, Y, out if charges is None else charges.float().contiguous(), kernel.segments, out, n, t, m,
+        kernel.first, *kernel.ends, kernel.scale, int(own), d, 256, part, charges is not None,
+    )  # fmt: skip
+    total = out.sum(dim=0)
+    return total[..., 0], 2 * total[..., 1:]

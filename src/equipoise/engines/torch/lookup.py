@@ -12,7 +12,9 @@ ONE = 0x3F800000  # the bits of 1.0
 class Lookup:
     """A function of d2 and its slope from the segments of a table, float32."""
 
-    def __init__(self, table: Table, device: torch.device):
+    def __init__(self, table: Table, device: torch.device, rational: tuple[float, float] | None = None):
+        """`rational` is (a, c) where the slope is −a/(c + d2)."""
+        self.rational = rational
         self.segments = torch.from_numpy(table.segments).to(device)
         self.first, self.scale = table.first, table.scale
         ends = torch.tensor([table.first, table.first + len(table.segments) - 1], dtype=torch.int32) << BITS

@@ -4,67 +4,150 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
-from math import floor, log2, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..._types import Array
+from ...arrays import is_tensor
+from ...device.tiles import in_tiles
 from ...kernels import Kernel
 from ..plan import ORDER, Plan
-from ..transform import SPLINE, Source
+from ..transform import SPLINE
 from .source import DeviceSource, Solved, as_given
-from .tiles import in_tiles
 
-ROOM = 2**62  # the largest sum of charges that int64 holds on a node, with a bit to spare
+ROOM = 2.0**62  # the largest sum of charges that int64 holds on a node, with a bit to spare
+FINEST = 2.0**40  # parts of a charge that are counted
+COPIES = 64, 2**18  # of a small mesh, at most, and nodes of all of them: fewer points meet on a node
 
 
 class Mesh:
     """A kernel at the frequencies of a mesh padded to twice its size, over the symbol of the spline, squared.
 
-    Charges are spread as whole numbers, whose sum does not depend on its order: the same bytes every time.
+    Charges are spread as whole numbers, whose sum does not depend on its order: the same bytes every time. Where that
+    is not asked for, they are spread as they are.
     """
 
-    def __init__(self, kernel: Kernel, of: Plan, device: torch.device):
-        self.h, self.size, self.device = of.h, of.size, device
+    def __init__(self, kernel: Kernel, of: Plan, device: torch.device, whole: bool):
+        self.h, self.size, self.device, self.whole = of.h, of.size, device, whole
         self.dtype = torch.float64 if of.dtype is np.float64 else torch.float32
-        self._fused = device.type == "cuda" and self.dtype == torch.float32
-        d2 = sum(np.ix_(*((of.h * np.arange(n + 1)) ** 2 for n in of.size)), start=np.zeros(1))
-        k = kernel.value(d2)
-        self.shift, self.at_zero = float(k.flat[-1]), float(k.flat[0])  # a shift moves no force: transform.py
-        even = torch.from_numpy(k - self.shift).to(device)
+        self.copies = max(1, min(COPIES[0], COPIES[1] // prod(of.size)))
+        d2 = torch.zeros(1, dtype=torch.float64, device=device)
+        for axis, n in enumerate(of.size):
+            along = (of.h * torch.arange(n + 1, dtype=torch.float64, device=device)) ** 2
+            d2 = d2 + along.reshape([-1 if a == axis else 1 for a in range(len(of.size))])
+        k = value_at(kernel, d2)
+        self.shift, self._at_zero = k.flatten()[-1], k.flatten()[0]  # a shift moves no force: transform.py
+        even = k - self.shift
         for axis, n in enumerate(of.size):
             lags = torch.arange(2 * n, device=device)
             even = even.index_select(axis, torch.minimum(lags, 2 * n - lags))
-        K = torch.fft.rfftn(even).real
+        K = torch.fft.rfftn(even).real / prod(2 * n for n in of.size)  # that of the way back too
         for axis, n in enumerate(of.size):
             omega = torch.pi * torch.arange(K.shape[axis], device=device, dtype=torch.float64) / n
             b = SPLINE[0] + 2 * SPLINE[1] * torch.cos(omega) + 2 * SPLINE[2] * torch.cos(2 * omega)
             K /= b.square().reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         self.frequencies = K.to(self.dtype)
 
-    def solve(self, source: Source | DeviceSource, n_threads: int) -> Solved:
-        """Return Φ and ∇Φ of a source, self terms included, as a function of targets (t, d)."""
-        origin = (source.low + source.high) / 2 - (np.array(self.size) - 1) / 2 * self.h
-        Y = self._cells(source.Y, origin)
-        charges = torch.as_tensor(source.charges).to(self.device)
-        phi = self._convolve(self._spread(Y, charges))
-        shift = self.shift * charges.sum(dim=0)
+    def solve(self, source: DeviceSource, n_threads: int) -> Solved:
+        """Return Φ and ∇Φ of a source as a function of targets (t, d); of its own points without the self terms."""
+        charges = source.amounts
+        phi = self._convolve(self._spread(source, charges))
+        shift = self.shift * (len(source.Y) if charges is None else charges.double().sum(dim=0))
 
         def at(targets: Any) -> tuple[Any, Any]:
-            T = Y if targets is source.Y else self._cells(targets, origin)
-            potential, gradient = self._gather(T, phi)
-            return as_given(targets, potential + shift), as_given(targets, gradient)
+            own = targets is source.Y
+            base = shift - self._at_zero if own and charges is None else shift
+            T = torch.as_tensor(targets).to(self.device)
+            potential, gradient = self._gather(T, source.box, phi, base.expand(len(phi)).contiguous())
+            if own and charges is not None:
+                potential -= self._at_zero * charges
+            return as_given(targets, potential), as_given(targets, gradient)
 
         return at
 
-    def _cells(self, Y: Any, origin: Array) -> torch.Tensor:
+    def _spread(self, source: DeviceSource, charges: torch.Tensor | None) -> torch.Tensor:
+        """Return the charges (n, m), or one each, on the mesh, (m, *size)."""
+        Y, m = source.Y, 1 if charges is None else charges.shape[1]
+        unit = self._unit(len(Y), charges)
+        if self.device.type == "cuda":
+            from . import fused
+
+            return fused.spread(self, Y, source.box, charges, unit)
+        grid = torch.zeros((m, prod(self.size)), dtype=torch.int64, device=self.device)
+        u = self._cells(Y, source.box)
+
+        def points(part: slice) -> None:
+            nodes, w, _ = self._stencil(u[part])
+            weight = outer(list(w)).double() * unit
+            amounts = [weight] if charges is None else [weight * charge[part, None] for charge in charges.T]
+            whole = [amount.round().long() for amount in amounts]
+            for q, amount in enumerate(whole):  # all memory has been had: a tile that is tried again was not added
+                grid[q].index_add_(0, nodes.flatten(), amount.flatten())
+
+        in_tiles(len(Y), (6 + 4 * m) * ORDER ** len(self.size), points)
+        return (grid / unit).to(self.dtype).reshape(m, *self.size)
+
+    def _unit(self, n: int, charges: torch.Tensor | None) -> torch.Tensor:
+        """Return how many whole parts a charge of 1 has, a power of two; it stays on the device."""
+        if charges is None:
+            parts = min(FINEST, 2.0 ** np.floor(np.log2(ROOM / n)))
+            return torch.full((), parts, dtype=torch.float64, device=self.device)
+        total = charges.abs().double().sum(dim=0).max().clamp(min=1e-300)
+        return torch.exp2((ROOM / total).log2().floor()).clamp(max=FINEST)
+
+    def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
+        """Return the potential on the mesh, its last axis padded (m, …, 2 n): no transform runs over zeros alone."""
+        *others, last = self.size
+        S = torch.fft.rfft(grid, 2 * last)
+        for axis in range(len(others), 0, -1):
+            S = torch.fft.fft(S, 2 * self.size[axis - 1], dim=axis)
+        S *= self.frequencies
+        for axis in range(1, len(others) + 1):
+            S = torch.fft.ifft(S, dim=axis, norm="forward").narrow(axis, 0, self.size[axis - 1])
+        return torch.fft.irfft(S, 2 * last, norm="forward")
+
+    def _gather(
+        self, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the potential (t, m) at points, above a base (m,), and its gradient (t, m, d)."""
+        (t, d), m = Y.shape, len(phi)
+        if self.device.type == "cuda":
+            from . import fused
+
+            return fused.gather(self, Y.float().contiguous(), box, phi, base)
+        phi = phi[..., : self.size[-1]].flatten(1)
+        u = self._cells(Y, box)
+        potential = torch.empty((t, m), dtype=self.dtype, device=self.device)
+        gradient = torch.empty((t, m, d), dtype=self.dtype, device=self.device)
+
+        def points(part: slice) -> None:
+            nodes, w, dw = self._stencil(u[part])
+            along = [outer([dw[c] if c == axis else w[c] for c in range(d)]) / self.h for axis in range(d)]
+            weight = outer(list(w))
+            for q in range(m):
+                values = phi[q][nodes]
+                potential[part, q] = (values * weight).sum(dim=1)
+                for axis in range(d):
+                    gradient[part, q, axis] = (values * along[axis]).sum(dim=1)
+
+        in_tiles(t, (8 + 2 * d) * ORDER**d, points)
+        return potential + base.to(self.dtype), gradient
+
+    @property
+    def half(self) -> list[float]:
+        """Half the width of the mesh along each axis: its middle is that of the box."""
+        return [(n - 1) / 2 * self.h for n in self.size]
+
+    def _cells(self, Y: torch.Tensor, box: torch.Tensor) -> torch.Tensor:
         """Return points in units of the mesh, (n, d), kept where a spline is inside it."""
-        u = torch.as_tensor(Y).to(self.device, self.dtype)
-        u = (u - torch.from_numpy(origin).to(self.device, self.dtype)) / self.h
+        half = torch.tensor(self.half, device=self.device, dtype=torch.float64)
+        origin = (box[0].double() + box[1].double()) / 2 - half
+        u = ((Y.to(self.dtype) - origin.to(self.dtype)) / self.h).clamp(min=ORDER / 2 - 1)
         most = torch.tensor([n - ORDER / 2 - 1 for n in self.size], device=self.device, dtype=self.dtype)
-        return torch.minimum(u.clamp(min=ORDER / 2 - 1), most)
+        return torch.minimum(u, most)
 
     def _stencil(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the nodes (n, 6^d) of points, and the weights and slopes of splines along each axis, (d, n, 6)."""
@@ -77,55 +160,17 @@ class Mesh:
             nodes = (nodes[:, :, None] * n + along[:, None, :]).flatten(1)
         return nodes, powers @ weights, powers @ slopes
 
-    def _spread(self, Y: torch.Tensor, charges: torch.Tensor) -> torch.Tensor:
-        """Return the charges (n, m) on the mesh, (m, *size)."""
-        m, total = charges.shape[1], float(charges.abs().sum(dim=0).max())
-        unit = 2.0 ** min(40, floor(log2(ROOM / total))) if total > 0 else 1.0
-        grid = torch.zeros((m, prod(self.size)), dtype=torch.int64, device=self.device)
-        if self._fused:
-            from . import fused
 
-            fused.spread(Y, charges.float().contiguous(), self.size, unit, grid)
-            return (grid.float() / unit).reshape(m, *self.size)
-
-        def points(part: slice) -> None:
-            nodes, w, _ = self._stencil(Y[part])
-            weight = outer(list(w)).double() * unit
-            whole = [(weight * charge[part, None]).round().long() for charge in charges.T]
-            for q, amounts in enumerate(whole):  # all memory has been had: a tile that is tried again was not added
-                grid[q].index_add_(0, nodes.flatten(), amounts.flatten())
-
-        in_tiles(len(Y), (6 + 4 * m) * ORDER ** len(self.size), points)
-        return (grid.double() / unit).to(self.dtype).reshape(m, *self.size)
-
-    def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
-        """Return the potential (m, nodes) of charges on the mesh."""
-        padded, axes = [2 * n for n in self.size], list(range(1, grid.dim()))
-        phi = torch.fft.irfftn(torch.fft.rfftn(grid, padded, axes) * self.frequencies, padded, axes)
-        return phi[(slice(None), *(slice(n) for n in self.size))].flatten(1)
-
-    def _gather(self, Y: torch.Tensor, phi: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the potential (t, m) at points, and its gradient (t, m, d)."""
-        (t, d), m = Y.shape, len(phi)
-        if self._fused:
-            from . import fused
-
-            return fused.gather(Y, phi.contiguous(), self.size, self.h)
-        potential = torch.empty((t, m), dtype=self.dtype, device=self.device)
-        gradient = torch.empty((t, m, d), dtype=self.dtype, device=self.device)
-
-        def points(part: slice) -> None:
-            nodes, w, dw = self._stencil(Y[part])
-            along = [outer([dw[c] if c == axis else w[c] for c in range(d)]) / self.h for axis in range(d)]
-            weight = outer(list(w))
-            for q in range(m):
-                values = phi[q][nodes]
-                potential[part, q] = (values * weight).sum(dim=1)
-                for axis in range(d):
-                    gradient[part, q, axis] = (values * along[axis]).sum(dim=1)
-
-        in_tiles(t, (8 + 2 * d) * ORDER**d, points)
-        return potential, gradient
+def value_at(kernel: Kernel, d2: torch.Tensor) -> torch.Tensor:
+    """Return k(d2) by the kernel's own formula: on the device, or on the host where NumPy alone understands it."""
+    if d2.is_cuda:
+        try:
+            value = kernel.value(d2)  # type: ignore[arg-type]
+        except TypeError:  # as NumPy's functions say of a tensor on a GPU
+            value = None
+        if is_tensor(value):
+            return value
+    return torch.from_numpy(np.asarray(kernel.value(d2.cpu().numpy()))).to(d2.device)
 
 
 def outer(weights: list[torch.Tensor]) -> torch.Tensor:

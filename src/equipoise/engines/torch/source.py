@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
+from ..._types import Array
 from ...arrays import is_tensor
 
 Solved = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → potential (t, m) and gradient (t, m, d)
@@ -19,11 +21,47 @@ def as_given(given: Any, result: torch.Tensor) -> Any:
 
 
 class DeviceSource:
-    """Points (n, d) and their charges (n, m) on a device, and the box they lie in, which is known here."""
+    """Points (n, d) and their charges (n, m), None for one each, on a device, and the box they lie in."""
 
     def __init__(self, Y: torch.Tensor, charges: torch.Tensor | None):
         self.Y = Y.contiguous()
-        c = torch.ones(len(Y), device=Y.device) if charges is None else charges
-        self.charges = c.reshape(len(Y), -1)
-        self.shape, self.charged = tuple(c.shape), charges is not None
-        self.low, self.high = torch.stack(torch.aminmax(Y, dim=0)).cpu().numpy().astype(np.float64)
+        self.charged = charges is not None
+        self.shape = (len(Y),) if charges is None else tuple(charges.shape)
+        self._charges = None if charges is None else charges.reshape(len(Y), -1)
+        self.box = self._box()  # (2, d): its lowest and its highest corner
+
+    def _box(self) -> torch.Tensor:
+        if self.Y.is_cuda and self.Y.shape[1] <= 3:
+            from . import fused
+
+            return fused.box(self.Y)
+        return torch.stack(torch.aminmax(self.Y, dim=0))
+
+    @cached_property
+    def _corners(self) -> Array:
+        """The box, looked at from the host: this waits for the device."""
+        return self.box.cpu().numpy().astype(np.float64)
+
+    @property
+    def low(self) -> Array:
+        return self._corners[0]
+
+    @property
+    def high(self) -> Array:
+        return self._corners[1]
+
+    @property
+    def charges(self) -> torch.Tensor:
+        return torch.ones((len(self.Y), 1), device=self.Y.device) if self._charges is None else self._charges
+
+    @property
+    def amounts(self) -> torch.Tensor | None:
+        """The charges, None for one each."""
+        return self._charges
+
+
+def widened(source: DeviceSource, margin: Array) -> DeviceSource:
+    """Return a source with room around its box."""
+    source.box = torch.as_tensor(np.stack([source.low - margin, source.high + margin]), device=source.Y.device)
+    del source._corners
+    return source

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -9,15 +11,15 @@ def momentum_step(
     gradient: torch.Tensor,
     velocity: torch.Tensor,
     gain: torch.Tensor,
-    rate: float,
-    momentum: float,
+    rate: Any,
+    momentum: Any,
     gain_up: float,
     gain_down: float,
     turned: float,
     min_gain: float,
     max_step: float,
 ) -> None:
-    """Change velocity and gain (n, d) in place by one step against the gradient."""
+    """Change velocity and gain (n, d) in place by one step against the gradient; rate and momentum may be tensors."""
     if velocity.is_cuda:
         from . import fused
 

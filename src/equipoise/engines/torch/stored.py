@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from ..._types import Matrix
+from ...device.rows import Rows
+from ...device.tiles import in_tiles
 from .lookup import Lookup
-from .tiles import in_tiles
-
-
-class Rows:
-    """A CSR matrix (n, n) on a device: float32 values, the column and the row of each."""
-
-    def __init__(self, A: Matrix, device: torch.device):
-        self.n, self.nnz = A.shape[0], A.nnz
-        self.indptr = torch.from_numpy(A.indptr).to(device, torch.int64)
-        self.columns = torch.from_numpy(A.indices[: A.nnz]).to(device)
-        self.values = torch.from_numpy(A.data[: A.nnz]).to(device, torch.float32)
 
 
 def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -24,7 +14,7 @@ def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -
 
     Each row is summed in the order of its entries: the same bytes every time.
     """
-    d = Y.shape[1]
+    n, d = Y.shape
     if Y.is_cuda and d <= 3:
         from . import fused  # Triton comes with PyTorch for GPUs alone
 
@@ -36,9 +26,9 @@ def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -
         offsets = A.indptr[part.start : part.stop + 1]
         first, last = int(offsets[0]), int(offsets[-1])
         own = torch.repeat_interleave(Y[part], offsets.diff(), dim=0, output_size=last - first)
-        diff = own - Y[A.columns[first:last]]
+        diff = own - Y[A.indices[first:last]]
         d2 = diff.square().sum(dim=1)
-        a = A.values[first:last]
+        a = A.data[first:last]
         if potential:
             value, slope = kernel.both(d2)
             psi.add_((a * value).sum(dtype=torch.float64))
@@ -46,5 +36,5 @@ def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -
             slope = kernel.slope(d2)
         force[part] = torch.segment_reduce((a * slope)[:, None] * diff, "sum", offsets=offsets - first, axis=0)
 
-    in_tiles(A.n, 2 * d * -(-A.nnz // max(1, A.n)), rows)
+    in_tiles(n, 2 * d * -(-A.nnz // max(1, n)), rows)
     return psi, force

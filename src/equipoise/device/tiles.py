@@ -9,20 +9,26 @@ import torch
 TILE = 2**24  # numbers of the largest array of a tile, 64 MB in float32; chosen
 
 
-def in_tiles(n: int, width: int, act: Callable[[slice], None]) -> None:
+def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = TILE) -> None:
     """Call act for slices of n rows that need `width` numbers each; where memory runs out, for halves of them."""
-    step = max(1, min(n, TILE // max(1, width)))
+    step = max(1, min(n, tile // max(1, width)))
     start = 0
     while start < n:
         try:
             act(slice(start, min(start + step, n)))
         except torch.cuda.OutOfMemoryError:
             if step == 1:
-                raise MemoryError(
-                    f"the GPU has no room for one row of {width} numbers ({4 * width / 1e9:.2g} GB);"
-                    ' free some of it, or use engine="grid" on the CPU'
-                ) from None
+                raise no_room(f"one row of {width} numbers", 4 * width) from None
             torch.cuda.empty_cache()
             step = -(-step // 2)
             continue
         start += step
+
+
+def no_room(what: str, size: float) -> MemoryError:
+    """Return the error for what a GPU has no room for, with its size in bytes."""
+    free = f", of which {torch.cuda.mem_get_info()[0] / 1e9:.2g} GB are free" if torch.cuda.is_available() else ""
+    return MemoryError(
+        f"the GPU has no room for {what} ({size / 1e9:.2g} GB{free}); free some of it, embed fewer rows,"
+        ' or use engine="grid" on the CPU'
+    )

@@ -1,0 +1,43 @@
+"""Problems whose forces come from PyTorch's autograd: a metric g(y) on the map, or a loss of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .arrays import host
+from .engines import Engine, Reference
+from .geometry import Geometry
+from .optimize import Rule
+from .problem import Problem, Schedule
+
+
+class Autograd(Reference):
+    """No engine is asked: the map stays an array in float64, and the loss takes it to its own device."""
+
+    name = "autograd"
+
+
+class CurvedProblem(Problem):
+    """A problem in a map with a metric g(Y), on the device of the engine that was asked for."""
+
+    def __init__(
+        self,
+        objective: Any,
+        geometry: Geometry,
+        engine: Engine,
+        Y0: Any,
+        schedule: Schedule,
+        rule: Rule,
+        knn_recall: float = 1.0,
+    ):
+        there = objective.on(engine.settings.get("device", "cpu"))
+        there.check(host(Y0))
+        super().__init__(there, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)
+
+    @property
+    def Y(self) -> Any:
+        if not self.as_tensor:
+            return super().Y
+        import torch
+
+        return torch.as_tensor(host(self._state.U), device=self.objective.device)  # type: ignore[attr-defined]

@@ -1,0 +1,106 @@
+"""Steps recorded once as a CUDA graph and run again: a GPU that need not wait for Python between kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import torch
+
+PIECE = 16  # steps between two looks at the flag, at most; chosen
+
+
+class Replay:
+    """A step of a descent on buffers of its own, as a graph; what the host would have looked at raises a flag.
+
+    Steps after which the flag is up are not taken: whoever asked takes the next one with open eyes.
+    """
+
+    def __init__(self, device: torch.device):
+        self.device = device
+        self.running = False
+        self._key: object = None
+        self._piece = PIECE
+        self._graph: Any = None
+
+    def watch(self, box: torch.Tensor, most: tuple[float, ...], least: float) -> None:
+        """Raise the flag unless a map in this box is inside what was planned for, and has not collapsed."""
+        from . import fused
+
+        fused.watch(box, self._flag, most, max(least, self._least))
+
+    def doubt(self, holds: torch.Tensor) -> None:
+        """Raise the flag where a condition holds anywhere."""
+        self._flag.bitwise_or_(holds.any())
+
+    def run(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
+        """Take up to `count` steps from a state, and return how many were taken; `key` says what is recorded.
+
+        The widest side of a map must be at least `least`.
+        """
+        if count < 2:
+            return 0
+        if (key, least) != self._key:
+            self._record(step, state, least)
+            self._key = key, least
+        own, taken = self._state, 0
+        for name in ("U", "velocity", "gain"):
+            getattr(own, name).copy_(getattr(state, name))
+        own.age.fill_(state.age)
+        while taken < count:
+            piece = min(self._piece, count - taken)
+            before = [getattr(own, name).clone() for name in ("U", "velocity", "gain", "age")]
+            for _ in range(piece):
+                self._graph.replay()
+            if int(self._flag):
+                self._flag.zero_()
+                for name, value in zip(("U", "velocity", "gain", "age"), before, strict=True):
+                    getattr(own, name).copy_(value)
+                if piece == 1:
+                    break
+                self._piece = -(-piece // 2)
+                continue
+            taken += piece
+            self._piece = min(PIECE, 2 * self._piece)
+        if taken:
+            state.U, state.velocity, state.gain = (getattr(own, name).clone() for name in ("U", "velocity", "gain"))
+            state.age += taken
+            state.iteration += taken
+        return taken
+
+    def _record(self, step: Callable[[Any], None], state: Any, least: float) -> None:
+        """Record one step on copies of a state; it is taken once before, for what is made when first used."""
+        self._least = least
+        self._flag = torch.zeros(1, dtype=torch.int32, device=self.device)
+        own = self._state = copy(state)
+        own.U, own.velocity, own.gain = state.U.clone(), state.velocity.clone(), state.gain.clone()
+        own.age = torch.full((), float(state.age), device=self.device)
+        graph = torch.cuda.CUDAGraph()
+        pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        self.running = True
+        try:
+            with torch.cuda.stream(stream):
+                self._in_place(step)
+                graph.capture_begin(pool, "thread_local")
+                try:
+                    self._in_place(step)
+                finally:
+                    graph.capture_end()
+        finally:
+            self.running = False
+        torch.cuda.current_stream().wait_stream(stream)
+        self._graph = graph
+        self._flag.zero_()
+
+    def _in_place(self, step: Callable[[Any], None]) -> None:
+        """Take a step and put what it made back into the buffers."""
+        own = self._state
+        buffers = {name: getattr(own, name) for name in ("U", "velocity", "gain", "age")}
+        step(own)
+        for name, buffer in buffers.items():
+            if getattr(own, name) is not buffer:
+                buffer.copy_(getattr(own, name))
+                setattr(own, name, buffer)

@@ -1,0 +1,100 @@
+"""Rows of numbers on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import progress
+from .._types import Array
+from ..affinities import Points, SquaredDistances
+from ..csr import make_csr
+from ..device.neighbors import nearest, search
+from ..device.rows import Rows
+from ..initialize import JITTER
+from ..neighbors import MIN_RECALL
+from .base import Input, Nearby
+from .table import Table
+
+
+class DeviceTable(Input):
+    """Rows of numbers X (n, D) on a device; they are compared as float32 vectors, centred and scaled into ±1."""
+
+    on_device = True
+
+    def __init__(self, X: torch.Tensor, metric: str):
+        self.X, self.metric = X, metric
+        self.n, self.limit = len(X), min(X.shape)
+        self._center = X.double().mean(dim=0)
+        self._scale = (X - self._center).abs().max().clamp(min=torch.finfo(torch.float64).tiny)
+        self._V = self._vectors(X)
+
+    def _vectors(self, X: torch.Tensor) -> torch.Tensor:
+        """Return rows as the search compares them; affinities do not see the scale."""
+        if self.metric == "cosine":
+            return torch.nn.functional.normalize(X.double(), eps=0.0).float()
+        return ((X - self._center) / self._scale).float()
+
+    def _squared(self, d2: torch.Tensor) -> torch.Tensor:
+        """Return squared distances from squared differences of vectors; beyond the range of float32 in other units."""
+        if self.metric == "cosine":
+            return (d2 / 2).square()
+        scale = float(self._scale)
+        return d2 * scale**2 if 1e-12 < scale < 1e12 else d2
+
+    def distances(self) -> Points | SquaredDistances:
+        return Table(self.X.double().cpu().numpy(), self.metric).distances()
+
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
+        if not 0 < k < self.n:
+            raise ValueError(f"k must be between 1 and n_samples - 1 = {self.n - 1}, got {k}")
+        progress.stage("neighbours", self.n)
+        found = search(self._V, k, min_recall)
+        return SquaredDistances(Rows.of_neighbors(self._squared(found.d2), found.indices)), found.recall
+
+    def check_new(self, X: Any) -> torch.Tensor:
+        return check_tensor(X, self.X.device, least=1)
+
+    def nearest(self, X: torch.Tensor, k: int, n_threads: int) -> Nearby:
+        found = nearest(self._vectors(X), self._V, k)
+        d2, indices = self._squared(found.d2).double().cpu().numpy(), found.indices.cpu().numpy()
+        rows = make_csr(d2.ravel(), indices.ravel(), np.arange(0, d2.size + 1, k, dtype=np.int64), (len(d2), self.n))
+        return Nearby(rows, np.where(d2[:, 0] == 0, indices[:, 0], -1))
+
+    def rows(self, i: Array) -> torch.Tensor:
+        return self.X[torch.as_tensor(i, device=self.X.device)]
+
+    def squared_to_all(self, X: torch.Tensor) -> Array:
+        return self._squared(torch.cdist(self._vectors(X), self._V).square()).double().cpu().numpy()
+
+    def principal(self, d: int, rng: np.random.RandomState) -> torch.Tensor:
+        """As initialize.principal_components; the jitter is drawn on the device."""
+        X = ((self.X - self._center) / self._scale).float()
+        if X.shape[1] <= len(X):
+            _, V = torch.linalg.eigh((X.T @ X).double())
+            V = V.flip(1)[:, :d]
+            scores = X @ (V * V.gather(0, V.abs().argmax(dim=0, keepdim=True)).sign()).float()
+        else:
+            values, V = torch.linalg.eigh((X @ X.T).double())
+            scores = (V.flip(1)[:, :d] * values.flip(0)[:d].clamp(min=0).sqrt()).float()
+        Y = torch.zeros((self.n, d), device=X.device)
+        spread = scores[:, 0].std(correction=0)
+        Y[:, : scores.shape[1]] = torch.where(spread > 0, scores / spread, 0.0)
+        generator = torch.Generator(device=X.device).manual_seed(int(rng.randint(2**31 - 1)))
+        return Y + JITTER * torch.randn(Y.shape, generator=generator, device=X.device)
+
+
+def check_tensor(X: Any, device: torch.device, least: int = 2) -> torch.Tensor:
+    """Return a table on a device as floating-point numbers, or say which entry is none."""
+    X = torch.as_tensor(X).detach()
+    if X.ndim != 2 or len(X) < least or X.shape[1] == 0:
+        raise ValueError(f"X must be a table of at least {least} rows and a column, got shape {tuple(X.shape)}")
+    if X.is_complex():
+        raise ValueError("X is complex; give real numbers")
+    X = X.to(device) if X.is_floating_point() else X.to(device, torch.float32)
+    if not bool(X.isfinite().all()):
+        i, c = (~X.isfinite()).nonzero()[0].tolist()
+        raise ValueError(f"X contains {float(X[i, c])} at row {i}, column {c}; remove the row or fill the gap")
+    return X
