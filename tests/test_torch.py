@@ -21,11 +21,11 @@ from equipoise.methods import ALL
 from equipoise.neighbors import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from equipoise.engines.torch import Torch  # noqa: E402
 from equipoise.device.affinities import conditional  # noqa: E402
 from equipoise.device.neighbors import nearest, recall  # noqa: E402
 from equipoise.device.rows import Rows  # noqa: E402
 from equipoise.device.tiles import in_tiles  # noqa: E402
+from equipoise.engines.torch import Torch  # noqa: E402
 from equipoise.engines.torch.direct import Direct  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.mesh import Mesh, spline  # noqa: E402

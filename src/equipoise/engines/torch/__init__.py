@@ -30,8 +30,8 @@ from .stored import stored_edges
 NODES = 2**24  # of a mesh; beyond, direct sums take its place: an FFT of the padded mesh would fill the memory; chosen
 PAIRS_A_NODE = 4  # that cost no more than a node of the mesh; chosen
 RUNGS = 16  # extents come in 16 steps per octave
-# A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes a
-# side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
+# A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes
+# a side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
 ROOM, SIDES, LEAST = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
 CELLS = 8  # of the mesh that the widest side of a map has, at least
 SHRUNK = 4  # times that a map may shrink before its mesh does

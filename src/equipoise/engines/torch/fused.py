@@ -193,10 +193,7 @@ def _place(Y, box, i, there, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBL
     middle = (tl.load(box + c).to(tl.float64) + tl.load(box + D + c).to(tl.float64)) * 0.5
     origin = middle - half
     y = tl.load(Y + i * D + c, mask=there, other=0.0)
-    if DOUBLE:
-        u = (y.to(tl.float64) - origin) / h
-    else:
-        u = (y - origin.to(tl.float32)) / h
+    u = (y.to(tl.float64) - origin) / h if DOUBLE else (y - origin.to(tl.float32)) / h
     u = tl.minimum(tl.maximum(u, 2.0), n - 4.0)
     cell = tl.floor(u)
     return cell.to(tl.int32) - 2, u - cell
