@@ -116,7 +116,8 @@ def mixture(n: int, decay: float = 0.5) -> torch.Tensor:
 
 
 def error(found: Any, true: Any) -> float:
-    return float(np.linalg.norm(np.asarray(found) - true) / np.linalg.norm(true))
+    """Return ‖found − true‖/‖true‖, or ‖found‖ where the truth is zero."""
+    return float(np.linalg.norm(np.asarray(found) - true) / (np.linalg.norm(true) or 1.0))
 
 
 def checks() -> list[list[str]]:

@@ -17,7 +17,7 @@ from ...csr import is_sparse, on_host
 from ...device.rows import Rows
 from ...kernels import Kernel
 from ..base import Field
-from ..grid import CHECK, Grid, Trust
+from ..grid import Grid, Trust
 from ..plan import BEYOND, DOUBLE, Plan, mesh_width
 from ..tables import tabulate
 from .direct import Direct
@@ -33,6 +33,7 @@ RUNGS = 16  # extents come in 16 steps per octave
 # A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes
 # a side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
 ROOM, SIDES, LEAST = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
+CHECK = 100  # fields after which the tolerance is checked again in any case
 CELLS = 8  # of the mesh that the widest side of a map has, at least
 SHRUNK = 4  # times that a map may shrink before its mesh does
 DIRECT = Plan(0.0, (), 0.0, np.float32)

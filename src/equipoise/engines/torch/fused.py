@@ -242,20 +242,22 @@ def _counted(w, WHOLE: tl.constexpr):
     return w.to(tl.int64) if WHOLE else w
 
 
-@triton.jit(do_not_specialize=["size"])
-def _sum_copies(grid, unit, total, size, COPIES: tl.constexpr, WHOLE: tl.constexpr, WIDTH: tl.constexpr):
-    """The sum of the copies of a mesh, in units of a charge."""
-    t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
-    there = t < size
-    count = tl.load(grid + t, mask=there, other=0)
-    for copy in range(1, COPIES):
-        count += tl.load(grid + copy * size.to(tl.int64) + t, mask=there, other=0)
-    value = count.to(tl.float64) / tl.load(unit) if WHOLE else count
-    tl.store(total + t, value.to(total.dtype.element_ty), mask=there)
+@triton.jit(do_not_specialize=["size", "n"])
+def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, WHOLE: tl.constexpr, WIDTH: tl.constexpr):
+    """One row of the sum of the copies of a mesh, in units of a charge, and as many zeros."""
+    row = tl.program_id(0).to(tl.int64)
+    for s in range(0, 2 * n, WIDTH):
+        t = s + tl.arange(0, WIDTH)
+        inside = t < n
+        count = tl.load(grid + row * n + t, mask=inside, other=0)
+        for copy in range(1, COPIES):
+            count += tl.load(grid + copy * size.to(tl.int64) + row * n + t, mask=inside, other=0)
+        value = count.to(tl.float64) / tl.load(unit) if WHOLE else count
+        tl.store(padded + 2 * row * n + t, value.to(padded.dtype.element_ty), mask=t < 2 * n)
 
 
 def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
-    """Return charges (n, m), or one each, of points (n, d) on the mesh, (m, *size)."""
+    """Return charges (n, m), or one each, of points (n, d) on the mesh, its last axis padded (m, …, 2 n)."""
     n, m = len(Y), 1 if charges is None else charges.shape[1]
     nodes, copies, d = prod(mesh.size), mesh.copies, len(mesh.size)
     double = mesh.dtype == torch.float64
@@ -265,9 +267,10 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
         Y, box, grid if charges is None else charges.contiguous(), unit, grid, n, *sides, nodes, mesh.h, *half, m,
         d, POINTS, copies, charges is not None, mesh.whole, double,
     )  # fmt: skip
-    total = torch.empty((m, *mesh.size), dtype=mesh.dtype, device=Y.device)
-    _sum_copies[(triton.cdiv(m * nodes, 1024),)](grid, unit, total, m * nodes, copies, mesh.whole, 1024)
-    return total
+    *others, last = mesh.size
+    padded = torch.empty((m, *others, 2 * last), dtype=mesh.dtype, device=Y.device)
+    _sum_copies[(m * nodes // last,)](grid, unit, padded, m * nodes, last, copies, mesh.whole, 512)
+    return padded
 
 
 @triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "size", "m"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-PIECE = 5  # steps between two looks at the flag; chosen
+PIECE = 8  # steps between two looks at the flag; chosen
 MOVING = ("U", "velocity", "gain", "age")
 
 
