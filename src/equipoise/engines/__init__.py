@@ -79,7 +79,7 @@ def make_engine(
     if name == "torch":
         from .torch import Torch  # PyTorch is heavy, and an extra
 
-        return Torch(n_threads, tol, device, deterministic)
+        return Torch(n_threads, tol, device, deterministic, seed)
     if name == "reference":
         return Reference()
     if name == "sampled":
