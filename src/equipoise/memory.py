@@ -38,10 +38,11 @@ class Memory:
 def estimate_memory(
     n: int, D: int, *, n_components: int = 2, perplexity: float | str = "auto", engine: str = "auto", kl: bool = True
 ) -> Memory:
-    """Return the most memory, for engine="torch" of the GPU, that embedding a dense table (n, D) under the Euclidean metric takes: an upper bound,
+    """Return the most memory that embedding a dense table (n, D) under the Euclidean metric takes: an upper bound,
     with P as full as it can be. In 3-D the size of the mesh is a guess.
 
-    `kl` says that the divergence is KL on joint affinities, as for t-SNE; the others keep a second copy of P.
+    For engine="torch" it is that of the GPU. `kl` says that the divergence is KL on joint affinities, as for t-SNE; the
+    others keep a second copy of P.
 
     >>> print(estimate_memory(1_000_000, 50))
     5.90 GB (build 2.76, optimise 5.90)

@@ -44,10 +44,10 @@ MANY = 3000  # points from which partners are sampled in more than 3 dimensions,
 class Torch(Grid):
     """Edges over the stored pairs and field on a mesh, on a device; force error at most `tol`, relative.
 
-    Kernels are read from tables, a user's own too. No kernel is split: where no mesh carries it the field is summed over
-    all pairs. In more than three dimensions it is too, and for many points sampled, as by "sampled". Sums run in a fixed order, or over whole numbers: the same bytes
-    every time on one device, unless `deterministic` is false. Maps in float64, and matrices that are not sparse, are
-    summed on the CPU as by "exact".
+    Kernels are read from tables, a user's own too. No kernel is split: where no mesh carries it the field is summed
+    over all pairs. In more than three dimensions it is too, and for many points sampled, as by "sampled". Sums run in a
+    fixed order, or over whole numbers: the same bytes every time on one device, unless `deterministic` is false. Maps
+    in float64, and matrices that are not sparse, are summed on the CPU as by "exact".
     """
 
     name = "torch"
