@@ -128,6 +128,10 @@ class Embedding(Estimator):
         """Return whether the loss needs the affinity of every pair."""
         return False
 
+    def _engine(self, asked: str, n: int) -> str:
+        """Return the engine for n points: the one asked for, unless that is "auto"."""
+        return choose_engine(asked, n, self.n_components, self._all_pairs())
+
     def _iterations(self, n: int) -> int:
         """Return n_iter for n points."""
         return check_n_iter(self.n_iter)
@@ -162,7 +166,7 @@ class Embedding(Estimator):
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods, all_pairs = self._neighborhoods(data, y), self._all_pairs()
         asked, device = choose_device(self.engine, self.device, X)
-        name = choose_engine(asked, data.n, self.n_components, all_pairs)
+        name = self._engine(asked, data.n)
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)

@@ -58,6 +58,11 @@ class NeighborEmbedding(Embedding):
     def _all_pairs(self) -> bool:
         return callable(self.g) or self._divergence().s is None
 
+    def _engine(self, asked: str, n: int) -> str:
+        if asked == "torch" and callable(self.g):
+            return asked  # all pairs are autograd's, on its device
+        return super()._engine(asked, n)
+
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
 
