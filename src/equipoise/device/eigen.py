@@ -8,12 +8,10 @@ import numpy as np
 import torch
 
 from .._types import Array
+from ..eigen import DENSE, RESTARTS, SMALL, signed
 
-SMALL = 300  # rows up to which all of a matrix is decomposed, as in eigen.py
 BASIS = 40  # vectors held, at least: twice what ARPACK takes for few eigenvectors, as they come in blocks; chosen
 WIDTH = 4  # of a block, at most; chosen
-DENSE = 6000  # rows up to which a dense decomposition stands in where Lanczos does not converge, as in eigen.py
-RESTARTS = 300  # at most, each some 20 products, as in eigen.py
 EXACT = 1e-13  # residual of the eigenvectors in float64, as a part of the norm; rounding is 1e-16 for each product
 
 Product = Callable[[torch.Tensor], torch.Tensor]  # A U for U (n, b)
@@ -103,9 +101,3 @@ def _renewed(Q: torch.Tensor, spent: Array, fresh: torch.Tensor, V: torch.Tensor
 def _all(A: torch.Tensor, d: int) -> tuple[Array, torch.Tensor]:
     values, V = torch.linalg.eigh(A)
     return values.flip(0)[:d].cpu().numpy(), signed(V.flip(1)[:, :d])
-
-
-def signed(V: torch.Tensor) -> torch.Tensor:
-    """Return V with the largest entry of every column positive: eigenvectors have no sign of their own."""
-    sign = V.gather(0, V.abs().argmax(dim=0, keepdim=True)).sign()
-    return V * torch.where(sign == 0, 1.0, sign)

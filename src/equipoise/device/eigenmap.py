@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .eigen import NotConverged, lanczos, signed, start_of
+from ..eigen import signed
+from .eigen import NotConverged, lanczos, start_of
 from .rows import Rows
 
 
@@ -12,7 +13,9 @@ def is_connected(W: Rows) -> bool:
     """Return whether the graph of symmetric W is of one piece: the least number of a point spreads until it stands."""
     label = torch.arange(W.shape[0], device=W.device)
     while True:
-        near = torch.segment_reduce(label[W.indices].double(), "min", offsets=W.indptr, axis=0, initial=float(len(label)))
+        near = torch.segment_reduce(
+            label[W.indices].double(), "min", offsets=W.indptr, axis=0, initial=float(len(label))
+        )
         lower = torch.minimum(label, near.long())
         lower = lower[lower]  # and that of the point it came from
         if torch.equal(lower, label):
