@@ -88,7 +88,7 @@ def host(x: Any) -> Array:
 
 
 def moved(x: Any, values: Any) -> Any:
-    """Return an array or a tensor as one of the kind of x, where x is; an array of NumPy stays what it is beside one."""
+    """Return an array or a tensor as one of the kind of x, where x is: a tensor that is new has the precision of x."""
     return values if is_tensor(values) and is_tensor(x) else like(x, host(values))
 
 

@@ -127,7 +127,7 @@ def norm(multiply: Product, n: int) -> float:
     return 1.01 * float(np.abs(values).max())  # a Ritz value is never above the largest
 
 
-def signed(V: Array) -> Array:
+def signed(V: Any) -> Any:
     """Return V, an array or a tensor, with the largest entry of every column positive: eigenvectors have no sign."""
     largest = V[abs(V).argmax(axis=0), list(range(V.shape[1]))]
     return V * (1 - 2 * (largest < 0))

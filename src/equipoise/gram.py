@@ -1,12 +1,13 @@
 """Centred Gram matrices C G C of points, as operators: never formed where coordinates say the same.
 
-C = I − 11ᵀ/n takes the mean out (docs/math.md, "Gram matrices"). What they are made from may be tensors of PyTorch: then
-maps are too, and products and eigenvectors are computed where those are. Eigenvalues are arrays of NumPy always.
+C = I − 11ᵀ/n takes the mean out (docs/math.md, "Gram matrices"). What they are made from may be tensors of PyTorch: so
+are maps then, and products and eigenvectors are computed where those are. Eigenvalues are arrays of NumPy always.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -65,7 +66,7 @@ class Inner(Gram):
 
     definite = False
 
-    def __init__(self, D2: Array):
+    def __init__(self, D2: Any):
         self.n = len(D2)
         self.B = D2 * -0.5
         self._means = self.B.mean(axis=0)
@@ -74,7 +75,7 @@ class Inner(Gram):
         self.B -= self.B.mean(axis=1, keepdims=True)
 
     @property
-    def source(self) -> Matrix:  # type: ignore[override]
+    def source(self) -> Matrix:
         return self.B
 
     def times(self, V: Array) -> Array:
@@ -118,7 +119,7 @@ class Factor(Gram):
         self._shift = self.mean if leave else None  # what F still holds of the mean
 
     @property
-    def source(self) -> Matrix:  # type: ignore[override]
+    def source(self) -> Matrix:
         return self.F
 
     def project(self, V: Array) -> Array:
@@ -150,7 +151,7 @@ class Factor(Gram):
         size = min(self.F.shape)
         if not wide and size <= SIDE:
             return float((self.scatter**2).sum())
-        product = self.times if wide else lambda V: self.project_back(self.project(V))
+        product = self.times if wide else self._scattered
         total = 0.0
         step = max(1, BLOCK // size)
         for start in range(0, size, step):
@@ -170,7 +171,7 @@ class Factor(Gram):
         values, V = self.directions(d)
         return values, over(self.project(V), np.sqrt(np.maximum(values, 0.0)))
 
-    def directions(self, d: int) -> tuple[Array, Array]:
+    def directions(self, d: int) -> tuple[Array, Any]:
         """Return the d largest eigenvalues of Fᵀ C F, falling, and their unit eigenvectors (r, d)."""
         n, r = self.F.shape
         if r <= min(n, SIDE) or (r <= n and not sparse.issparse(self.F) and 5 * d > r):
@@ -182,11 +183,15 @@ class Factor(Gram):
         if is_tensor(self.F):
             from .device.eigen import top_of
 
-            return top_of(lambda U: self.project_back(self.project(U)), r, d, self.F, lambda: self.scatter)
-        return eigen.top_of(lambda v: self.project_back(self.project(v)), r, d, lambda: self.scatter)
+            return top_of(self._scattered, r, d, self.F, lambda: self.scatter)
+        return eigen.top_of(self._scattered, r, d, lambda: self.scatter)
+
+    def _scattered(self, V: Any) -> Any:
+        """Return Fᵀ C F V."""
+        return self.project_back(self.project(V))
 
     @cached_property
-    def scatter(self) -> Array:
+    def scatter(self) -> Any:
         """Fᵀ C F, (r, r)."""
         S = dense(self.F.T @ self.F)
         return S if self._shift is None else S - self.n * (self._shift[:, None] * self._shift)
@@ -201,7 +206,7 @@ def dense(A: Matrix) -> Array:
     return A.toarray() if sparse.issparse(A) else A
 
 
-def squares(Y: Array) -> Array:
+def squares(Y: Any) -> Array:
     """Return Σ_i y_i² of every column of Y (n, d), (d,), as an array of NumPy."""
     return host(Y.square().sum(axis=0)) if is_tensor(Y) else np.einsum("ij,ij->j", Y, Y)
 
@@ -211,7 +216,7 @@ def over(V: Array, lengths: Array) -> Array:
     return V / moved(V, np.where(lengths > 0, lengths, np.inf))
 
 
-def _top(A: Array, d: int) -> tuple[Array, Array]:
+def _top(A: Any, d: int) -> tuple[Array, Any]:
     """Return eigenvalues and eigenvectors as eigen.top does, where A is."""
     if not is_tensor(A):
         return eigen.top(A, d)

@@ -52,9 +52,9 @@ def start_of(n: int, d: int, like: torch.Tensor) -> torch.Tensor:
 def lanczos(multiply: Product, start: torch.Tensor, d: int, tol: float, restarts: int) -> tuple[Array, torch.Tensor]:
     """Return the d largest eigenvalues, falling, of a symmetric operator, and their unit eigenvectors (n, d).
 
-    A block of vectors at a time, as wide as `start` (n, b): an eigenvalue is found as often as it occurs, up to b times.
-    At a restart the leading Ritz vectors are kept, and the last block follows them (Wu & Simon 2000, in blocks). It ends
-    when the residuals are at most `tol` times the largest |Ritz value|.
+    A block of vectors at a time, as wide as `start` (n, b): an eigenvalue is found as often as it occurs, up to b
+    times. At a restart the leading Ritz vectors are kept, and the last block follows them (Wu & Simon 2000, in blocks).
+    It ends when the residuals are at most `tol` times the largest |Ritz value|.
     """
     n, b = start.shape
     size = b * -(-max(2 * d + 1, BASIS) // b)

@@ -52,11 +52,11 @@ class ClassicalEmbedding(Estimator):
         random map, under attraction and repulsion (Draganov & Dohn 2024)
     n_iter : steps of the flow, at most
     tol : the flow ends when the gradient is below this part of what it is for a map unrelated to the data
-    random_state : seed of the random map of the flow, and of the landmarks where there are any
-    engine : "torch" computes with PyTorch on a GPU or the CPU, in float64, what the method says; "auto" is the CPU without
-        it. The loop of the flow is on the CPU always, with its products where B is
+    engine : "torch" computes with PyTorch, on a GPU or the CPU and in float64, what the method says; "auto" without it.
+        The steps of a flow are taken on the CPU always; its products with B are computed where B is
     device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one. A tensor of PyTorch
         on a GPU is embedded there, and with engine="torch" the map of a tensor is a tensor on the same device
+    random_state : seed of the random map of the flow, and of the landmarks where there are any
     n_jobs : threads for the search of neighbours; all cores by default
     callbacks : called by the flow with (iteration, loss, Y) every 10 steps; returning True stops. A `Checkpoint` among
         them keeps the flow on disk, to go on from after an interruption
@@ -141,8 +141,8 @@ class ClassicalEmbedding(Estimator):
         """Raise where PyTorch was asked for, and there is nothing that it could do."""
         if self._device(X) is not None and not data.on_device:
             raise ValueError(
-                f'engine="torch" takes a dense table (n, D) for {type(self).__name__}, under the Euclidean or the cosine'
-                ' metric; use engine="auto"'
+                f'engine="torch" takes a dense table (n, D) for {type(self).__name__}, under the Euclidean or the'
+                ' cosine metric; use engine="auto"'
             )
 
     def _check_dimension(self, limit: int, limited_by: str) -> None:

@@ -46,8 +46,8 @@ class LLE(ClassicalEmbedding):
 
         E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), at YᵀY = n I and Σ y_i = 0
 
-    with the weights w_ij, Σ_j w_ij = 1, that are best for x_i ≈ Σ_j w_ij x_j. With engine="torch" the neighbours and the
-    weights of a dense table are computed on the device; the eigenvectors, and the flow, on the CPU.
+    with the weights w_ij, Σ_j w_ij = 1, that are best for x_i ≈ Σ_j w_ij x_j. With engine="torch", which takes dense
+    tables, neighbours and weights are computed on the device; the eigenvectors, and the flow, on the CPU.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
 
         E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W, at YᵀDY = (tr D) I and Σ D_ii y_i = 0
 
-    with D the row sums of W. With engine="torch" the neighbours of a dense table are found on the device; the
+    with D the row sums of W. With engine="torch", which takes dense tables, the neighbours are found on the device; the
     eigenvectors, and the flow, are computed on the CPU.
 
     Parameters

@@ -19,10 +19,10 @@ from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
 from ..landmarks import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
 from ..progress import stage
-from ..room import require_room
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
 from .neighbor_graphs import neighbor_graph, resolve_neighbors
+from .on_device import on_device
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
@@ -77,8 +77,8 @@ class Scaling(ClassicalEmbedding):
 class PCA(Scaling):
     """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, least for the projection on the directions of largest variance.
 
-    X is a table (n, D), dense or sparse. Neither XXᵀ nor, beyond 1,000 columns, XᵀX is formed. With engine="torch" all of
-    it runs on the device, for a dense table; only the basis of landmarks is found on the CPU.
+    X is a table (n, D), dense or sparse. Neither XXᵀ nor, beyond 1,000 columns, XᵀX is formed. With engine="torch",
+    which takes dense tables, all of it runs on the device; only the basis of landmarks is found on the CPU.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ class PCA(Scaling):
 class ClassicalMDS(Scaling):
     """Classical scaling: E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C from distances D (Torgerson 1952); PCA if Euclidean.
 
-    With engine="torch" B and its eigenvectors are computed on the device, and so are the distances of a dense table under
-    the Euclidean and the cosine metric; those of others, and the coordinates that landmarks give, on the CPU.
+    With engine="torch" B and its eigenvectors are computed on the device, and so are the distances of a dense table
+    under the Euclidean and the cosine metric; those of others, and the coordinates that landmarks give, on the CPU.
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ class Isomap(Scaling):
         E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, D_ij the shortest path from i to j in the graph of neighbours
 
     A graph that falls apart is joined by its shortest bridges, with a warning. With engine="torch" the neighbours of a
-    dense table (Euclidean or cosine), B and its eigenvectors are computed on the device; the paths, which are most of the
-    work, and the coordinates that landmarks give, on the CPU.
+    dense table (Euclidean or cosine), B and its eigenvectors are computed on the device; the paths, which are most of
+    the work, and the coordinates that landmarks give, on the CPU.
 
     Parameters
     ----------
@@ -267,15 +267,3 @@ def _coordinates(data: Input) -> Matrix:
         return cast("DeviceTable", data).X.double()
     assert isinstance(data, Table | SparseTable)
     return data.X
-
-
-def on_device(A: Array, device: str | None) -> Array:
-    """Return A as a tensor on a device, in its own precision; A itself if there is none."""
-    if device is None:
-        return A
-    import torch
-
-    if device == "cuda":
-        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # PyTorch's own, and free
-        require_room(2 * A.nbytes, f"a matrix {A.shape} with its copy on the GPU", torch.cuda.mem_get_info()[0] + kept)
-    return torch.as_tensor(A, device=device)

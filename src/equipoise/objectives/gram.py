@@ -33,7 +33,7 @@ class GramLoss(ClosedForm):
         self.error = error
 
     @property
-    def affinities(self) -> Matrix:  # type: ignore[override]
+    def affinities(self) -> Matrix:
         """B, fetched from the device it is on; None where it is not formed."""
         return host(self.gram.B) if isinstance(self.gram, Inner) else None
 
