@@ -35,7 +35,7 @@ def top_of(
     """Return the same for an operator on vectors that are where and as precise as `like`; `dense` makes its matrix, for
     the case that Lanczos does not converge."""
     try:
-        return lanczos(multiply, start_of(n, d, like), d, EXACT, RESTARTS)
+        return lanczos(multiply, start_of(n, min(d, WIDTH), like), d, EXACT, RESTARTS)
     except NotConverged as error:
         if n > DENSE:
             raise RuntimeError(
@@ -44,9 +44,9 @@ def top_of(
     return _all(dense(), d)
 
 
-def start_of(n: int, d: int, like: torch.Tensor) -> torch.Tensor:
-    """Return the fixed block of vectors (n, ≤ d) that iterations begin with, where and as precise as `like` is."""
-    return like.new_tensor(np.random.RandomState(0).standard_normal((n, min(d, WIDTH))))
+def start_of(n: int, b: int, like: torch.Tensor) -> torch.Tensor:
+    """Return the fixed block of vectors (n, b) that iterations begin with, where and as precise as `like` is."""
+    return like.new_tensor(np.random.RandomState(0).standard_normal((n, b)))
 
 
 def lanczos(multiply: Product, start: torch.Tensor, d: int, tol: float, restarts: int) -> tuple[Array, torch.Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..eigen import signed
-from .eigen import NotConverged, lanczos, start_of
+from .eigen import WIDTH, NotConverged, lanczos, start_of
 from .rows import Rows
 
 
@@ -54,7 +54,7 @@ def eigenmap(W: Rows, d: int, tol: float, restarts: int, steps: int) -> tuple[to
     A = Normalized(W)
     n = W.shape[0]
     try:
-        _, V = lanczos(A.times, start_of(n, d, A.inverse), d, tol, restarts)
+        _, V = lanczos(A.times, start_of(n, min(d, WIDTH), A.inverse), d, tol, restarts)
         converged = True
     except NotConverged:
         V, converged = start_of(n, d, A.inverse), False

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import eigen
-from .._types import Array, Matrix
+from .._types import Array
 from ..arrays import is_tensor, placed
 from ..checkpoint import Checkpoint
 from ..engines import Reference, choose_device
@@ -157,15 +157,10 @@ class ClassicalEmbedding(Estimator):
         with one_blas_thread():  # the same bytes whatever the machine
             model = self._solve(X) if self.solver == "eigen" else self._flow(X)
             self._data, self._objective = model.data, model.objective
-            self.knn_recall_ = model.recall
+            self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
             self._keep(model)
         self.embedding_ = placed(X if self._device(X) is not None else None, self.embedding_)
         return self
-
-    @property
-    def affinities_(self) -> Matrix:
-        """The matrix behind the loss, fetched from the device it is on."""
-        return self._objective.affinities
 
     def _solve(self, X: Any) -> Model:
         model, _ = self._built(X)
