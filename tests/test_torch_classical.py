@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits
 import equipoise as eq
 from equipoise import eigen, lle
 from equipoise.gram import Factor, Inner
+from equipoise.methods.on_device import require_room_there
 from equipoise.spectral import spectral
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -286,7 +287,9 @@ def test_a_tensor_that_names_no_engine_is_embedded_as_before(Method, digits):
 def test_nothing_is_done_elsewhere_in_silence(digits):
     few = sparse.csr_matrix(np.where(digits > 8, digits, 0.0))
     for method in (eq.PCA(), eq.ClassicalMDS(), eq.LLE(), eq.LaplacianEigenmaps()):
-        with pytest.raises(ValueError, match=r'engine="torch" takes a dense table \(n, D\) for .*; use engine="auto"'):
+        with pytest.raises(
+            ValueError, match=r'engine="torch" takes a dense table \(n, D\) for .*engine="auto" with device="cpu"'
+        ):
             on_torch(method).fit(few)
     for method in (eq.LLE(metric="manhattan"), eq.LaplacianEigenmaps(metric="manhattan")):
         with pytest.raises(ValueError, match="under the Euclidean or the cosine metric"):
@@ -356,3 +359,19 @@ def test_a_start_that_does_not_converge_is_smoothed(digits, monkeypatch):
     with pytest.warns(UserWarning, match="of 500 points did not converge in 1 restarts; 100 steps of smoothing"):
         there, here = (spectral(A, 5, np.random.RandomState(0)) for A in (W, W.host()))
     assert resemblance(there, here) >= 0.9999
+
+
+def test_many_dimensions_for_few_points_are_found_on_the_host(digits):
+    W = affinities(digits)
+    there, here = (spectral(A, 150, np.random.RandomState(0)) for A in (W, W.host()))
+    np.testing.assert_array_equal(there, here)
+
+
+def test_a_gpu_without_room_is_told_before(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**9, 10**10))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
+    require_room_there(9e8, "this", "cuda")
+    require_room_there(2e9, "this", "cpu")
+    with pytest.raises(MemoryError, match="this takes about 2 GB, and there are 1 GB"):
+        require_room_there(2e9, "this", "cuda")

@@ -52,12 +52,12 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
 
 def _on_device(W: Any, d: int) -> Array | None:
-    """Return the eigenmap of affinities on a device, or None for what is done on the host: few points, and a graph that
-    falls apart, of which each component needs its own."""
+    """Return the eigenmap of affinities on a device, or None for what is done on the host: few points for so many axes,
+    and a graph that falls apart, of which each component needs its own."""
     from .device.eigenmap import eigenmap, is_connected
 
     n = W.shape[0]
-    if n <= SMALL or not is_connected(W):
+    if n <= SMALL or 5 * d > n or not is_connected(W):
         return None
     Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
     if not converged:

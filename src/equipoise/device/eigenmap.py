@@ -39,7 +39,7 @@ class Normalized:
         return self._without(self.inverse * product)
 
     def _sums(self, u: torch.Tensor) -> torch.Tensor:
-        """Return W u: a row is added up from its first entry to its last, whatever the device."""
+        """Return W u, every row added up in the same order every time."""
         return torch.segment_reduce(u[self.W.indices].mul_(self.W.data), "sum", offsets=self.W.indptr, axis=0)
 
     def _without(self, U: torch.Tensor) -> torch.Tensor:

@@ -142,7 +142,7 @@ class ClassicalEmbedding(Estimator):
         if self._device(X) is not None and not data.on_device:
             raise ValueError(
                 f'engine="torch" takes a dense table (n, D) for {type(self).__name__}, under the Euclidean or the'
-                ' cosine metric; use engine="auto"'
+                ' cosine metric; use engine="auto" with device="cpu"'
             )
 
     def _check_dimension(self, limit: int, limited_by: str) -> None:

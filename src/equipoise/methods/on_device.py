@@ -14,7 +14,14 @@ def on_device(A: Array, device: str | None) -> Any:
         return A
     import torch
 
-    if device == "cuda":
-        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # PyTorch's own, and free
-        require_room(2 * A.nbytes, f"a matrix {A.shape} with its copy on the GPU", torch.cuda.mem_get_info()[0] + kept)
+    require_room_there(2 * A.nbytes, f"a matrix {A.shape} on the GPU, with what is made of it,", device)
     return torch.as_tensor(A, device=device)
+
+
+def require_room_there(n_bytes: float, what: str, device: str) -> None:
+    """Raise unless a GPU has so many bytes free."""
+    if device == "cuda":
+        import torch
+
+        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # PyTorch's own, and free
+        require_room(n_bytes, what, torch.cuda.mem_get_info()[0] + kept)

@@ -22,7 +22,7 @@ from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
 from .neighbor_graphs import neighbor_graph, resolve_neighbors
-from .on_device import on_device
+from .on_device import on_device, require_room_there
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
@@ -175,6 +175,7 @@ class ClassicalMDS(Scaling):
             warn_if_not_metric(data.D)
         if data.on_device:
             table = cast("DeviceTable", data)
+            require_room_there(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
             return self._scaled(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
         distances = data.distances()
         assert not isinstance(distances, Points)
