@@ -15,17 +15,17 @@ from sklearn.datasets import load_digits
 import equipoise as eq
 from equipoise import affinities
 from equipoise.csr import symmetrized
-from equipoise.engines import Exact, Reference, choose_device, choose_engine, make_engine
+from equipoise.engines import Exact, Reference, Sampled, choose_device, choose_engine, make_engine
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
 from equipoise.methods import ALL
 from equipoise.neighbors import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from equipoise.engines.torch import Torch  # noqa: E402
 from equipoise.device.affinities import conditional  # noqa: E402
 from equipoise.device.neighbors import nearest, recall  # noqa: E402
 from equipoise.device.rows import Rows  # noqa: E402
 from equipoise.device.tiles import in_tiles  # noqa: E402
+from equipoise.engines.torch import Torch  # noqa: E402
 from equipoise.engines.torch.direct import Direct  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.mesh import Mesh, spline  # noqa: E402
@@ -151,7 +151,7 @@ def test_smaller_tiles_are_tried_when_memory_runs_out():
     def never(part):
         raise torch.cuda.OutOfMemoryError("no room")
 
-    with pytest.raises(MemoryError, match=r"no room for one row of 1000000000 numbers \(4 GB\)"):
+    with pytest.raises(MemoryError, match=r"no room for one row of 1000000000 numbers, about 4 GB"):
         in_tiles(3, 10**9, never)
 
 
@@ -263,3 +263,49 @@ def test_affinities_on_a_device_are_those_of_the_cpu(digits):
 def test_a_row_of_equal_distances_spreads_evenly():
     p = conditional(torch.tensor([[2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 9.0]]), 2.0)
     np.testing.assert_allclose(p.numpy(), [[0.25] * 4, [1 / 3, 1 / 3, 1 / 3, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [3000, 3001])
+def test_many_points_in_many_dimensions_are_sampled_as_by_the_engine_sampled(n):
+    rng = np.random.default_rng(0)
+    Y, P = rng.standard_normal((n, 5)).astype(np.float32), graph(rng, n)
+    there, here = Torch(1, TOL, "cpu", seed=7), Sampled(1, 7)
+    for one in (there, here):
+        one.include(P, 5)
+    for charges in (None, rng.random((n, 2))):
+        found, same = (one.field(Y, StudentT(), charges) for one in (there, here))
+        assert norm_error(found.potential, same.potential) <= 1e-6
+        assert norm_error(found.gradient, same.gradient) <= 1e-6
+    targets = Y[:7] + np.float32(0.1)
+    found, same = (one.freeze(Y, StudentT())(targets) for one in (there, here))
+    assert norm_error(found.gradient, same.gradient) <= 1e-5
+    again = pickle.loads(pickle.dumps(there))
+    np.testing.assert_array_equal(again.field(Y, StudentT()).gradient, there.field(Y, StudentT()).gradient)
+
+
+def test_a_map_in_five_dimensions_by_sampled_partners():
+    X = np.random.default_rng(0).standard_normal((3100, 8))
+    fits = [eq.TSNE(5, engine=name, n_iter=30, random_state=0).fit(X) for name in ("torch", "sampled")]
+    assert fits[0].loss_ == pytest.approx(fits[1].loss_, rel=0.01)
+
+
+def test_a_gpu_without_room_says_how_much_it_takes(digits, monkeypatch):
+    def full(self):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Rows, "symmetrized", full)
+    message = r"the GPU has no room for 400 points with 90 neighbours each, which take about 0\.\d+ GB"
+    with pytest.raises(MemoryError, match=message):
+        eq.TSNE(engine="torch", device="cpu").fit(digits)
+    with pytest.raises(MemoryError, match=message):
+        eq.TSNE(engine="torch", device="cpu").problem(digits)
+
+
+def test_the_estimate_of_memory_knows_the_gpu():
+    small, large = (eq.estimate_memory(n, 50, perplexity=30, engine="torch").peak for n in (10_000, 1_000_000))
+    assert 12e9 < large < 16e9 and small < large / 30
+
+
+def test_divergences_of_all_pairs_are_refused():
+    with pytest.raises(ValueError, match=r'engine="torch" takes P on the nearest pairs, and this divergence needs all'):
+        eq.GSNE(alpha=1.5, engine="torch").fit(np.random.default_rng(0).standard_normal((50, 4)))

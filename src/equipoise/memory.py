@@ -11,7 +11,13 @@ from .engines import choose_engine
 from .engines.grid import CACHE
 
 FREE = 200e6  # libraries, search buffers and whatever does not grow with the data
+GPU_NEIGHBOR = 140  # bytes on a GPU for each neighbour, most of them while P is made symmetric: 139 were seen
 NODES = 64  # nodes of the padded mesh per point; 53 were seen on Fashion-MNIST in 2-D, 3-D was not looked at
+
+
+def gpu_memory(n: int, D: int, k: int) -> int:
+    """Return the most memory of a GPU that n points with D columns and k neighbours each take, in bytes."""
+    return int(FREE + 16 * n * D + GPU_NEIGHBOR * n * k)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,8 @@ def estimate_memory(
     """Return the most memory that embedding a dense table (n, D) under the Euclidean metric takes: an upper bound,
     with P as full as it can be. In 3-D the size of the mesh is a guess.
 
-    `kl` says that the divergence is KL on joint affinities, as for t-SNE; the others keep a second copy of P.
+    For engine="torch" it is that of the GPU. `kl` says that the divergence is KL on joint affinities, as for t-SNE; the
+    others keep a second copy of P.
 
     >>> print(estimate_memory(1_000_000, 50))
     5.90 GB (build 2.76, optimise 5.90)
@@ -51,6 +58,8 @@ def estimate_memory(
         square = entry * n * n
         return Memory(int(FREE + 2 * table + square), int(FREE + table + copies * square + points))
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
+    if name == "torch":
+        return Memory(gpu_memory(n, D, k), int(FREE + 12 * n * D + 40 * n * k + points))
     search = 8 * n * D + 256 * n  # vectors in float32, also by cell; the 32 nearest cells, order and cell of each
     neighbors = (4 + 8) * n * k  # columns in int32, distances in float64
     rows = 4 * n * k  # p_{j|i} in float32

@@ -161,8 +161,11 @@ class Problem:
             self._state.restore(found["state"])
             self.engine.restore(found["engine"])
         keeping.callbacks += optimizing(n_iter, self._state.iteration)
-        with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
-            self._descend(n_iter, keeping)
+        try:
+            with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
+                self._descend(n_iter, keeping)
+        finally:
+            self.engine.rest()
         return self.Y
 
     def _run(self, n_iter: int) -> dict[str, Any]:
@@ -203,7 +206,7 @@ class Problem:
 
         def sort(U: Array) -> Array | None:
             nonlocal there
-            if not self.engine.local or len(U) < LOCALITY:
+            if not self.engine.local or len(U) < LOCALITY or U.shape[1] > 3:
                 return None
             order = locality(U)
             there = held.permuted(order)
@@ -228,7 +231,6 @@ class Problem:
             hasten,
             [checkpoint.every for checkpoint in keeping.checkpoints],
         )
-        self.engine.rest()
 
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
         Y = self._check(Y)

@@ -55,6 +55,12 @@ class Rows:
         """Return other values in the same places."""
         return Rows(data, self.indices, self.indptr)
 
+    def where(self, keep: torch.Tensor) -> Rows:
+        """Return the entries that are marked (nnz,)."""
+        before = torch.zeros(self.nnz + 1, dtype=torch.int64, device=self.device)
+        torch.cumsum(keep, 0, out=before[1:])
+        return Rows(self.data[keep], self.indices[keep], before[self.indptr])
+
     def symmetrized(self) -> Rows:
         """Return A + Aᵀ, columns sorted, for rows without duplicates."""
         n = self.shape[0]

@@ -37,10 +37,7 @@ def _below(
     q = tl.load(Q + r[:, None] * D + c[None, :], mask=row[:, None], other=0.0)
     b = tl.load(bound + place, mask=row, other=-float("inf"))
     for t in range(0, width, stride):
-        if LISTED:
-            near = tl.load(lists + (start // B + tl.program_id(0)).to(tl.int64) * width + t)
-        else:
-            near = t
+        near = tl.load(lists + (start // B + tl.program_id(0)).to(tl.int64) * width + t) if LISTED else t
         j = near * B + tl.arange(0, B)
         there = j < n
         p = tl.load(P + j[None, :] * D + c[:, None], mask=there[None, :], other=0.0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -18,17 +19,26 @@ def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = TILE)
             act(slice(start, min(start + step, n)))
         except torch.cuda.OutOfMemoryError:
             if step == 1:
-                raise no_room(f"one row of {width} numbers", 4 * width) from None
+                raise no_room(f"one row of {width} numbers,", 4 * width) from None
             torch.cuda.empty_cache()
             step = -(-step // 2)
             continue
         start += step
 
 
+@contextmanager
+def explained(what: Callable[[], tuple[str, float]]) -> Iterator[None]:
+    """Say what a GPU has no room for, and how many bytes that takes, where its memory runs out within."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError:
+        raise no_room(*what()) from None
+
+
 def no_room(what: str, size: float) -> MemoryError:
     """Return the error for what a GPU has no room for, with its size in bytes."""
-    free = f", of which {torch.cuda.mem_get_info()[0] / 1e9:.2g} GB are free" if torch.cuda.is_available() else ""
+    free = f", and has {torch.cuda.mem_get_info()[0] / 1e9:.2g} GB" if torch.cuda.is_available() else ""
     return MemoryError(
-        f"the GPU has no room for {what} ({size / 1e9:.2g} GB{free}); free some of it, embed fewer rows,"
+        f"the GPU has no room for {what} about {size / 1e9:.2g} GB{free}; free some of it, embed fewer rows,"
         ' or use engine="grid" on the CPU'
     )

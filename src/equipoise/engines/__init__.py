@@ -26,7 +26,9 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     if name == "sampled" and all_pairs:
         raise ValueError('engine="sampled" sees a part of the pairs, and this divergence needs all; use engine="exact"')
     if name == "torch" and all_pairs:
-        raise ValueError('engine="torch" takes P on the nearest pairs, and this divergence needs all; use engine="exact"')
+        raise ValueError(
+            'engine="torch" takes P on the nearest pairs, and this divergence needs all; use engine="exact"'
+        )
     if name != "auto":
         return name
     if all_pairs or n < CROSSOVER.get(d, HIGH_CROSSOVER):
@@ -77,7 +79,7 @@ def make_engine(
     if name == "torch":
         from .torch import Torch  # PyTorch is heavy, and an extra
 
-        return Torch(n_threads, tol, device, deterministic)
+        return Torch(n_threads, tol, device, deterministic, seed)
     if name == "reference":
         return Reference()
     if name == "sampled":

@@ -112,8 +112,11 @@ class Engine(Protocol):
         """Let go of what it kept for a descent that has ended."""
         ...
 
-    def include(self, P: Matrix) -> None:
-        """Take note of the pairs that P stores, the neighbours in the data; what is summed in full has no need to."""
+    def include(self, P: Matrix, d: int) -> None:
+        """Take note of the pairs that P stores, the neighbours in the data, for maps in d dimensions.
+
+        What is summed in full has no need to.
+        """
         ...
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:

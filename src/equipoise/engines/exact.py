@@ -29,7 +29,7 @@ class Exact(Memoryless):
         self.n_threads = n_threads
         self._numpy = Reference()
 
-    def include(self, P: Matrix) -> None:
+    def include(self, P: Matrix, d: int) -> None:
         """Do nothing: every pair is in the sum."""
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:

@@ -75,7 +75,7 @@ class Grid(OnHost):
         self.__init__(state["n_threads"], state["tol"])  # type: ignore[misc]
         self.restore(state["state"])
 
-    def include(self, P: Matrix) -> None:
+    def include(self, P: Matrix, d: int) -> None:
         """Do nothing: every pair is in the sum."""
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:

@@ -23,7 +23,7 @@ class Reference(Memoryless):
     dtype = np.float64
     local = False
 
-    def include(self, P: Matrix) -> None:
+    def include(self, P: Matrix, d: int) -> None:
         """Do nothing: every pair is in the sum."""
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:

@@ -60,7 +60,7 @@ class Sampled(Memoryless):
             raise ValueError("a neighbour is none of the points")
         self._always = indptr, indices
 
-    def include(self, P: Matrix) -> None:
+    def include(self, P: Matrix, d: int) -> None:
         """From now on take the pairs that P, CSR (n, n), stores in either direction into every sample.
 
         They are the neighbours in the data, so most of those in the map: what is left to chance is far and smooth.

@@ -6,6 +6,7 @@ from typing import Any
 
 from scipy import sparse
 
+from ..arrays import is_tensor
 from ..data import (
     as_array,
     check_affinities,
@@ -15,7 +16,6 @@ from ..data import (
     check_table,
     is_neighbors,
 )
-from ..arrays import is_tensor
 from ..graph import Graph
 from ..sparse_neighbors import check_sparse_metric
 from .base import Input

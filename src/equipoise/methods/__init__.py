@@ -10,6 +10,7 @@ from .embedding import Embedding
 from .local import LLE, LaplacianEigenmaps
 from .mds import MDS
 from .neighbor_embedding import NeighborEmbedding
+from .parametric import Parametric
 from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 from .umap import UMAP
@@ -37,6 +38,7 @@ __all__ = [
     "Isomap",
     "LaplacianEigenmaps",
     "NeighborEmbedding",
+    "Parametric",
     "PowerSNE",
     "SphericalSNE",
     "SymmetricSNE",

@@ -40,6 +40,9 @@ class DoubleKernel(Embedding):
     def _input(self, X: Any) -> Input:
         return make_input(X, self.metric, None)  # weights and kernels of the data are made on the CPU
 
+    def _neighbors(self, n: int) -> int:
+        return min(int(self.n_neighbors), n - 1)
+
     def _bandwidth(self, n: int) -> Bandwidth:
         return Bandwidth(check_bandwidth(self.bandwidth), check_n_neighbors(self.n_neighbors, n))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
 from ..kept_neighbors import keeping_neighbors
 from ..kernels import Kernel
+from ..memory import gpu_memory
 from ..objectives import Objective
 from ..optimize import Callback, Momentum, Rule
 from ..placement import Placement
@@ -144,7 +146,8 @@ class Embedding(Estimator):
 
     def problem(self, X: Any, y: Any = None) -> Problem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
-        return self._build(X, y)[0]
+        with self._device_memory(X):
+            return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[Problem, Input, Neighborhoods]:
         """Return the problem, the checked input, and its neighbourhoods; `init` is a map to go on from."""
@@ -171,13 +174,32 @@ class Embedding(Estimator):
         with keeping_neighbors(data, self.callbacks):
             P, recall = neighborhoods.rows(data, dtype, few=engine.sparse and not all_pairs)
         objective = self._objective(P, kernel)
-        engine.include(P)
+        engine.include(P, self.n_components)
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
         problem = self._kind()(objective, geometry, engine, Y0, schedule, rule, recall)
         problem.as_tensor = name == "torch" and is_tensor(X)
         return problem, data, neighborhoods
+
+    def _neighbors(self, n: int) -> int:
+        """Return how many neighbours of each of n points the method asks for."""
+        raise TypeError(f"{type(self).__name__} must define _neighbors()")
+
+    @contextmanager
+    def _device_memory(self, X: Any) -> Iterator[None]:
+        """Say how much memory a fit takes where a GPU has not enough of it."""
+        if self._device(X) is None:
+            yield
+            return
+        from ..device.tiles import explained
+
+        def what() -> tuple[str, float]:
+            n, k = len(X), self._neighbors(len(X))
+            return f"{n} points with {k} neighbours each, which take", gpu_memory(n, self.n_features_in_, k)
+
+        with explained(what):
+            yield
 
     def _kind(self) -> type[Problem]:
         """Return the class of the problem: how it descends."""
@@ -194,7 +216,7 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit takes a map (n, d) as init; give init={init!r} to {type(self).__name__}()")
-        with progress.shown(self.verbose) as seen:
+        with progress.shown(self.verbose) as seen, self._device_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem = problem
             self.knn_recall_ = problem.knn_recall

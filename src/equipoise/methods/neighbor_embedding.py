@@ -19,7 +19,7 @@ from ..objectives import Objective, joint_objective, require_dense
 from ..problem import Problem
 from ..room import physical_memory, require_room
 from .embedding import Embedding
-from .neighborhoods import Gaussian, Given, Neighborhoods, Uniform
+from .neighborhoods import Gaussian, Given, Neighborhoods, Uniform, width
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -92,6 +92,9 @@ class NeighborEmbedding(Embedding):
     def _given(self) -> Given:
         """Return the user's own affinities in place of the rows p_{j|i}."""
         return Given(affinities.of_total)
+
+    def _neighbors(self, n: int) -> int:
+        return width(affinities.resolve_perplexity(self.perplexity, n), n - 1)
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):

@@ -41,11 +41,11 @@ class Gaussian:
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         if not few:
             return affinities.conditional(data.distances(), self.perplexities, dtype, self.n_threads), data.recall
-        distances, recall = data.neighbors(_width(self.perplexities, data.n - 1), self.n_threads)
+        distances, recall = data.neighbors(width(self.perplexities, data.n - 1), self.n_threads)
         return affinities.conditional(distances, self.perplexities, dtype, self.n_threads), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        nearby = data.nearest(X, _width(self.perplexities, data.n), self.n_threads)
+        nearby = data.nearest(X, width(self.perplexities, data.n), self.n_threads)
         distances = affinities.SquaredDistances(nearby.d2)
         with warnings.catch_warnings():  # a row among many duplicates is no news here
             warnings.simplefilter("ignore", UserWarning)
@@ -64,7 +64,7 @@ class Uniform:
         return affinities.uniform(distances, self.perplexities, dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        nearby = data.nearest(X, _width(self.perplexities, data.n), self.n_threads)
+        nearby = data.nearest(X, width(self.perplexities, data.n), self.n_threads)
         distances = affinities.SquaredDistances(nearby.d2)
         return affinities.uniform(distances, self.perplexities, np.float64), nearby.twins
 
@@ -116,6 +116,6 @@ class Given:
         return affinities.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
 
 
-def _width(perplexities: Array, most: int) -> int:
+def width(perplexities: Array, most: int) -> int:
     """Return how many neighbours a row has: beyond 3 · perplexity p_{j|i} is negligible (van der Maaten 2014)."""
     return min(most, int(np.ceil(3 * perplexities.max())))

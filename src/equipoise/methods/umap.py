@@ -85,6 +85,9 @@ class UMAP(Embedding):
     def _kernel(self) -> Kernel:
         return Membership.fitted(self.min_dist, self.spread)
 
+    def _neighbors(self, n: int) -> int:
+        return min(int(self.n_neighbors), n) - 1
+
     def _neighborhoods(self, data: Input, y: Any) -> Fuzzy:
         k = int(self.n_neighbors)
         if self.affinity != "precomputed":

@@ -17,12 +17,13 @@ from ...csr import is_sparse, on_host
 from ...device.rows import Rows
 from ...kernels import Kernel
 from ..base import Field
-from ..grid import CHECK, Grid, Trust
+from ..grid import Grid, Trust
 from ..plan import BEYOND, DOUBLE, Plan, mesh_width
 from ..tables import tabulate
 from .direct import Direct
 from .lookup import Lookup
 from .mesh import Mesh
+from .partners import Partners
 from .replay import Replay
 from .source import DeviceSource, as_given, widened
 from .stored import stored_edges
@@ -30,45 +31,61 @@ from .stored import stored_edges
 NODES = 2**24  # of a mesh; beyond, direct sums take its place: an FFT of the padded mesh would fill the memory; chosen
 PAIRS_A_NODE = 4  # that cost no more than a node of the mesh; chosen
 RUNGS = 16  # extents come in 16 steps per octave
-# A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes a
-# side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
+# A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes
+# a side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
 ROOM, SIDES, LEAST = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
+CHECK = 100  # fields after which the tolerance is checked again in any case
 CELLS = 8  # of the mesh that the widest side of a map has, at least
 SHRUNK = 4  # times that a map may shrink before its mesh does
-DIRECT = Plan(0.0, (), 0.0, np.float32)
+DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)
+MANY = 3000  # points from which partners are sampled in more than 3 dimensions, as HIGH_CROSSOVER
 
 
 class Torch(Grid):
     """Edges over the stored pairs and field on a mesh, on a device; force error at most `tol`, relative.
 
-    Kernels are read from tables, a user's own too. No kernel is split: where no mesh carries it, and in more than three
-    dimensions, the field is summed over all pairs. Sums run in a fixed order, or over whole numbers: the same bytes
-    every time on one device, unless `deterministic` is false. Maps in float64, and matrices that are not sparse, are
-    summed on the CPU as by "exact".
+    Kernels are read from tables, a user's own too. No kernel is split: where no mesh carries it the field is summed
+    over all pairs. In more than three dimensions it is too, and for many points sampled, as by "sampled". Sums run in a
+    fixed order, or over whole numbers: the same bytes every time on one device, unless `deterministic` is false. Maps
+    in float64, and matrices that are not sparse, are summed on the CPU as by "exact".
     """
 
     name = "torch"
     cache = 8  # a mesh and direct sums for each of the kernels of a loss, and what they were before
 
-    def __init__(self, n_threads: int, tol: float, device: str, deterministic: bool = True):
+    def __init__(self, n_threads: int, tol: float, device: str, deterministic: bool = True, seed: int = 0):
         super().__init__(n_threads, tol)
         self.device = torch.device(device)
         self.deterministic = deterministic
+        self.seed = seed
+        self._always: Rows | None = None
         self._rows: dict[int, Rows] = {}
         self._lookups: dict[tuple[Kernel, float], Lookup] = {}
         self._replay = Replay(self.device)
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {**super().settings, "device": self.device.type}
+        return {**super().settings, "device": self.device.type, "seed": int(self.seed)}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "device": self.device.type, "deterministic": self.deterministic}
+        own = {"device": self.device.type, "deterministic": self.deterministic, "seed": self.seed}
+        return {**super().__getstate__(), **own, "always": None if self._always is None else self._always.host()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         there = state["device"] if state["device"] != "cuda" or torch.cuda.is_available() else "cpu"
-        self.__init__(state["n_threads"], state["tol"], there, state["deterministic"])  # type: ignore[misc]
+        self.__init__(  # type: ignore[misc]
+            state["n_threads"], state["tol"], there, state["deterministic"], state["seed"]
+        )
+        self._always = None if state["always"] is None else Rows.of(state["always"], self.device)
         self.restore(state["state"])
+
+    def include(self, P: Any, d: int) -> None:
+        """Take the pairs that P stores in either direction into every sample, where there will be any."""
+        if d > 3 and P.shape[0] >= MANY and is_sparse(P):
+            rows = P if isinstance(P, Rows) else Rows.of(P, self.device)
+            pairs = rows.with_data(torch.ones_like(rows.data)).symmetrized()
+            own = torch.arange(P.shape[0], device=self.device).repeat_interleave(pairs.counts(), output_size=pairs.nnz)
+            self._always = pairs.where(pairs.indices != own)
 
     def here(self, Y: Array) -> Any:
         return torch.as_tensor(Y, dtype=torch.float32, device=self.device)
@@ -99,6 +116,8 @@ class Torch(Grid):
         return super().which(holds)
 
     def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
+        if state.U.shape[1] > 3:
+            return 0
         planned = [
             self._plan(kernel, len(state.U), trust.rungs, trust.level) for (kernel, *_), trust in self._trust.items()
         ]
@@ -161,6 +180,8 @@ class Torch(Grid):
 
     def _transform(self, kernel: Kernel, source: Any) -> Any:
         """Return the transform that was planned, as long as the map is inside it and it was checked not long ago."""
+        if source.Y.shape[1] > 3:
+            return self._make(kernel, DIRECT if self._always is None else SAMPLED)
         trust = self._trust_in(kernel, source.charged, source.Y.shape[1])
         if self._replay.running:
             self._replay.watch(source.box, *self._limits(kernel, trust))
@@ -178,7 +199,7 @@ class Torch(Grid):
     def _rungs(self, kernel: Kernel, span: Array, level: int) -> tuple[int, ...]:
         """Return the rungs of a box with room around a map of this span."""
         d, widest = len(span), float(span.max())
-        h = min(mesh_width(kernel, self.tol * 2 ** (level / 2), d), widest / CELLS) if d <= 3 else 0.0
+        h = min(mesh_width(kernel, self.tol * 2 ** (level / 2), d), widest / CELLS)
         room = min(ROOM[d], max(LEAST, SIDES[d] * h / widest)) if h > 0 else LEAST
         least = max(widest / 64, 1e-12 * kernel.length)
         return tuple(int(np.ceil(RUNGS * np.log2(room * max(s, least) / kernel.length))) for s in span)
@@ -186,15 +207,13 @@ class Torch(Grid):
     def _limits(self, kernel: Kernel, trust: Trust) -> tuple[tuple[float, ...], float]:
         """Return the widest sides of a map inside its box, and what its widest side is at least."""
         sides = tuple(float(np.float32(kernel.length * 2.0 ** (rung / RUNGS))) for rung in trust.rungs)
-        return sides, float(np.float32(max(sides) / SHRUNK / ROOM.get(trust.d, LEAST)))
+        return sides, float(np.float32(max(sides) / SHRUNK / ROOM[trust.d]))
 
     def _inside(self, kernel: Kernel, trust: Trust, span: Array) -> bool:
         most, least = self._limits(kernel, trust)
         return bool((span <= np.array(most, np.float32)).all() and span.max() >= np.float32(least))
 
     def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
-        if len(rungs) > 3:
-            return DIRECT
         span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
         h = mesh_width(kernel, self.tol * 2 ** (level / 2), len(rungs))
         if h == 0:
@@ -208,7 +227,10 @@ class Torch(Grid):
         return Plan(h, size, 0.0, np.float64 if small or max(span) < kernel.length else np.float32)
 
     def _made(self, kernel: Kernel, of: Plan) -> Any:
-        if of != DIRECT:
+        if of not in (DIRECT, SAMPLED):
             return Mesh(kernel, of, self.device, self.deterministic or self.device.type != "cuda")
         ends = 1e-6 * kernel.length, 1e6 * kernel.length
-        return Direct(kernel, tabulate(kernel.value, kernel.slope, *ends, kernel.kink), self.device)
+        table = tabulate(kernel.value, kernel.slope, *ends, kernel.kink)
+        if of == DIRECT or self._always is None:
+            return Direct(kernel, table, self.device)
+        return Partners(kernel, table, self.device, self.seed, self._always)

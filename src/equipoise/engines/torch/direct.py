@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from ...device.tiles import in_tiles
 from ...kernels import Kernel
 from ..tables import Table
 from .lookup import Lookup
 from .source import DeviceSource, Solved, as_given
-from ...device.tiles import in_tiles
 
 
 class Direct:

@@ -33,6 +33,7 @@ class Mesh:
     def __init__(self, kernel: Kernel, of: Plan, device: torch.device, whole: bool):
         self.h, self.size, self.device, self.whole = of.h, of.size, device, whole
         self.dtype = torch.float64 if of.dtype is np.float64 else torch.float32
+        self._complex = torch.complex128 if of.dtype is np.float64 else torch.complex64
         self.copies = max(1, min(COPIES[0], COPIES[1] // prod(of.size)))
         d2 = torch.zeros(1, dtype=torch.float64, device=device)
         for axis, n in enumerate(of.size):
@@ -50,26 +51,35 @@ class Mesh:
             b = SPLINE[0] + 2 * SPLINE[1] * torch.cos(omega) + 2 * SPLINE[2] * torch.cos(2 * omega)
             K /= b.square().reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         self.frequencies = K.to(self.dtype)
+        self._units: dict[int, torch.Tensor] = {}
+        self._bases: dict[int, torch.Tensor] = {}
+        self._zeros: torch.Tensor | None = None  # where the way there begins; what is behind the mesh stays zero
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solved:
         """Return Φ and ∇Φ of a source as a function of targets (t, d); of its own points without the self terms."""
         charges = source.amounts
         phi = self._convolve(self._spread(source, charges))
-        shift = self.shift * (len(source.Y) if charges is None else charges.double().sum(dim=0))
 
         def at(targets: Any) -> tuple[Any, Any]:
             own = targets is source.Y
-            base = shift - self._at_zero if own and charges is None else shift
             T = torch.as_tensor(targets).to(self.device)
-            potential, gradient = self._gather(T, source.box, phi, base.expand(len(phi)).contiguous())
+            potential, gradient = self._gather(T, source.box, phi, self._base(len(source.Y), charges, own))
             if own and charges is not None:
                 potential -= self._at_zero * charges
             return as_given(targets, potential), as_given(targets, gradient)
 
         return at
 
+    def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
+        """Return what the shift of the kernel took from the potential (m,); less a unit charge's own part of it."""
+        if charges is not None:
+            return self.shift * charges.double().sum(dim=0)
+        if n not in self._bases:
+            self._bases = {n: torch.stack([self.shift * n, self.shift * n - self._at_zero])}
+        return self._bases[n].narrow(0, int(own), 1)
+
     def _spread(self, source: DeviceSource, charges: torch.Tensor | None) -> torch.Tensor:
-        """Return the charges (n, m), or one each, on the mesh, (m, *size)."""
+        """Return the charges (n, m), or one each, on the mesh, its last axis padded (m, …, 2 n)."""
         Y, m = source.Y, 1 if charges is None else charges.shape[1]
         unit = self._unit(len(Y), charges)
         if self.device.type == "cuda":
@@ -88,26 +98,43 @@ class Mesh:
                 grid[q].index_add_(0, nodes.flatten(), amount.flatten())
 
         in_tiles(len(Y), (6 + 4 * m) * ORDER ** len(self.size), points)
-        return (grid / unit).to(self.dtype).reshape(m, *self.size)
+        padded = torch.zeros((m, *self.size[:-1], 2 * self.size[-1]), dtype=self.dtype, device=self.device)
+        padded[..., : self.size[-1]] = (grid / unit).reshape(m, *self.size)
+        return padded
 
     def _unit(self, n: int, charges: torch.Tensor | None) -> torch.Tensor:
         """Return how many whole parts a charge of 1 has, a power of two; it stays on the device."""
         if charges is None:
-            parts = min(FINEST, 2.0 ** np.floor(np.log2(ROOM / n)))
-            return torch.full((), parts, dtype=torch.float64, device=self.device)
+            if n not in self._units:
+                parts = min(FINEST, 2.0 ** np.floor(np.log2(ROOM / n)))
+                self._units = {n: torch.full((), parts, dtype=torch.float64, device=self.device)}
+            return self._units[n]
         total = charges.abs().double().sum(dim=0).max().clamp(min=1e-300)
         return torch.exp2((ROOM / total).log2().floor()).clamp(max=FINEST)
 
     def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
         """Return the potential on the mesh, its last axis padded (m, …, 2 n): no transform runs over zeros alone."""
         *others, last = self.size
-        S = torch.fft.rfft(grid, 2 * last)
+        S = self._first(grid) if others else torch.fft.rfft(grid)
         for axis in range(len(others), 0, -1):
             S = torch.fft.fft(S, 2 * self.size[axis - 1], dim=axis)
         S *= self.frequencies
         for axis in range(1, len(others) + 1):
             S = torch.fft.ifft(S, dim=axis, norm="forward").narrow(axis, 0, self.size[axis - 1])
         return torch.fft.irfft(S, 2 * last, norm="forward")
+
+    def _first(self, grid: torch.Tensor) -> torch.Tensor:
+        """Return the transform along the last axis, with zeros to twice the size behind it along the one before."""
+        m, axis = len(grid), grid.dim() - 2
+        shape = [*grid.shape[:axis], 2 * grid.shape[axis], grid.shape[-1] // 2 + 1]
+        if self._zeros is None or len(self._zeros) != m:
+            self._zeros = torch.zeros(shape, dtype=self._complex, device=self.device)
+        room = self._zeros.narrow(axis, 0, grid.shape[axis])
+        if room.is_contiguous():
+            torch.fft.rfft(grid, out=room)
+        else:
+            room.copy_(torch.fft.rfft(grid))
+        return self._zeros
 
     def _gather(
         self, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor

@@ -8,14 +8,15 @@ from typing import Any
 
 import torch
 
-PIECE = 5  # steps between two looks at the flag; chosen
+PIECE = 8  # steps between two looks at the flag; chosen
 MOVING = ("U", "velocity", "gain", "age")
 
 
 class Replay:
     """A step of a descent on buffers of its own, as a graph; what the host would have looked at raises a flag.
 
-    While the flag is up no step changes anything: whoever asked takes the next one with open eyes.
+    A few steps are run at a time. Those before the flag was raised are taken; whoever asked takes the next one with
+    open eyes.
     """
 
     def __init__(self, device: torch.device):
@@ -48,20 +49,30 @@ class Replay:
         for name in MOVING[:3]:
             getattr(own, name).copy_(getattr(state, name))
         own.age.fill_(state.age)
-        self._flag.zero_()
         while taken < count:
             piece = min(PIECE, count - taken)
-            for _ in range(piece):
-                self._graph.replay()
-            if int(self._flag):
-                taken = round(float(own.age)) - state.age
+            before = [getattr(own, name).clone() for name in MOVING]
+            good = self._replayed(piece)
+            if good < piece:
+                for name, value in zip(MOVING, before, strict=True):
+                    getattr(own, name).copy_(value)
+                self._replayed(good)
+            taken += good
+            if good < piece:
                 break
-            taken += piece
         if taken:
             state.U, state.velocity, state.gain = (getattr(own, name).clone() for name in MOVING[:3])
             state.age += taken
             state.iteration += taken
         return taken
+
+    def _replayed(self, count: int) -> int:
+        """Run the graph so many times, and return how many steps came before the flag was raised."""
+        self._flag.zero_()
+        self._good.zero_()
+        for _ in range(count):
+            self._graph.replay()
+        return int(self._good)
 
     def _record(self, step: Callable[[Any], None], state: Any, least: float) -> None:
         """Record one step on copies of a state; the first is taken once before, for what is made when first used."""
@@ -69,7 +80,7 @@ class Replay:
         own = copy(state)
         own.U, own.velocity, own.gain = state.U.clone(), state.velocity.clone(), state.gain.clone()
         own.age = torch.full((), float(state.age), dtype=torch.float64, device=self.device)
-        self._flag = torch.zeros((), dtype=torch.int32, device=self.device)
+        self._flag, self._good = (torch.zeros((), dtype=torch.int32, device=self.device) for _ in range(2))
         self._state = own
         graph = torch.cuda.CUDAGraph()
         pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
@@ -91,12 +102,12 @@ class Replay:
         self._graph = graph
 
     def _in_place(self, step: Callable[[Any], None]) -> None:
-        """Take a step and put what it made into the buffers, unless the flag is up."""
+        """Take a step, put what it made into the buffers, and count it if the flag is down."""
         own = self._state
         buffers = {name: getattr(own, name) for name in MOVING}
-        before = {name: buffer.clone() for name, buffer in buffers.items()}
         step(own)
-        up = self._flag != 0
         for name, buffer in buffers.items():
-            buffer.copy_(torch.where(up, before[name], getattr(own, name)))
-            setattr(own, name, buffer)
+            if getattr(own, name) is not buffer:
+                buffer.copy_(getattr(own, name))
+                setattr(own, name, buffer)
+        self._good.add_(self._flag == 0)

@@ -1,0 +1,106 @@
+"""The field of stored and of random partners on a device, for many points in many dimensions (docs/math.md, eq. 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...device.rows import Rows
+from ...device.tiles import in_tiles
+from ...kernels import Kernel
+from ..sampled import PARTNERS, SOURCES, draw_offsets
+from ..tables import Table
+from .direct import Direct
+from .lookup import Lookup
+from .source import DeviceSource, Solved, as_given
+
+
+class Partners:
+    """Φ and ∇Φ from a draw of offsets, the same for every point, and from the pairs that are always taken.
+
+    As by the engine "sampled": the sum runs over all offsets with weight w, and a stored pair adds 1 − w where its own
+    offset was drawn, 1 elsewhere. New points feel a sample of the map.
+    """
+
+    def __init__(self, kernel: Kernel, table: Table, device: torch.device, seed: int, always: Rows):
+        self.kernel, self.device, self.seed = kernel, device, seed
+        self._look, self._table = Lookup(table, device), table
+        self._always = always
+        self._corrected: Rows | None = None
+
+    def solve(self, source: DeviceSource, n_threads: int) -> Solved:
+        """Return Φ and ∇Φ of a source as a function of targets (t, d): its own points, or others."""
+        Y, charges = source.Y, source.charges.float()
+        offsets, weights = draw_offsets(len(Y), PARTNERS, self.seed)
+
+        def at(targets: Any) -> tuple[Any, Any]:
+            if targets is not source.Y:
+                return self._of_sample(source)(targets)
+            potential, gradient = self._of_offsets(Y, charges, offsets, weights)
+            if len(offsets) < len(Y) - 1:
+                self._add_stored(Y, charges, self._weighted(offsets, weights), potential, gradient)
+            return as_given(targets, potential), as_given(targets, gradient)
+
+        return at
+
+    def _of_sample(self, source: DeviceSource) -> Solved:
+        """Return the field of so many points of a source, charged for all."""
+        n = len(source.Y)
+        if n > SOURCES:
+            chosen = np.sort(np.random.default_rng(self.seed).choice(n, SOURCES, replace=False))
+            rows = torch.from_numpy(chosen).to(self.device)
+            source = DeviceSource(source.Y[rows], source.charges[rows] * (n / SOURCES))
+        return Direct(self.kernel, self._table, self.device).solve(source, 1)
+
+    def _of_offsets(self, Y: torch.Tensor, charges: torch.Tensor, offsets: Any, weights: Any) -> Any:
+        (n, d), m = Y.shape, charges.shape[1]
+        potential, gradient = Y.new_zeros((n, m)), Y.new_zeros((n, m, d))
+        own = torch.arange(n, device=Y.device)
+        steps, w = (torch.from_numpy(x).to(Y.device) for x in (offsets, weights))
+
+        def some(part: slice) -> None:
+            partner = (own + steps[part, None]) % n
+            diff = Y - Y[partner]
+            value, slope = self._look.both(diff.square().sum(dim=2))
+            c = charges[partner] * w[part, None, None].float()
+            added = (value[..., None] * c).sum(dim=0), 2 * torch.einsum("onm,on,ond->nmd", c, slope, diff)
+            potential.add_(added[0])  # all memory has been had: a tile that is tried again was not added
+            gradient.add_(added[1])
+
+        in_tiles(len(offsets), n * (2 * d + 2 * m + 8), some)
+        return potential, gradient
+
+    def _weighted(self, offsets: Any, weights: Any) -> Rows:
+        """Return the pairs that are always taken, with what each lacks of weight 1."""
+        if self._corrected is None:
+            A = self._always
+            n = A.shape[0]
+            drawn = torch.zeros(n, device=self.device)
+            drawn[torch.from_numpy(offsets).to(self.device)] = torch.from_numpy(weights).float().to(self.device)
+            row = torch.arange(n, device=self.device).repeat_interleave(A.counts(), output_size=A.nnz)
+            self._corrected = A.with_data(1 - drawn[(A.indices - row) % n])
+        return self._corrected
+
+    def _add_stored(
+        self, Y: torch.Tensor, charges: torch.Tensor, A: Rows, potential: torch.Tensor, gradient: torch.Tensor
+    ) -> None:
+        (n, d), m = Y.shape, charges.shape[1]
+
+        def rows(part: slice) -> None:
+            bounds = A.indptr[part.start : part.stop + 1]
+            first, last = int(bounds[0]), int(bounds[-1])
+            j = A.indices[first:last].long()
+            own = torch.repeat_interleave(Y[part], bounds.diff(), dim=0, output_size=last - first)
+            diff = own - Y[j]
+            value, slope = self._look.both(diff.square().sum(dim=1))
+            c = charges[j] * A.data[first:last, None]
+            pulls = (c * slope[:, None])[:, :, None] * diff[:, None, :]
+            sums = [
+                torch.segment_reduce(x, "sum", offsets=bounds - first, axis=0) for x in (c * value[:, None], 2 * pulls)
+            ]
+            potential[part] += sums[0]
+            gradient[part] += sums[1]
+
+        in_tiles(n, (3 * d + m * (d + 2)) * -(-A.nnz // max(1, n)), rows)
