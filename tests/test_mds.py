@@ -224,7 +224,7 @@ def test_sparse_table():
 def test_metric_space(monkeypatch):
     space, table = eq.MDS(random_state=0).fit(City(X)), eq.MDS(metric="manhattan", random_state=0).fit(X)
     assert space.embedding_.tobytes() == table.embedding_.tobytes()
-    monkeypatch.setattr("equipoise.methods.mds.PARTNERS", 20)
+    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 20)
     space, table = (
         eq.MDS(metric=m, engine="sampled", random_state=0).fit(A) for m, A in [("euclidean", City(X)), ("manhattan", X)]
     )
@@ -233,7 +233,7 @@ def test_metric_space(monkeypatch):
 
 def test_sampled_stress_is_near_the_exact_one(monkeypatch):
     # With 200 of 399 partners the exact stress of the map was 4.9 % above the least, the estimate 3.1 % below.
-    monkeypatch.setattr("equipoise.methods.mds.PARTNERS", 200)
+    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 200)
     exact, sampled = (eq.MDS(engine=engine, random_state=0).fit(DIGITS) for engine in ("stored", "sampled"))
     full = exact.problem(DIGITS).loss(sampled.embedding_)
     assert exact.loss_ < full < 1.08 * exact.loss_
@@ -244,7 +244,7 @@ def test_sampled_stress_is_near_the_exact_one(monkeypatch):
 
 def test_large_data_are_sampled(monkeypatch):
     monkeypatch.setattr("equipoise.methods.mds.STORED", 399)
-    monkeypatch.setattr("equipoise.methods.mds.PARTNERS", 60)
+    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 60)
     assert eq.MDS(random_state=0, n_iter=5).fit(DIGITS).engine_ == "sampled"
     assert eq.MDS(random_state=0, n_iter=5).fit(DIGITS[:399]).engine_ == "stored"
 
@@ -266,7 +266,7 @@ def test_best_of_several_starts():
     [{}, {"engine": "recomputed"}, {"engine": "sampled"}, {"stress": "ordinal", "n_iter": 8}, {"metric": "manhattan"}],
 )
 def test_same_bytes_for_any_number_of_threads(options, monkeypatch):
-    monkeypatch.setattr("equipoise.methods.mds.PARTNERS", 100)
+    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 100)
     one, two, four = (eq.MDS(random_state=0, n_jobs=n, **options).fit(DIGITS) for n in (1, 2, 4))
     assert one.embedding_.tobytes() == two.embedding_.tobytes() == four.embedding_.tobytes()
     assert one.loss_curve_.tobytes() == four.loss_curve_.tobytes()

@@ -70,16 +70,31 @@ def like(x: Any, values: Array) -> Any:
 
 def numbered(x: Any, numbers: Array) -> Any:
     """Return whole numbers as an array of the kind of x, where x is."""
+    return placed(x, numbers)
+
+
+def placed(x: Any, values: Any) -> Any:
+    """Return values, an array or a tensor, in their own precision as an array of the kind of x, where x is."""
     if not is_tensor(x):
-        return numbers
+        return host(values)
     import torch  # it is there: x is one of its own
 
-    return torch.as_tensor(numbers, device=x.device)
+    return torch.as_tensor(values, device=x.device)
 
 
 def host(x: Any) -> Array:
     """Return x as an array of NumPy."""
     return np.asarray(x.detach().cpu()) if is_tensor(x) else np.asarray(x)
+
+
+def moved(x: Any, values: Any) -> Any:
+    """Return an array or a tensor as one of the kind of x, where x is: a tensor that is new has the precision of x."""
+    return values if is_tensor(values) and is_tensor(x) else like(x, host(values))
+
+
+def square_sum(x: Any) -> float:
+    """Return the sum of the squares of all entries of a matrix."""
+    return float(x.square().sum()) if is_tensor(x) else float(np.einsum("ij,ij->", x, x))
 
 
 def beside(*columns: Any) -> Any:

@@ -138,6 +138,8 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
     elif isinstance(value, np.ndarray):
         update(f"{value.dtype} {value.shape}".encode())
         update(np.ascontiguousarray(value).data if value.size else b"")
+    elif is_tensor(value):
+        _digest(host(value), update)
     elif sparse.issparse(value):
         _digest([value.shape, value.data[: value.nnz], value.indices[: value.nnz], value.indptr], update)
     elif is_tensor(value):

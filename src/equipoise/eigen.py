@@ -127,10 +127,10 @@ def norm(multiply: Product, n: int) -> float:
     return 1.01 * float(np.abs(values).max())  # a Ritz value is never above the largest
 
 
-def signed(V: Array) -> Array:
-    """Return V with the largest entry of every column positive: eigenvectors have no sign of their own."""
-    sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])
-    return V * np.where(sign == 0, 1.0, sign)
+def signed(V: Any) -> Any:
+    """Return V, an array or a tensor, with the largest entry of every column positive: eigenvectors have no sign."""
+    largest = V[abs(V).argmax(axis=0), list(range(V.shape[1]))]
+    return V * (1 - 2 * (largest < 0))
 
 
 def _factor(A: Matrix) -> Product:

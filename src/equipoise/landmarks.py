@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from ._types import Array
+from .arrays import host
 from .gram import Gram
 
 PROBES = 64  # rows on which the error of an approximation is estimated; chosen
@@ -70,5 +71,5 @@ def choose(n: int, m: int, rng: np.random.RandomState) -> Array:
 def factor_error(exact: Gram, approximate: Gram, rng: np.random.RandomState) -> tuple[float, float]:
     """Return estimates of ‖G − G'‖_F and ‖G‖_F for two centred Gram matrices, from a sample of their rows."""
     which = choose(exact.n, min(PROBES, exact.n), rng)
-    rows = exact.rows(which)
-    return sampled_norm(rows - approximate.rows(which)), sampled_norm(rows)
+    rows = host(exact.rows(which))
+    return sampled_norm(rows - host(approximate.rows(which))), sampled_norm(rows)

@@ -6,11 +6,13 @@ In the flow this is an affinity: neighbours → W, with M = (I − W)ᵀ(I − W
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ._types import Array, Matrix
+from .arrays import host, placed
 from .csr import make_csr
 from .initialize import one_blas_thread
 
@@ -50,6 +52,14 @@ def lle_weights(
                 G = _feature_gram(to, among, kernel, scale[block])
             weights[block] = _solve(G, reg)
     return _csr(weights, neighbors, X.shape[0])
+
+
+def lle_weights_on_device(X: Any, neighbors: Any, *, rows: Any = None, reg: float = REG) -> Matrix:
+    """Return the same W from tensors X (n, D) and `rows`, for φ(x) = x; the systems are solved where X is."""
+    from .device.lle import local_weights
+
+    weights = local_weights(X, placed(X, neighbors), X if rows is None else rows, reg)
+    return _csr(host(weights), host(neighbors), X.shape[0])
 
 
 def lle_weights_from_distances(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ._types import Array, Matrix
+from .arrays import host
+from .csr import is_on_device, on_host
 from .initialize import finish, one_blas_thread
 from .notices import warn
 
@@ -26,8 +30,14 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
     D holds the row sums of W and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each connected component has
     its own solutions. They fill cells whose volumes are as their numbers of points, laid row by row from the largest
-    to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first axis.
+    to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first axis. Affinities
+    on a device (device/rows.py) are decomposed there if they are connected.
     """
+    if is_on_device(W):
+        Y = _on_device(W, d)
+        if Y is not None:
+            return finish(Y - Y.mean(axis=0), d, rng)
+        W = on_host(W)
     with one_blas_thread():
         members = _components(W)
         if len(members) == 1:
@@ -39,6 +49,20 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
         for rows, side, corner in zip(members, cells, corners, strict=True):
             Y[rows] = corner + side / 2 * (1 + FILL * _in_unit_box(W, rows, d))
     return finish(Y - Y.mean(axis=0), d, rng)
+
+
+def _on_device(W: Any, d: int) -> Array | None:
+    """Return the eigenmap of affinities on a device, or None for what is done on the host: few points for so many axes,
+    and a graph that falls apart, of which each component needs its own."""
+    from .device.eigenmap import eigenmap, is_connected
+
+    n = W.shape[0]
+    if n <= SMALL or 5 * d > n or not is_connected(W):
+        return None
+    Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
+    if not converged:
+        _warn_stuck(n)
+    return host(Y)
 
 
 def _components(W: Matrix) -> list[Array]:
@@ -141,11 +165,15 @@ def _leading_eigenvectors(W: Matrix, root: Array, count: int) -> Array:
         values, V = eigsh(operator, count, which="LA", v0=start[:, 0], tol=TOLERANCE, maxiter=RESTARTS)
         return np.asarray(V[:, np.argsort(-values)], dtype=np.float64)
     except ArpackNoConvergence:
-        warn(
-            f"the spectral start of {n} points did not converge in {RESTARTS} restarts; {STEPS} steps of smoothing"
-            ' stand in for it. Another start, init="random" or an array, avoids the wait',
-        )
+        _warn_stuck(n)
     V = start
     for _ in range(STEPS):  # of (1 + A)/2, whose leading eigenvectors are those of A
         V = linalg.qr(V + multiply(V), mode="economic")[0]
     return np.asarray(V, dtype=np.float64)
+
+
+def _warn_stuck(n: int) -> None:
+    warn(
+        f"the spectral start of {n} points did not converge in {RESTARTS} restarts; {STEPS} steps of smoothing"
+        ' stand in for it. Another start, init="random" or an array, avoids the wait',
+    )

@@ -8,12 +8,13 @@ import numpy as np
 import torch
 
 from .. import progress
-from .._types import Array
+from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
 from ..csr import make_csr
 from ..device.host import again, from_array
 from ..device.neighbors import nearest, search
 from ..device.rows import Rows
+from ..device.tiles import in_tiles
 from ..initialize import JITTER
 from ..neighbors import MIN_RECALL
 from .base import Input, Nearby
@@ -34,13 +35,16 @@ class DeviceTable(Input):
 
     def _vectors(self, X: torch.Tensor) -> torch.Tensor:
         """Return rows as the search compares them; affinities do not see the scale."""
+        return self._double_vectors(X).float()
+
+    def _double_vectors(self, X: torch.Tensor) -> torch.Tensor:
         if self.metric == "cosine":
             norm = X.double().norm(dim=1, keepdim=True)
             if not bool(norm.all()):
                 i = int(norm.argmin())
                 raise ValueError(f"row {i} has no direction, so metric='cosine' gives it no distances; drop it")
-            return (X / norm).float()
-        return ((X - self._center) / self._scale).float()
+            return X / norm
+        return (X - self._center) / self._scale
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
         """Return squared distances from squared differences of vectors; beyond the range of float32 in other units."""
@@ -59,6 +63,17 @@ class DeviceTable(Input):
         found = search(self._V, k, min_recall)
         return SquaredDistances(Rows.of_neighbors(self._squared(found.d2), found.indices)), found.recall
 
+    def measured(self, near: Rows) -> Matrix:
+        """Return neighbours that were found, with d² in float64, on the host."""
+        V, neighbors = self._double_vectors(self.X), near.indices.reshape(self.n, -1)
+        d2 = torch.empty(neighbors.shape, dtype=torch.float64, device=V.device)
+
+        def rows(part: slice) -> None:
+            d2[part] = (V[part, None] - V[neighbors[part]]).square().sum(dim=2)
+
+        in_tiles(self.n, neighbors.shape[1] * V.shape[1], rows)
+        return Rows(self._squared(d2).flatten(), near.indices, near.indptr).host()
+
     def check_new(self, X: Any) -> torch.Tensor:
         return check_tensor(X, self.X.device, least=1)
 
@@ -72,8 +87,14 @@ class DeviceTable(Input):
         return self.X[torch.as_tensor(i, device=self.X.device)]
 
     def squared_to_all(self, X: torch.Tensor) -> Array:
-        d = torch.cdist(self._vectors(X), self._V, compute_mode="donot_use_mm_for_euclid_dist")  # keeps the digits
-        return self._squared(d.square()).double().cpu().numpy()
+        return np.asarray(self.squared_from(X).cpu())
+
+    def squared_from(self, X: torch.Tensor) -> torch.Tensor:
+        """Return d² (m, n) from new rows to every point in float64, on the device."""
+        V, U = self._double_vectors(self.X), self._double_vectors(X)
+        d2 = torch.addmm(V.square().sum(dim=1), U, V.T, alpha=-2)
+        d2 += U.square().sum(dim=1, keepdim=True)
+        return self._squared(d2.clamp_(min=0))
 
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
         """As initialize.principal_components; the jitter is drawn on the device."""

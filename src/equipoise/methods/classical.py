@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import eigen
 from .._types import Array
+from ..arrays import is_tensor, placed
 from ..checkpoint import Checkpoint
-from ..engines import Reference
+from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..initialize import one_blas_thread
 from ..inputs import Input
@@ -27,6 +28,7 @@ from ..progress import stage
 from .estimator import Estimator, check_callbacks, check_n_components, is_positive
 
 SOLVERS = ("eigen", "flow")
+ENGINES = ("auto", "torch")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class ClassicalEmbedding(Estimator):
         random map, under attraction and repulsion (Draganov & Dohn 2024)
     n_iter : steps of the flow, at most
     tol : the flow ends when the gradient is below this part of what it is for a map unrelated to the data
+    engine : "torch" computes with PyTorch, on a GPU or the CPU and in float64, what the method says; "auto" without it.
+        The steps of a flow are taken on the CPU always; its products with B are computed where B is
+    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one. A tensor of PyTorch
+        on a GPU is embedded there, and with engine="torch" the map of a tensor is a tensor on the same device
     random_state : seed of the random map of the flow, and of the landmarks where there are any
     n_jobs : threads for the search of neighbours; all cores by default
     callbacks : called by the flow with (iteration, loss, Y) every 10 steps; returning True stops. A `Checkpoint` among
@@ -71,6 +77,8 @@ class ClassicalEmbedding(Estimator):
     solver: str = "eigen"
     n_iter: int = 10_000
     tol: float = 1e-6
+    engine: str = "auto"
+    device: str = "auto"
     random_state: Any = None
     n_jobs: int | None = None
     callbacks: Sequence[Callback | Checkpoint] = ()
@@ -122,6 +130,21 @@ class ClassicalEmbedding(Estimator):
         if not is_positive(self.tol):
             raise ValueError(f"tol must be a positive number, got {self.tol!r}")
 
+    def _device(self, X: Any) -> str | None:
+        """Return where PyTorch has X, or None where it has no part in it."""
+        if not (isinstance(self.engine, str) and self.engine in ENGINES):
+            raise ValueError(f'engine must be "auto" or "torch" for {type(self).__name__}, got {self.engine!r}')
+        engine, device = choose_device(self.engine, self.device, X)
+        return device if engine == "torch" else None
+
+    def _require_on_device(self, X: Any, data: Input) -> None:
+        """Raise where PyTorch was asked for, and there is nothing that it could do."""
+        if self._device(X) is not None and not data.on_device:
+            raise ValueError(
+                f'engine="torch" takes a dense table (n, D) for {type(self).__name__}, under the Euclidean or the'
+                ' cosine metric; use engine="auto" with device="cpu"'
+            )
+
     def _check_dimension(self, limit: int, limited_by: str) -> None:
         if self.n_components > limit:
             raise ValueError(f"n_components={self.n_components} is too large for {limited_by}: at most {limit}")
@@ -136,6 +159,7 @@ class ClassicalEmbedding(Estimator):
             self._data, self._objective = model.data, model.objective
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
             self._keep(model)
+        self.embedding_ = placed(X if self._device(X) is not None else None, self.embedding_)
         return self
 
     def _solve(self, X: Any) -> Model:
@@ -171,9 +195,9 @@ class ClassicalEmbedding(Estimator):
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map, (m, d), each by itself."""
         check_is_fitted(self, "embedding_")
-        X = self._check_new(X)
+        rows = self._check_new(X)
         with one_blas_thread():
-            return self._place(X)
+            return placed(X if is_tensor(self.embedding_) else None, self._place(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

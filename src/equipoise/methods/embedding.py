@@ -15,7 +15,7 @@ from .. import progress
 from .._types import Array, Matrix
 from ..arrays import host, is_tensor, like
 from ..checkpoint import Checkpoint
-from ..csr import is_sparse, on_host
+from ..csr import is_sparse
 from ..engines import choose_device, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
@@ -181,7 +181,7 @@ class Embedding(Estimator):
         engine.include(P, self.n_components)
         del P
         if Y0 is None:
-            Y0 = start.from_affinities(on_host(self._symmetric(objective)), rng)
+            Y0 = start.from_affinities(self._symmetric(objective), rng)
         problem = self._kind()(objective, geometry, engine, Y0, schedule, rule, recall)
         problem.given_on = X.device if name == "torch" and is_tensor(X) else None
         return problem, data, neighborhoods

@@ -22,6 +22,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     n_components: int
     n_jobs: int | None
     _data: Input
+    embedding_: Any  # (n, n_components), once it is fitted: an array, or a tensor
 
     @property
     def _n_features_out(self) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
 from .. import lle
 from .._types import Array, Matrix
+from ..arrays import host
 from ..csr import entry_rows, make_csr, symmetrized
 from ..data import check_affinities
 from ..data.check_stress import warn_if_not_metric
@@ -21,7 +22,10 @@ from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
-from .neighbor_graphs import resolve_neighbors
+from .neighbor_graphs import measured_neighbors, resolve_neighbors
+
+if TYPE_CHECKING:
+    from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
 FAINT = 600.0  # largest exponent of a weight: e^−600 and its products are still numbers
 
@@ -42,7 +46,8 @@ class LLE(ClassicalEmbedding):
 
         E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), at YᵀY = n I and Σ y_i = 0
 
-    with the weights w_ij, Σ_j w_ij = 1, that are best for x_i ≈ Σ_j w_ij x_j.
+    with the weights w_ij, Σ_j w_ij = 1, that are best for x_i ≈ Σ_j w_ij x_j. With engine="torch", which takes dense
+    tables, neighbours and weights are computed on the device; the eigenvectors, and the flow, on the CPU.
 
     Parameters
     ----------
@@ -65,7 +70,8 @@ class LLE(ClassicalEmbedding):
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         if not is_positive(self.reg):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
-        data = make_input(X, self.metric, None)
+        data = make_input(X, self.metric, None, device=self._device(X))
+        self._require_on_device(X, data)
         if isinstance(data, Distances) and data.sparse:
             raise ValueError("LLE needs the distances among neighbours too: give all of them, dense (n, n), or a table")
         if isinstance(data, Distances):
@@ -83,6 +89,8 @@ class LLE(ClassicalEmbedding):
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
         """Return W of the points themselves or of new rows."""
         stage("weights")
+        if data.on_device:
+            return lle.lle_weights_on_device(cast("DeviceTable", data).X, neighbors, rows=rows, reg=self.reg)
         if isinstance(data, Table | SparseTable):
             return lle.lle_weights(data.X, neighbors, rows=rows, reg=self.reg)
         assert isinstance(data, Distances)
@@ -98,8 +106,9 @@ class LLE(ClassicalEmbedding):
             raise ValueError("LLE places new points by their distances to all n fitted ones, (m, n), not by some")
         near = self._data.nearest(X, self._k, self._n_threads())
         W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
-        Y = np.asarray(W @ self.embedding_)
-        Y[near.twins >= 0] = self.embedding_[near.twins[near.twins >= 0]]
+        fitted = host(self.embedding_)
+        Y = np.asarray(W @ fitted)
+        Y[near.twins >= 0] = fitted[near.twins[near.twins >= 0]]
         return Y
 
 
@@ -109,7 +118,8 @@ class LaplacianEigenmaps(ClassicalEmbedding):
 
         E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W, at YᵀDY = (tr D) I and Σ D_ii y_i = 0
 
-    with D the row sums of W.
+    with D the row sums of W. With engine="torch", which takes dense tables, the neighbours are found on the device; the
+    eigenvectors, and the flow, are computed on the CPU.
 
     Parameters
     ----------
@@ -131,7 +141,8 @@ class LaplacianEigenmaps(ClassicalEmbedding):
     tol: float = 1e-9
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
-        data = make_input(X, self.metric, None, self.affinity)
+        data = make_input(X, self.metric, None, self.affinity, device=self._device(X))
+        self._require_on_device(X, data)
         self._record_features(X, data)
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         W, recall = self._graph(data)
@@ -145,12 +156,12 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             W, recall = sparse.csr_matrix(data.P), 1.0
         else:
             self._k = resolve_neighbors(self.n_neighbors, data.n)
-            near, recall = data.neighbors(self._k, self._n_threads())
-            if not np.diff(near.D2.indptr).all():
-                i = int(np.diff(near.D2.indptr).argmin())
+            D2, recall = measured_neighbors(data, self._k, self._n_threads())
+            if not np.diff(D2.indptr).all():
+                i = int(np.diff(D2.indptr).argmin())
                 raise ValueError(f"row {i} of the precomputed graph stores no neighbour; give it one, or leave it out")
-            self._reach = self._farthest(near.D2)
-            W = self._decay(near.D2, self._reach)
+            self._reach = self._farthest(D2)
+            W = self._decay(D2, self._reach)
         W = symmetrized(W)
         W.data /= 2
         return W, recall
@@ -177,8 +188,9 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         else:
             near = self._data.nearest(X, self._k, self._n_threads())
             W, twins = self._decay(near.d2, self._farthest(near.d2)), near.twins
-        mean = np.asarray(W @ self.embedding_) / np.asarray(W.sum(axis=1)).reshape(-1, 1)
+        fitted = host(self.embedding_)
+        mean = np.asarray(W @ fitted) / np.asarray(W.sum(axis=1)).reshape(-1, 1)
         scale = 1 - self.eigenvalues_
         Y = mean / np.where(np.abs(scale) > 1e-8, scale, np.inf)  # at λ = 1 the neighbours of a point say nothing
-        Y[twins >= 0] = self.embedding_[twins[twins >= 0]]
+        Y[twins >= 0] = fitted[twins[twins >= 0]]
         return Y

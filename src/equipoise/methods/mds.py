@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
@@ -16,27 +15,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import initialize, progress
 from .._types import Array, Matrix
+from ..arrays import host, is_tensor, placed
 from ..checkpoint import Checkpoint
-from ..csr import entry_rows, make_csr
 from ..data.check_stress import check_pair_weights, check_size, warn_if_not_metric
 from ..dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
-from ..engines.sampled import draw_offsets
+from ..engines import choose_device
 from ..majorize import SOLVERS
 from ..objectives.ordinal import OrdinalStress
-from ..objectives.stress import NONE, AllPairs, FromPoints, Listed, Stress
+from ..objectives.stress import AllPairs, FromPoints, Listed, Stress
 from ..optimize import Callback
 from ..problem import check_n_iter
 from ..stress_placement import place_by_stress
 from ..stress_problem import StressProblem
 from .embedding import print_loss
 from .estimator import Estimator, check_callbacks
+from .mds_device import stress_on
+from .mds_pairs import condensed_weights, known_pairs, random_pairs, require_connected, weights_of
 from .mds_start import check_start, first_map
 
 STRESSES = ("metric", "ordinal")
-ENGINES = ("auto", "stored", "recomputed", "listed", "sampled")
-STORED = 10_000  # points up to which all δ are stored, 200 MB at most; chosen
-# Random partners of a point. Measured on digits, stress of the map above the least with 128, 256, 512: 15, 6, 2 %.
-PARTNERS = 512
+ENGINES = ("auto", "stored", "recomputed", "listed", "sampled", "torch")
+STORED = 10_000  # points up to which all δ are stored, 200 MB at most, on a device 400 MB; chosen
 
 
 @dataclass(eq=False, repr=False)
@@ -63,8 +62,12 @@ class MDS(Estimator):
     tol : stop when ten iterations lower the loss by less than this part of it
     engine : "stored" holds δ of all pairs in float32; "recomputed" computes them from X (Euclidean) at every pass and
         needs no memory; "listed" goes through the pairs of sparse weights or distances; "sampled" compares each point
-        with 512 random ones, so that the loss is an estimate. "auto": "listed" if something is sparse, "stored" up to
-        10,000 points, then "sampled"
+        with 512 random ones, so that the loss is an estimate. "torch" compares all pairs by PyTorch on a GPU or the
+        CPU, in float64; X, the distances of metrics other than the Euclidean, the initial map, the steps between two
+        gradients and `transform` are on the CPU. "auto": "listed" if something is sparse, "stored" up to 10,000 points,
+        then "sampled"
+    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one. A tensor of PyTorch
+        on a GPU is embedded there, and with engine="torch" the map of a tensor is a tensor on the same device
     random_state : seed; the same seed gives the same bytes, whatever the number of threads
     n_jobs : threads; all cores by default
     callbacks : called with (iteration, loss, Y) after every iteration; returning True stops. A `Checkpoint` among them
@@ -93,6 +96,7 @@ class MDS(Estimator):
     solver: str = "lbfgs"
     tol: float = 1e-5
     engine: str = "auto"
+    device: str = "auto"
     random_state: Any = None
     n_jobs: int | None = None
     callbacks: Sequence[Callback | Checkpoint] = ()
@@ -104,17 +108,21 @@ class MDS(Estimator):
 
     def _build(self, X: Any) -> tuple[StressProblem, Dissimilarities]:
         self._check_parameters()
+        asked, device = choose_device(self.engine, self.device, X)
         source = make_dissimilarities(X, self.metric)
         self._record_features(X, source)
         check_start(self.init, source)
         W = None if self.weights is None else check_pair_weights(self.weights, source.n)
-        engine = self._choose_engine(source, W)
-        known = _known_pairs(source, W)
+        engine = self._choose_engine(asked, source, W)
+        known = known_pairs(source, W)
         if known is not None:
-            _require_connected(known)
+            require_connected(known)
         rng = check_random_state(self.random_state)
         progress.stage("dissimilarities")
-        stress, start_from = self._stress(source, W, known, engine, rng)
+        if engine == "torch":
+            stress, start_from = stress_on(device, source, W, STORED, self._n_threads()), source
+        else:
+            stress, start_from = self._stress(source, W, known, engine, rng)
         progress.stage("initial map")
         if isinstance(self.init, str) and self.init == "pca":
             start_from = source
@@ -134,26 +142,25 @@ class MDS(Estimator):
             assert source.points is not None
             return FromPoints(source.points, n_threads), source
         if engine == "sampled":
-            pairs = _random_pairs(n, rng.randint(2**31 - 1))
+            pairs = random_pairs(n, rng.randint(2**31 - 1))
             delta = source.along(pairs, n_threads)
             check_size(float(delta.max()))
             return Listed(delta, pairs, n_threads), source
         if engine == "listed":
             assert known is not None
             check_size(float(known.data.max(initial=0.0)))
-            return Listed(known.data, _weights_of(known, W), n_threads), source
+            return Listed(known.data, weights_of(known, W), n_threads), source
         ordinal = self.stress == "ordinal"
         delta = source.condensed(np.float64 if ordinal else np.float32, n_threads)
-        w = _condensed_weights(delta, W)
+        w = condensed_weights(delta, W)
         check_size(float(delta.max(initial=0.0)))
         if not ordinal:
             return AllPairs(delta, n, n_threads, w), source
         ranks = Given(squareform(rankdata(delta)))
         return OrdinalStress(delta, n, n_threads, w), ranks
 
-    def _choose_engine(self, source: Dissimilarities, W: Matrix | None) -> str:
+    def _choose_engine(self, engine: str, source: Dissimilarities, W: Matrix | None) -> str:
         something_sparse = isinstance(source, KnownPairs) or sparse.issparse(W)
-        engine = self.engine
         if engine == "auto":
             small = source.n <= STORED or W is not None or source.known is not None
             engine = "listed" if something_sparse else "stored" if small else "sampled"
@@ -189,7 +196,7 @@ class MDS(Estimator):
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not seen else [])])
             finally:
-                self.embedding_ = problem.Y
+                self.embedding_ = placed(X if problem.engine == "torch" else None, problem.Y)
                 self.loss_curve_ = problem.loss_curve
                 self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
                 self.n_iter_ = problem.n_iter
@@ -199,7 +206,7 @@ class MDS(Estimator):
     def _stress_1(self, problem: StressProblem) -> float:
         if self.stress == "ordinal":
             return float(np.sqrt(self.loss_))
-        Y = self.embedding_.astype(np.float64)
+        Y = problem.Y.astype(np.float64)
         squares = -float((Y * problem.attraction(Y)).sum()) / 2  # Σ w d² = tr YᵀVY
         return float(np.sqrt(self.loss_ / squares)) if squares > 0 else 0.0
 
@@ -216,12 +223,14 @@ class MDS(Estimator):
         check_is_fitted(self, "embedding_")
         if self.stress == "ordinal":
             raise ValueError('transform needs stress="metric": the order of δ says nothing about one new point')
-        X = self._check_rows(X)
+        rows = self._check_rows(X)
         n = self._source.n
         seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
-        return place_by_stress(
-            lambda rows: self._source.from_new(X[rows], seen), X.shape[0], self.embedding_[seen], self._n_threads()
+        fitted = host(self.embedding_)[seen]
+        Y = place_by_stress(
+            lambda part: self._source.from_new(rows[part], seen), rows.shape[0], fitted, self._n_threads()
         )
+        return placed(X if is_tensor(self.embedding_) else None, Y)
 
     def _record_features(self, X: Any, source: Dissimilarities) -> None:  # type: ignore[override]
         if isinstance(X, Space):
@@ -251,57 +260,3 @@ class MDS(Estimator):
         check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)
         self._n_threads()
-
-
-def _known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:
-    """Return CSR with δ of the pairs that are known and have weight, or None if all are and have."""
-    if W is None or (not sparse.issparse(W) and (W + np.eye(len(W)) > 0).all()):
-        return source.known
-    weighted = sparse.csr_matrix(W)
-    if source.known is not None:
-        pattern = source.known.copy()
-        pattern.data = np.ones_like(pattern.data)
-        weighted = weighted.multiply(pattern).tocsr()
-        weighted.eliminate_zeros()
-    if isinstance(source, KnownPairs) and source.known is not None:
-        delta = np.asarray(source.known[entry_rows(weighted), weighted.indices]).ravel()
-    else:
-        delta = source.along(weighted, 1)
-    return make_csr(delta, weighted.indices, weighted.indptr, weighted.shape)
-
-
-def _weights_of(known: Matrix, W: Matrix | None) -> Matrix:
-    """Return CSR weights of the known pairs, in their pattern."""
-    values = np.ones(known.nnz) if W is None else np.asarray(W[entry_rows(known), known.indices]).ravel()
-    return make_csr(values, known.indices, known.indptr, known.shape)
-
-
-def _require_connected(known: Matrix) -> None:
-    groups, label = connected_components(known, directed=False)
-    if groups > 1:
-        other = int(np.flatnonzero(label != label[0])[0])
-        raise ValueError(
-            f"the known distances of positive weight fall into {groups} groups of points that none of them joins: 0 and"
-            f" {other} are in different ones, and nothing says where one lies from the other; give a distance between"
-            " the groups, or embed each by itself"
-        )
-
-
-def _condensed_weights(delta: Array, W: Matrix | None) -> Array:
-    """Return weights of the pairs i < j, float32, or none if all are 1; missing δ get weight 0 and become 0."""
-    missing = np.isnan(delta)
-    if W is None and not missing.any():
-        return NONE
-    w = np.ones(len(delta), np.float32) if W is None else squareform(W, checks=False).astype(np.float32)
-    w[missing] = 0.0
-    delta[missing] = 0.0
-    return w
-
-
-def _random_pairs(n: int, seed: int) -> Matrix:
-    """Return CSR weights of the pairs i, i + o modulo n for random offsets o (docs/math.md, section 13)."""
-    offsets, weights = draw_offsets(n, PARTNERS, seed)
-    columns = np.add.outer(np.arange(n, dtype=np.int32), offsets.astype(np.int32))
-    columns %= n
-    values = np.tile(weights.astype(np.float32), n)
-    return make_csr(values, columns.ravel(), np.arange(n + 1, dtype=np.int64) * len(offsets), (n, n))

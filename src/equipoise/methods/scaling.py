@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
 from ..affinities import Points
+from ..arrays import double, host, is_tensor, moved
 from ..data.check_stress import warn_if_not_metric
 from ..geometry import Flat
-from ..gram import Factor, Gram, Inner, over, squares
+from ..gram import Factor, Gram, Inner, dense, over, squares
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
 from ..landmarks import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
@@ -21,6 +22,10 @@ from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
 from .neighbor_graphs import neighbor_graph, resolve_neighbors
+from .on_device import on_device, require_room_there
+
+if TYPE_CHECKING:
+    from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
 
 @dataclass(eq=False, repr=False)
@@ -36,19 +41,25 @@ class Scaling(ClassicalEmbedding):
         return Model(data, GramLoss(gram, error[0]), Flat())
 
     def _from_landmarks(
-        self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState
+        self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
     ) -> Model:
         """`squared` returns the squared distances (q, n) from some points to all."""
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
             raise ValueError(f"{m} landmarks span only {self._landmarks.F.shape[1]} dimensions; raise n_landmarks")
-        return self._scaled(data, Factor(self._landmarks.F), self._landmarks.error(squared(probes), probes))
+        return self._scaled(
+            data, Factor(on_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
+        )
 
     def _keep(self, model: Model) -> None:
         assert isinstance(model.objective, GramLoss)
         self._gram = model.objective.gram
-        self._axes = self._gram.axes(self.embedding_)
+        self._axes = self._gram.axes(moved(self._gram.source, self.embedding_))
+
+    def _placed_by(self, new: Any) -> Array:
+        """Return the places of new points, from what the Gram matrix was made from."""
+        return self._gram.place(moved(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
         m = self.n_landmarks
@@ -66,7 +77,8 @@ class Scaling(ClassicalEmbedding):
 class PCA(Scaling):
     """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, least for the projection on the directions of largest variance.
 
-    X is a table (n, D), dense or sparse. Neither XXᵀ nor, beyond 1,000 columns, XᵀX is formed.
+    X is a table (n, D), dense or sparse. Neither XXᵀ nor, beyond 1,000 columns, XᵀX is formed. With engine="torch",
+    which takes dense tables, all of it runs on the device; only the basis of landmarks is found on the CPU.
 
     Parameters
     ----------
@@ -81,46 +93,51 @@ class PCA(Scaling):
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
-        data = make_input(X, "euclidean", None, order="rows")
-        assert isinstance(data, Table | SparseTable)
+        data = make_input(X, "euclidean", None, order="rows", device=self._device(X))
+        self._require_on_device(X, data)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)
         m = self._check_landmarks(data.n)
-        exact = Factor(data.X)
-        self.mean_, self._total = exact.mean, exact.trace()
+        F = _coordinates(data)
+        exact = Factor(F)
+        self.mean_, self._total = host(exact.mean), exact.trace()
         self._basis: Array | None = None
         if m is None:
             return self._scaled(data, exact)
-        near: Matrix = data.X[choose(data.n, m, rng)]
-        if sparse.issparse(near):
-            near = near.toarray()
-        self._basis = linalg.orth((near - exact.mean).T)
+        near = host(dense(F[choose(data.n, m, rng)]))
+        self._basis = linalg.orth((near - self.mean_).T)
         if self._basis.shape[1] < self.n_components:
             raise ValueError(f"{m} landmarks span only {self._basis.shape[1]} directions; raise n_landmarks")
-        reduced = Factor(np.asarray(data.X @ self._basis))
+        reduced = Factor(F @ moved(F, self._basis))
         return self._scaled(data, reduced, factor_error(exact, reduced, rng))
 
     def _keep(self, model: Model) -> None:
         super()._keep(model)
-        self.components_ = (self._axes if self._basis is None else self._basis @ self._axes).T
+        axes = host(self._axes)
+        self.components_ = (axes if self._basis is None else self._basis @ axes).T
         lengths = squares(self.embedding_)
         self.explained_variance_ = lengths / (model.data.n - 1)
         self.explained_variance_ratio_ = over(lengths, np.full(self.n_components, self._total))
 
     def _place(self, X: Matrix) -> Array:
-        return np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        X = double(X) if is_tensor(X) else X
+        axes = moved(X, self.components_.T)
+        return X @ axes - moved(X, self.mean_) @ axes
 
     def inverse_transform(self, Y: Any) -> Array:
         """Return the rows (m, D) of the plane of the map that places Y (m, d) stand for."""
-        Y = np.asarray(Y, dtype=np.float64)
+        Y = double(Y) if is_tensor(Y) and is_tensor(self.embedding_) else np.asarray(host(Y), dtype=np.float64)
         if Y.ndim != 2 or Y.shape[1] != self.n_components:
-            raise ValueError(f"Y has shape {Y.shape}; places (m, {self.n_components}) are needed")
-        return Y @ self.components_ + self.mean_
+            raise ValueError(f"Y has shape {tuple(Y.shape)}; places (m, {self.n_components}) are needed")
+        return Y @ moved(Y, self.components_) + moved(Y, self.mean_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ClassicalMDS(Scaling):
     """Classical scaling: E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C from distances D (Torgerson 1952); PCA if Euclidean.
+
+    With engine="torch" B and its eigenvectors are computed on the device, and so are the distances of a dense table
+    under the Euclidean and the cosine metric; those of others, and the coordinates that landmarks give, on the CPU.
 
     Parameters
     ----------
@@ -138,7 +155,8 @@ class ClassicalMDS(Scaling):
     metric: Any = "euclidean"
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
-        data = FromSpace(X) if isinstance(X, MetricSpace) else make_input(X, self.metric, None)
+        device = self._device(X)
+        data = FromSpace(X) if isinstance(X, MetricSpace) else make_input(X, self.metric, None, device=device)
         if self.metric == "inner_product":
             raise ValueError('metric="inner_product" gives no distances between all pairs; use "cosine" or "euclidean"')
         if isinstance(data, Distances) and data.sparse:
@@ -148,20 +166,28 @@ class ClassicalMDS(Scaling):
         m = self._check_landmarks(data.n)
         self._landmarks: Landmarks | None = None
         if m is not None:
-            return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng)
-        if isinstance(data, Table | SparseTable) and self.metric in ("euclidean", "l2"):
-            return self._scaled(data, Factor(data.X))
+            return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng, device)
+        if _has_coordinates(data) and self.metric in ("euclidean", "l2"):
+            if sparse.issparse(_coordinates(data)):
+                self._require_on_device(X, data)
+            return self._scaled(data, Factor(_coordinates(data)))
         if isinstance(data, Distances):
             warn_if_not_metric(data.D)
+        if data.on_device:
+            table = cast("DeviceTable", data)
+            require_room_there(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
+            return self._scaled(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
         distances = data.distances()
         assert not isinstance(distances, Points)
-        return self._scaled(data, Inner(distances.D2))
+        return self._scaled(data, Inner(on_device(distances.D2, device)))
 
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:
             d2 = self._data.squared_to_all(X)[:, self._landmarks.chosen]
-            return self._gram.place(self._landmarks.coordinates(d2), self._axes)
-        return self._gram.place(X if isinstance(self._gram, Factor) else self._data.squared_to_all(X), self._axes)
+            return self._placed_by(self._landmarks.coordinates(d2))
+        if isinstance(self._gram, Factor):
+            return self._gram.place(double(X) if is_tensor(X) else X, self._axes)
+        return self._placed_by(self._data.squared_to_all(X))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -170,7 +196,9 @@ class Isomap(Scaling):
 
         E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, D_ij the shortest path from i to j in the graph of neighbours
 
-    A graph that falls apart is joined by its shortest bridges, with a warning.
+    A graph that falls apart is joined by its shortest bridges, with a warning. With engine="torch" the neighbours of a
+    dense table (Euclidean or cosine), B and its eigenvectors are computed on the device; the paths, which are most of
+    the work, and the coordinates that landmarks give, on the CPU.
 
     Parameters
     ----------
@@ -190,7 +218,8 @@ class Isomap(Scaling):
     metric: Any = "euclidean"
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
-        data = make_input(X, self.metric, None)
+        device = self._device(X)
+        data = make_input(X, self.metric, None, device=device)
         if self.metric == "inner_product":
             raise ValueError('metric="inner_product" gives no lengths of paths; use "cosine" or "euclidean"')
         self._record_features(X, data)
@@ -202,10 +231,10 @@ class Isomap(Scaling):
         space = GraphGeodesic(graph, n_threads=self._n_threads())
         self._landmarks: Landmarks | None = None
         if m is not None:
-            model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng)
+            model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
         else:
             D = space.matrix()
-            model = self._scaled(data, Inner(np.minimum(D, D.T) ** 2))
+            model = self._scaled(data, Inner(on_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)
 
     def _place(self, X: Any) -> Array:
@@ -219,7 +248,7 @@ class Isomap(Scaling):
             step, onwards = np.sqrt(near.data[begin:end]), np.sqrt(self._squared_paths(near.indices[begin:end]))
             paths.append((step[:, None] + onwards).min(axis=0))
         d2 = np.square(paths)
-        return self._gram.place(d2 if self._landmarks is None else self._landmarks.coordinates(d2), self._axes)
+        return self._placed_by(d2 if self._landmarks is None else self._landmarks.coordinates(d2))
 
     def _squared_paths(self, which: Array) -> Array:
         """Return the squared lengths of the paths from some points to all, or to the landmarks."""
@@ -227,3 +256,15 @@ class Isomap(Scaling):
             return self._landmarks.D2[:, which].T
         assert isinstance(self._gram, Inner)
         return self._gram.squared(which)
+
+
+def _has_coordinates(data: Input) -> bool:
+    return data.on_device or isinstance(data, Table | SparseTable)
+
+
+def _coordinates(data: Input) -> Matrix:
+    """Return the rows of a table in float64: an array, CSR, or a tensor."""
+    if data.on_device:
+        return cast("DeviceTable", data).X.double()
+    assert isinstance(data, Table | SparseTable)
+    return data.X

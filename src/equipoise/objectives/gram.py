@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import eigen
 from .._types import Array, Matrix
+from ..arrays import host, moved
 from ..engines import Engine
 from ..gram import Gram, Inner
 from .base import Balance
@@ -21,7 +22,7 @@ class GramLoss(ClosedForm):
 
     With L = B − C Y Yᵀ C this is ∇_i = 4 Σ_j L_ij (y_i − y_j): pairs more alike in the data than in the map attract,
     the others repel. The force from B is called the attraction, that from G_Y the repulsion. Neither matrix is formed:
-    with coordinates B V costs O(n D d), and Y(YᵀY) costs O(n d²).
+    with coordinates B V costs O(n D d), and Y(YᵀY) costs O(n d²). Where B is on a device, B Y is computed there.
 
     The stiffness is a bound on the curvature at Y and at its next plain step: docs/math.md, "Step length".
     """
@@ -30,7 +31,11 @@ class GramLoss(ClosedForm):
         """`error` is ‖G_X − G'_X‖_F where B comes from an approximation G'_X."""
         self.gram = gram
         self.error = error
-        self.affinities: Matrix = gram.B if isinstance(gram, Inner) else None
+
+    @property
+    def affinities(self) -> Matrix:
+        """B, fetched from the device it is on; None where it is not formed."""
+        return host(self.gram.B) if isinstance(self.gram, Inner) else None
 
     @cached_property
     def norm(self) -> float:
@@ -49,7 +54,7 @@ class GramLoss(ClosedForm):
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         Y = centered(Y)
-        BY, YY = self.gram.times(Y), Y.T @ Y
+        BY, YY = self.gram.product(Y), Y.T @ Y
         largest = max(float(np.linalg.eigvalsh(YY)[-1]), self.norm)
         curvature = 4 * (3 * largest + (0.0 if self.gram.definite else self.norm))
         total = self._loss(Y, BY, YY) if loss else np.nan
@@ -57,7 +62,7 @@ class GramLoss(ClosedForm):
 
     def loss(self, U: Array) -> float:
         Y = centered(U)
-        return self._loss(Y, self.gram.times(Y), Y.T @ Y)
+        return self._loss(Y, self.gram.product(Y), Y.T @ Y)
 
     def _loss(self, Y: Array, BY: Array, YY: Array) -> float:
         return max(self.norm2 - 2 * float((Y * BY).sum()) + float(np.square(YY).sum()), 0.0)  # rounding aside
@@ -72,7 +77,7 @@ class GramLoss(ClosedForm):
         Directions with a negative eigenvalue, which no map can have, get coordinates 0.
         """
         values, V = self.gram.top(d)
-        return values, V * np.sqrt(np.maximum(values, 0.0))
+        return values, V * moved(V, np.sqrt(np.maximum(values, 0.0)))
 
     def least(self, values: Array) -> float:
         """‖B‖² less what the map explains."""

@@ -36,7 +36,7 @@ class Stress(Protocol):
         ...
 
 
-class _Metric:
+class Metric:
     """What the metric models share, given V Y."""
 
     def slope(self, Y: Array) -> Slope:
@@ -56,7 +56,7 @@ class _Metric:
         return (squares - rest) / squares if squares > 0 else 1.0
 
 
-class AllPairs(_Metric):
+class AllPairs(Metric):
     """δ of all pairs i < j stored in float32, condensed; weights w likewise, or none for all 1."""
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
@@ -87,7 +87,7 @@ class AllPairs(_Metric):
         return self._pass(np.zeros_like(self.delta), Y)[1]  # with δ = 0, G = V Y
 
 
-class FromPoints(_Metric):
+class FromPoints(Metric):
     """δ the Euclidean distances of X (n, D), computed anew at every pass and never stored."""
 
     def __init__(self, X: Array, n_threads: int):
@@ -104,7 +104,7 @@ class FromPoints(_Metric):
         return len(Y) * Y - Y.sum(axis=0)
 
 
-class Listed(_Metric):
+class Listed(Metric):
     """The pairs that a symmetric CSR matrix of weights stores, with δ in the order of its entries."""
 
     def __init__(self, delta: Array, weights: Matrix, n_threads: int):
