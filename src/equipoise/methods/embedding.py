@@ -15,7 +15,7 @@ from .. import progress
 from .._types import Array, Matrix
 from ..arrays import host, is_tensor, like
 from ..checkpoint import Checkpoint
-from ..csr import is_sparse
+from ..csr import is_sparse, on_host
 from ..engines import choose_device, choose_engine, make_engine
 from ..geometry import Flat, Geometry
 from ..inputs import Input, make_input
