@@ -15,6 +15,7 @@ MARGIN = 0.002  # of recall, beyond the least: what the sample may err
 MANY = 200_000  # points from which blocks may pay; chosen
 FEW = 16_384  # points from which a sieve has enough to draw from
 MOST = 340  # neighbours that a sieve has room for
+SURE = 0.9999  # recall below which a sieve has lost digits, and is not taken
 WORTH = 0.5  # of all blocks, up to which it pays to leave out the rest; chosen
 
 
@@ -23,72 +24,75 @@ class Found(NamedTuple):
 
     indices: torch.Tensor  # (n, k) int32, from the nearest on
     d2: torch.Tensor  # (n, k) float32
-    recall: float  # measured on a sample; 1.0 where all pairs were compared
+    recall: float  # measured on a sample where it was not sure; 1.0 where each row was compared with all
 
 
 def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     """Return the k nearest other rows of X (n, D), float32, to each, with at least this recall."""
     n = len(X)
     X = X - X.mean(dim=0)
-    if n < MANY or k > MOST:
-        return Found(*every_pair(X, k), 1.0)
+    blocks_pay, sieve_pays = n >= MANY and k <= MOST, X.is_cuda and n >= FEW and k <= MOST
+    if not (blocks_pay or sieve_pays):
+        return nearest(X, X, k, own=True)
     sample = torch.randperm(n, generator=torch.Generator().manual_seed(0))[: 2 * SAMPLE].to(X.device)
     true = nearest(X[sample], X, k + 1).indices
-    blocks = Blocks(X)
-    width = reach(blocks, sample[:SAMPLE], true[:SAMPLE], min_recall + MARGIN)
-    if width > WORTH * len(blocks.centers):
-        return Found(*every_pair(X, k), 1.0)
-    found = blocks.nearest(k, width)
-    return Found(*found, recall(found[0], sample[SAMPLE:], true[SAMPLE:]))
 
+    def measured(indices: torch.Tensor, d2: torch.Tensor) -> Found:
+        return Found(indices, d2, recall(indices, sample[SAMPLE:], true[SAMPLE:]))
 
-def every_pair(X: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k nearest other rows of X to each (n, k), and their d², by comparing all pairs."""
-    if X.is_cuda and len(X) >= FEW and k <= MOST:
+    if blocks_pay:
+        blocks = Blocks(X)
+        width = reach(blocks, sample[:SAMPLE], true[:SAMPLE], min_recall + MARGIN)
+        if width <= WORTH * len(blocks.centers):
+            found = measured(*blocks.nearest(k, width))
+            if found.recall >= min_recall:
+                return found
+    if sieve_pays:
         from . import sieve  # Triton comes with PyTorch for GPUs alone
 
-        return sieve.nearest(X, k)
-    found = nearest(X, X, k, own=True)
-    return found.indices, found.d2
+        for precision in sieve.PRECISIONS:
+            found = measured(*sieve.nearest(X, k, precision))
+            if found.recall >= SURE:
+                return found
+    return nearest(X, X, k, own=True)
 
 
 def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, *, own: bool = False) -> Found:
     """Return the k nearest rows of X to each row of Q; with `own`, Q is X and a row is no neighbour of its own.
 
     Products tell who may be near; the distances, and with them the order, are sums of squared differences. Where what
-    products lose leaves a doubt, as in tight clusters far apart, a row is compared with all by differences.
+    products lose leaves a doubt, as in tight clusters far apart, they are taken in float64.
     """
     m, n = len(Q), len(X)
-    norms = X.square().sum(dim=1)
-    lost = X.shape[1] * torch.finfo(X.dtype).eps  # at most, of (‖q‖ + ‖x‖)²
-    longest = norms.max().sqrt()
-    width = min(n - own, k + SPARE)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((m, k), dtype=X.dtype, device=X.device)
+    width = min(n - own, k + SPARE)
 
-    def rows(part: slice) -> None:
-        rough = torch.addmm(norms, Q[part], X.T, alpha=-2)  # d² less the norm of the row
+    def compared(rows: torch.Tensor, Q: torch.Tensor, X: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
+        """Write the neighbours of some rows, and return the rows that remain in doubt."""
+        q = Q[rows]
+        rough = torch.addmm(norms, q, X.T, alpha=-2)  # d² less the norm of the row
         if own:
-            rough.diagonal(part.start).fill_(torch.inf)
+            rough.scatter_(1, rows[:, None], torch.inf)
         least, near = rough.topk(width, largest=False)
         near = near.sort(dim=1).values  # equally near ones by number
-        exact = (Q[part, None] - X[near]).square().sum(dim=2)
-        found, order = exact.sort(dim=1, stable=True)
-        indices[part], d2[part] = near.gather(1, order)[:, :k].int(), found[:, :k]
-        if width < n - own:
-            norm = Q[part].square().sum(dim=1)
-            others = least.amax(dim=1) + norm - lost * (norm.sqrt() + longest).square()  # no other row is nearer
-            doubt = (found[:, k - 1] > others).nonzero()[:, 0] + part.start
-            in_tiles(len(doubt), 4 * n, lambda some: in_full(doubt[some]))
+        found, order = (q[:, None] - X[near]).square().sum(dim=2).sort(dim=1, stable=True)
+        indices[rows], d2[rows] = near.gather(1, order)[:, :k].int(), found[:, :k].to(d2.dtype)
+        if width == n - own:
+            return rows[:0]
+        norm, lost = q.square().sum(dim=1), X.shape[1] * torch.finfo(X.dtype).eps  # at most, of (‖q‖ + ‖x‖)²
+        others = least.amax(dim=1) + norm - lost * (norm.sqrt() + norms.max().sqrt()).square()  # no other is nearer
+        return rows[found[:, k - 1] > others]
 
-    def in_full(rows: torch.Tensor) -> None:
-        d = torch.cdist(Q[rows], X, compute_mode="donot_use_mm_for_euclid_dist")
-        if own:
-            d.scatter_(1, rows[:, None], torch.inf)
-        found, order = d.sort(dim=1, stable=True)
-        indices[rows], d2[rows] = order[:, :k].int(), found[:, :k].square()
-
-    in_tiles(m, n + width * (X.shape[1] + 8), rows)
+    doubts: list[torch.Tensor] = []
+    numbers, size = torch.arange(m, device=X.device), n + width * (X.shape[1] + 8)
+    norms = X.square().sum(dim=1)
+    in_tiles(m, size, lambda part: doubts.append(compared(numbers[part], Q, X, norms)))
+    doubt = torch.cat(doubts)
+    if len(doubt) and X.dtype != torch.float64:
+        Qd, Xd = Q.double(), X.double()
+        double_norms = Xd.square().sum(dim=1)
+        in_tiles(len(doubt), 2 * size, lambda part: compared(doubt[part], Qd, Xd, double_norms))
     return Found(indices, d2, 1.0)
 
 

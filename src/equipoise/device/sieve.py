@@ -21,13 +21,14 @@ GROUPS = 4  # of the first: the largest of their least distances is the bound, w
 ROOM = 512  # candidates of a row
 FEW = 8  # neighbours among the points drawn, below which every `STRIDE`-th block tells more
 STRIDE = 4
+PRECISIONS = "tf32", "tf32x3"  # of products by the matrix units: 11 bits, then about 22
 
 
 @triton.jit
 def _below(
     Q, P, norms, bound, lists, count, found, start, rows, n, width, stride,
     D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, SELF: tl.constexpr,
-    LISTED: tl.constexpr,
+    LISTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """For B rows of Q: the points of P with norm − 2 q·p below the bound of the row, in any order."""
     place = tl.program_id(0) * B + tl.arange(0, B)
@@ -41,11 +42,11 @@ def _below(
         j = near * B + tl.arange(0, B)
         there = j < n
         p = tl.load(P + j[None, :] * D + c[:, None], mask=there[None, :], other=0.0)
-        product = tl.dot(q, p, input_precision="tf32")
+        product = tl.dot(q, p, input_precision=PRECISION)
         for s in range(PART, D, PART):
             q_s = tl.load(Q + r[:, None] * D + s + c[None, :], mask=row[:, None], other=0.0)
             p_s = tl.load(P + j[None, :] * D + s + c[:, None], mask=there[None, :], other=0.0)
-            product = tl.dot(q_s, p_s, product, input_precision="tf32")
+            product = tl.dot(q_s, p_s, product, input_precision=PRECISION)
         d = tl.load(norms + j, mask=there, other=float("inf"))[None, :] - 2 * product
         hit = d < b[:, None]
         if SELF:
@@ -88,11 +89,12 @@ def _select(
 class Sieve:
     """Rows X (n, D) of a width that the matrix units take, centred, and their norms."""
 
-    def __init__(self, X: torch.Tensor, seed: int = 0):
+    def __init__(self, X: torch.Tensor, precision: str):
         n, D = X.shape
+        self.precision = precision
         self.X = torch.nn.functional.pad(X, (0, max(16, triton.next_power_of_2(D)) - D)).contiguous()
         self.norms = self.X.square().sum(dim=1)
-        drawn = torch.randperm(n, generator=torch.Generator(device=X.device).manual_seed(seed), device=X.device)
+        drawn = torch.randperm(n, generator=torch.Generator(device=X.device).manual_seed(0), device=X.device)
         self.few, self.more = (self.X[drawn[:size]].contiguous() for size in (FIRST, SECOND))
         self.few_norms, self.more_norms = (self.norms[drawn[:size]].contiguous() for size in (FIRST, SECOND))
 
@@ -110,7 +112,8 @@ class Sieve:
         width = -(-n // BLOCK) if lists is None else lists.shape[1]
         _below[(triton.cdiv(m, BLOCK),)](
             self.X, P, norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width, stride,
-            D, min(D, 64), room, BLOCK, own, lists is not None, num_warps=8, num_stages=3,
+            D, min(D, 64), room, BLOCK, own, lists is not None, self.precision,
+            num_warps=8, num_stages=3,
         )  # fmt: skip
         return count, found
 
@@ -150,24 +153,25 @@ class Sieve:
         return closer.masked_fill_(count > room, -torch.inf)  # done over
 
 
-def nearest(X: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """As neighbors.every_pair, for centred X on a GPU."""
-    return _sifted(X, X, k, None, None)
+def nearest(X: torch.Tensor, k: int, precision: str = PRECISIONS[0]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the k nearest other rows of centred X to each (n, k), and their d²."""
+    return _sifted(X, X, k, None, None, precision)
 
 
 def nearest_in_blocks(
     X: torch.Tensor, order: torch.Tensor, lists: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """As Blocks.nearest: X[order] block by block, and the blocks to search for each."""
-    return _sifted(X, X[order[: len(X)]], k, order, lists)
+    return _sifted(X, X[order[: len(X)]], k, order, lists, PRECISIONS[0])
 
 
 def _sifted(
-    X: torch.Tensor, ordered: torch.Tensor, k: int, names: torch.Tensor | None, lists: torch.Tensor | None
+    X: torch.Tensor, ordered: torch.Tensor, k: int, names: torch.Tensor | None, lists: torch.Tensor | None,
+    precision: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the k nearest of the points X, which come in some order with their names, and their d²."""
     n = len(X)
-    sieve = Sieve(ordered)
+    sieve = Sieve(ordered, precision)
     room = ROOM if 3 * k <= ROOM else 2 * ROOM
     indices = torch.empty((n, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((n, k), device=X.device)
