@@ -166,7 +166,11 @@ def nearest_in_blocks(
 
 
 def _sifted(
-    X: torch.Tensor, ordered: torch.Tensor, k: int, names: torch.Tensor | None, lists: torch.Tensor | None,
+    X: torch.Tensor,
+    ordered: torch.Tensor,
+    k: int,
+    names: torch.Tensor | None,
+    lists: torch.Tensor | None,
     precision: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the k nearest of the points X, which come in some order with their names, and their d²."""

@@ -65,7 +65,8 @@ class Torch(Grid):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {**super().settings, "device": self.device.type, "seed": int(self.seed)}
+        own = {"device": self.device.type, "seed": int(self.seed), "deterministic": self.deterministic}
+        return {**super().settings, **own}
 
     def __getstate__(self) -> dict[str, Any]:
         own = {"device": self.device.type, "deterministic": self.deterministic, "seed": self.seed}
