@@ -26,9 +26,9 @@ import equipoise as eq
 from equipoise import kernels, neighbors
 from equipoise.device.neighbors import search
 from equipoise.device.rows import Rows
+from equipoise.device.step import momentum_step
 from equipoise.engines import Reference
 from equipoise.engines.torch import Torch
-from equipoise.engines.torch.step import momentum_step
 from equipoise.inputs.device_table import DeviceTable
 
 PERPLEXITY, K, ITERATIONS = 30, 90, 750

@@ -185,7 +185,7 @@ def test_a_point_is_no_neighbour_to_find(cloud):
 def test_all_blocks_give_the_exact_neighbours(cloud):
     X = cloud[:700]
     indices, d2 = Blocks(X).nearest(10, -(-700 // BLOCK))
-    true = nearest(X, X, 10, own=True)
+    true = nearest(X, X, 10, torch.arange(len(X)))
     np.testing.assert_array_equal(indices.numpy(), true.indices.numpy())
     np.testing.assert_allclose(d2.numpy(), true.d2.numpy(), rtol=1e-4)
 
@@ -197,7 +197,7 @@ def test_many_points_are_searched_through_blocks_and_the_recall_is_measured(clou
     whole = Blocks.nearest
     monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: seen.append(width) or whole(self, k, width))
     found = search(cloud, 15, 0.95)
-    true = nearest(cloud, cloud, 15, own=True).indices
+    true = nearest(cloud, cloud, 15, torch.arange(len(cloud))).indices
     hits = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found.indices.tolist(), true.tolist(), strict=True)])
     assert seen and found.recall < 1 and found.recall >= 0.95
     assert hits == pytest.approx(found.recall, abs=0.01)
@@ -212,7 +212,7 @@ def test_where_blocks_do_not_pay_all_pairs_are_compared(monkeypatch):
     monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: pytest.fail("it went through the blocks"))
     found = search(X, 10, 0.99)
     assert found.recall == 1.0
-    np.testing.assert_array_equal(found.indices.numpy(), nearest(X, X, 10, own=True).indices.numpy())
+    np.testing.assert_array_equal(found.indices.numpy(), nearest(X, X, 10, torch.arange(len(X))).indices.numpy())
 
 
 def test_the_same_bytes_every_time(cloud, monkeypatch):
@@ -473,7 +473,7 @@ def test_new_rows_that_do_not_fit(digits):
     ):
         with pytest.raises(ValueError, match=message):
             fit.transform(new)
-    assert check_tensor([[1, 2]], CPU, least=1).dtype == torch.float32
+    assert check_tensor([[1, 2]], CPU, least=1).dtype == torch.float64  # whole numbers keep their digits
 
 
 def test_a_row_without_direction_is_named_as_on_the_cpu(digits):

@@ -229,7 +229,7 @@ def test_the_gaussian_kernel_on_a_wide_map_is_no_zero():
 def test_neighbours_on_a_device_are_the_nearest(digits):
     jittered = digits + 0.01 * np.random.default_rng(0).standard_normal(digits.shape)
     X = torch.from_numpy(jittered)
-    indices, d2, _ = nearest(X, X, 20, own=True)
+    indices, d2, _ = nearest(X, X, 20, torch.arange(len(X)))
     D = cdist(jittered, jittered)
     np.fill_diagonal(D, np.inf)
     true = np.argsort(D, axis=1)[:, :20]
@@ -243,7 +243,7 @@ def test_neighbours_on_a_device_are_the_nearest(digits):
 
 def test_duplicates_are_neighbours_of_one_another():
     X = torch.tensor([[0.0, 1.0]]).repeat(5, 1)
-    indices, d2, _ = nearest(X, X, 2, own=True)
+    indices, d2, _ = nearest(X, X, 2, torch.arange(len(X)))
     assert not d2.any() and indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1]]
 
 
@@ -294,7 +294,7 @@ def test_a_gpu_without_room_says_how_much_it_takes(digits, monkeypatch):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Rows, "symmetrized", full)
-    message = r"the GPU has no room for 400 points with 90 neighbours each, which take about 0\.\d+ GB"
+    message = r"the GPU has no room for 400 rows of 64 columns, and what is made of them, about 0\.\d+ GB"
     with pytest.raises(MemoryError, match=message):
         eq.TSNE(engine="torch", device="cpu").fit(digits)
     with pytest.raises(MemoryError, match=message):
@@ -309,3 +309,39 @@ def test_the_estimate_of_memory_knows_the_gpu():
 def test_divergences_of_all_pairs_are_refused():
     with pytest.raises(ValueError, match=r'engine="torch" takes P on the nearest pairs, and this divergence needs all'):
         eq.GSNE(alpha=1.5, engine="torch").fit(np.random.default_rng(0).standard_normal((50, 4)))
+
+
+@pytest.mark.parametrize("method", [eq.TSNE(engine="torch"), eq.PCA(engine="torch"), eq.MDS(engine="torch")], ids=repr)
+def test_out_of_memory_is_told_wherever_it_happens(method, digits, monkeypatch):
+    def full(*arguments, **settings):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("torch.Tensor.double", full)
+    monkeypatch.setattr("torch.as_tensor", full)
+    with pytest.raises(MemoryError, match="the GPU has no room for 400 rows of 64 columns"):
+        method.fit(digits)
+
+
+def test_a_constant_metric_on_the_map(digits):
+    fits = [
+        eq.TSNE(g=np.diag([1.0, 4.0]), engine=name, n_iter=60, random_state=0).fit(digits) for name in ("torch", "grid")
+    ]
+    assert fits[0].loss_ == pytest.approx(fits[1].loss_, rel=0.01)
+
+
+def test_plain_descent_keeps_the_precision_of_the_map(digits):
+    fit = eq.TSNE(engine="torch", optimizer=eq.optimize.GradientDescent(), n_iter=20, random_state=0).fit(digits)
+    assert fit.embedding_.dtype == np.float32
+
+
+def test_what_cannot_be_a_table_is_refused():
+    with pytest.raises(ValueError, match=r"X is a tensor of torch.sparse_coo; give a dense one: X.to_dense\(\)"):
+        eq.TSNE(engine="torch").fit(torch.eye(30).to_sparse())
+    with pytest.raises(ValueError, match="deterministic must be True or False, got 'no'"):
+        eq.TSNE(deterministic="no").fit(np.eye(30))
+
+
+def test_whole_numbers_keep_their_digits():
+    X = torch.arange(80).reshape(40, 2) + 2**40
+    maps = [eq.TSNE(engine="torch", random_state=0, n_iter=30).fit_transform(T) for T in (X, X.numpy())]
+    np.testing.assert_array_equal(maps[0].numpy(), maps[1])

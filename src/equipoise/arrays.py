@@ -68,11 +68,6 @@ def like(x: Any, values: Array) -> Any:
     return x.new_tensor(values) if is_tensor(x) else values
 
 
-def numbered(x: Any, numbers: Array) -> Any:
-    """Return whole numbers as an array of the kind of x, where x is."""
-    return placed(x, numbers)
-
-
 def placed(x: Any, values: Any) -> Any:
     """Return values, an array or a tensor, in their own precision as an array of the kind of x, where x is."""
     if not is_tensor(x):
@@ -106,6 +101,13 @@ def beside(*columns: Any) -> Any:
     for c, column in enumerate(columns):
         result[:, c] = column
     return result
+
+
+def turned(x: Any, M: Array) -> Any:
+    """Return x M for a small matrix M, computed in float64, in the precision of x."""
+    if is_tensor(x):
+        return (x.double() @ placed(x, M)).to(x.dtype)
+    return (x.astype(np.float64) @ M).astype(x.dtype)
 
 
 def centered(U: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ._types import Array
-from .arrays import centered
+from .arrays import centered, turned
 
 
 class Geometry(Protocol):
@@ -49,10 +49,10 @@ class Flat:
         self.A = None if g is None else factor(g, "g", dimension)
 
     def work(self, Y: Array) -> Array:
-        return Y if self.A is None else (Y @ self.A.T).astype(Y.dtype)
+        return Y if self.A is None else turned(Y, self.A.T)
 
     def map(self, U: Array) -> Array:
-        return U if self.A is None else np.linalg.solve(self.A, U.T.astype(np.float64)).T.astype(U.dtype)
+        return U if self.A is None else turned(U, np.linalg.inv(self.A).T)
 
     def pull_back(self, Y: Array, F: Array) -> Array:
         return F if self.A is None else F @ self.A
@@ -101,7 +101,7 @@ class Sphere:
         return self.work(U)
 
     def retract(self, U: Array) -> Array:
-        return self.work(U)
+        return U / (U * U).sum(axis=1, keepdims=True) ** 0.5  # a step does not end at 0, and a device is not asked
 
 
 class Orthonormal:

@@ -11,7 +11,7 @@ from .engines import choose_engine
 from .engines.grid import CACHE
 
 FREE = 200e6  # libraries, search buffers and whatever does not grow with the data
-GPU_NEIGHBOR = 140  # bytes on a GPU for each neighbour, most of them while P is made symmetric: 139 were seen
+GPU_NEIGHBOR = 140  # bytes on a GPU for each neighbour, most of them while P is made symmetric; benchmarks/gpu.py
 NODES = 64  # nodes of the padded mesh per point; 53 were seen on Fashion-MNIST in 2-D, 3-D was not looked at
 
 

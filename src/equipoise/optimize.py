@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._types import Array
-from .arrays import host, is_tensor, like, numbered, put_back, spread
+from .arrays import full_like, host, is_tensor, like, placed, put_back, spread
 from .geometry import Geometry
 from .objectives import Balance
 
@@ -48,12 +48,12 @@ class State:
 
     def rest(self) -> None:
         """Forget what velocity and gains have learnt: the forces have changed, and it no longer holds."""
-        self.velocity, self.gain, self.age = self.U * 0, self.U * 0 + 1, 0
+        self.velocity, self.gain, self.age = full_like(self.U, 0.0), full_like(self.U, 1.0), 0
 
     @classmethod
     def start(cls, U: Array) -> State:
         """Return the state at rest in U."""
-        return cls(U, U * 0, U * 0 + 1, U)
+        return cls(U, full_like(U, 0.0), full_like(U, 1.0), U)
 
     def plain(self) -> dict[str, Any]:
         """Return everything but the beginning, which whoever goes on from here has too."""
@@ -68,7 +68,7 @@ class State:
             if plain[name].shape != self.origin.shape:
                 raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
         arrays: dict[str, Any] = {name: like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
-        arrays["order"] = plain["order"] if plain["order"] is None else numbered(self.origin, plain["order"])
+        arrays["order"] = plain["order"] if plain["order"] is None else placed(self.origin, plain["order"])
         curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
         vars(self).update({**plain, **arrays, "curve": curve})
 
@@ -137,7 +137,7 @@ class Momentum:
         cap = self.momentum[late]
         step: Any = _core.momentum_step
         if is_tensor(gradient):
-            from .engines.torch.step import momentum_step as step
+            from .device.step import momentum_step as step
         else:
             gradient = np.ascontiguousarray(gradient, dtype=np.float64)
         step(
@@ -180,7 +180,8 @@ class GradientDescent:
         _check_every(self.every)
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        return -rate * gradient if is_tensor(gradient) else (-rate * gradient).astype(state.U.dtype)
+        step = -rate * gradient
+        return step.to(state.U.dtype) if is_tensor(step) else step.astype(state.U.dtype)
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
         return n / stiffness / 4 * length**2

@@ -213,7 +213,7 @@ class Problem:
             return order
 
         def hasten(step: Callable[[State], None], phase: Phase, state: State, count: int, least: float) -> int:
-            if not isinstance(self.rule, Momentum | GradientDescent):  # which look at nothing in between
+            if type(self.rule) not in (Momentum, GradientDescent):  # which look at nothing in between
                 return 0
             return self.engine.hasten(step, (there, phase), state, count, least)
 

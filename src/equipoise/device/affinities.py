@@ -10,7 +10,7 @@ from .rows import Rows
 from .tiles import in_tiles
 
 HALVINGS = 60  # of the interval of a row's precision; chosen: float32 has 24 bits, and a start is seldom 2^30 away
-FLAT = 64  # halvings of a membership's scale, as in perplexity.hpp
+FLAT = 64  # halvings of a membership's scale; chosen likewise
 
 
 def conditional(d2: torch.Tensor, perplexity: float) -> torch.Tensor:

@@ -1,14 +1,20 @@
-"""A row's precision found in the registers of a GPU, in Triton; affinities.py says the same in PyTorch."""
+"""A row's precision, and a step of the optimiser, in the registers of a GPU, in Triton.
+
+affinities.py and step.py say the same in PyTorch.
+"""
 
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
 from .affinities import HALVINGS
+
+POINTS = 256  # of a program
 
 
 @triton.jit
@@ -35,9 +41,47 @@ def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
 
 
 def conditional(d2: torch.Tensor, perplexity: float) -> torch.Tensor:
-    """As affinities.conditional: one warp a row."""
+    """As affinities.conditional: a row at a time."""
     n, k = d2.shape
     P = torch.empty_like(d2)
     width = max(32, triton.next_power_of_2(k))
     _conditional[(n,)](d2, P, k, log(perplexity), HALVINGS, width, num_warps=max(1, min(8, width // 256)))
     return P
+
+
+@triton.jit(do_not_specialize=["n"])
+def _step(
+    gradient, velocity, gain, rate, momentum, up, down, turned, least, most, n,
+    D: tl.constexpr, POINTS: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
+    there = i < n
+    eta = tl.load(rate).to(tl.float32)
+    mu = tl.load(momentum).to(tl.float32)
+    length = tl.zeros((POINTS,), tl.float32)
+    for c in tl.static_range(D):
+        at = i * D + c
+        push = eta * tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
+        v = tl.load(velocity + at, mask=there, other=0.0)
+        g = tl.load(gain + at, mask=there, other=1.0)
+        turn = push * v
+        g = tl.where(turn <= 0, g + up, tl.where(g * turn > turned * v * v, g * down, g))
+        g = tl.maximum(g, least)
+        v = mu * v - g * push
+        length += v * v
+        tl.store(gain + at, g, mask=there)
+        tl.store(velocity + at, v, mask=there)
+    length = tl.sqrt(length)
+    factor = tl.where(length > most, most / length, 1.0)
+    for c in tl.static_range(D):
+        at = i * D + c
+        tl.store(velocity + at, factor * tl.load(velocity + at, mask=there, other=0.0), mask=there)
+
+
+def step(
+    gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, momentum: Any, *rule: float
+) -> None:
+    """As step.momentum_step; rate and momentum may be on the device, and stay there."""
+    n, d = velocity.shape
+    eta, mu = (torch.full((), x, device=gain.device) if isinstance(x, float) else x for x in (rate, momentum))
+    _step[(triton.cdiv(n, POINTS),)](gradient.contiguous(), velocity, gain, eta, mu, *rule, n, d, POINTS)

@@ -33,7 +33,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     X = X - X.mean(dim=0)
     blocks_pay, sieve_pays = n >= MANY and k <= MOST, X.is_cuda and n >= FEW and k <= MOST
     if not (blocks_pay or sieve_pays):
-        return nearest(X, X, k, own=True)
+        return nearest(X, X, k, torch.arange(n, device=X.device))
     sample = torch.randperm(n, generator=torch.Generator().manual_seed(0))[: 2 * SAMPLE].to(X.device)
     true = nearest(X[sample], X, k + 1).indices
 
@@ -54,11 +54,11 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
             found = measured(*sieve.nearest(X, k, precision))
             if found.recall >= SURE:
                 return found
-    return nearest(X, X, k, own=True)
+    return nearest(X, X, k, torch.arange(n, device=X.device))
 
 
-def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, *, own: bool = False) -> Found:
-    """Return the k nearest rows of X to each row of Q; with `own`, Q is X and a row is no neighbour of its own.
+def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None = None) -> Found:
+    """Return the k nearest rows of X to each row of Q; `own` (m,) says which row of X each is, no neighbour of its own.
 
     Products tell who may be near; the distances, and with them the order, are sums of squared differences. Where what
     products lose leaves a doubt, as in tight clusters far apart, they are taken in float64.
@@ -66,19 +66,20 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, *, own: bool = False) -> F
     m, n = len(Q), len(X)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((m, k), dtype=X.dtype, device=X.device)
-    width = min(n - own, k + SPARE)
+    most = n if own is None else n - 1
+    width = min(most, k + SPARE)
 
     def compared(rows: torch.Tensor, Q: torch.Tensor, X: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
         """Write the neighbours of some rows, and return the rows that remain in doubt."""
         q = Q[rows]
         rough = torch.addmm(norms, q, X.T, alpha=-2)  # d² less the norm of the row
-        if own:
-            rough.scatter_(1, rows[:, None], torch.inf)
+        if own is not None:
+            rough.scatter_(1, own[rows, None], torch.inf)
         least, near = rough.topk(width, largest=False)
         near = near.sort(dim=1).values  # equally near ones by number
         found, order = (q[:, None] - X[near]).square().sum(dim=2).sort(dim=1, stable=True)
         indices[rows], d2[rows] = near.gather(1, order)[:, :k].int(), found[:, :k].to(d2.dtype)
-        if width == n - own:
+        if width == most:
             return rows[:0]
         norm, lost = q.square().sum(dim=1), X.shape[1] * torch.finfo(X.dtype).eps  # at most, of (‖q‖ + ‖x‖)²
         others = least.amax(dim=1) + norm - lost * (norm.sqrt() + norms.max().sqrt()).square()  # no other is nearer

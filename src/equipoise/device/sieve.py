@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from .blocks import BLOCK
+from .neighbors import nearest as exactly
 from .tiles import in_tiles
 
 FIRST, SECOND = 1024, 16384  # points drawn for the first bound, and for a closer one
@@ -33,13 +34,13 @@ def _below(
     """For B rows of Q: the points of P with norm − 2 q·p below the bound of the row, in any order."""
     place = tl.program_id(0) * B + tl.arange(0, B)
     row = place < rows
-    r = start + place
+    r = (start + place).to(tl.int64)
     c = tl.arange(0, PART)
     q = tl.load(Q + r[:, None] * D + c[None, :], mask=row[:, None], other=0.0)
     b = tl.load(bound + place, mask=row, other=-float("inf"))
     for t in range(0, width, stride):
         near = tl.load(lists + (start // B + tl.program_id(0)).to(tl.int64) * width + t) if LISTED else t
-        j = near * B + tl.arange(0, B)
+        j = (near * B + tl.arange(0, B)).to(tl.int64)
         there = j < n
         p = tl.load(P + j[None, :] * D + c[:, None], mask=there[None, :], other=0.0)
         product = tl.dot(q, p, input_precision=PRECISION)
@@ -55,7 +56,7 @@ def _below(
             count + place[:, None] + tl.zeros((B, B), tl.int32), tl.full((B, B), 1, tl.int32), mask=hit, sem="relaxed"
         )
         here = found + place[:, None].to(tl.int64) * ROOM + at
-        tl.store(here, j[None, :] + tl.zeros((B, B), tl.int32), mask=hit & (at < ROOM))
+        tl.store(here, j[None, :].to(tl.int32) + tl.zeros((B, B), tl.int32), mask=hit & (at < ROOM))
 
 
 @triton.jit
@@ -65,17 +66,17 @@ def _select(
 ):  # fmt: skip
     """Of the candidates of a row the k nearest by squared differences, equally near ones by place."""
     i = tl.program_id(0)
-    x = X + (start + i) * D
+    x = X + (start + i).to(tl.int64) * D
     t = tl.arange(0, ROOM)
     there = t < tl.minimum(tl.load(count + i), ROOM)
-    j = tl.load(found + i.to(tl.int64) * ROOM + t, mask=there, other=0)
+    j = tl.load(found + i.to(tl.int64) * ROOM + t, mask=there, other=0).to(tl.int64)
     total = tl.zeros((ROOM,), tl.float32)
     for s in range(0, D, PART):
         c = s + tl.arange(0, PART)
         diff = tl.load(x + c)[None, :] - tl.load(P + j[:, None] * D + c[None, :], mask=there[:, None], other=0.0)
         total += tl.sum(diff * diff, 1)
     bits = total.to(tl.int32, bitcast=True).to(tl.int64)
-    key = tl.sort(tl.where(there, (bits << 32) | j.to(tl.int64), 0x7F80000000000000))  # the bits of infinity
+    key = tl.sort(tl.where(there, (bits << 32) | j, 0x7F80000000000000))  # the bits of infinity
     kept = t < k
     out = (base + i).to(tl.int64)
     j = (key & 0xFFFFFFFF).to(tl.int32)
@@ -190,22 +191,7 @@ def _sifted(
     in_tiles(-(-n // BLOCK), 2 * BLOCK * room, some, 2**28)
     over = again.nonzero()[:, 0]
     over = over if names is None else names[over]
-    _in_full(X, over, indices, d2)
+    if len(over):
+        found = exactly(X[over], X, k, over)
+        indices[over], d2[over] = found.indices, found.d2
     return indices, d2
-
-
-def _in_full(X: torch.Tensor, over: torch.Tensor, indices: torch.Tensor, d2: torch.Tensor) -> None:
-    """Write the nearest points to some rows, by comparing each with all."""
-    n, k = len(X), indices.shape[1]
-    norms = X.square().sum(dim=1)
-
-    def some(part: slice) -> None:
-        rows = over[part]
-        rough = torch.addmm(norms, X[rows], X.T, alpha=-2)
-        rough[torch.arange(len(rows), device=X.device), rows] = torch.inf
-        near = rough.topk(min(n - 1, k + 16), largest=False).indices
-        exact = (X[rows, None] - X[near]).square().sum(dim=2)
-        best = ((exact.view(torch.int32).long() << 32) | near).topk(k, largest=False, sorted=True).values
-        indices[rows], d2[rows] = (best & 0xFFFFFFFF).int(), (best >> 32).int().view(torch.float32)
-
-    in_tiles(len(over), 2 * n, some, 2**28)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 
@@ -26,19 +25,10 @@ def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = TILE)
         start += step
 
 
-@contextmanager
-def explained(what: Callable[[], tuple[str, float]]) -> Iterator[None]:
-    """Say what a GPU has no room for, and how many bytes that takes, where its memory runs out within."""
-    try:
-        yield
-    except torch.cuda.OutOfMemoryError:
-        raise no_room(*what()) from None
-
-
 def no_room(what: str, size: float) -> MemoryError:
     """Return the error for what a GPU has no room for, with its size in bytes."""
     free = f", and has {torch.cuda.mem_get_info()[0] / 1e9:.2g} GB" if torch.cuda.is_available() else ""
     return MemoryError(
-        f"the GPU has no room for {what} about {size / 1e9:.2g} GB{free}; free some of it, embed fewer rows,"
-        ' or use engine="grid" on the CPU'
+        f"the GPU has no room for {what} about {size / 1e9:.2g} GB{free}; free some of it, take fewer rows,"
+        ' or leave it to the CPU with engine="auto"'
     )

@@ -15,6 +15,7 @@ from ..device.host import again, from_array
 from ..device.neighbors import nearest, search
 from ..device.rows import Rows
 from ..device.tiles import in_tiles
+from ..eigen import signed
 from ..initialize import JITTER
 from ..neighbors import MIN_RECALL
 from .base import Input, Nearby
@@ -51,7 +52,7 @@ class DeviceTable(Input):
         if self.metric == "cosine":
             return (d2 / 2).square()
         scale = float(self._scale)
-        return d2 * scale**2 if 1e-12 < scale < 1e12 else d2
+        return d2 * scale**2 if d2.dtype == torch.float64 or 1e-12 < scale < 1e12 else d2
 
     def distances(self) -> Points | SquaredDistances:
         return Table(self.X.double().cpu().numpy(), self.metric).distances()
@@ -101,10 +102,10 @@ class DeviceTable(Input):
         X = ((self.X - self._center) / self._scale).float()
         if X.shape[1] <= len(X):
             _, V = torch.linalg.eigh((X.T @ X).double())
-            scores = X @ _turned(V.flip(1)[:, :d]).float()
+            scores = X @ signed(V.flip(1)[:, :d]).float()
         else:
             values, V = torch.linalg.eigh((X @ X.T).double())
-            scores = (_turned(V.flip(1)[:, :d]) * values.flip(0)[:d].clamp(min=0).sqrt()).float()
+            scores = (signed(V.flip(1)[:, :d]) * values.flip(0)[:d].clamp(min=0).sqrt()).float()
         Y = torch.zeros((self.n, d), device=X.device)
         spread = scores[:, 0].std(correction=0)
         Y[:, : scores.shape[1]] = torch.where(spread > 0, scores / spread, 0.0)
@@ -120,19 +121,16 @@ class DeviceTable(Input):
         self.__init__(X, state["metric"])  # type: ignore[misc]
 
 
-def _turned(V: torch.Tensor) -> torch.Tensor:
-    """Return vectors, the columns of V, with the sign that makes their largest entry positive."""
-    return V * V.gather(0, V.abs().argmax(dim=0, keepdim=True)).sign()
-
-
 def check_tensor(X: Any, device: torch.device, least: int = 2) -> torch.Tensor:
     """Return a table on a device as floating-point numbers, or say which entry is none."""
     X = from_array(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
+    if X.layout != torch.strided or X.is_meta:
+        raise ValueError(f"X is a tensor of {'no memory' if X.is_meta else X.layout}; give a dense one: X.to_dense()")
     if X.ndim != 2 or len(X) < least or X.shape[1] == 0:
         raise ValueError(f"X must be a table of at least {least} rows and a column, got shape {tuple(X.shape)}")
     if X.is_complex():
         raise ValueError("X is complex; give real numbers")
-    X = X.to(device) if X.is_floating_point() else X.to(device, torch.float32)
+    X = X.to(device) if X.is_floating_point() else X.to(device, torch.float64)
     if not bool(X.isfinite().all()):
         i, c = (~X.isfinite()).nonzero()[0].tolist()
         raise ValueError(f"X contains {float(X[i, c])} at row {i}, column {c}; remove the row or fill the gap")

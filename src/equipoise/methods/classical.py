@@ -154,7 +154,7 @@ class ClassicalEmbedding(Estimator):
 
         Ctrl-C during a flow raises KeyboardInterrupt.
         """
-        with one_blas_thread():  # the same bytes whatever the machine
+        with one_blas_thread(), self._gpu_room(X):  # the same bytes whatever the machine
             model = self._solve(X) if self.solver == "eigen" else self._flow(X)
             self._data, self._objective = model.data, model.objective
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -70,7 +69,7 @@ class Embedding(Estimator):
     n_iter_ : iterations done
     affinities_ : P, an ndarray or CSR
     knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
-    engine_ : the engine that ran
+    engine_ : the engine that ran; "autograd" for a metric that is a function
     """
 
     n_components: int = 2
@@ -150,7 +149,7 @@ class Embedding(Estimator):
 
     def problem(self, X: Any, y: Any = None) -> Problem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
-        with self._device_memory(X):
+        with self._gpu_room(X):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[Problem, Input, Neighborhoods]:
@@ -190,20 +189,8 @@ class Embedding(Estimator):
         """Return how many neighbours of each of n points the method asks for."""
         raise TypeError(f"{type(self).__name__} must define _neighbors()")
 
-    @contextmanager
-    def _device_memory(self, X: Any) -> Iterator[None]:
-        """Say how much memory a fit takes where a GPU has not enough of it."""
-        if self._device(X) is None:
-            yield
-            return
-        from ..device.tiles import explained
-
-        def what() -> tuple[str, float]:
-            n, k = len(X), self._neighbors(len(X))
-            return f"{n} points with {k} neighbours each, which take", gpu_memory(n, self.n_features_in_, k)
-
-        with explained(what):
-            yield
+    def _gpu_bytes(self, n: int, D: int) -> float:
+        return gpu_memory(n, D, self._neighbors(n))
 
     def _kind(self) -> type[Problem]:
         """Return the class of the problem: how it descends."""
@@ -220,7 +207,7 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit takes a map (n, d) as init; give init={init!r} to {type(self).__name__}()")
-        with progress.shown(self.verbose) as seen, self._device_memory(X):
+        with progress.shown(self.verbose) as seen, self._gpu_room(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall
@@ -263,8 +250,9 @@ class Embedding(Estimator):
         and moves under the forces of the map.
         """
         check_is_fitted(self, "embedding_")
-        P, twins = self._fitted.new_rows(self._data, self._check_new(X))
-        Y = self._placement.place(P)
+        with self._gpu_room(X):
+            P, twins = self._fitted.new_rows(self._data, self._check_new(X))
+            Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
         return like(self.embedding_, Y) if is_tensor(X) and is_tensor(self.embedding_) else Y
 
@@ -287,6 +275,8 @@ class Embedding(Estimator):
         for name, value in (("early_exaggeration", self._early()), ("exaggeration", self.exaggeration)):
             if not is_positive(value):
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if not isinstance(self.deterministic, bool | np.bool_):
+            raise ValueError(f"deterministic must be True or False, got {self.deterministic!r}")
         if not (is_positive(self.tol) and self.tol < 1):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..arrays import is_tensor
 from ..checkpoint import Checkpoint
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, Input
+from ..room import explained
 
 
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,6 +52,21 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows = check_rows(X, least=1)
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
+
+    def _gpu_bytes(self, n: int, D: int) -> float:
+        """Return about how many bytes of a GPU it takes to fit n rows of D columns."""
+        return 24.0 * n * D
+
+    def _gpu_room(self, X: Any) -> AbstractContextManager[None]:
+        """Return a context that says how much memory X takes where a GPU has not enough of it."""
+
+        def what() -> tuple[str, float]:
+            table = X[0] if is_neighbors(X) else X
+            n, *others = getattr(table, "shape", None) or np.shape(table)
+            D = int(np.prod(others))
+            return f"{n} rows of {D} columns, and what is made of them,", self._gpu_bytes(int(n), D)
+
+        return explained(what)
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

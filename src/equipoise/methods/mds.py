@@ -159,6 +159,9 @@ class MDS(Estimator):
         ranks = Given(squareform(rankdata(delta)))
         return OrdinalStress(delta, n, n_threads, w), ranks
 
+    def _gpu_bytes(self, n: int, D: int) -> float:
+        return 16.0 * n * (n + D)  # δ, where all of them are stored, and a tile of distances
+
     def _choose_engine(self, engine: str, source: Dissimilarities, W: Matrix | None) -> str:
         something_sparse = isinstance(source, KnownPairs) or sparse.issparse(W)
         if engine == "auto":
@@ -184,7 +187,7 @@ class MDS(Estimator):
 
         Ctrl-C raises KeyboardInterrupt, with the best map so far in `embedding_`.
         """
-        with progress.shown(self.verbose) as seen:
+        with progress.shown(self.verbose) as seen, self._gpu_room(X):
             problem, self._source = self._build(X)
             if self.stress == "metric" and isinstance(self._source, Given):
                 warn_if_not_metric(self._source.D)

@@ -99,6 +99,8 @@ class NeighborEmbedding(Embedding):
         return Given(affinities.of_total)
 
     def _neighbors(self, n: int) -> int:
+        if self.affinity == "precomputed":
+            return n - 1  # at most
         return width(affinities.resolve_perplexity(self.perplexity, n), n - 1)
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:

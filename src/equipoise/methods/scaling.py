@@ -154,6 +154,9 @@ class ClassicalMDS(Scaling):
 
     metric: Any = "euclidean"
 
+    def _gpu_bytes(self, n: int, D: int) -> float:
+        return 24.0 * n * (n + D)  # B, and what its eigenvectors are found with
+
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
         data = FromSpace(X) if isinstance(X, MetricSpace) else make_input(X, self.metric, None, device=device)
@@ -216,6 +219,9 @@ class Isomap(Scaling):
 
     n_neighbors: Any = "auto"
     metric: Any = "euclidean"
+
+    def _gpu_bytes(self, n: int, D: int) -> float:
+        return 24.0 * n * (n + D)  # B, and what its eigenvectors are found with
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)

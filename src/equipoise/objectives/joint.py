@@ -66,7 +66,9 @@ class JointDivergence:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
-        if s < 0.1:  # near α = 1 the two forces are of order 1/s and cancel: float64 keeps the difference
+        if s < 0.1 and not is_tensor(
+            Y
+        ):  # near α = 1 the two forces, of order 1/s, cancel: float64 keeps the difference
             Y = double(Y)
         psi, edges = engine.edges(Y, self._A, self.kernel, -s, potential=loss or e != 0)
         phi, gradient = engine.field(Y, self.kernel)

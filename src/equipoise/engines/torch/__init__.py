@@ -14,8 +14,10 @@ from scipy import fft, sparse
 from ..._types import Array, Matrix
 from ...arrays import host, is_tensor
 from ...csr import is_sparse, on_host
+from ...device.host import again
 from ...device.rows import Rows
 from ...kernels import Kernel
+from .. import HIGH_CROSSOVER
 from ..base import Field
 from ..grid import Grid, Trust
 from ..plan import BEYOND, DOUBLE, Plan, mesh_width
@@ -38,7 +40,6 @@ CHECK = 100  # fields after which the tolerance is checked again in any case
 CELLS = 8  # of the mesh that the widest side of a map has, at least
 SHRUNK = 4  # times that a map may shrink before its mesh does
 DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)
-MANY = 3000  # points from which partners are sampled in more than 3 dimensions, as HIGH_CROSSOVER
 
 
 class Torch(Grid):
@@ -46,8 +47,8 @@ class Torch(Grid):
 
     Kernels are read from tables, a user's own too. No kernel is split: where no mesh carries it the field is summed
     over all pairs. In more than three dimensions it is too, and for many points sampled, as by "sampled". Sums run in a
-    fixed order, or over whole numbers: the same bytes every time on one device, unless `deterministic` is false. Maps
-    in float64, and matrices that are not sparse, are summed on the CPU as by "exact".
+    fixed order, or over whole numbers: the same bytes every time on one device, unless `deterministic` is false. Edges
+    of arrays in float64, or along matrices that are not sparse, are summed on the CPU as by "exact".
     """
 
     name = "torch"
@@ -73,7 +74,7 @@ class Torch(Grid):
         return {**super().__getstate__(), **own, "always": None if self._always is None else self._always.host()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        there = state["device"] if state["device"] != "cuda" or torch.cuda.is_available() else "cpu"
+        there = again(state["device"]).type
         self.__init__(  # type: ignore[misc]
             state["n_threads"], state["tol"], there, state["deterministic"], state["seed"]
         )
@@ -82,7 +83,7 @@ class Torch(Grid):
 
     def include(self, P: Any, d: int) -> None:
         """Take the pairs that P stores in either direction into every sample, where there will be any."""
-        if d > 3 and P.shape[0] >= MANY and is_sparse(P):
+        if d > 3 and P.shape[0] >= HIGH_CROSSOVER and is_sparse(P):
             rows = P if isinstance(P, Rows) else Rows.of(P, self.device)
             pairs = rows.with_data(torch.ones_like(rows.data)).symmetrized()
             own = torch.arange(P.shape[0], device=self.device).repeat_interleave(pairs.counts(), output_size=pairs.nnz)
@@ -126,8 +127,8 @@ class Torch(Grid):
         if self.device.type != "cuda" or DIRECT in planned:
             return 0
         count = min([count, *(CHECK - trust.fields for trust in self._trust.values())])
-        plans = tuple((trust.level, trust.rungs) for trust in self._trust.values())
-        taken = self._replay.run(step, (key, plans), state, count, least)
+        meshes = [self._make(kernel, of) for (kernel, *_), of in zip(self._trust, planned, strict=True)]
+        taken = self._replay.run(step, (key, meshes), state, count, least)  # which keeps what it recorded
         for trust in self._trust.values():
             trust.fields += taken
         return taken

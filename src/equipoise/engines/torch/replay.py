@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -94,8 +95,11 @@ class Replay:
                 graph.capture_begin(pool, "thread_local")
                 try:
                     self._in_place(step)
-                finally:
-                    graph.capture_end()
+                except BaseException:
+                    with suppress(RuntimeError):  # what went wrong first is what is told
+                        graph.capture_end()
+                    raise
+                graph.capture_end()
         finally:
             self.running = False
         torch.cuda.current_stream().wait_stream(stream)

@@ -1,0 +1,8 @@
+"""The primitives as single kernels of a GPU, in Triton, which comes with PyTorch for GPUs alone."""
+
+from __future__ import annotations
+
+from .mesh import box, gather, spread, watch
+from .pairs import direct, edges
+
+__all__ = ["box", "direct", "edges", "gather", "spread", "watch"]
