@@ -180,7 +180,7 @@ class GradientDescent:
         _check_every(self.every)
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        step = -rate * gradient
+        step: Any = -rate * gradient
         return step.to(state.U.dtype) if is_tensor(step) else step.astype(state.U.dtype)
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:

@@ -93,7 +93,7 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
     if len(doubt) and X.dtype != torch.float64:
         Qd, Xd = Q.double(), X.double()
         double_norms = Xd.square().sum(dim=1)
-        in_tiles(len(doubt), 2 * size, lambda part: compared(doubt[part], Qd, Xd, double_norms))
+        in_tiles(len(doubt), 2 * size, lambda part: doubts.append(compared(doubt[part], Qd, Xd, double_norms)))
     return Found(indices, d2, 1.0)
 
 
