@@ -11,6 +11,7 @@ from .tiles import in_tiles
 
 SPARE = 16  # found by products beyond the k asked for, and sorted out by differences
 SAMPLE = 512  # rows whose true neighbours are found, to measure the recall
+FEW_ROWS = 256  # the same where nothing else is read off them
 MARGIN = 0.002  # of recall, beyond the least: what the sample may err
 MANY = 200_000  # points from which blocks may pay; chosen
 FEW = 16_384  # points from which a sieve has enough to draw from
@@ -34,11 +35,13 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     blocks_pay, sieve_pays = n >= MANY and k <= MOST, X.is_cuda and n >= FEW and k <= MOST
     if not (blocks_pay or sieve_pays):
         return nearest(X, X, k, torch.arange(n, device=X.device))
-    sample = torch.randperm(n, generator=torch.Generator().manual_seed(0))[: 2 * SAMPLE].to(X.device)
+    size = 2 * SAMPLE if blocks_pay else FEW_ROWS
+    sample = torch.randperm(n, generator=torch.Generator().manual_seed(0))[:size].to(X.device)
     true = nearest(X[sample], X, k + 1).indices
 
     def measured(indices: torch.Tensor, d2: torch.Tensor) -> Found:
-        return Found(indices, d2, recall(indices, sample[SAMPLE:], true[SAMPLE:]))
+        half = len(sample) // 2 if blocks_pay else 0  # the first half chose the blocks
+        return Found(indices, d2, recall(indices, sample[half:], true[half:]))
 
     if blocks_pay:
         blocks = Blocks(X)
@@ -81,7 +84,7 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
         indices[rows], d2[rows] = near.gather(1, order)[:, :k].int(), found[:, :k].to(d2.dtype)
         if width == most:
             return rows[:0]
-        norm, lost = q.square().sum(dim=1), X.shape[1] * torch.finfo(X.dtype).eps  # at most, of (‖q‖ + ‖x‖)²
+        norm, lost = q.square().sum(dim=1), X.shape[1] ** 0.5 * torch.finfo(X.dtype).eps  # likely, of (‖q‖ + ‖x‖)²
         others = least.amax(dim=1) + norm - lost * (norm.sqrt() + norms.max().sqrt()).square()  # no other is nearer
         return rows[found[:, k - 1] > others]
 

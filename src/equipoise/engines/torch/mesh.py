@@ -41,7 +41,7 @@ class Mesh:
             d2 = d2 + along.reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         k = value_at(kernel, d2)
         self.shift, self._at_zero = k.flatten()[-1], k.flatten()[0]  # a shift moves no force: transform.py
-        even = k - self.shift
+        even = (k - self.shift).to(self.dtype)
         for axis, n in enumerate(of.size):
             lags = torch.arange(2 * n, device=device)
             even = even.index_select(axis, torch.minimum(lags, 2 * n - lags))
@@ -49,8 +49,8 @@ class Mesh:
         for axis, n in enumerate(of.size):
             omega = torch.pi * torch.arange(K.shape[axis], device=device, dtype=torch.float64) / n
             b = SPLINE[0] + 2 * SPLINE[1] * torch.cos(omega) + 2 * SPLINE[2] * torch.cos(2 * omega)
-            K /= b.square().reshape([-1 if a == axis else 1 for a in range(len(of.size))])
-        self.frequencies = K.to(self.dtype)
+            K /= b.square().to(self.dtype).reshape([-1 if a == axis else 1 for a in range(len(of.size))])
+        self.frequencies = K
         self._units: dict[int, torch.Tensor] = {}
         self._bases: dict[int, torch.Tensor] = {}
         self._zeros: torch.Tensor | None = None  # where the way there begins; what is behind the mesh stays zero
