@@ -39,6 +39,12 @@ PLACES = {
     "own_map": ("kernels", "", "`SymmetricSNE(kernel=Loop())`", 2),
     "own_run": ("kernels", "", "`SymmetricSNE(kernel=Loop())`", 4),
     "dklle_s": ("double", "", "DK-LLE", 1),
+    "gpu_fashion_s": ("gpu", "Whole fits", "fashion, 70,000 × 50", "later fits, s (least to most)"),
+    "gpu_mnist_s": ("gpu", "Whole fits", "mnist, 70,000 × 50", "later fits, s (least to most)"),
+    "gpu_1m_s": ("gpu", "Whole fits", "mixture, 1,000,000 × 50", "later fits, s (least to most)"),
+    "gpu_5m_s": ("gpu", "Whole fits", "mixture, 5,000,000 × 50", "first fit, s"),
+    "gpu_5m_gb": ("gpu", "Whole fits", "mixture, 5,000,000 × 50", "GPU memory, GB"),
+    "gpu_first": ("gpu", "Whole fits", "fashion, 70,000 × 50", "first fit, s"),
     "mds_s": ("mds", "", "equipoise, engine sampled", "seconds"),
     "mds_mb": ("mds", "", "equipoise, engine sampled", "peak memory, MB"),
 }
