@@ -294,9 +294,9 @@ def test_nothing_is_done_elsewhere_in_silence(digits):
     for method in (eq.LLE(metric="manhattan"), eq.LaplacianEigenmaps(metric="manhattan")):
         with pytest.raises(ValueError, match="under the Euclidean or the cosine metric"):
             on_torch(method).fit(digits)
-    with pytest.raises(ValueError, match='engine="listed" goes through the pairs of sparse weights'):
+    with pytest.raises(ValueError, match='compares all pairs; engine="listed" goes through those of sparse weights'):
         eq.MDS(engine="torch", device="cpu", weights=sparse.identity(500, format="csr")[::-1]).fit(digits)
-    with pytest.raises(ValueError, match='stress="ordinal" ranks all pairs and needs engine="stored"'):
+    with pytest.raises(ValueError, match='engine="torch" has no ordinal stress; use engine="stored"'):
         eq.MDS(engine="torch", device="cpu", stress="ordinal").fit(digits)
 
 
