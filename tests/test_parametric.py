@@ -324,7 +324,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch_leaves_an_encoder():
     encoder, threads = small(encoder=Impatient(6, 2)), torch.get_num_threads()
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(X)
-    assert encoder.n_epochs_ == 2 and torch.get_num_threads() == threads
+    assert encoder.n_epochs_ == 1 and torch.get_num_threads() == threads
     assert np.array_equal(encoder.transform(X), encoder.embedding_) and np.isfinite(encoder.loss_)
 
 
@@ -338,9 +338,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         ({"learning_rate": 1e-3}, X, "learning_rate differs"),
         ({"random_state": 1}, X, "random_state differs"),
         ({"epochs": 8, "batch_size": 16}, X, "epochs, batch_size differ"),
-        ({"method": eq.TSNE(perplexity=9)}, X, "affinities differs"),
+        ({"method": eq.TSNE(perplexity=9)}, X, "affinities, loss differ"),
         ({"method": eq.TSNE(perplexity=8, dof=2.0)}, X, "loss differs"),
-        ({}, 2 * X, "data differs"),
+        ({}, 2 * X, "data.* differs?"),
         ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder differs"),
     ):
         with pytest.raises(ValueError, match=f"another run, whose {what}:"):
