@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -205,6 +207,14 @@ def test_it_is_an_estimator_of_scikit_learn():
 @parametrize_with_checks([eq.Parametric(eq.TSNE(perplexity=4), epochs=2, batch_size=16, random_state=0, device="cpu")])
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
+
+
+def test_the_guide_runs_as_it_is_read():
+    page = Path(__file__).parents[1] / "docs" / "parametric.md"
+    namespace = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)[:3]:
+        exec(code.replace("random_state=0", "random_state=0, epochs=1"), namespace)
+    assert namespace["Y"].shape == (1400, 2) and namespace["Y_new"].shape == (397, 2)
 
 
 def test_columns_have_names():

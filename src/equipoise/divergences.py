@@ -7,7 +7,6 @@ limits α = ±1 without cancellation:  f'_α(t) = ln_{−s}(t).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ class Alpha(Divergence):
     alpha: float = -1.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.alpha, Real) and np.isfinite(self.alpha)):
+        if not (isinstance(self.alpha, int | float | np.integer | np.floating) and np.isfinite(self.alpha)):
             raise ValueError(f"alpha must be a finite number, got {self.alpha!r}")
 
     @property

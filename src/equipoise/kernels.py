@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -333,5 +332,5 @@ def _require_positive(value: Any, name: str) -> None:
 
 
 def _require(value: Any, name: str, condition: str, holds: Callable[[Any], bool]) -> None:
-    if not (isinstance(value, Real) and np.isfinite(value) and holds(value)):
+    if not (isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and holds(value)):
         raise ValueError(f"{name} must be {condition}, got {value!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from .engines import choose_device
 from .geometry import Placed
 from .optimize import Accelerated, Rule, State
 from .problem import Steady, check_n_iter
+
+if TYPE_CHECKING:
+    from .objectives.own_loss import OwnLoss
 
 
 class LossProblem(AutogradProblem):
@@ -44,6 +47,8 @@ class LossProblem(AutogradProblem):
     >>> problem = eq.LossProblem(lambda Y: ((torch.cdist(Y, Y) - D) ** 2).sum(), Y0)
     >>> Y = problem.optimize()
     """
+
+    objective: OwnLoss
 
     def __init__(
         self,

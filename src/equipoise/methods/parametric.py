@@ -49,8 +49,7 @@ class Parametric(Estimator):
     encoder : a torch.nn.Module from rows (m, D) in float32 to places (m, n_components), of which a copy is trained; by
         default three hidden layers of 256 after a standardisation
     epochs : how often every point is seen as the head of an edge
-    batch_size : points of a batch, at most, beside the ends of their edges; the batches of an epoch are equally large, to
-        a point
+    batch_size : points of a batch, at most, beside the ends of their edges; those of an epoch are as even as can be
     learning_rate : of Adam at the beginning; it falls to 0 as half a cosine
     device : "cuda", "cpu", or "auto": a GPU if there is one
     random_state : seed; the same seed gives the same bytes on one device with the same number of threads

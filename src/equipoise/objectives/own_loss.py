@@ -57,8 +57,8 @@ class OwnLoss:
         if (bad := np.argwhere(~np.isfinite(gradient))).size:
             i, j = bad[0]
             raise ValueError(
-                f"the gradient of the loss is {gradient[i, j]} at Y0, in row {i}, column {j}, though the loss is {value:g};"
-                " norm() and sqrt() have no slope at 0"
+                f"the gradient of the loss is {gradient[i, j]} at Y0, in row {i}, column {j}, though the loss is"
+                f" {value:g}; sqrt() has no slope at 0"
             )
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
