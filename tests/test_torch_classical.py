@@ -89,6 +89,7 @@ def test_a_tensor_in_gives_a_tensor_out(method, dtype, digits):
     X = torch.as_tensor(digits[:320]).to(dtype)
     of_tensor, of_array = (without_warnings(on_torch(method), x) for x in (X, X.numpy()))
     assert torch.is_tensor(of_tensor.embedding_) and isinstance(of_array.embedding_, np.ndarray)
+    assert of_tensor.engine_ == of_array.engine_ == "torch"
     assert relative_error(of_tensor.embedding_, of_array.embedding_) < 1e-5
     placed = of_tensor.transform(X[:9])
     assert torch.is_tensor(placed)
@@ -281,7 +282,7 @@ def test_what_is_refused(Method, digits, monkeypatch):
 @EVERY
 def test_a_tensor_that_names_no_engine_is_embedded_as_before(Method, digits):
     fitted = without_warnings(Method(random_state=0), torch.as_tensor(digits[:100]))
-    assert isinstance(fitted.embedding_, np.ndarray)
+    assert isinstance(fitted.embedding_, np.ndarray) and fitted.engine_ == ("stored" if Method is eq.MDS else "numpy")
 
 
 def test_nothing_is_done_elsewhere_in_silence(digits):
