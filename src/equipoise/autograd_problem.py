@@ -26,7 +26,7 @@ class AutogradProblem(Problem):
             return super().Y
         import torch
 
-        return torch.as_tensor(host(self._state.U), device=self.given_on)
+        return torch.tensor(host(self._state.U), device=self.given_on)
 
 
 class CurvedProblem(AutogradProblem):

@@ -27,7 +27,7 @@ class LossProblem(AutogradProblem):
     Parameters
     ----------
     loss : a function of the map, a tensor of PyTorch (n, d) in float64, that returns one number as a tensor
-    Y0 : the initial map (n, d), where the loss is finite; that of a tensor is descended to a tensor on its device
+    Y0 : the initial map (n, d), where the loss is finite; a tensor gives maps that are tensors on its device
     n_iter : iterations, at most
     learning_rate : a number η, the step is −η ∇E (with `Momentum` a quarter of it); or "auto", 1/L: L is the largest
         curvature at Y0, by ten differences of gradients, or a larger one met on the way. A loss that is far stiffer at

@@ -84,7 +84,7 @@ class Edges:
 
 
 def n_batches(n: int, size: int) -> int:
-    """Return into how many batches n points go, as even as can be: of at most so many each, and of a pair at least."""
+    """Return into how many batches n points go, as even as can be: of at most so many each, but no point alone."""
     return max(1, min(-(-n // size), n // 2))
 
 
