@@ -528,10 +528,48 @@ def test_a_loss_is_checked_before_it_is_descended(loss, options, error, message)
         eq.LossProblem(loss, np.ones((3, 2)), **options)
 
 
-@pytest.mark.parametrize(("Y0", "message"), [(np.ones(3), "a map"), (np.array([["a"]]), "a map"), ([[np.nan]], "NaN")])
+@pytest.mark.parametrize(
+    ("Y0", "message"),
+    [
+        (np.ones(3), r"Y0 must be a map \(n, d\) of some numbers, got shape \(3,\)"),
+        (np.array([["a"]]), "Y0 must be a map"),
+        (np.ones((0, 2)), r"Y0 must be a map .* got shape \(0, 2\)"),
+        (torch.ones(3, 0), r"Y0 must be a map .* got shape \(3, 0\)"),
+        ([[np.nan]], "Y0 contains NaN"),
+    ],
+)
 def test_a_start_is_checked(Y0, message):
     with pytest.raises(ValueError, match=message):
         eq.LossProblem(lambda Y: Y.sum(), Y0)
+
+
+@pytest.mark.parametrize("rate", ["auto", 0.1])
+def test_a_loss_that_is_not_finite_at_the_start_says_so(rate):
+    ones = np.ones((3, 2))
+    for loss, message in (
+        (lambda Y: Y.sum().log() * torch.nan, "the loss is nan at Y0"),
+        (lambda Y: 1 / (Y - 1).pow(2).sum(), "the loss is inf at Y0"),
+        (
+            lambda Y: (Y[0] - Y).pow(2).sum(dim=1).sqrt().sum(),
+            "the gradient of the loss is nan at Y0, in row 0, column 0",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            eq.LossProblem(loss, ones, learning_rate=rate)
+    problem = eq.LossProblem(lambda Y: (Y.log() ** 2).sum(), ones, learning_rate=rate)
+    with pytest.raises(ValueError, match="the loss is inf at Y0"):
+        problem.optimize(Y0=0 * ones)
+
+
+def test_a_tensor_is_descended_to_a_tensor(rng):
+    loss, _, _ = quadratic(6, 2, rng)
+    Y0 = torch.tensor(rng.standard_normal((6, 2)))
+    problem, arrays_only = eq.LossProblem(loss, Y0, n_iter=20), eq.LossProblem(loss, Y0.numpy(), n_iter=20)
+    assert arrays.is_tensor(problem.Y) and torch.equal(problem.Y, Y0)
+    found = problem.optimize()
+    assert arrays.is_tensor(found) and found.device == Y0.device and torch.equal(found, problem.Y)
+    assert_array_equal(found.numpy(), arrays_only.optimize())
+    assert isinstance(arrays_only.Y, np.ndarray)
 
 
 def test_the_guide_runs_as_it_is_read():

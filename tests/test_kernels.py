@@ -160,11 +160,11 @@ def test_a_kernel_with_a_value_alone_has_no_slope():
 @pytest.mark.parametrize(
     ("kernel", "parameters", "message"),
     [
-        *[(StudentT, {"dof": x}, "dof must be > 0, got") for x in (0, -1.0, np.nan)],
-        *[(PowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan)],
-        *[(PowerLaw, {"r0": x}, "r0 must be > 0, got") for x in (0, -1.0, np.nan)],
-        *[(RegularizedPowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan)],
-        *[(RegularizedPowerLaw, {"eta": x}, "eta must be > 0, got") for x in (0, -1.0, np.nan)],
+        *[(StudentT, {"dof": x}, "dof must be > 0, got") for x in (0, -1.0, np.nan, "x", None, [1.0])],
+        *[(PowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan, "x", None, [1.0])],
+        *[(PowerLaw, {"r0": x}, "r0 must be > 0, got") for x in (0, -1.0, np.nan, "x", None, [1.0])],
+        *[(RegularizedPowerLaw, {"beta": x}, "beta must be > 0, got") for x in (0, -2.0, np.nan, "x", None, [1.0])],
+        *[(RegularizedPowerLaw, {"eta": x}, "eta must be > 0, got") for x in (0, -1.0, np.nan, "x", None, [1.0])],
         *[(SphericalExit, {"rho": x}, r"rho must be in \[0, 1\), got") for x in (-0.1, 1.0, 2.0, np.nan)],
         (SphericalExit, {"dimension": 0}, "dimension must be >= 1, got 0"),
     ],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from equipoise.kernels import Kernel
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.objectives.stochastic import Batch, squared, stochastic  # noqa: E402
-from equipoise.parametric.batches import Edges, Rows, as_csr  # noqa: E402
+from equipoise.parametric.batches import Edges, TrainingRows, as_csr  # noqa: E402
 from equipoise.parametric.encoder import Standardized, default_encoder, working  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -95,15 +97,15 @@ def test_batches_estimate_the_sums_without_bias(name, rng):
     truth = loss.estimate(batch).detach().numpy()
     if name == "SNE":  # the logarithms of few partners are biased; what they are taken of is not
         loss.estimate = lambda batch: torch.stack(
-            [batch.over_edges(batch.d2), batch.over_partners(loss.objective.kernel).sum()]
+            [batch.over_edges(batch.d2), batch.over_points(batch.over_partners(loss.objective.kernel))]
         )
-        truth = loss.estimate(batch).detach().numpy() * [1, 32 / 80]
+        truth = loss.estimate(batch).detach().numpy()
     edges, U = Edges(as_csr(loss.A), CPU), working(torch.as_tensor(Y), problem.geometry)
     generator, found = torch.Generator().manual_seed(0), []
     for _ in range(400):
         for heads, tails, weights in edges.batches(32, generator):
             d2 = squared(U[heads] - U[tails])
-            found.append(loss.estimate(Batch(80, heads, U[heads], d2, weights * (80 / 32))).numpy())
+            found.append(loss.estimate(Batch(80, heads, U[heads], d2, weights * (80 / len(heads)))).numpy())
     error = np.std(found, axis=0) / np.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - truth) < 4 * error).all()
     assert (error < 0.05 * np.abs(truth).max()).all()
@@ -133,10 +135,14 @@ def test_edges_are_drawn_in_proportion_to_their_weights():
     assert (tails[:, 1] == 1).all() and (tails[:, 2] == 0).all()  # no edge: the point itself, with weight 0
 
 
-def test_an_epoch_sees_every_point_once():
-    edges = Edges(as_csr(np.ones((90, 90))), CPU)
-    heads = [h for h, _, _ in edges.batches(20, torch.Generator().manual_seed(0))]
-    assert [len(h) for h in heads] == [20] * 4 and len(set(torch.cat(heads).tolist())) == 80
+@pytest.mark.parametrize(
+    "n, size, lengths",
+    [(90, 20, [18] * 5), (91, 20, [19] + [18] * 4), (80, 20, [20] * 4), (7, 2, [3, 2, 2]), (3, 2, [3]), (2, 2, [2])],
+)
+def test_an_epoch_sees_every_point_once(n, size, lengths):
+    edges = Edges(as_csr(np.ones((n, n))), CPU)
+    heads = [h for h, _, _ in edges.batches(size, torch.Generator().manual_seed(0))]
+    assert [len(h) for h in heads] == lengths and sorted(torch.cat(heads).tolist()) == list(range(n))
 
 
 @every_method
@@ -203,6 +209,14 @@ def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
 
+def test_the_guide_runs_as_it_is_read():
+    page = Path(__file__).parents[1] / "docs" / "parametric.md"
+    namespace = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)[:3]:
+        exec(code.replace("random_state=0", "random_state=0, epochs=1"), namespace)
+    assert namespace["Y"].shape == (1400, 2) and namespace["Y_new"].shape == (397, 2)
+
+
 def test_columns_have_names():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame(X, columns=list("abcdef"))
@@ -217,12 +231,14 @@ def test_columns_have_names():
 def test_a_tensor_in_gives_a_tensor_out():
     table = torch.as_tensor(X)
     encoder = small().fit(table)
-    assert encoder.embedding_.tobytes() == small().fit(X).embedding_.tobytes()
+    assert isinstance(encoder.embedding_, torch.Tensor) and encoder.embedding_.device == table.device
+    assert encoder.embedding_.numpy().tobytes() == small().fit(X).embedding_.tobytes()
+    assert isinstance(pickle.loads(pickle.dumps(encoder)).embedding_, torch.Tensor)
     Y = encoder.transform(table[:7])
     assert isinstance(Y, torch.Tensor) and Y.dtype == torch.float32 and Y.device == table.device and not Y.requires_grad
     assert np.abs(Y.numpy() - encoder.transform(X[:7])).max() < 1e-5
     Z = small().fit_transform(table)
-    assert isinstance(Z, torch.Tensor) and np.array_equal(Z, encoder.embedding_)
+    assert isinstance(Z, torch.Tensor) and torch.equal(Z, encoder.embedding_)
 
 
 def test_labels_reach_the_methods_that_use_them():
@@ -259,11 +275,11 @@ def test_an_encoder_of_ones_own_is_copied_and_trained():
 
 def test_the_default_encoder_begins_with_a_map_of_the_spread_asked_for(rng):
     table = torch.as_tensor(1000 + 5 * rng.standard_normal((300, 7)), dtype=torch.float32)
-    encoder = default_encoder(Rows(table, CPU), 2, 3.0)
+    encoder = default_encoder(TrainingRows(table, CPU), 2, 3.0)
     assert float(encoder(table).detach().std(dim=0).mean()) == pytest.approx(3.0, rel=0.01)
     standardized = encoder[0](table)
     assert isinstance(encoder[0], Standardized) and float(standardized.std()) == pytest.approx(1, rel=0.01)
-    assert Rows(torch.ones(4, 2), CPU).mean_and_scale()[1] == 1.0
+    assert TrainingRows(torch.ones(4, 2), CPU).mean_and_scale()[1] == 1.0
 
 
 class Stop:
@@ -318,7 +334,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch_leaves_an_encoder():
     encoder, threads = small(encoder=Impatient(6, 2)), torch.get_num_threads()
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(X)
-    assert encoder.n_epochs_ == 2 and torch.get_num_threads() == threads
+    assert encoder.n_epochs_ == 1 and torch.get_num_threads() == threads
     assert np.array_equal(encoder.transform(X), encoder.embedding_) and np.isfinite(encoder.loss_)
 
 
@@ -327,14 +343,17 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     small(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
     on = [eq.Checkpoint(path, resume=True)]
     for change, data, what in (
-        ({"epochs": 8}, X, "epochs"),
-        ({"random_state": 1}, X, "encoder"),
-        ({"method": eq.TSNE(perplexity=9)}, X, "affinities"),
-        ({"method": eq.TSNE(perplexity=8, dof=2.0)}, X, "loss"),
-        ({}, X + 1, "data"),
-        ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder"),
+        ({"epochs": 8}, X, "epochs differs"),
+        ({"batch_size": 16}, X, "batch_size differs"),
+        ({"learning_rate": 1e-3}, X, "learning_rate differs"),
+        ({"random_state": 1}, X, "random_state differs"),
+        ({"epochs": 8, "batch_size": 16}, X, "epochs, batch_size differ"),
+        ({"method": eq.TSNE(perplexity=9)}, X, "affinities, loss differ"),
+        ({"method": eq.TSNE(perplexity=8, dof=2.0)}, X, "loss differs"),
+        ({}, 2 * X, "data.* differs?"),
+        ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder differs"),
     ):
-        with pytest.raises(ValueError, match=f"another run, whose .*{what}"):
+        with pytest.raises(ValueError, match=f"another run, whose {what}:"):
             small(callbacks=on, **change).fit(data)
     with pytest.raises(ValueError, match="another run"):
         eq.TSNE(perplexity=8, random_state=0, callbacks=on).fit(X)

@@ -223,7 +223,7 @@ def test_without_pytorch_it_says_what_to_install(monkeypatch):
 def test_the_gaussian_kernel_on_a_wide_map_is_no_zero():
     Y = np.float32(3.0) * np.arange(40, dtype=np.float32).reshape(20, 2)
     found, truth = engine().field(Y, Gaussian()), Reference().field(Y, Gaussian())
-    assert norm_error(found.gradient, truth.gradient) <= TOL or np.abs(truth.gradient).max() < 1e-6
+    assert norm_error(found.gradient, truth.gradient) <= TOL  # of 6e-31, which float32 holds
 
 
 def test_neighbours_on_a_device_are_the_nearest(digits):

@@ -89,6 +89,7 @@ def test_a_tensor_in_gives_a_tensor_out(method, dtype, digits):
     X = torch.as_tensor(digits[:320]).to(dtype)
     of_tensor, of_array = (without_warnings(on_torch(method), x) for x in (X, X.numpy()))
     assert torch.is_tensor(of_tensor.embedding_) and isinstance(of_array.embedding_, np.ndarray)
+    assert of_tensor.engine_ == of_array.engine_ == "torch"
     assert relative_error(of_tensor.embedding_, of_array.embedding_) < 1e-5
     placed = of_tensor.transform(X[:9])
     assert torch.is_tensor(placed)
@@ -281,7 +282,7 @@ def test_what_is_refused(Method, digits, monkeypatch):
 @EVERY
 def test_a_tensor_that_names_no_engine_is_embedded_as_before(Method, digits):
     fitted = without_warnings(Method(random_state=0), torch.as_tensor(digits[:100]))
-    assert isinstance(fitted.embedding_, np.ndarray)
+    assert isinstance(fitted.embedding_, np.ndarray) and fitted.engine_ == ("stored" if Method is eq.MDS else "numpy")
 
 
 def test_nothing_is_done_elsewhere_in_silence(digits):
@@ -294,9 +295,9 @@ def test_nothing_is_done_elsewhere_in_silence(digits):
     for method in (eq.LLE(metric="manhattan"), eq.LaplacianEigenmaps(metric="manhattan")):
         with pytest.raises(ValueError, match="under the Euclidean or the cosine metric"):
             on_torch(method).fit(digits)
-    with pytest.raises(ValueError, match='engine="listed" goes through the pairs of sparse weights'):
+    with pytest.raises(ValueError, match='compares all pairs; engine="listed" goes through those of sparse weights'):
         eq.MDS(engine="torch", device="cpu", weights=sparse.identity(500, format="csr")[::-1]).fit(digits)
-    with pytest.raises(ValueError, match='stress="ordinal" ranks all pairs and needs engine="stored"'):
+    with pytest.raises(ValueError, match='engine="torch" has no ordinal stress; use engine="stored"'):
         eq.MDS(engine="torch", device="cpu", stress="ordinal").fit(digits)
 
 

@@ -17,7 +17,19 @@ class Autograd(Reference):
     name = "autograd"
 
 
-class CurvedProblem(Problem):
+class AutogradProblem(Problem):
+    """A problem whose map is an array all the way, and is given as a tensor at the end where that is asked for."""
+
+    @property
+    def Y(self) -> Any:
+        if self.given_on is None:
+            return super().Y
+        import torch
+
+        return torch.tensor(host(self._state.U), device=self.given_on)
+
+
+class CurvedProblem(AutogradProblem):
     """A problem in a map with a metric g(Y), on the device of the engine that was asked for."""
 
     def __init__(
@@ -33,11 +45,3 @@ class CurvedProblem(Problem):
         there = objective.on(engine.settings.get("device", "cpu"))
         there.check(host(Y0))
         super().__init__(there, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)
-
-    @property
-    def Y(self) -> Any:
-        if self.given_on is None:
-            return super().Y
-        import torch
-
-        return torch.as_tensor(host(self._state.U), device=self.given_on)

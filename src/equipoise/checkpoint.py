@@ -142,8 +142,6 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
         _digest(host(value), update)
     elif sparse.issparse(value):
         _digest([value.shape, value.data[: value.nnz], value.indices[: value.nnz], value.indptr], update)
-    elif is_tensor(value):
-        _digest(host(value), update)
     elif isinstance(value, list | tuple):
         for item in value:
             _digest(item, update)

@@ -61,7 +61,7 @@ class Alpha(Divergence):
     alpha: float = -1.0
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.alpha):
+        if not (isinstance(self.alpha, int | float | np.integer | np.floating) and np.isfinite(self.alpha)):
             raise ValueError(f"alpha must be a finite number, got {self.alpha!r}")
 
     @property

@@ -10,8 +10,10 @@ objectives and the optimiser take any kernel, a user's own included.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.optimize import curve_fit
@@ -100,7 +102,7 @@ class StudentT(_LogSlopeKernel):
         return (self.dof + 1) / 2, self.dof
 
     def __post_init__(self) -> None:
-        _require(self.dof > 0, "dof", self.dof, "> 0")
+        _require_positive(self.dof, "dof")
 
     def value(self, d2: Array) -> Array:
         return 1 / (1 + d2 / self.dof) ** ((self.dof + 1) / 2)
@@ -138,8 +140,8 @@ class PowerLaw(_LogSlopeKernel):
         return self.r0
 
     def __post_init__(self) -> None:
-        _require(self.beta > 0, "beta", self.beta, "> 0")
-        _require(self.r0 > 0, "r0", self.r0, "> 0")
+        _require_positive(self.beta, "beta")
+        _require_positive(self.r0, "r0")
 
     def value(self, d2: Array) -> Array:
         return maximum(d2, self.r0**2) ** (-self.beta / 2)
@@ -162,8 +164,8 @@ class RegularizedPowerLaw(_LogSlopeKernel):
     eta: float = 1.0
 
     def __post_init__(self) -> None:
-        _require(self.beta > 0, "beta", self.beta, "> 0")
-        _require(self.eta > 0, "eta", self.eta, "> 0")
+        _require_positive(self.beta, "beta")
+        _require_positive(self.eta, "eta")
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -205,8 +207,8 @@ class SphericalExit(_LogSlopeKernel):
     spread = 1.0  # the sphere fixes the scale
 
     def __post_init__(self) -> None:
-        _require(0 <= self.rho < 1, "rho", self.rho, "in [0, 1)")
-        _require(self.dimension >= 1, "dimension", self.dimension, ">= 1")
+        _require(self.rho, "rho", "in [0, 1)", lambda x: 0 <= x < 1)
+        _require(self.dimension, "dimension", ">= 1", lambda x: x >= 1)
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -262,8 +264,8 @@ class Membership(_LogSlopeKernel):
     spread = 5.0  # its loss has no normaliser: forces are of the right size in a map of about its final extent
 
     def __post_init__(self) -> None:
-        _require(self.a > 0, "a", self.a, "> 0")
-        _require(self.b > 0, "b", self.b, "> 0")
+        _require_positive(self.a, "a")
+        _require_positive(self.b, "b")
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
@@ -298,9 +300,9 @@ class NonMembership(_LogSlopeKernel):
     epsilon: float = 1e-3
 
     def __post_init__(self) -> None:
-        _require(self.a > 0, "a", self.a, "> 0")
-        _require(self.b > 0, "b", self.b, "> 0")
-        _require(self.epsilon > 0, "epsilon", self.epsilon, "> 0")
+        _require_positive(self.a, "a")
+        _require_positive(self.b, "b")
+        _require_positive(self.epsilon, "epsilon")
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -325,6 +327,10 @@ def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
     return float(a * spread ** (-2 * b)), float(b)
 
 
-def _require(holds: bool, name: str, value: float, condition: str) -> None:
-    if not (holds and np.isfinite(value)):  # NaN holds nothing
+def _require_positive(value: Any, name: str) -> None:
+    _require(value, name, "> 0", lambda x: x > 0)
+
+
+def _require(value: Any, name: str, condition: str, holds: Callable[[Any], bool]) -> None:
+    if not (isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and holds(value)):
         raise ValueError(f"{name} must be {condition}, got {value!r}")

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._types import Array
 from .arrays import host, is_tensor
-from .autograd_problem import Autograd
+from .autograd_problem import Autograd, AutogradProblem
 from .data.check import check_finite
 from .data.optional import optional
 from .engines import choose_device
 from .geometry import Placed
-from .optimize import Accelerated, Rule
-from .problem import Problem, Steady, check_n_iter
+from .optimize import Accelerated, Rule, State
+from .problem import Steady, check_n_iter
+
+if TYPE_CHECKING:
+    from .objectives.own_loss import OwnLoss
 
 
-class LossProblem(Problem):
+class LossProblem(AutogradProblem):
     """E(Y) of one's own over maps Y (n, d): its gradient by autograd, its descent by the library's loop.
 
     Parameters
     ----------
     loss : a function of the map, a tensor of PyTorch (n, d) in float64, that returns one number as a tensor
-    Y0 : the initial map (n, d)
+    Y0 : the initial map (n, d), where the loss is finite; a tensor gives maps that are tensors on its device
     n_iter : iterations, at most
     learning_rate : a number η, the step is −η ∇E (with `Momentum` a quarter of it); or "auto", 1/L: L is the largest
         curvature at Y0, by ten differences of gradients, or a larger one met on the way. A loss that is far stiffer at
@@ -44,6 +47,8 @@ class LossProblem(Problem):
     >>> problem = eq.LossProblem(lambda Y: ((torch.cdist(Y, Y) - D) ** 2).sum(), Y0)
     >>> Y = problem.optimize()
     """
+
+    objective: OwnLoss
 
     def __init__(
         self,
@@ -67,19 +72,22 @@ class LossProblem(Problem):
         if optimizer is not None and not hasattr(optimizer, "step"):
             raise ValueError(f"optimizer must be Accelerated(), GradientDescent() or Momentum(), got {optimizer!r}")
         start = host(Y0.detach() if is_tensor(Y0) else Y0)
-        if start.ndim != 2 or start.dtype.kind not in "fiu":
-            raise ValueError(f"Y0 must be a map (n, d) of numbers, got shape {start.shape} of {start.dtype}")
+        if start.ndim != 2 or start.dtype.kind not in "fiu" or not start.size:
+            raise ValueError(f"Y0 must be a map (n, d) of some numbers, got shape {start.shape} of {start.dtype}")
         check_finite(start, "Y0")
-        own = OwnLoss(loss, choose_device("torch", device)[1])
-        own.at(start)  # a loss that cannot be differentiated says so here
         super().__init__(
-            own,
+            OwnLoss(loss, choose_device("torch", device)[1]),
             Placed(),
             _Watching() if auto else Autograd(),
             start,
             Steady(check_n_iter(n_iter), learning_rate),
             Accelerated() if optimizer is None else optimizer,
         )
+        self.given_on = Y0.device if is_tensor(Y0) else None
+
+    def _start(self, Y: Array) -> State:
+        self.objective.check(host(Y))  # a loss that cannot be differentiated says so before the first step
+        return super()._start(Y)
 
     def attraction(self, Y: Array) -> Array:
         raise TypeError("a loss of one's own is not split into attraction and repulsion; ask for its gradient(Y)")

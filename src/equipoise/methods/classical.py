@@ -70,6 +70,7 @@ class ClassicalEmbedding(Estimator):
     n_iter_ : steps of the flow; 0 with solver="eigen"
     affinities_ : the matrix behind the loss, see the method
     knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
+    engine_ : the engine that ran: "torch", or "numpy" without it
     """
 
     n_components: int = 2
@@ -159,7 +160,8 @@ class ClassicalEmbedding(Estimator):
             self._data, self._objective = model.data, model.objective
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
             self._keep(model)
-        self.embedding_ = placed(X if self._device(X) is not None else None, self.embedding_)
+        self.engine_ = "numpy" if self._device(X) is None else "torch"
+        self.embedding_ = placed(X if self.engine_ == "torch" else None, self.embedding_)
         return self
 
     def _solve(self, X: Any) -> Model:

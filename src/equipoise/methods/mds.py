@@ -167,6 +167,8 @@ class MDS(Estimator):
         if engine == "auto":
             small = source.n <= STORED or W is not None or source.known is not None
             engine = "listed" if something_sparse else "stored" if small else "sampled"
+        if self.stress == "ordinal" and engine == "torch":
+            raise ValueError('engine="torch" has no ordinal stress; use engine="stored", with dense input, on the CPU')
         if self.stress == "ordinal" and (engine != "stored" or something_sparse):
             raise ValueError(
                 f'stress="ordinal" ranks all pairs and needs engine="stored" with dense input, not {engine!r}'
@@ -178,6 +180,10 @@ class MDS(Estimator):
             )
         if engine == "sampled" and (W is not None or source.known is not None):
             raise ValueError('engine="sampled" chooses the pairs itself; leave out weights and give every distance')
+        if engine == "torch" and something_sparse:
+            raise ValueError(
+                'engine="torch" compares all pairs; engine="listed" goes through those of sparse weights or distances'
+            )
         if (engine == "listed") != something_sparse:
             raise ValueError('engine="listed" goes through the pairs of sparse weights or distances, and only it does')
         return engine

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .. import affinities
 from .._types import Matrix
 from ..autograd_problem import CurvedProblem
@@ -84,7 +86,7 @@ class NeighborEmbedding(Embedding):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not callable(self.g):
-            return
+            return self._check_constant()
         optional("torch", "gpu", "a function g(Y), which is differentiated,")
         if self.engine in ("grid", "sampled"):
             raise ValueError(
@@ -93,6 +95,14 @@ class NeighborEmbedding(Embedding):
             )
         if any(isinstance(callback, Checkpoint) for callback in self.callbacks):
             raise ValueError("a checkpoint cannot tell one function g from another; run without it")
+
+    def _check_constant(self) -> None:
+        try:
+            np.asarray(self.g, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"g must be a metric tensor of numbers (d, d) or a function of the map, got {self.g!r}"
+            ) from None
 
     def _given(self) -> Given:
         """Return the user's own affinities in place of the rows p_{j|i}."""

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import progress
-from ..arrays import host, is_tensor, like
-from ..checkpoint import Checkpoint, Keeping
+from ..arrays import host, is_tensor
+from ..checkpoint import Checkpoint, Keeping, digest
 from ..data import check_finite, check_table
 from ..data.optional import optional
 from ..engines import choose_device
@@ -49,7 +49,7 @@ class Parametric(Estimator):
     encoder : a torch.nn.Module from rows (m, D) in float32 to places (m, n_components), of which a copy is trained; by
         default three hidden layers of 256 after a standardisation
     epochs : how often every point is seen as the head of an edge
-    batch_size : points of a batch, beside the ends of their edges; n if there are fewer
+    batch_size : points of a batch, at most, beside the ends of their edges; those of an epoch are as even as can be
     learning_rate : of Adam at the beginning; it falls to 0 as half a cosine
     device : "cuda", "cpu", or "auto": a GPU if there is one
     random_state : seed; the same seed gives the same bytes on one device with the same number of threads
@@ -60,7 +60,7 @@ class Parametric(Estimator):
 
     Attributes
     ----------
-    embedding_ : the places of X, (n, d), float32
+    embedding_ : the places of X, (n, d), float32: for a tensor a tensor on its device, else an array
     encoder_ : the trained module
     loss_ : the loss of `embedding_`, as the method states it, over all pairs
     loss_curve_ : (n_epochs_, 2) array of epoch and loss, estimated from the batches of the epoch
@@ -106,15 +106,15 @@ class Parametric(Estimator):
             training, problem = self._prepare(X, y, rows, device, seed)
             self.affinities_, self.knn_recall_ = problem.affinities, problem.knn_recall
             self._geometry: Geometry = problem.geometry
-            keeping = Keeping(self.callbacks, training.about, training.plain)
+            keeping = Keeping(self.callbacks, lambda: self._about(training), training.plain)
             if (found := keeping.found()) is not None:
                 training.restore(found)
             try:
                 self._train(training, keeping, printed=bool(self.verbose) and not seen)
             except KeyboardInterrupt:
-                self._take(training, problem)
+                self._take(training, problem, X)
                 raise
-            self._take(training, problem)
+            self._take(training, problem, X)
         return self
 
     def _prepare(self, X: Any, y: Any, rows: Tensor, device: str, seed: int) -> tuple[Training, Problem]:
@@ -122,12 +122,12 @@ class Parametric(Estimator):
         import torch
 
         from ..objectives.stochastic import stochastic
-        from ..parametric.batches import Rows
+        from ..parametric.batches import TrainingRows
         from ..parametric.encoder import default_encoder, own_copy
         from ..parametric.training import Training, borrowed
 
         method = self._method()
-        table = Rows(rows, torch.device(device))
+        table = TrainingRows(rows, torch.device(device))
         with borrowed(self._n_threads(), seed, torch.device("cpu")):
             if self.encoder is not None:
                 encoder = own_copy(self.encoder, table, method.n_components)
@@ -168,12 +168,22 @@ class Parametric(Estimator):
                 if any([callback(epoch, loss, Y) for callback in keeping.callbacks]):
                     return
 
-    def _take(self, training: Training, problem: Problem) -> None:
+    def _about(self, training: Training) -> dict[str, Any]:
+        """Return what makes the run what it is; the weights of the default encoder are a function of the rest."""
+        from ..parametric.training import plain
+
+        about = training.about()
+        if self.encoder is not None:
+            about["encoder"] = digest(about["encoder"], plain(training.encoder.state_dict()))
+        return about
+
+    def _take(self, training: Training, problem: Problem, X: Any) -> None:
         """Take over what the training has reached."""
         self.encoder_ = training.encoder.eval()
         self.loss_curve_ = np.array(training.curve, dtype=np.float64).reshape(-1, 2)
         self.n_epochs_ = training.epoch
-        self.embedding_ = host(self._encode(self.encoder_, training.rows.X))
+        Y = self._encode(self.encoder_, training.rows.X)
+        self.embedding_ = Y.to(X.device) if is_tensor(X) else host(Y)
         self.loss_ = float(problem.loss(self.embedding_))
 
     def _encode(self, encoder: Any, X: Tensor) -> Tensor:
@@ -193,13 +203,14 @@ class Parametric(Estimator):
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Train the encoder on X, and return the places of its rows (n, d): for a tensor a tensor, else an array."""
-        Y = self.fit(X, y).embedding_
-        return like(_as_rows(X[:1], 1), Y) if is_tensor(X) else Y
+        return self.fit(X, y).embedding_
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         if "encoder_" in state:  # whoever reads it may have no GPU
             state["encoder_"] = deepcopy(state["encoder_"]).cpu()
+        if is_tensor(state.get("embedding_")):
+            state["embedding_"] = state["embedding_"].cpu()
         return state
 
     def __sklearn_tags__(self) -> Any:

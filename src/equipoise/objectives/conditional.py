@@ -37,7 +37,7 @@ class ConditionalKL:
         self.affinities = P
         self.kernel = kernel
         self.mass = float(P.shape[0])
-        self._plogp = sum_positive(P, lambda p: p * log(p))
+        self.negative_entropy = sum_positive(P, lambda p: p * log(p))
         self._A = symmetrized(P) if is_sparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -49,7 +49,7 @@ class ConditionalKL:
         log_Z = log(where(far, 1.0, Z))
         for i in engine.which(far):
             log_Z[i] = self._far_row(host(Y), int(i), repulsion)
-        value = self._plogp - psi / 2 + total(log_Z) if loss else np.nan
+        value = self.negative_entropy - psi / 2 + total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _far_row(self, Y: Array, i: int, repulsion: Array) -> float:

@@ -59,10 +59,10 @@ class JointDivergence:
         self.s = s
         self.e = 1 - self.s
         self._H = -sum_positive(P, lambda p: p * deformed_log(log(p), -self.e))
-        # P^s in units of its largest entry: float32 holds it for any s.
+        # A = P^s is unit · weights, in units of its largest entry: float32 holds it for any s.
         largest = float((P.data if is_sparse(P) else P).max())
-        self._unit = 1.0 if self.e == 0 else largest**self.s
-        self._A = P if self.e == 0 else _power(P, largest, self.s)
+        self.unit = 1.0 if self.e == 0 else largest**self.s
+        self.weights = P if self.e == 0 else _power(P, largest, self.s)
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
@@ -70,13 +70,13 @@ class JointDivergence:
             Y
         ):  # near α = 1 the two forces, of order 1/s, cancel: float64 keeps the difference
             Y = double(Y)
-        psi, edges = engine.edges(Y, self._A, self.kernel, -s, potential=loss or e != 0)
+        psi, edges = engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0)
         phi, gradient = engine.field(Y, self.kernel)
         Z = total(phi)
         if (loss or not is_tensor(Z)) and not Z > 0:  # looking at a tensor waits for its device
             raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
-        divergence, T = self.divergence_and_overlap(self._unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
-        attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self._unit * exaggeration**s) * edges
+        divergence, T = self.divergence_and_overlap(self.unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
+        attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self.unit * exaggeration**s) * edges
         repulsion = (-4 / s * T / Z / 2) * gradient
         return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
 
@@ -91,16 +91,16 @@ class JointDivergence:
 
     def permuted(self, order: Array) -> JointDivergence:
         other = copy(self)
-        other._A = permuted(self._A, order)
-        other.affinities = other._A if self._A is self.affinities else permuted(self.affinities, order)
+        other.weights = permuted(self.weights, order)
+        other.affinities = other.weights if self.weights is self.affinities else permuted(self.affinities, order)
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point enters as one of the n: P_ij = p_{j|i}/n; Z and T stay those of the map."""
         s, e, n = self.s, self.e, len(Y)
-        psi, _ = engine.edges(Y, self._A, self.kernel, -s, potential=True)
+        psi, _ = engine.edges(Y, self.weights, self.kernel, -s, potential=True)
         Z = float(engine.field(Y, self.kernel).potential.sum())
-        _, T = self.divergence_and_overlap(self._unit * psi, Z)
+        _, T = self.divergence_and_overlap(self.unit * psi, Z)
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:

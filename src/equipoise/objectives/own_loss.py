@@ -49,6 +49,18 @@ class OwnLoss:
             raise ValueError("the loss does not depend on Y: what it returned was computed from other tensors alone")
         return float(value.detach()), gradient.cpu().numpy()
 
+    def check(self, Y0: Array) -> None:
+        """Raise unless the loss and its gradient are finite at an initial map."""
+        value, gradient = self.at(Y0)
+        if not np.isfinite(value):
+            raise ValueError(f"the loss is {value} at Y0; give another Y0, or a loss that is finite there")
+        if (bad := np.argwhere(~np.isfinite(gradient))).size:
+            i, j = bad[0]
+            raise ValueError(
+                f"the gradient of the loss is {gradient[i, j]} at Y0, in row {i}, column {j}, though the loss is"
+                f" {value:g}; sqrt() has no slope at 0"
+            )
+
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         value, gradient = self.at(Y)
         return Balance(-gradient, 0 * gradient, value, np.nan)

@@ -124,10 +124,10 @@ class StochasticDivergence(Stochastic):
 
     def __init__(self, objective: JointDivergence, n: int, device: torch.device):
         super().__init__(objective, n, device)
-        self.A, self.exponent = objective._A, objective.s
+        self.A, self.exponent = objective.weights, objective.s
 
     def estimate(self, batch: Batch) -> Tensor:
-        kernel, unit = self.objective.kernel, self.objective._unit
+        kernel, unit = self.objective.kernel, self.objective.unit
         psi = batch.over_edges(antiderivative(kernel.log_value(batch.d2), self.objective.e)) * unit
         return torch.stack([psi, batch.over_points(batch.over_partners(kernel))])
 
@@ -151,7 +151,7 @@ class StochasticConditional(Stochastic):
         Z = batch.over_partners(kernel)
         average = self.Z.include(Z.detach(), batch.heads).clamp_min(TINY)
         log_Z = average.log() + (Z - Z.detach()) / average  # the value of the first, the slope of the second
-        attraction = self.objective._plogp - batch.over_edges(kernel.log_value(batch.d2))
+        attraction = self.objective.negative_entropy - batch.over_edges(kernel.log_value(batch.d2))
         return torch.stack([attraction, batch.over_points(log_Z)])
 
     def state(self) -> dict[str, Tensor]:

@@ -26,7 +26,7 @@ def as_csr(A: Any) -> Matrix:
     return A
 
 
-class Rows:
+class TrainingRows:
     """A table (n, D) in float32, on the device if there is room, else where it is: rows then travel when drawn."""
 
     def __init__(self, X: Tensor, device: torch.device):
@@ -77,11 +77,15 @@ class Edges:
         return tails, high - low
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield points in random order, the ends of their edges, and a_i; too few for a batch, the last do not come."""
+        """Yield all points in random order, a batch at a time, with the ends of their edges, and a_i."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
-        for heads in in_blocks(order, size):
-            if len(heads) == size:
-                yield heads, *self.drawn(heads, generator)
+        for heads in order.tensor_split(n_batches(self.n, size)):
+            yield heads, *self.drawn(heads, generator)
+
+
+def n_batches(n: int, size: int) -> int:
+    """Return into how many batches n points go, as even as can be: of at most so many each, but no point alone."""
+    return max(1, min(-(-n // size), n // 2))
 
 
 def in_blocks(X: Tensor, size: int) -> list[Tensor]:

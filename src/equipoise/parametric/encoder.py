@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .._types import Array
 from ..geometry import Flat, Geometry
-from .batches import Rows, in_blocks
+from .batches import TrainingRows, in_blocks
 
 WIDTH, DEPTH = 256, 3  # of the hidden layers
 LOOKED_AT = 4096  # rows, at most, whose first places set the scale of the map; chosen
@@ -33,7 +33,7 @@ class Standardized(nn.Module):
         return (x - self.mean) / self.scale
 
 
-def default_encoder(rows: Rows, d: int, spread: float) -> nn.Sequential:
+def default_encoder(rows: TrainingRows, d: int, spread: float) -> nn.Sequential:
     """Return three hidden layers of 256 for a table, with a first map of a standard deviation of about `spread`.
 
     Weights are drawn from PyTorch's own random numbers: whoever calls sets them, and sets them back.
@@ -55,7 +55,7 @@ def default_encoder(rows: Rows, d: int, spread: float) -> nn.Sequential:
     return encoder
 
 
-def own_copy(encoder: nn.Module, rows: Rows, d: int) -> nn.Module:
+def own_copy(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
     """Return a copy of a user's encoder to train, or say what it does not do."""
     encoder = deepcopy(encoder).cpu()
     if not any(parameter.requires_grad for parameter in encoder.parameters()):

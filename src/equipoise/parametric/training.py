@@ -16,7 +16,7 @@ from ..checkpoint import digest
 from ..geometry import Geometry
 from ..kernels import Kernel
 from ..objectives.stochastic import Batch, Stochastic, squared
-from .batches import Edges, Rows, as_csr
+from .batches import Edges, TrainingRows, as_csr, n_batches
 from .encoder import working
 
 
@@ -32,7 +32,7 @@ class Training:
     def __init__(
         self,
         encoder: nn.Module,
-        rows: Rows,
+        rows: TrainingRows,
         loss: Stochastic,
         geometry: Geometry,
         *,
@@ -74,7 +74,7 @@ class Training:
     def _pass(self) -> None:
         """See every point once as the head of an edge."""
         generator = torch.Generator(self.rows.device).manual_seed(self._seed(self.epoch))
-        in_epoch = max(1, len(self.rows) // self.batch_size)
+        in_epoch = n_batches(self.edges.n, self.batch_size)
         self.encoder.train()
         for number, (heads, tails, weights) in enumerate(self.edges.batches(self.batch_size, generator)):
             part = (self.epoch + number / in_epoch) / self.epochs
@@ -99,15 +99,14 @@ class Training:
             "data": digest(host(self.rows.X)),
             "affinities": digest(A.data, A.indices, A.indptr),
             "loss": digest(type(objective), numbers, self.exaggeration),
-            "encoder": digest(repr(self.encoder), plain(self.encoder.state_dict())),
+            "encoder": digest(repr(self.encoder)),
             "map": digest(self.geometry),
-            "epochs, batch_size, learning_rate or random_state": [
-                self.epochs,
-                self.batch_size,
-                self.learning_rate,
-                self.seed,
-            ],
-            "device or version of PyTorch": [self.rows.device.type, str(torch.__version__)],
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "random_state": self.seed,
+            "device": self.rows.device.type,
+            "version of PyTorch": str(torch.__version__),
         }
 
     def plain(self) -> dict[str, Any]:
