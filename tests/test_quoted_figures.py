@@ -43,7 +43,7 @@ PLACES = {
     "gpu_mnist_s": ("gpu", "Whole fits", "mnist, 70,000 × 50", "later fits, s (least to most)"),
     "gpu_1m_s": ("gpu", "Whole fits", "mixture, 1,000,000 × 50", "later fits, s (least to most)"),
     "gpu_5m_s": ("gpu", "Whole fits", "mixture, 5,000,000 × 50", "first fit, s"),
-    "gpu_5m_gb": ("gpu", "Whole fits", "mixture, 5,000,000 × 50", "GPU memory, GB"),
+    "gpu_5m_room": ("gpu", "Whole fits", "mixture, 5,000,000 × 50", "GPU memory, GB"),
     "gpu_first": ("gpu", "Whole fits", "fashion, 70,000 × 50", "first fit, s"),
     "mds_s": ("mds", "", "equipoise, engine sampled", "seconds"),
     "mds_mb": ("mds", "", "equipoise, engine sampled", "peak memory, MB"),
@@ -94,6 +94,10 @@ QUOTES = [
         "docs/migration/umap_learn.md",
         "{learn_first:.0f} s for its first call on MNIST and {learn_s:.0f} s for later ones",
     ),
+    ("docs/gpu.md", "70,000 images of clothes take {gpu_fashion_s:.2f} s, those of digits {gpu_mnist_s:.2f} s"),
+    ("docs/gpu.md", "a million points {gpu_1m_s:.1f} s"),
+    ("docs/gpu.md", "five million {gpu_5m_s:.0f} s with the compiling, and {gpu_5m_room:.0f} GB"),
+    ("docs/gpu.md", "took {gpu_first:.0f} s, most of it spent on compiling"),
     ("docs/migration/umap_learn.md", "this {umap_first:.1f} and {umap_s:.1f} s"),
 ]
 
