@@ -167,12 +167,12 @@ def test_blocks_hold_points_that_are_near(cloud):
 def test_the_reach_gives_the_recall_that_was_asked_for(cloud, asked):
     blocks, k = Blocks(cloud), 15
     sample = torch.randperm(len(cloud), generator=torch.Generator().manual_seed(3))[:1000]
-    true = nearest(cloud[sample], cloud, k + 1).indices
-    width = reach(blocks, sample[:500], true[:500], asked)
+    true = nearest(cloud[sample], cloud, k + 1)
+    width = reach(blocks, sample[:500], true.indices[:500], asked)
     assert 1 < width < len(blocks.centers)
-    held_out = recall(blocks.nearest(k, width)[0], sample[500:], true[500:])
+    held_out = recall(blocks.nearest(k, width)[1][sample[500:]], true.d2[500:])
     assert asked - 0.01 <= held_out  # what a sample of 500 may err
-    assert recall(blocks.nearest(k, width - 1)[0], sample[:500], true[:500]) <= asked
+    assert recall(blocks.nearest(k, width - 1)[1][sample[:500]], true.d2[:500]) <= asked
 
 
 def test_a_point_is_no_neighbour_to_find(cloud):

@@ -16,6 +16,7 @@ MARGIN = 0.002  # of recall, beyond the least: what the sample may err
 MANY = 200_000  # points from which blocks may pay; chosen
 FEW = 16_384  # points from which a sieve has enough to draw from
 MOST = 340  # neighbours that a sieve has room for
+ROUNDING = 1e-5  # of sums of squares in float32, in another order
 SURE = 0.9999  # recall below which a sieve has lost digits, and is not taken
 WORTH = 0.5  # of all blocks, up to which it pays to leave out the rest; chosen
 
@@ -37,15 +38,15 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
         return nearest(X, X, k, torch.arange(n, device=X.device))
     size = 2 * SAMPLE if blocks_pay else FEW_ROWS
     sample = torch.randperm(n, generator=torch.Generator().manual_seed(0))[:size].to(X.device)
-    true = nearest(X[sample], X, k + 1).indices
+    true = nearest(X[sample], X, k + 1)
 
     def measured(indices: torch.Tensor, d2: torch.Tensor) -> Found:
         half = len(sample) // 2 if blocks_pay else 0  # the first half chose the blocks
-        return Found(indices, d2, recall(indices, sample[half:], true[half:]))
+        return Found(indices, d2, recall(d2[sample[half:]], true.d2[half:]))
 
     if blocks_pay:
         blocks = Blocks(X)
-        width = reach(blocks, sample[:SAMPLE], true[:SAMPLE], min_recall + MARGIN)
+        width = reach(blocks, sample[:SAMPLE], true.indices[:SAMPLE], min_recall + MARGIN)
         if width <= WORTH * len(blocks.centers):
             found = measured(*blocks.nearest(k, width))
             if found.recall >= min_recall:
@@ -100,8 +101,9 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
     return Found(indices, d2, 1.0)
 
 
-def recall(indices: torch.Tensor, sample: torch.Tensor, true: torch.Tensor) -> float:
-    """Return the share of the true neighbours of some rows (m, k + 1), the row itself among them, that were found."""
-    others = true != sample[:, None]
-    hit = (true[:, :, None] == indices[sample, None, :]).any(dim=2)
-    return float((hit & others).sum() / others.sum())
+def recall(d2: torch.Tensor, true: torch.Tensor) -> float:
+    """Return the share of k neighbours found, d² (m, k), that are no farther than the k-th nearest truly is.
+
+    Of the truly nearest there are d² (m, k + 1), the row itself among them. Of equally near ones any will do.
+    """
+    return float((d2 <= true[:, -1:] * (1 + ROUNDING)).double().mean())
