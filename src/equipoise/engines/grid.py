@@ -94,7 +94,7 @@ class Grid(OnHost):
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
         source = self._source(Y, charges)
         margin = 0.05 * (source.high - source.low) + kernel.length  # new points may fall a little outside
-        source.low, source.high = source.low - margin, source.high + margin
+        source.widen(margin)
         at = self._transform(kernel, source).solve(source, self.n_threads)
 
         def frozen(targets: Array) -> Field:

@@ -29,6 +29,10 @@ class Source:
         axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
         self.low, self.high = (f(axes, axis=1).astype(np.float64) for f in (np.min, np.max))
 
+    def widen(self, margin: Array) -> None:
+        """Leave room around the box."""
+        self.low, self.high = self.low - margin, self.high + margin
+
 
 class Transform:
     """A kernel at the frequencies of a mesh padded to twice its size, divided by the symbol of the spline, twice."""

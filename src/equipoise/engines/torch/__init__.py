@@ -27,7 +27,7 @@ from .lookup import Lookup
 from .mesh import Mesh
 from .partners import Partners
 from .replay import Replay
-from .source import DeviceSource, as_given, widened
+from .source import DeviceSource, as_given
 from .stored import stored_edges
 
 NODES = 2**24  # of a mesh; beyond, direct sums take its place: an FFT of the padded mesh would fill the memory; chosen
@@ -151,19 +151,6 @@ class Torch(Grid):
         potential, gradient = self._transform(kernel, source).solve(source, self.n_threads)(source.Y)
         shape = source.shape
         return Field(as_given(Y, potential.reshape(shape)), as_given(Y, gradient.reshape(*shape, source.Y.shape[1])))
-
-    def freeze(self, Y: Any, kernel: Kernel, charges: Any = None) -> Callable[[Array], Field]:
-        source = self._source(Y, charges)
-        margin = 0.05 * (source.high - source.low) + kernel.length  # new points may fall a little outside
-        source = widened(source, margin)
-        at = self._transform(kernel, source).solve(source, self.n_threads)
-
-        def frozen(targets: Array) -> Field:
-            potential, gradient = at(targets)
-            shape = (len(targets), *source.shape[1:])
-            return Field(potential.reshape(shape), gradient.reshape(*shape, targets.shape[1]))
-
-        return frozen
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
         return super().edges_to(targets, host(Y), A, kernel, b)

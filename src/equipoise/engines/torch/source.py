@@ -50,6 +50,11 @@ class DeviceSource:
     def high(self) -> Array:
         return self._corners[1]
 
+    def widen(self, margin: Array) -> None:
+        """Leave room around the box."""
+        self.box = torch.as_tensor(np.stack([self.low - margin, self.high + margin]), device=self.Y.device)
+        del self._corners
+
     @property
     def charges(self) -> torch.Tensor:
         return torch.ones((len(self.Y), 1), device=self.Y.device) if self._charges is None else self._charges
@@ -58,10 +63,3 @@ class DeviceSource:
     def amounts(self) -> torch.Tensor | None:
         """The charges, None for one each."""
         return self._charges
-
-
-def widened(source: DeviceSource, margin: Array) -> DeviceSource:
-    """Return a source with room around its box."""
-    source.box = torch.as_tensor(np.stack([source.low - margin, source.high + margin]), device=source.Y.device)
-    del source._corners
-    return source

@@ -137,6 +137,23 @@ def _place(Y, box, i, there, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBL
     return cell.to(tl.int32) - 2, u - cell
 
 
+@triton.jit
+def _corner(
+    Y, box, i, there, a0, a1, a2, h, n0, n1, n2, row, line, D: tl.constexpr, DOUBLE: tl.constexpr
+):  # fmt: skip
+    """The lowest node of a spline on a mesh whose rows, and lines in 3-D, are so long; and the offsets in its cell."""
+    at, f0 = _place(Y, box, i, there, 0, a0, h, n0, D, DOUBLE)
+    f1 = f0
+    f2 = f0
+    if D > 1:
+        b1, f1 = _place(Y, box, i, there, 1, a1, h, n1, D, DOUBLE)
+        at = at * row + b1
+    if D > 2:
+        b2, f2 = _place(Y, box, i, there, 2, a2, h, n2, D, DOUBLE)
+        at = at * line + b2
+    return at, f0, f1, f2
+
+
 @triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "nodes", "m"])
 def _spread(
     Y, box, charges, unit, grid, n, n0, n1, n2, nodes, h, a0, a1, a2, m,
@@ -146,15 +163,7 @@ def _spread(
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
     q = tl.program_id(1)
-    base, f0 = _place(Y, box, i, there, 0, a0, h, n0, D, DOUBLE)
-    f1 = f0
-    f2 = f0
-    if D > 1:
-        b1, f1 = _place(Y, box, i, there, 1, a1, h, n1, D, DOUBLE)
-        base = base * n1 + b1
-    if D > 2:
-        b2, f2 = _place(Y, box, i, there, 2, a2, h, n2, D, DOUBLE)
-        base = base * n2 + b2
+    base, f0, f1, f2 = _corner(Y, box, i, there, a0, a1, a2, h, n0, n1, n2, n1, n2, D, DOUBLE)
     amount = tl.load(unit).to(f0.dtype) if WHOLE else f0 * 0 + 1
     if CHARGED:
         amount = amount * tl.load(charges + i * m + q, mask=there, other=0.0).to(f0.dtype)
@@ -221,15 +230,8 @@ def _gather(
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
     q = tl.program_id(1)
-    at, f0 = _place(Y, box, i, there, 0, a0, h, n0, D, DOUBLE)
-    f1 = f0
-    f2 = f0
-    if D > 1:
-        b1, f1 = _place(Y, box, i, there, 1, a1, h, n1, D, DOUBLE)
-        at = at * (2 * n1 if D == 2 else n1) + b1
-    if D > 2:
-        b2, f2 = _place(Y, box, i, there, 2, a2, h, n2, D, DOUBLE)
-        at = at * (2 * n2) + b2
+    row = 2 * n1 if D == 2 else n1  # the last axis is padded
+    at, f0, f1, f2 = _corner(Y, box, i, there, a0, a1, a2, h, n0, n1, n2, row, 2 * n2, D, DOUBLE)
     phi += q.to(tl.int64) * size
     p = f0 * 0
     g0 = f0 * 0
