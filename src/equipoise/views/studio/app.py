@@ -37,7 +37,8 @@ class Page:
         self.tables, self._pages, self._document = tables, pages, document
         self._id = str(document.session_context.id)
         self._host = document.session_context.request.headers.get("Host", "")
-        self._closed, self._woken = False, False
+        self._closed = False
+        self._woken = True  # until the clock ticks: a session that is being made takes no calls from other threads
         self._picture = Picture("", Dataset("", np.zeros((0, 1)), None, ()))
         self._told: Shot | None = None  # the shot that the texts are about
         self._told_at = self._refreshed_at = 0.0
@@ -112,13 +113,10 @@ class Page:
         """Have `_tick` called soon; any thread may ask."""
         if not (self._woken or self._closed):
             self._woken = True
-            self._document.add_next_tick_callback(self._woke)
-
-    def _woke(self) -> None:
-        self._woken = False
-        self._tick()
+            self._document.add_next_tick_callback(self._tick)
 
     def _tick(self) -> None:
+        self._woken = False
         if self._closed:
             return
         self._player.settle()
