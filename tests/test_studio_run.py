@@ -1,5 +1,7 @@
 """The live run of the studio, its recipe, its links and its Python: no browser and no server."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -323,3 +325,24 @@ def test_a_change_before_the_first_step_is_a_first_value(X, method, name, value)
     run.change(name, value)
     np.testing.assert_array_equal(run.frame.Y, Run(X, run.recipe, n_jobs=1).frame.Y)
     assert run.curve[0][1] == run.frame.loss and run.recipe.events == ()
+
+
+def test_a_session_that_is_being_made_is_not_called_from_other_threads(tmp_path):
+    pytest.importorskip("bokeh", reason="Bokeh is not installed")
+    from bokeh.document import Document
+
+    from equipoise.views.studio.app import Page
+
+    document = Document()
+    request = SimpleNamespace(headers={}, arguments={})
+    context = SimpleNamespace(id="one", request=request)
+    document._session_context = lambda: context  # as a weak reference to it
+    page = Page(document, Tables(tmp_path, limit=1000), {}, 1)
+    try:
+        page._wake()
+        assert len(document.session_callbacks) == 1  # the clock
+        page._tick()
+        page._wake()
+        assert len(document.session_callbacks) == 2
+    finally:
+        page.close()
