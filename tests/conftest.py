@@ -33,6 +33,16 @@ KERNELS = (
 )
 
 
+def differences(f, Y, h=1e-5):
+    """The gradient of f at Y by central differences."""
+    found = np.zeros_like(Y)
+    for at in np.ndindex(*Y.shape):
+        step = np.zeros_like(Y)
+        step[at] = h
+        found[at] = (f(Y + step) - f(Y - step)) / (2 * h)
+    return found
+
+
 def relative_error(result, truth):
     """Largest deviation, as a part of the largest entry of the truth."""
     return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())

@@ -94,7 +94,7 @@ def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
         return torch.as_tensor(formula(x.numpy()), dtype=torch.float64)
     try:
         return torch.as_tensor(formula(x), dtype=torch.float64, device=x.device)
-    except (TypeError, RuntimeError, NotImplementedError) as error:
+    except (TypeError, RuntimeError) as error:
         name = getattr(formula, "__qualname__", repr(formula))
         raise TypeError(
             f"{name} does not take tensors of PyTorch on the device {x.device.type!r} ({error}); write it with"
