@@ -22,13 +22,14 @@ GPU = torch.cuda.is_available()
 if not GPU and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("there is no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
 
-from equipoise.device import affinities, neighbors, step  # noqa: E402
+from equipoise.arrays import centered  # noqa: E402
+from equipoise.device import affinities, neighbors, step, sums  # noqa: E402
 from equipoise.device import fused as rows_fused  # noqa: E402
 from equipoise.device.blocks import Blocks  # noqa: E402
 from equipoise.device.rows import Rows  # noqa: E402
 from equipoise.engines.torch import DIRECT, Torch, fused  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
-from equipoise.engines.torch.mesh import Mesh  # noqa: E402
+from equipoise.engines.torch.mesh import Mesh, turned  # noqa: E402
 from equipoise.engines.torch.source import DeviceSource  # noqa: E402
 from equipoise.engines.torch.stored import stored_edges  # noqa: E402
 
@@ -113,6 +114,33 @@ def test_a_step_is_that_of_pytorch(d):
     rows_fused.step(*there, *rule)
     same(there[1], velocity, 1e-6)
     same(there[2], gain, 1e-6)
+
+
+@pytest.mark.parametrize("up", [0, 1])
+def test_a_step_is_taken_unless_the_flag_is_up(up):
+    old, new = ([points(50, 2, seed).to(THERE) for seed in seeds] for seeds in ((0, 1, 2), (3, 4, 5)))
+    old.append(torch.tensor(7.0, dtype=torch.float64, device=THERE))
+    new.append(old[-1] + 1)
+    kept = [x.clone() for x in (old if up else new)]
+    flag, good = (torch.tensor(x, dtype=torch.int32, device=THERE) for x in (up, 4))
+    fused.take(flag, good, old, new)
+    assert all(torch.equal(found, x) for found, x in zip(old, kept, strict=True))
+    assert int(good) == 5 - up
+
+
+@pytest.mark.parametrize("shape", [(1, 40, 37), (2, 33, 70), (2, 3, 40, 37)])
+def test_axes_turn_as_those_of_pytorch(shape):
+    S = torch.view_as_complex(torch.randn(*shape, 2, generator=torch.Generator().manual_seed(0)))
+    assert torch.equal(fused.turned(S.to(THERE), 83).cpu(), turned(S, 83))
+
+
+@DIMENSIONS
+@pytest.mark.parametrize("n", [1, 700, 5000])
+def test_sums_over_all_points_are_those_of_pytorch(d, n):
+    Y = points(n, d) + 1
+    assert float(sums.total(Y.to(THERE))) == pytest.approx(float(Y.double().sum()), rel=1e-13)
+    assert float(sums.total(Y[:, -1].to(THERE))) == pytest.approx(float(Y[:, -1].double().sum()), rel=1e-13)
+    same(sums.centered(Y.to(THERE)) + 1, centered(Y) + 1, 1e-7)
 
 
 def test_rows_of_a_perplexity_are_those_of_pytorch():

@@ -38,6 +38,10 @@ def total(x: Any) -> Any:
     """Return the sum of all entries in float64: a float, or a tensor that waits on its device."""
     if not is_tensor(x):
         return float(x.sum())
+    if x.is_cuda and x.numel():
+        from .device import sums
+
+        return sums.total(x)
     import torch  # it is there: x is one of its own
 
     return x.sum(dtype=torch.float64)
@@ -113,6 +117,10 @@ def turned(x: Any, M: Array) -> Any:
 def centered(U: Any) -> Any:
     """Return U (n, d) without its mean, which is taken in float64."""
     if is_tensor(U):
+        if U.is_cuda and U.shape[1] <= 3:
+            from .device import sums
+
+            return sums.centered(U)
         import torch  # it is there: U is one of its own
 
         return U - U.mean(dim=0, dtype=torch.float64).to(U.dtype)

@@ -42,6 +42,9 @@ class OnHost:
     def which(self, holds: Any) -> Any:
         return host(holds).nonzero()[0]
 
+    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        return first(), second()
+
     def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
         return 0
 
@@ -99,6 +102,10 @@ class Engine(Protocol):
 
     def which(self, holds: Any) -> Any:
         """Return where a condition on points (n,) holds, as numbers of rows to look at one by one."""
+        ...
+
+    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        """Return what two questions give that do not wait for each other, asked at the same time where it can."""
         ...
 
     def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:

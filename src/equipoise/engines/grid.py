@@ -233,6 +233,7 @@ class Trust:
     d: int
     level: int = 0
     rungs: tuple[int, ...] = ()
+    checked: tuple[int, ...] = ()  # where the tolerance was checked last, if not there
     fields: int = 0
     warned: bool = False
 

@@ -41,8 +41,10 @@ class ConditionalKL:
         self._A = symmetrized(P) if is_sparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        psi, edges = engine.edges(Y, self._A, self.kernel, -1.0, potential=loss)
-        Z, gradient = engine.field(Y, self.kernel)
+        (psi, edges), (Z, gradient) = engine.at_once(
+            lambda: engine.edges(Y, self._A, self.kernel, -1.0, potential=loss),
+            lambda: engine.field(Y, self.kernel),
+        )
         far = Z < FAR
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)

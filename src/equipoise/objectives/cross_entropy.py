@@ -32,8 +32,10 @@ class CrossEntropy:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
-        excess, freed = engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss)
-        phi, gradient = engine.field(Y, self.apart)
+        (excess, freed), (phi, gradient) = engine.at_once(
+            lambda: engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss),
+            lambda: engine.field(Y, self.apart),
+        )
         value = -psi + total(phi) - excess if loss else np.nan
         return Balance(4 * exaggeration * (edges + freed), -2 * gradient, value, self.mass * exaggeration)
 
@@ -83,8 +85,10 @@ class EffectiveCrossEntropy:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         c = self.negatives / len(Y)
-        psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
-        phi, gradient = engine.field(Y, self.apart, self.charges)
+        (psi, edges), (phi, gradient) = engine.at_once(
+            lambda: engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss),
+            lambda: engine.field(Y, self.apart, self.charges),
+        )
         repulsion = self.degrees[:, None] * gradient[:, 0]
         repulsion += gradient[:, 1]
         repulsion *= -c

@@ -70,8 +70,10 @@ class JointDivergence:
             Y
         ):  # near α = 1 the two forces, of order 1/s, cancel: float64 keeps the difference
             Y = double(Y)
-        psi, edges = engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0)
-        phi, gradient = engine.field(Y, self.kernel)
+        (psi, edges), (phi, gradient) = engine.at_once(
+            lambda: engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0),
+            lambda: engine.field(Y, self.kernel),
+        )
         Z = total(phi)
         if (loss or not is_tensor(Z)) and not Z > 0:  # looking at a tensor waits for its device
             raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")

@@ -36,6 +36,7 @@ RUNGS = 16  # extents come in 16 steps per octave
 # A mesh has room for the map to grow, in 1, 2 and 3 dimensions: many times where it is small, then up to so many nodes
 # a side, and a little beyond. Chosen: a new mesh costs as much as 20 steps, a wider one its share of each.
 ROOM, SIDES, LEAST = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
+MOVED = RUNGS // 2  # rungs that an extent moves before the tolerance is checked again: as far as on the CPU
 CHECK = 100  # fields after which the tolerance is checked again in any case
 CELLS = 8  # of the mesh that the widest side of a map has, at least
 SHRUNK = 4  # times that a map may shrink before its mesh does
@@ -118,6 +119,9 @@ class Torch(Grid):
             return ()
         return super().which(holds)
 
+    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        return self._replay.at_once(first, second) if self._replay.running else (first(), second())
+
     def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
         if state.U.shape[1] > 3:
             return 0
@@ -180,8 +184,9 @@ class Torch(Grid):
         outside = not trust.rungs or not self._inside(kernel, trust, span)
         if outside:
             trust.rungs = self._rungs(kernel, span.astype(np.float64), trust.level)
-        if outside or trust.fields >= CHECK:
-            trust.fields = 0
+        far = not trust.checked or max(abs(a - b) for a, b in zip(trust.rungs, trust.checked, strict=True)) >= MOVED
+        if far or trust.fields >= CHECK:
+            trust.fields, trust.checked = 0, trust.rungs
             self._keep(kernel, source, trust)
         trust.fields += 1
         return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))

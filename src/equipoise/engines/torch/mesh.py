@@ -33,7 +33,6 @@ class Mesh:
     def __init__(self, kernel: Kernel, of: Plan, device: torch.device, whole: bool):
         self.h, self.size, self.device, self.whole = of.h, of.size, device, whole
         self.dtype = torch.float64 if of.dtype is np.float64 else torch.float32
-        self._complex = torch.complex128 if of.dtype is np.float64 else torch.complex64
         self.copies = max(1, min(COPIES[0], COPIES[1] // prod(of.size)))
         d2 = torch.zeros(1, dtype=torch.float64, device=device)
         for axis, n in enumerate(of.size):
@@ -50,10 +49,11 @@ class Mesh:
             omega = torch.pi * torch.arange(K.shape[axis], device=device, dtype=torch.float64) / n
             b = SPLINE[0] + 2 * SPLINE[1] * torch.cos(omega) + 2 * SPLINE[2] * torch.cos(2 * omega)
             K /= b.square().to(self.dtype).reshape([-1 if a == axis else 1 for a in range(len(of.size))])
-        self.frequencies = K
+        for _ in of.size[:-1]:
+            K = K.movedim(-1, 0)  # as the axes have turned when it comes to the product
+        self.frequencies = K.contiguous()
         self._units: dict[int, torch.Tensor] = {}
         self._bases: dict[int, torch.Tensor] = {}
-        self._zeros: torch.Tensor | None = None  # where the way there begins; what is behind the mesh stays zero
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solved:
         """Return Φ and ∇Φ of a source as a function of targets (t, d); of its own points without the self terms."""
@@ -115,26 +115,13 @@ class Mesh:
     def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
         """Return the potential on the mesh, its last axis padded (m, …, 2 n): no transform runs over zeros alone."""
         *others, last = self.size
-        S = self._first(grid) if others else torch.fft.rfft(grid)
-        for axis in range(len(others), 0, -1):
-            S = torch.fft.fft(S, 2 * self.size[axis - 1], dim=axis)
+        S = torch.fft.rfft(grid)
+        for n in reversed(others):  # every transform runs along the last axis, which is that of memory
+            S = torch.fft.fft(turned(S, 2 * n))
         S *= self.frequencies
-        for axis in range(1, len(others) + 1):
-            S = torch.fft.ifft(S, dim=axis, norm="forward").narrow(axis, 0, self.size[axis - 1])
+        for n in others:
+            S = torch.fft.ifft(S, norm="forward")[..., :n].movedim(1, -1)
         return torch.fft.irfft(S, 2 * last, norm="forward")
-
-    def _first(self, grid: torch.Tensor) -> torch.Tensor:
-        """Return the transform along the last axis, with zeros to twice the size behind it along the one before."""
-        m, axis = len(grid), grid.dim() - 2
-        shape = [*grid.shape[:axis], 2 * grid.shape[axis], grid.shape[-1] // 2 + 1]
-        if self._zeros is None or len(self._zeros) != m:
-            self._zeros = torch.zeros(shape, dtype=self._complex, device=self.device)
-        room = self._zeros.narrow(axis, 0, grid.shape[axis])
-        if room.is_contiguous():
-            torch.fft.rfft(grid, out=room)
-        else:
-            room.copy_(torch.fft.rfft(grid))
-        return self._zeros
 
     def _gather(
         self, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor
@@ -198,6 +185,15 @@ def value_at(kernel: Kernel, d2: torch.Tensor) -> torch.Tensor:
         if is_tensor(value):
             return value
     return torch.from_numpy(np.asarray(kernel.value(d2.cpu().numpy()))).to(d2.device)
+
+
+def turned(S: torch.Tensor, length: int) -> torch.Tensor:
+    """Return S (m, …, n, c) with its last axis first (m, c, …, length), and zeros behind along the one that is last."""
+    if S.is_cuda and S.dtype == torch.complex64:
+        from . import fused
+
+        return fused.turned(S, length)
+    return torch.nn.functional.pad(S.movedim(-1, 1), (0, length - S.shape[-2]))
 
 
 def outer(weights: list[torch.Tensor]) -> torch.Tensor:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import torch
 
-PIECE = 8  # steps between two looks at the flag; chosen
+PIECE = 2  # steps between two looks at the flag, during which the next ones run already; chosen
 MOVING = ("U", "velocity", "gain", "age")
 
 
 class Replay:
     """A step of a descent on buffers of its own, as a graph; what the host would have looked at raises a flag.
 
-    A few steps are run at a time. Those before the flag was raised are taken; whoever asked takes the next one with
-    open eyes.
+    Steps after the flag was raised change nothing: they may be under way before anybody looks at it. Whoever asked
+    takes the next one with open eyes.
     """
 
     def __init__(self, device: torch.device):
@@ -46,33 +47,48 @@ class Replay:
         if (key, least) != self._key:
             self._record(step, state, least)
             self._key = key, least
-        own, taken = self._state, 0
+        own = self._state
         for name in MOVING[:3]:
             getattr(own, name).copy_(getattr(state, name))
         own.age.fill_(state.age)
-        while taken < count:
-            piece = min(PIECE, count - taken)
-            before = [getattr(own, name).clone() for name in MOVING]
-            good = self._replayed(piece)
-            if good < piece:
-                for name, value in zip(MOVING, before, strict=True):
-                    getattr(own, name).copy_(value)
-                self._replayed(good)
-            taken += good
-            if good < piece:
-                break
+        taken = self._replayed(count)
         if taken:
             state.U, state.velocity, state.gain = (getattr(own, name).clone() for name in MOVING[:3])
             state.age += taken
             state.iteration += taken
         return taken
 
+    @cached_property
+    def _beside(self) -> Any:
+        return torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        """Return what both give; in a graph neither waits for the other."""
+        if not torch.cuda.is_current_stream_capturing():
+            return first(), second()
+        here = torch.cuda.current_stream()
+        self._beside.wait_stream(here)
+        with torch.cuda.stream(self._beside):
+            one = first()
+        other = second()
+        here.wait_stream(self._beside)
+        return one, other
+
     def _replayed(self, count: int) -> int:
-        """Run the graph so many times, and return how many steps came before the flag was raised."""
+        """Run the graph up to so many times, and return how many steps came before the flag was raised."""
         self._flag.zero_()
         self._good.zero_()
-        for _ in range(count):
-            self._graph.replay()
+        for start in range(0, count, PIECE):
+            end = min(start + PIECE, count)
+            for _ in range(start, end):
+                self._graph.replay()
+            turn = start // PIECE % 2
+            self._seen[turn].copy_(self._good, non_blocking=True)
+            self._events[turn].record()
+            if start > 0:  # the piece before this one
+                self._events[1 - turn].synchronize()
+                if int(self._seen[1 - turn]) < start:
+                    break
         return int(self._good)
 
     def _record(self, step: Callable[[Any], None], state: Any, least: float) -> None:
@@ -82,6 +98,8 @@ class Replay:
         own.U, own.velocity, own.gain = state.U.clone(), state.velocity.clone(), state.gain.clone()
         own.age = torch.full((), float(state.age), dtype=torch.float64, device=self.device)
         self._flag, self._good = (torch.zeros((), dtype=torch.int32, device=self.device) for _ in range(2))
+        self._seen = torch.zeros(2, dtype=torch.int32, pin_memory=True)
+        self._events = [torch.cuda.Event() for _ in range(2)]  # type: ignore[no-untyped-call]
         self._state = own
         graph = torch.cuda.CUDAGraph()
         pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
@@ -106,12 +124,13 @@ class Replay:
         self._graph = graph
 
     def _in_place(self, step: Callable[[Any], None]) -> None:
-        """Take a step, put what it made into the buffers, and count it if the flag is down."""
+        """Take a step, and if the flag is down put what it made into the buffers and count it."""
+        from . import fused
+
         own = self._state
-        buffers = {name: getattr(own, name) for name in MOVING}
+        buffers = [getattr(own, name) for name in MOVING]
+        own.velocity, own.gain = own.velocity.clone(), own.gain.clone()  # which rules change in place
         step(own)
-        for name, buffer in buffers.items():
-            if getattr(own, name) is not buffer:
-                buffer.copy_(getattr(own, name))
-                setattr(own, name, buffer)
-        self._good.add_(self._flag == 0)
+        made = [getattr(own, name) for name in MOVING]
+        fused.take(self._flag, self._good, buffers, made)
+        own.U, own.velocity, own.gain, own.age = buffers

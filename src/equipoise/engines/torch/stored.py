@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from ...device.rows import Rows
@@ -9,8 +11,8 @@ from ...device.tiles import in_tiles
 from .lookup import Lookup
 
 
-def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
+def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[Any, torch.Tensor]:
+    """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar if it was asked for, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
 
     Each row is summed in the order of its entries: the same bytes every time.
     """

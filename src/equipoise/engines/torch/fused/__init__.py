@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .mesh import box, gather, spread, watch
+from .flag import take, watch
+from .mesh import box, gather, spread, turned
 from .pairs import direct, edges
 
-__all__ = ["box", "direct", "edges", "gather", "spread", "watch"]
+__all__ = ["box", "direct", "edges", "gather", "spread", "take", "turned", "watch"]

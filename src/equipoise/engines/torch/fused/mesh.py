@@ -103,29 +103,6 @@ def box(Y: torch.Tensor) -> torch.Tensor:
 
 
 @triton.jit
-def _watch(box, flag, h0, h1, h2, least, D: tl.constexpr):
-    """Raise the flag where the box is wider than h along an axis, or narrower than `least` along all."""
-    s0 = tl.load(box + D) - tl.load(box)
-    widest = s0
-    wide = s0 > h0
-    if D > 1:
-        s1 = tl.load(box + D + 1) - tl.load(box + 1)
-        widest = tl.maximum(widest, s1)
-        wide = wide | (s1 > h1)
-    if D > 2:
-        s2 = tl.load(box + D + 2) - tl.load(box + 2)
-        widest = tl.maximum(widest, s2)
-        wide = wide | (s2 > h2)
-    inside = (widest >= least) & (wide == 0)  # false for NaN
-    tl.store(flag, tl.where(inside, tl.load(flag), 1))
-
-
-def watch(box: torch.Tensor, flag: torch.Tensor, most: tuple[float, ...], least: float) -> None:
-    """Set flag (1,) int32 to 1 unless every side of the box is at most `most`, and one at least `least`."""
-    _watch[(1,)](box, flag, *(*most, 0.0, 0.0)[:3], least, box.shape[1])
-
-
-@triton.jit
 def _place(Y, box, i, there, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBLE: tl.constexpr):
     """The first of the 6 nodes of a spline along axis c, and the offset of points in their cells."""
     middle = (tl.load(box + c).to(tl.float64) + tl.load(box + D + c).to(tl.float64)) * 0.5
@@ -220,6 +197,29 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
     padded = torch.empty((m, *others, 2 * last), dtype=mesh.dtype, device=Y.device)
     _sum_copies[(m * nodes // last,)](grid, unit, padded, m * nodes, last, copies, mesh.whole, 512)
     return padded
+
+
+@triton.jit(do_not_specialize=["A", "B", "C", "length"])
+def _turned(S, T, A, B, C, length, WIDTH: tl.constexpr):
+    """T[c, a, b] = S[a, b, c], 0 for b ≥ B, of pairs of numbers: a square of b and c at a time."""
+    b = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    q = (tl.program_id(2) // A).to(tl.int64)
+    a = (tl.program_id(2) % A).to(tl.int64)
+    given = S + (q * A + a) * B * C + b[:, None] * C + c[None, :]
+    value = tl.load(given, mask=(b < B)[:, None] & (c < C)[None, :], other=0)
+    made = T + q * C * A * length + (c[:, None].to(tl.int64) * A + a) * length + b[None, :]
+    tl.store(made, tl.trans(value), mask=(c < C)[:, None] & (b < length)[None, :])
+
+
+def turned(S: torch.Tensor, length: int) -> torch.Tensor:
+    """As mesh.turned, of complex numbers in float32."""
+    m, *others, B, C = S.shape
+    A = prod(others)
+    T = torch.empty((m, C, *others, length), dtype=S.dtype, device=S.device)
+    grid = (triton.cdiv(length, 32), triton.cdiv(C, 32), m * A)
+    _turned[grid](S.view(torch.int64), T.view(torch.int64), A, B, C, length, 32)
+    return T
 
 
 @triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "size", "m"])

@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ....arrays import total
 from ...tables import BITS
 
 WIDTH = 128  # entries of a row at a time
@@ -79,7 +80,7 @@ def _edges(
         tl.store(psi + i, tl.sum(total, 0))
 
 
-def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[Any, torch.Tensor]:
     """As stored.stored_edges, d = 1, 2, 3: one warp a row."""
     force = torch.empty_like(Y)
     psi = torch.empty(A.shape[0] if potential else 0, device=Y.device)
@@ -90,7 +91,7 @@ def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[torch.
         Y, pairs, A.indptr, A.indices, A.data, kernel.segments, force, psi, kernel.first, *numbers,
         Y.shape[1], WIDTH, potential, rational is not None, BITS, num_warps=1,
     )  # fmt: skip
-    return psi.sum(dtype=torch.float64), force
+    return total(psi) if potential else torch.nan, force
 
 
 @triton.jit(do_not_specialize=["n", "t", "m"])

@@ -1,0 +1,66 @@
+"""Sums over all points in float64 and in a fixed order, in Triton: a few hundred parts, and the sum of these."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+PARTS = 256
+WIDTH = 1024  # points of a part at a time
+
+
+@triton.jit(do_not_specialize=["n", "size"])
+def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
+    """Column sums over points (n, D), `size` of them for each part (part, D)."""
+    first = tl.program_id(0).to(tl.int64) * size
+    t = tl.arange(0, WIDTH)
+    for c in tl.static_range(D):
+        total = tl.zeros((WIDTH,), tl.float64)
+        for s in range(0, size, WIDTH):
+            i = first + s + t
+            total += tl.load(X + i * D + c, mask=(s + t < size) & (i < n), other=0.0).to(tl.float64)
+        tl.store(parts + tl.program_id(0) * D + c, tl.sum(total, 0))
+
+
+@triton.jit(do_not_specialize=["count"])
+def _of_parts(parts, out, count, PARTS: tl.constexpr):
+    t = tl.arange(0, PARTS)
+    tl.store(out, tl.sum(tl.load(parts + t, mask=t < count, other=0.0), 0))
+
+
+@triton.jit(do_not_specialize=["n", "count"])
+def _less_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr):
+    t = tl.arange(0, PARTS)
+    i = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
+    for c in tl.static_range(D):
+        mean = tl.sum(tl.load(parts + t * D + c, mask=t < count, other=0.0), 0) / n
+        x = tl.load(X + i * D + c, mask=i < n, other=0.0)
+        tl.store(out + i * D + c, x - mean.to(x.dtype), mask=i < n)
+
+
+def _column_sums(X: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Return the sums of up to `PARTS` parts of the rows of X (n, d), and how many there are."""
+    n, d = X.shape
+    size = triton.cdiv(triton.cdiv(n, PARTS), WIDTH) * WIDTH
+    count = triton.cdiv(n, size)
+    parts = torch.empty((count, d), dtype=torch.float64, device=X.device)
+    _parts[(count,)](X, parts, n, size, d, WIDTH)
+    return parts, count
+
+
+def total(x: torch.Tensor) -> torch.Tensor:
+    """Return the sum of all entries, a scalar."""
+    parts, count = _column_sums(x.reshape(-1, 1).contiguous())
+    out = torch.empty((), dtype=torch.float64, device=x.device)
+    _of_parts[(1,)](parts, out, count, PARTS)
+    return out
+
+
+def centered(U: torch.Tensor) -> torch.Tensor:
+    """Return U (n, d) without its mean."""
+    U = U.contiguous()
+    (n, d), out = U.shape, torch.empty_like(U)
+    parts, count = _column_sums(U)
+    _less_mean[(triton.cdiv(n, WIDTH),)](U, parts, out, n, count, d, PARTS, WIDTH)
+    return out

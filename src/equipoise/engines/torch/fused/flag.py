@@ -1,0 +1,52 @@
+"""Steps that nobody looks at, in Triton: when the flag is raised, and that they change nothing afterwards."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+WIDTH = 1024  # numbers of a program
+
+
+@triton.jit
+def _watch(box, flag, h0, h1, h2, least, D: tl.constexpr):
+    """Raise the flag where the box is wider than h along an axis, or narrower than `least` along all."""
+    s0 = tl.load(box + D) - tl.load(box)
+    widest = s0
+    wide = s0 > h0
+    if D > 1:
+        s1 = tl.load(box + D + 1) - tl.load(box + 1)
+        widest = tl.maximum(widest, s1)
+        wide = wide | (s1 > h1)
+    if D > 2:
+        s2 = tl.load(box + D + 2) - tl.load(box + 2)
+        widest = tl.maximum(widest, s2)
+        wide = wide | (s2 > h2)
+    inside = (widest >= least) & (wide == 0)  # false for NaN
+    tl.store(flag, tl.where(inside, tl.load(flag), 1))
+
+
+def watch(box: torch.Tensor, flag: torch.Tensor, most: tuple[float, ...], least: float) -> None:
+    """Set flag (1,) int32 to 1 unless every side of the box is at most `most`, and one at least `least`."""
+    _watch[(1,)](box, flag, *(*most, 0.0, 0.0)[:3], least, box.shape[1])
+
+
+@triton.jit(do_not_specialize=["count"])
+def _take(flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
+    down = tl.load(flag) == 0
+    t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    there = (t < count) & down
+    tl.store(U + t, tl.load(new_U + t, mask=there), mask=there)
+    tl.store(velocity + t, tl.load(new_velocity + t, mask=there), mask=there)
+    tl.store(gain + t, tl.load(new_gain + t, mask=there), mask=there)
+    if tl.program_id(0) == 0:
+        tl.store(age, tl.where(down, tl.load(new_age), tl.load(age)))
+        tl.store(good, tl.load(good) + down.to(tl.int32))
+
+
+def take(flag: torch.Tensor, good: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
+    """Put the new map, velocity, gains (n, d) and age in place of the old and count a good step, if the flag is 0."""
+    both = [tensor for pair in zip(old, new, strict=True) for tensor in pair]
+    count = old[0].numel()
+    _take[(triton.cdiv(count, WIDTH),)](flag, good, *(tensor.contiguous() for tensor in both), count, WIDTH)
