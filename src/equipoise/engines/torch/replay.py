@@ -103,7 +103,7 @@ class Replay:
         self._state = own
         graph = torch.cuda.CUDAGraph()
         pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream = torch.cuda.Stream(priority=-1)  # type: ignore[no-untyped-call]  # what is beside fills its gaps
         stream.wait_stream(torch.cuda.current_stream())
         self.running = True
         try:

@@ -170,16 +170,15 @@ def _counted(w, WHOLE: tl.constexpr):
 
 @triton.jit(do_not_specialize=["size", "n"])
 def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, WHOLE: tl.constexpr, WIDTH: tl.constexpr):
-    """One row of the sum of the copies of a mesh, in units of a charge, and as many zeros."""
+    """Part of a row of the sum of the copies of a mesh, in units of a charge, and of as many zeros."""
     row = tl.program_id(0).to(tl.int64)
-    for s in range(0, 2 * n, WIDTH):
-        t = s + tl.arange(0, WIDTH)
-        inside = t < n
-        count = tl.load(grid + row * n + t, mask=inside, other=0)
-        for copy in range(1, COPIES):
-            count += tl.load(grid + copy * size.to(tl.int64) + row * n + t, mask=inside, other=0)
-        value = count.to(tl.float64) / tl.load(unit) if WHOLE else count
-        tl.store(padded + 2 * row * n + t, value.to(padded.dtype.element_ty), mask=t < 2 * n)
+    t = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    inside = t < n
+    count = tl.load(grid + row * n + t, mask=inside, other=0)
+    for copy in range(1, COPIES):
+        count += tl.load(grid + copy * size.to(tl.int64) + row * n + t, mask=inside, other=0)
+    value = count.to(tl.float64) / tl.load(unit) if WHOLE else count
+    tl.store(padded + 2 * row * n + t, value.to(padded.dtype.element_ty), mask=t < 2 * n)
 
 
 def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
@@ -195,7 +194,8 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
     )  # fmt: skip
     *others, last = mesh.size
     padded = torch.empty((m, *others, 2 * last), dtype=mesh.dtype, device=Y.device)
-    _sum_copies[(m * nodes // last,)](grid, unit, padded, m * nodes, last, copies, mesh.whole, 512)
+    across = (m * nodes // last, triton.cdiv(2 * last, 512))
+    _sum_copies[across](grid, unit, padded, m * nodes, last, copies, mesh.whole, 512)
     return padded
 
 
