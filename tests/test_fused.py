@@ -110,10 +110,10 @@ def test_a_step_is_that_of_pytorch(d):
     gain = gain.abs()
     there = [x.clone().to(THERE) for x in (gradient, velocity, gain)]
     rule = (0.3, 0.8, 0.2, 0.8, 0.5, 0.01, 1.0)
-    step.momentum_step(gradient, velocity, gain, *rule)
-    rows_fused.step(*there, *rule)
-    same(there[1], velocity, 1e-6)
-    same(there[2], gain, 1e-6)
+    moved = step.momentum_step(gradient, velocity, gain, *rule)
+    for numbers in (rule[:2], torch.tensor(rule[:2], dtype=torch.float64, device=THERE)):
+        for found, expected in zip(rows_fused.step(*there, *numbers, *rule[2:]), moved, strict=True):
+            same(found, expected, 1e-6)
 
 
 @pytest.mark.parametrize("up", [0, 1])

@@ -134,24 +134,15 @@ class Momentum:
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1
-        cap = self.momentum[late]
-        step: Any = _core.momentum_step
+        rule: tuple[Any, ...] = rate / 4, self._momentum(age, self.momentum[late]), self.gain_up, self.gain_down
+        rule = *rule, self.turned, self.min_gain, self.max_step * length
         if is_tensor(gradient):
-            from .device.step import momentum_step as step
+            from .device.step import momentum_step
+
+            moved: Any = momentum_step(gradient, state.velocity, state.gain, *rule)  # type: ignore[arg-type]
+            state.velocity, state.gain = moved
         else:
-            gradient = np.ascontiguousarray(gradient, dtype=np.float64)
-        step(
-            gradient,
-            state.velocity,
-            state.gain,
-            rate / 4,
-            self._momentum(age, cap),
-            self.gain_up,
-            self.gain_down,
-            self.turned,
-            self.min_gain,
-            self.max_step * length,
-        )
+            _core.momentum_step(np.ascontiguousarray(gradient, dtype=np.float64), state.velocity, state.gain, *rule)
         return state.velocity
 
     def _momentum(self, age: Any, cap: float) -> Any:

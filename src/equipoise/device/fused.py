@@ -12,6 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
+from ..arrays import is_tensor
 from .affinities import HALVINGS
 
 POINTS = 256  # of a program
@@ -51,13 +52,13 @@ def conditional(d2: torch.Tensor, perplexity: float) -> torch.Tensor:
 
 @triton.jit(do_not_specialize=["n"])
 def _step(
-    gradient, velocity, gain, rate, momentum, up, down, turned, least, most, n,
-    D: tl.constexpr, POINTS: tl.constexpr,
+    gradient, velocity, gain, new_velocity, new_gain, rate, momentum, up, down, turned, least, most, n,
+    D: tl.constexpr, POINTS: tl.constexpr, LOAD_RATE: tl.constexpr, LOAD_MOMENTUM: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
-    eta = tl.load(rate).to(tl.float32)
-    mu = tl.load(momentum).to(tl.float32)
+    eta = tl.load(rate).to(tl.float32) if LOAD_RATE else rate
+    mu = tl.load(momentum).to(tl.float32) if LOAD_MOMENTUM else momentum
     length = tl.zeros((POINTS,), tl.float32)
     for c in tl.static_range(D):
         at = i * D + c
@@ -69,19 +70,22 @@ def _step(
         g = tl.maximum(g, least)
         v = mu * v - g * push
         length += v * v
-        tl.store(gain + at, g, mask=there)
-        tl.store(velocity + at, v, mask=there)
+        tl.store(new_gain + at, g, mask=there)
+        tl.store(new_velocity + at, v, mask=there)
     length = tl.sqrt(length)
     factor = tl.where(length > most, most / length, 1.0)
     for c in tl.static_range(D):
         at = i * D + c
-        tl.store(velocity + at, factor * tl.load(velocity + at, mask=there, other=0.0), mask=there)
+        tl.store(new_velocity + at, factor * tl.load(new_velocity + at, mask=there, other=0.0), mask=there)
 
 
 def step(
     gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, momentum: Any, *rule: float
-) -> None:
+) -> tuple[torch.Tensor, torch.Tensor]:
     """As step.momentum_step; rate and momentum may be on the device, and stay there."""
-    n, d = velocity.shape
-    eta, mu = (torch.full((), x, device=gain.device) if isinstance(x, float) else x for x in (rate, momentum))
-    _step[(triton.cdiv(n, POINTS),)](gradient.contiguous(), velocity, gain, eta, mu, *rule, n, d, POINTS)
+    (n, d), new_velocity, new_gain = velocity.shape, torch.empty_like(velocity), torch.empty_like(gain)
+    _step[(triton.cdiv(n, POINTS),)](
+        gradient.contiguous(), velocity, gain, new_velocity, new_gain, rate, momentum, *rule, n,
+        d, POINTS, is_tensor(rate), is_tensor(momentum),
+    )  # fmt: skip
+    return new_velocity, new_gain

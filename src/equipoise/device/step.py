@@ -18,17 +18,16 @@ def momentum_step(
     turned: float,
     min_gain: float,
     max_step: float,
-) -> None:
-    """Change velocity and gain (n, d) in place by one step against the gradient; rate and momentum may be tensors."""
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return velocity and gain (n, d) after one step against the gradient; rate and momentum may be tensors."""
     if velocity.is_cuda:
         from . import fused
 
-        fused.step(gradient, velocity, gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step)
-        return
+        return fused.step(gradient, velocity, gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step)
     push = rate * gradient
     turn = push * velocity  # > 0: uphill along the last step
     back = (turn > 0) & (gain * turn > turned * velocity.square())
-    gain.add_((turn <= 0) * gain_up).mul_(torch.where(back, gain_down, 1.0)).clamp_(min=min_gain)
-    velocity.mul_(momentum).sub_(gain * push)
+    gain = ((gain + (turn <= 0) * gain_up) * torch.where(back, gain_down, 1.0)).clamp(min=min_gain)
+    velocity = momentum * velocity - gain * push
     length = velocity.norm(dim=1, keepdim=True)
-    velocity.mul_(torch.where(length > max_step, max_step / length, 1.0))
+    return velocity * torch.where(length > max_step, max_step / length, 1.0), gain

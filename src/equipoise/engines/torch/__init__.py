@@ -123,19 +123,24 @@ class Torch(Grid):
         return self._replay.at_once(first, second) if self._replay.running else (first(), second())
 
     def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
-        if state.U.shape[1] > 3:
+        if self.device.type != "cuda" or state.U.shape[1] > 3:
             return 0
-        planned = [
-            self._plan(kernel, len(state.U), trust.rungs, trust.level) for (kernel, *_), trust in self._trust.items()
-        ]
-        if self.device.type != "cuda" or DIRECT in planned:
-            return 0
-        count = min([count, *(CHECK - trust.fields for trust in self._trust.values())])
-        meshes = [self._make(kernel, of) for (kernel, *_), of in zip(self._trust, planned, strict=True)]
-        taken = self._replay.run(step, (key, meshes), state, count, least)  # which keeps what it recorded
-        for trust in self._trust.values():
-            trust.fields += taken
-        return taken
+        taken = 0
+        while True:
+            planned = [
+                self._plan(kernel, len(state.U), trust.rungs, trust.level)
+                for (kernel, *_), trust in self._trust.items()
+            ]
+            if DIRECT in planned:
+                return taken
+            ahead = min([count - taken, *(CHECK - trust.fields for trust in self._trust.values())])
+            meshes = [self._make(kernel, of) for (kernel, *_), of in zip(self._trust, planned, strict=True)]
+            done = self._replay.run(step, (key, meshes), state, ahead, least)  # which keeps what it recorded
+            for trust in self._trust.values():
+                trust.fields += done
+            taken += done
+            if taken == count or not self._planned_anew(state.U):
+                return taken
 
     def rest(self) -> None:
         self._replay = Replay(self.device)
@@ -180,16 +185,28 @@ class Torch(Grid):
         if self._replay.running:
             self._replay.watch(source.box, *self._limits(kernel, trust))
             return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
+        self._settle(kernel, source, trust)
+        trust.fields += 1
+        return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
+
+    def _settle(self, kernel: Kernel, source: Any, trust: Trust) -> bool:
+        """Plan for a map that has left its room, and check the tolerance where that is due; False if neither was."""
         span = (source.box[1] - source.box[0]).cpu().numpy()  # float32, as what watches it on the device
         outside = not trust.rungs or not self._inside(kernel, trust, span)
         if outside:
             trust.rungs = self._rungs(kernel, span.astype(np.float64), trust.level)
         far = not trust.checked or max(abs(a - b) for a, b in zip(trust.rungs, trust.checked, strict=True)) >= MOVED
-        if far or trust.fields >= CHECK:
+        if due := far or trust.fields >= CHECK:
             trust.fields, trust.checked = 0, trust.rungs
             self._keep(kernel, source, trust)
-        trust.fields += 1
-        return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
+        return outside or due
+
+    def _planned_anew(self, U: Any) -> bool:
+        """Do what the next step would do first: plan for its map. False if there is nothing to do, or charges are."""
+        if any(trust.charged for trust in self._trust.values()):
+            return False
+        source = self._source(U, None)
+        return any([self._settle(kernel, source, trust) for (kernel, *_), trust in self._trust.items()])
 
     def _rungs(self, kernel: Kernel, span: Array, level: int) -> tuple[int, ...]:
         """Return the rungs of a box with room around a map of this span."""

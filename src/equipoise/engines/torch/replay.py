@@ -129,7 +129,6 @@ class Replay:
 
         own = self._state
         buffers = [getattr(own, name) for name in MOVING]
-        own.velocity, own.gain = own.velocity.clone(), own.gain.clone()  # which rules change in place
         step(own)
         made = [getattr(own, name) for name in MOVING]
         fused.take(self._flag, self._good, buffers, made)

@@ -14,7 +14,8 @@ from .lookup import Lookup
 def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[Any, torch.Tensor]:
     """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
 
-    Ψ is worth looking at only if `potential` asked for it. Each row is summed in the order of its entries: the same bytes every time.
+    Ψ means nothing unless `potential` asks for it. Each row is summed in the order of its entries: the same bytes every
+    time.
     """
     n, d = Y.shape
     if Y.is_cuda and d <= 3:

@@ -177,8 +177,10 @@ def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, WHOLE: tl.con
     count = tl.load(grid + row * n + t, mask=inside, other=0)
     for copy in range(1, COPIES):
         count += tl.load(grid + copy * size.to(tl.int64) + row * n + t, mask=inside, other=0)
-    value = count.to(tl.float64) / tl.load(unit) if WHOLE else count
-    tl.store(padded + 2 * row * n + t, value.to(padded.dtype.element_ty), mask=t < 2 * n)
+    value = count.to(padded.dtype.element_ty)
+    if WHOLE:
+        value *= (1.0 / tl.load(unit)).to(value.dtype)  # a power of two
+    tl.store(padded + 2 * row * n + t, value, mask=t < 2 * n)
 
 
 def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
