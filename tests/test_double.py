@@ -214,6 +214,12 @@ def test_force_laws():
 # Estimators
 
 
+def test_what_the_mesh_errs_by_does_not_drive_the_map_of_dkpca():
+    fit = eq.DKPCA(random_state=0, engine="grid", n_jobs=1).fit(load_digits().data)
+    losses = fit.loss_curve_[:, 1]
+    assert losses[-1] <= 1.002 * losses.min() < 0.95 * losses[0]
+
+
 @parametrize_with_checks([eq.DKLLE(n_neighbors=8), eq.DKPCA(n_neighbors=8)])
 def test_scikit_learn_convention(estimator, check):
     check(estimator)

@@ -90,9 +90,14 @@ class DKPCA(DoubleKernel):
 
     `affinities_` is K_X without its diagonal. The engines "reference" and "exact" take it between all pairs; "grid" and
     "sampled" take k_x as 0 beyond the 3 · n_neighbors nearest points.
+
+    Parameters
+    ----------
+    tol : little is left of its fields where they balance: at 0.01 what they err by keeps the loss from settling
     """
 
     early_exaggeration: float = 1.0
+    tol: float = 1e-4
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         bandwidth = self._bandwidth(data.n)
