@@ -50,7 +50,7 @@ REASONS = {
     "order": "entries move to places of their own, one by one",
     "edges": "an entry needs the place of its other end: a read of 32 bytes from the second-level cache for its 8",
     "spread": "36 additions to memory for each point, which the second-level cache does one by one",
-    "convolve": "four transforms, two turns of the axes and a product, each through memory, on a mesh padded axis by axis",
+    "convolve": "four transforms, two turns of the axes and a product, each through memory, padded axis by axis",
     "gather": "36 reads for each point from the second-level cache",
     "step": "launches: it is a few microseconds",
     "iteration": "its parts, of which the edges run beside the field, and some 20 launches of a microsecond or two",
