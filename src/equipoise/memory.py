@@ -12,6 +12,8 @@ from .engines.grid import CACHE
 
 FREE = 200e6  # libraries, search buffers and whatever does not grow with the data
 GPU_NEIGHBOR = 140  # bytes on a GPU for each neighbour, most of them while P is made symmetric; benchmarks/gpu.py
+GPU_NODE = 40  # bytes on a GPU for each node of the padded mesh: charges, transforms there and back, 8 kernels kept
+GPU_NODES = 96  # of them per point; 89 were seen on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were seen on Fashion-MNIST in 2-D, 3-D was not looked at
 
 
@@ -59,7 +61,7 @@ def estimate_memory(
         return Memory(int(FREE + 2 * table + square), int(FREE + table + copies * square + points))
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
     if name == "torch":
-        return Memory(gpu_memory(n, D, k), int(FREE + 12 * n * D + 40 * n * k + points))
+        return Memory(gpu_memory(n, D, k), int(FREE + 12 * n * D + 40 * n * k + GPU_NODE * GPU_NODES * n + points))
     search = 8 * n * D + 256 * n  # vectors in float32, also by cell; the 32 nearest cells, order and cell of each
     neighbors = (4 + 8) * n * k  # columns in int32, distances in float64
     rows = 4 * n * k  # p_{j|i} in float32

@@ -28,7 +28,7 @@ EXAMPLES = """\
   equipoise embed digits --method umap --n-neighbors 30 --min-dist 0.5
   equipoise embed iris --method symmetricsne --kernel "StudentT(dof=0.5)"
   equipoise embed wine --plot svg,html --out maps
-  equipoise embed iris --save iris.eq && equipoise transform iris.eq iris
+  equipoise embed iris --save iris.eq && equipoise transform iris.eq iris --out new
   equipoise embed iris --checkpoint run.eqc
   equipoise embed iris --checkpoint run.eqc --resume
   equipoise embed - --label class --out - < iris.csv > again.csv

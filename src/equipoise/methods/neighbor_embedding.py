@@ -115,7 +115,7 @@ class NeighborEmbedding(Embedding):
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):
-            self._require_room(data.n)
+            self._require_room(data)
         if self._divergence().s is None:
             require_dense(data.sparse or self.affinity == "uniform", self._divergence())
         if self.affinity == "precomputed":
@@ -124,11 +124,13 @@ class NeighborEmbedding(Embedding):
         kind = Uniform if self.affinity == "uniform" else Gaussian
         return kind(perplexities, self._n_threads())
 
-    def _require_room(self, n: int) -> None:
+    def _require_room(self, data: Input) -> None:
         """Raise unless P and P^s of all pairs, and the rows that P comes from, fit in memory."""
+        n = data.n
         what = f"a function g(Y) compares all pairs of {n} points in float64, which"
         require_room(3 * 8.0 * n**2, what, physical_memory())
-        if choose_device(self.engine, self.device)[1] == "cuda":
+        table = getattr(data, "X", None)  # a tensor, if one was given
+        if choose_device(self.engine, self.device, table)[1] == "cuda":
             import torch
 
             require_room(2 * 8.0 * n**2, f"on the GPU {what}", float(torch.cuda.mem_get_info()[0]))
