@@ -183,6 +183,12 @@ def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
     assert there.transform(digits[:3] + 0.01).shape == (3, there.n_components)
 
 
+def test_a_run_that_diverges_says_so(digits):
+    descent = eq.optimize.GradientDescent()
+    with pytest.raises(FloatingPointError, match="learning rate is too large"):
+        eq.TSNE(engine="torch", device="cpu", random_state=0, learning_rate=1e30, optimizer=descent).fit(digits)
+
+
 def test_same_seed_same_bytes_and_what_was_saved_goes_on(digits, tmp_path):
     fit = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60).fit(digits)
     again = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60, n_jobs=1).fit(digits)

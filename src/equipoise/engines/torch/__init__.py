@@ -192,6 +192,8 @@ class Torch(Grid):
     def _settle(self, kernel: Kernel, source: Any, trust: Trust) -> bool:
         """Plan for a map that has left its room, and check the tolerance where that is due; False if neither was."""
         span = (source.box[1] - source.box[0]).cpu().numpy()  # float32, as what watches it on the device
+        if not np.isfinite(span).all():
+            raise FloatingPointError("the map is no longer finite: the learning rate is too large for this data")
         outside = not trust.rungs or not self._inside(kernel, trust, span)
         if outside:
             trust.rungs = self._rungs(kernel, span.astype(np.float64), trust.level)
@@ -202,7 +204,7 @@ class Torch(Grid):
         return outside or due
 
     def _planned_anew(self, U: Any) -> bool:
-        """Do what the next step would do first: plan for its map. False if there is nothing to do, or charges are."""
+        """Plan for the map of the next step, as it would itself. False if nothing is due, or there are charges."""
         if any(trust.charged for trust in self._trust.values()):
             return False
         source = self._source(U, None)
@@ -231,9 +233,11 @@ class Torch(Grid):
         if h == 0:
             return DIRECT
         h = min(h, max(span) / CELLS / ROOM[len(rungs)] / 2 ** (1 / RUNGS))
+        if np.prod([s / h + BEYOND for s in span]) > NODES:
+            return DIRECT
         size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
-        nodes, pairs = float(np.prod(size)), float(n) ** 2
-        if nodes > NODES or pairs < PAIRS_A_NODE * nodes:
+        nodes = float(np.prod(size))
+        if float(n) ** 2 < PAIRS_A_NODE * nodes:
             return DIRECT
         small = nodes <= DOUBLE[0] and n <= DOUBLE[1]
         return Plan(h, size, 0.0, np.float64 if small or max(span) < kernel.length else np.float32)

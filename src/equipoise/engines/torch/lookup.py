@@ -33,7 +33,7 @@ class Lookup:
 
     def _place(self, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the segments that d2 falls in, how far inside as a fraction f in [0, 1), and as a step in d2."""
-        x = (d2 * self.scale).clamp(*self.ends)
+        x = (d2 * self.scale).nan_to_num(nan=0.0).clamp(*self.ends)  # NaN of a run that diverges is no place
         bits = x.view(torch.int32)
         inside = bits & ((1 << BITS) - 1)
         f = ((inside << (23 - BITS)) | ONE).view(torch.float32) - 1.0  # the last bits lead the mantissa of 1 + f
