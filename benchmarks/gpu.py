@@ -393,7 +393,8 @@ The **first fit** of a process compiles kernels, or reads them from Triton's cac
 that PyTorch had allocated during the fits, beyond X. The recall is the one reported, measured on a sample; 1.0000 where
 all pairs were compared. **Same bytes**: the last two fits gave the same map. Mixtures are those of
 benchmarks/scaling.py at decay 0.5: {COMPONENTS} Gaussians in {DIMENSION} dimensions. The losses of the CPU and the GPU
-are each on its own neighbours, which both found by comparing all pairs.
+are each on its own neighbours, which both found by comparing all pairs. An **iteration** among the stages is both
+forces and the step of the rule, without what adds the step to the map and centres it.
 """
 
 

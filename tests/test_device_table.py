@@ -133,6 +133,7 @@ def test_tensors_for_tensors_and_arrays_for_arrays(Method, digits):
     assert isinstance(fit.transform(digits[:4]), np.ndarray)
     array = brief(Method).fit(digits)
     assert type(array.embedding_) is np.ndarray and type(array.transform(digits[:4])) is np.ndarray
+    np.testing.assert_array_equal(array.transform(torch.from_numpy(digits[:4])).numpy(), array.transform(digits[:4]))
     np.testing.assert_array_equal(Y.numpy(), array.embedding_)
     here = Method(engine="grid", **BRIEF).fit(torch.from_numpy(digits))
     assert type(here.embedding_) is np.ndarray  # the other engines are NumPy's
@@ -271,6 +272,8 @@ def test_a_checkpoint_goes_on_to_the_same_bytes(as_tensor, sorted_from, digits, 
     assert (resumed._problem._state.order is not None) == (sorted_from == 100)
     with pytest.raises(ValueError, match=r"a checkpoint of another run, whose .*affinities"):
         brief(n_iter=n_iter, perplexity=9, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
+    with pytest.raises(ValueError, match="whose initial map differs"):
+        brief(n_iter=n_iter, random_state=1, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
     with pytest.raises(ValueError, match=r"a checkpoint of another run, whose .*engine"):
         eq.TSNE(**{**BRIEF, "n_iter": n_iter}, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import relative_error
 from scipy import sparse
+from sklearn.base import clone
 
 import equipoise as eq
 from equipoise.engines.plan import Plan
@@ -30,6 +31,7 @@ from equipoise.device.rows import Rows  # noqa: E402
 from equipoise.engines.torch import DIRECT, Torch, fused  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.mesh import Mesh, turned  # noqa: E402
+from equipoise.engines.torch.replay import Replay  # noqa: E402
 from equipoise.engines.torch.source import DeviceSource  # noqa: E402
 from equipoise.engines.torch.stored import stored_edges  # noqa: E402
 
@@ -126,6 +128,9 @@ def test_a_step_is_taken_unless_the_flag_is_up(up):
     fused.take(flag, good, old, new)
     assert all(torch.equal(found, x) for found, x in zip(old, kept, strict=True))
     assert int(good) == 5 - up
+    new[0] = new[0].T.contiguous().T  # column by column
+    fused.take(flag.zero_(), good, old, new)
+    assert torch.equal(old[0], new[0])
 
 
 @pytest.mark.parametrize("shape", [(1, 40, 37), (2, 33, 70), (2, 3, 40, 37)])
@@ -135,7 +140,7 @@ def test_axes_turn_as_those_of_pytorch(shape):
 
 
 @DIMENSIONS
-@pytest.mark.parametrize("n", [1, 700, 5000])
+@pytest.mark.parametrize("n", [1, 700, 5000, 300_001])  # the last has more than one pass for each part
 def test_sums_over_all_points_are_those_of_pytorch(d, n):
     Y = points(n, d) + 1
     assert float(sums.total(Y.to(THERE))) == pytest.approx(float(Y.double().sum()), rel=1e-13)
@@ -172,14 +177,56 @@ def test_a_sieve_through_blocks_finds_the_nearest_in_them():
     assert neighbors.recall(d2[sample], neighbors.nearest(X[sample], X, 31).d2) >= 0.999
 
 
+REPLAYED = {
+    "TSNE": eq.TSNE(),
+    "TSNE in 1-D": eq.TSNE(1),
+    "TSNE in 3-D": eq.TSNE(3),
+    "SNE": eq.SNE(),
+    "UMAP": eq.UMAP(),
+    "SphericalSNE": eq.SphericalSNE(init=np.asfortranarray(points(20_000, 3).numpy())),  # column by column
+}
+
+
+def there(method, **settings):
+    """A copy of a method for the GPU, short and from a start that is made quickly."""
+    init = method.init if isinstance(method.init, np.ndarray) else "pca"
+    return clone(method).set_params(engine="torch", device="cuda", random_state=0, n_iter=120, init=init, **settings)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)
+
+
 @on_a_gpu
-@pytest.mark.parametrize("Method", [eq.TSNE, eq.SNE, eq.UMAP, eq.SphericalSNE], ids=lambda Method: Method.__name__)
-def test_steps_that_are_replayed_are_those_taken_one_by_one(Method, monkeypatch):
-    X = np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)
-    settings = {"engine": "torch", "device": "cuda", "random_state": 0, "n_iter": 120, "init": "pca"}
-    replayed = Method(**settings).fit_transform(X)
+@pytest.mark.parametrize("method", REPLAYED.values(), ids=REPLAYED)
+def test_steps_that_are_replayed_are_those_taken_one_by_one(method, table, monkeypatch):
+    taken, run = [], Replay.run
+
+    def counted(*arguments):
+        taken.append(run(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(Replay, "run", counted)
+    replayed = there(method).fit_transform(table)
+    assert sum(taken) > 60
     monkeypatch.setattr(Torch, "hasten", lambda *arguments: 0)
-    np.testing.assert_array_equal(Method(**settings).fit_transform(X), replayed)
+    np.testing.assert_array_equal(there(method).fit_transform(table), replayed)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("method", REPLAYED.values(), ids=REPLAYED)
+def test_a_run_that_was_interrupted_goes_on_to_the_same_bytes(method, table, tmp_path):
+    whole, path = there(method).fit_transform(table), tmp_path / "run.eqc"
+
+    def stop(iteration, loss, Y):
+        if iteration >= 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        there(method, callbacks=[eq.Checkpoint(path, every=37), stop]).fit(table)
+    resumed = there(method, callbacks=[eq.Checkpoint(path, every=37, resume=True)]).fit(table)
+    np.testing.assert_array_equal(resumed.embedding_, whole)
 
 
 @on_a_gpu

@@ -102,6 +102,7 @@ def test_what_an_own_loss_excludes(tmp_path):
     [
         (3.0, {}, TypeError, "loss must be a function of the map, got float"),
         (lambda Y: 1.0, {}, TypeError, "one number, as a tensor of PyTorch computed from Y; got float"),
+        (lambda Y: Y[999].sum(), {}, TypeError, "does not take a tensor of PyTorch of shape"),
         (lambda Y: Y.sum(dim=1), {}, TypeError, r"got a tensor of shape \(3,\)"),
         (lambda Y: Y.detach().sum(), {}, ValueError, r"detach\(\), item\(\) and NumPy cut the gradient off"),
         (lambda Y: torch.ones(1, requires_grad=True).sum(), {}, ValueError, "computed from other tensors alone"),

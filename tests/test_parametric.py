@@ -417,7 +417,7 @@ def test_a_kernel_of_ones_own():
         ({"encoder": "mlp"}, r"torch\.nn\.Module or None"),
         ({"encoder": torch.nn.ReLU()}, "no parameters to train"),
         ({"encoder": torch.nn.Linear(5, 2)}, r"does not take rows of shape \(2, 6\)"),
-        ({"encoder": torch.nn.Linear(6, 3)}, r"to places \(2, 2\), n_components=2; got of shape \(2, 3\)"),
+        ({"encoder": torch.nn.Linear(6, 3)}, r"to places \(2, 2\), n_components=2; got shape \(2, 3\)"),
     ],
 )
 def test_what_cannot_be_is_said_before_any_work(parameters, message, monkeypatch):

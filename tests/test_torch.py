@@ -169,7 +169,7 @@ def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
     settings = {"random_state": 0, "n_iter": n_iter, "n_jobs": 1}
     there = Method(engine="torch", device="cpu", **settings).fit(digits)
     here = Method(engine="grid", **settings).fit(digits)
-    assert there.engine_ == "torch"
+    assert (there.engine_, there.embedding_.dtype) == ("torch", np.float32)
     assert there.loss_ <= 1.02 * here.loss_
     problem = Method(engine="torch", device="cpu", tol=1e-3, **settings).problem(digits)
     same = Method(engine="grid", tol=1e-3, **settings).problem(digits)

@@ -24,7 +24,7 @@ def momentum_step(
         from . import fused
 
         return fused.step(gradient, velocity, gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step)
-    push = rate * gradient
+    push = (rate * gradient).to(velocity.dtype)
     turn = push * velocity  # > 0: uphill along the last step
     back = (turn > 0) & (gain * turn > turned * velocity.square())
     gain = ((gain + (turn <= 0) * gain_up) * torch.where(back, gain_down, 1.0)).clamp(min=min_gain)

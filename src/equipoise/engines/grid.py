@@ -233,7 +233,7 @@ class Trust:
     d: int
     level: int = 0
     rungs: tuple[int, ...] = ()
-    checked: tuple[int, ...] = ()  # where the tolerance was checked last, if not there
+    checked: tuple[int, ...] = ()  # by "torch": the rungs when the tolerance was last checked, which meshes outgrow
     fields: int = 0
     warned: bool = False
 

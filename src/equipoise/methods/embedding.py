@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._types import Array, Matrix
-from ..arrays import host, is_tensor, like
+from ..arrays import host, is_tensor, placed
 from ..checkpoint import Checkpoint
 from ..csr import is_sparse, on_host
 from ..engines import choose_device, choose_engine, make_engine
@@ -254,7 +254,7 @@ class Embedding(Estimator):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
-        return like(self.embedding_, Y) if is_tensor(X) and is_tensor(self.embedding_) else Y
+        return placed(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""

@@ -79,7 +79,7 @@ class JointDivergence:
             raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
         divergence, T = self.divergence_and_overlap(self.unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
         attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self.unit * exaggeration**s) * edges
-        repulsion = (-2 / s * T) * gradient / Z
+        repulsion = (-2 / s * T / Z) * gradient
         return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
 
     def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:

@@ -35,8 +35,11 @@ class OwnLoss:
     def at(self, Y: Array) -> tuple[float, Array]:
         """Return the loss and its gradient (n, d) at Y."""
         there = torch.tensor(Y, dtype=torch.float64, device=self.device, requires_grad=True)
-        with torch.enable_grad():
-            value = self.loss(there)
+        try:
+            with torch.enable_grad():
+                value = self.loss(there)
+        except (TypeError, IndexError) as error:
+            raise TypeError(f"the loss does not take a tensor of PyTorch of shape {tuple(Y.shape)}: {error}") from error
         if not is_tensor(value) or value.numel() != 1:
             got = f"a tensor of shape {tuple(value.shape)}" if is_tensor(value) else type(value).__name__
             raise TypeError(f"the loss must return one number, as a tensor of PyTorch computed from Y; got {got}")

@@ -68,7 +68,7 @@ def own_copy(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
         except (RuntimeError, TypeError, IndexError) as error:
             raise ValueError(f"the encoder does not take rows of shape {tuple(x.shape)}: {error}") from error
     if not isinstance(Y, Tensor) or Y.shape != (len(x), d):
-        got = f"of shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
+        got = f"shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
         raise ValueError(
             f"the encoder must map rows {tuple(x.shape)} to places {(len(x), d)}, n_components={d}; got {got}"
         )

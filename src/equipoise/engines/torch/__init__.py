@@ -67,8 +67,9 @@ class Torch(Grid):
 
     @property
     def settings(self) -> dict[str, Any]:
-        own = {"device": self.device.type, "seed": int(self.seed), "deterministic": self.deterministic}
-        return {**super().settings, **own}
+        own = {"device": self.device.type, "deterministic": self.deterministic}
+        drawn = {} if self._always is None else {"seed": int(self.seed)}
+        return {**super().settings, **own, **drawn}
 
     def __getstate__(self) -> dict[str, Any]:
         own = {"device": self.device.type, "deterministic": self.deterministic, "seed": self.seed}
@@ -135,7 +136,8 @@ class Torch(Grid):
                 return taken
             ahead = min([count - taken, *(CHECK - trust.fields for trust in self._trust.values())])
             meshes = [self._make(kernel, of) for (kernel, *_), of in zip(self._trust, planned, strict=True)]
-            done = self._replay.run(step, (key, meshes), state, ahead, least)  # which keeps what it recorded
+            rooms = [trust.rungs for trust in self._trust.values()]
+            done = self._replay.run(step, (key, meshes, rooms), state, ahead, least)  # which keeps what it recorded
             for trust in self._trust.values():
                 trust.fields += done
             taken += done
@@ -201,6 +203,9 @@ class Torch(Grid):
         if due := far or trust.fields >= CHECK:
             trust.fields, trust.checked = 0, trust.rungs
             self._keep(kernel, source, trust)
+        elif outside:  # what a mesh makes when it is first used is not left to a graph
+            mesh = self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
+            mesh.solve(source, self.n_threads)(source.Y[:1])
         return outside or due
 
     def _planned_anew(self, U: Any) -> bool:
@@ -233,11 +238,11 @@ class Torch(Grid):
         if h == 0:
             return DIRECT
         h = min(h, max(span) / CELLS / ROOM[len(rungs)] / 2 ** (1 / RUNGS))
-        if np.prod([s / h + BEYOND for s in span]) > NODES:
+        if np.prod([s / h for s in span]) > NODES:  # of a map that comes apart; no integer holds its nodes
             return DIRECT
         size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
         nodes = float(np.prod(size))
-        if float(n) ** 2 < PAIRS_A_NODE * nodes:
+        if nodes > NODES or float(n) ** 2 < PAIRS_A_NODE * nodes:
             return DIRECT
         small = nodes <= DOUBLE[0] and n <= DOUBLE[1]
         return Plan(h, size, 0.0, np.float64 if small or max(span) < kernel.length else np.float32)

@@ -193,7 +193,7 @@ def turned(S: torch.Tensor, length: int) -> torch.Tensor:
         from . import fused
 
         return fused.turned(S, length)
-    return torch.nn.functional.pad(S.movedim(-1, 1), (0, length - S.shape[-2]))
+    return torch.nn.functional.pad(S.movedim(-1, 1).contiguous(), (0, length - S.shape[-2]))
 
 
 def outer(weights: list[torch.Tensor]) -> torch.Tensor:

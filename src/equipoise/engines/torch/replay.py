@@ -17,8 +17,7 @@ MOVING = ("U", "velocity", "gain", "age")
 class Replay:
     """A step of a descent on buffers of its own, as a graph; what the host would have looked at raises a flag.
 
-    Steps after the flag was raised change nothing: they may be under way before anybody looks at it. Whoever asked
-    takes the next one with open eyes.
+    Steps after the flag was raised change nothing: they may be under way before anybody looks at it.
     """
 
     def __init__(self, device: torch.device):
@@ -68,10 +67,12 @@ class Replay:
             return first(), second()
         here = torch.cuda.current_stream()
         self._beside.wait_stream(here)
-        with torch.cuda.stream(self._beside):
-            one = first()
-        other = second()
-        here.wait_stream(self._beside)
+        try:
+            with torch.cuda.stream(self._beside):
+                one = first()
+            other = second()
+        finally:
+            here.wait_stream(self._beside)  # a graph does not end before its branches have met
         return one, other
 
     def _replayed(self, count: int) -> int:
@@ -95,7 +96,8 @@ class Replay:
         """Record one step on copies of a state; the first is taken once before, for what is made when first used."""
         self._least = least
         own = copy(state)
-        own.U, own.velocity, own.gain = state.U.clone(), state.velocity.clone(), state.gain.clone()
+        rows = torch.contiguous_format
+        own.U, own.velocity, own.gain = (getattr(state, name).clone(memory_format=rows) for name in MOVING[:3])
         own.age = torch.full((), float(state.age), dtype=torch.float64, device=self.device)
         self._flag, self._good = (torch.zeros((), dtype=torch.int32, device=self.device) for _ in range(2))
         self._seen = torch.zeros(2, dtype=torch.int32, pin_memory=True)

@@ -14,8 +14,7 @@ from .lookup import Lookup
 def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[Any, torch.Tensor]:
     """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
 
-    Ψ means nothing unless `potential` asks for it. Each row is summed in the order of its entries: the same bytes every
-    time.
+    Ψ is NaN unless `potential` asks for it. Each row is summed in the order of its entries: the same bytes every time.
     """
     n, d = Y.shape
     if Y.is_cuda and d <= 3:
@@ -40,4 +39,4 @@ def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -
         force[part] = torch.segment_reduce((a * slope)[:, None] * diff, "sum", offsets=offsets - first, axis=0)
 
     in_tiles(n, 2 * d * -(-A.nnz // max(1, n)), rows)
-    return psi, force
+    return psi if potential else torch.nan, force

@@ -46,7 +46,10 @@ def _take(flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new
 
 
 def take(flag: torch.Tensor, good: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
-    """Put the new map, velocity, gains (n, d) and age in place of the old and count a good step, if the flag is 0."""
-    both = [tensor for pair in zip(old, new, strict=True) for tensor in pair]
+    """Put the new map, velocity, gains (n, d) and age in place of the old, row by row in memory, if the flag is 0.
+
+    A step that is taken is counted as good.
+    """
+    both = [tensor for own, made in zip(old, new, strict=True) for tensor in (own, made.contiguous())]
     count = old[0].numel()
-    _take[(triton.cdiv(count, WIDTH),)](flag, good, *(tensor.contiguous() for tensor in both), count, WIDTH)
+    _take[(triton.cdiv(count, WIDTH),)](flag, good, *both, count, WIDTH)

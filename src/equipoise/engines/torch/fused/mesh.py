@@ -220,7 +220,7 @@ def turned(S: torch.Tensor, length: int) -> torch.Tensor:
     A = prod(others)
     T = torch.empty((m, C, *others, length), dtype=S.dtype, device=S.device)
     grid = (triton.cdiv(length, 32), triton.cdiv(C, 32), m * A)
-    _turned[grid](S.view(torch.int64), T.view(torch.int64), A, B, C, length, 32)
+    _turned[grid](S.contiguous().view(torch.int64), T.view(torch.int64), A, B, C, length, 32)
     return T
 
 
@@ -287,7 +287,7 @@ def gather(
     gradient = torch.empty((n, m, d), dtype=mesh.dtype, device=Y.device)
     sides, half = (*mesh.size, 1, 1)[:3], (*mesh.half, 0.0, 0.0)[:3]
     _gather[(triton.cdiv(n, POINTS), m)](
-        Y, box, phi, base, potential, gradient, n, *sides, phi[0].numel(), mesh.h, *half, m,
+        Y, box, phi.contiguous(), base, potential, gradient, n, *sides, phi[0].numel(), mesh.h, *half, m,
         d, POINTS, mesh.dtype == torch.float64,
     )  # fmt: skip
     return potential, gradient

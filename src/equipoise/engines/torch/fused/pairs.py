@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ....arrays import total
+from .... import arrays
 from ...tables import BITS
 
 WIDTH = 128  # entries of a row at a time
@@ -91,7 +91,7 @@ def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[Any, t
         Y, pairs, A.indptr, A.indices, A.data, kernel.segments, force, psi, kernel.first, *numbers,
         Y.shape[1], WIDTH, potential, rational is not None, BITS, num_warps=1,
     )  # fmt: skip
-    return total(psi) if potential else torch.nan, force
+    return arrays.total(psi) if potential else torch.nan, force
 
 
 @triton.jit(do_not_specialize=["n", "t", "m"])
