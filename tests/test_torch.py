@@ -183,6 +183,16 @@ def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
     assert there.transform(digits[:3] + 0.01).shape == (3, there.n_components)
 
 
+def test_a_start_in_columns_ends_as_one_in_rows(digits):
+    start = np.random.default_rng(0).standard_normal((len(digits), 3)).astype(np.float32)
+    settings = {"engine": "torch", "device": "cpu", "n_iter": 20}
+    rows, columns = (
+        eq.SphericalSNE(init=order(start), **settings) for order in (np.ascontiguousarray, np.asfortranarray)
+    )
+    np.testing.assert_array_equal(rows.fit_transform(digits), columns.fit_transform(digits))
+    assert columns.problem(digits)._state.U.is_contiguous()  # as what a graph replays
+
+
 def test_a_run_that_diverges_says_so(digits):
     descent = eq.optimize.GradientDescent()
     with pytest.raises(FloatingPointError, match="learning rate is too large"):

@@ -92,7 +92,7 @@ class Torch(Grid):
             self._always = pairs.where(pairs.indices != own)
 
     def here(self, Y: Array) -> Any:
-        return torch.as_tensor(Y, dtype=torch.float32, device=self.device)
+        return torch.as_tensor(Y, dtype=torch.float32, device=self.device).contiguous()
 
     def holding(self, objective: Any) -> Any:
         """Return an objective with all that it holds on the device: vectors as tensors, sparse matrices as rows."""
