@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from browser import launched
 from hypothesis import settings
+from sklearn.datasets import load_digits
 
 from equipoise.kernels import (
     Gaussian,
@@ -31,6 +32,12 @@ KERNELS = (
     Membership.fitted(0.1, 1.0),
     NonMembership(1.6, 0.9, 0.01),
 )
+
+
+def unequal_digits(n):
+    """The first n digits of scikit-learn, moved a little: no two distances are the same."""
+    X = load_digits().data[:n]
+    return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)
 
 
 def differences(f, Y, h=1e-5):

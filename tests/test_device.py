@@ -6,9 +6,11 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import unequal_digits
+from on_torch import BRIEF, brief
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import make_blobs
 
 import equipoise as eq
 from equipoise import affinities, csr
@@ -27,17 +29,11 @@ from equipoise.device.neighbors import nearest, recall, search  # noqa: E402
 from equipoise.device.rows import Rows  # noqa: E402
 
 CPU = torch.device("cpu")
-BRIEF = {"random_state": 0, "n_iter": 40, "n_jobs": 1}
-
-
-def brief(Method=eq.TSNE, **parameters):
-    return Method(**{**BRIEF, "engine": "torch", "device": "cpu", **parameters})
 
 
 @pytest.fixture(scope="module")
 def digits():
-    X = load_digits().data[:300]
-    return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)  # no two distances are the same
+    return unequal_digits(300)
 
 
 @pytest.fixture(scope="module")

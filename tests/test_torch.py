@@ -7,10 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import KERNELS, relative_error
+from conftest import KERNELS, relative_error, unequal_digits
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits
 
 import equipoise as eq
 from equipoise import affinities
@@ -157,8 +156,7 @@ def test_smaller_tiles_are_tried_when_memory_runs_out():
 
 @pytest.fixture(scope="module")
 def digits():
-    X = load_digits().data[:400]
-    return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)  # no two distances are the same
+    return unequal_digits(400)
 
 
 @pytest.mark.parametrize("Method", ALL, ids=lambda Method: Method.__name__)

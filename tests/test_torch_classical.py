@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import relative_error
+from conftest import relative_error, unequal_digits
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
@@ -48,8 +48,7 @@ EVERY = pytest.mark.parametrize("Method", [eq.PCA, eq.ClassicalMDS, eq.MDS, eq.I
 
 @pytest.fixture(scope="module")
 def digits():
-    X = load_digits().data[:500]
-    return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)  # no two distances are the same
+    return unequal_digits(500)
 
 
 def on_torch(method):

@@ -134,8 +134,15 @@ class Momentum:
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1
-        rule: tuple[Any, ...] = rate / 4, self._momentum(age, self.momentum[late]), self.gain_up, self.gain_down
-        rule = *rule, self.turned, self.min_gain, self.max_step * length
+        rule: Any = (
+            rate / 4,
+            self._momentum(age, self.momentum[late]),
+            self.gain_up,
+            self.gain_down,
+            self.turned,
+            self.min_gain,
+            self.max_step * length,
+        )
         if is_tensor(gradient):
             from .device.step import momentum_step
 

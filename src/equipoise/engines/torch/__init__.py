@@ -128,14 +128,10 @@ class Torch(Grid):
             return 0
         taken = 0
         while True:
-            planned = [
-                self._plan(kernel, len(state.U), trust.rungs, trust.level)
-                for (kernel, *_), trust in self._trust.items()
-            ]
-            if DIRECT in planned:
+            meshes = [self._planned(kernel, len(state.U), trust) for (kernel, *_), trust in self._trust.items()]
+            if any(isinstance(mesh, Direct) for mesh in meshes):
                 return taken
             ahead = min([count - taken, *(CHECK - trust.fields for trust in self._trust.values())])
-            meshes = [self._make(kernel, of) for (kernel, *_), of in zip(self._trust, planned, strict=True)]
             rooms = [trust.rungs for trust in self._trust.values()]
             done = self._replay.run(step, (key, meshes, rooms), state, ahead, least)  # which keeps what it recorded
             for trust in self._trust.values():
@@ -186,10 +182,14 @@ class Torch(Grid):
         trust = self._trust_in(kernel, source.charged, source.Y.shape[1])
         if self._replay.running:
             self._replay.watch(source.box, *self._limits(kernel, trust))
-            return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
-        self._settle(kernel, source, trust)
-        trust.fields += 1
-        return self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
+        else:
+            self._settle(kernel, source, trust)
+            trust.fields += 1
+        return self._planned(kernel, len(source.Y), trust)
+
+    def _planned(self, kernel: Kernel, n: int, trust: Trust) -> Any:
+        """Return the transform that is planned for n points."""
+        return self._make(kernel, self._plan(kernel, n, trust.rungs, trust.level))
 
     def _settle(self, kernel: Kernel, source: Any, trust: Trust) -> bool:
         """Plan for a map that has left its room, and check the tolerance where that is due; False if neither was."""
@@ -204,8 +204,7 @@ class Torch(Grid):
             trust.fields, trust.checked = 0, trust.rungs
             self._keep(kernel, source, trust)
         elif outside:  # what a mesh makes when it is first used is not left to a graph
-            mesh = self._make(kernel, self._plan(kernel, len(source.Y), trust.rungs, trust.level))
-            mesh.solve(source, self.n_threads)(source.Y[:1])
+            self._planned(kernel, len(source.Y), trust).solve(source, self.n_threads)(source.Y[:1])
         return outside or due
 
     def _planned_anew(self, U: Any) -> bool:

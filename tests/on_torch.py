@@ -1,0 +1,9 @@
+"""Short runs by engine="torch" on the CPU, for the tests of several files."""
+
+import equipoise as eq
+
+BRIEF = {"random_state": 0, "n_iter": 40, "n_jobs": 1}
+
+
+def brief(Method=eq.TSNE, **parameters):
+    return Method(**{**BRIEF, "engine": "torch", "device": "cpu", **parameters})
