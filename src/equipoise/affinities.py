@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from . import _core
+from ._tags import tagged
 from ._types import Array, Matrix
 from .arrays import like
 from .csr import entry_rows, is_on_device, is_sparse, make_csr, on_host, symmetrized
@@ -188,12 +189,14 @@ def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
     return fuzzy_union(part)
 
 
+@tagged("affinities.of_total")
 def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
     """Return the user's affinities P (n, n) with total n, as rows p_{j|i} have: weights between points are kept."""
     n = P.shape[0]
     return _divided(P, np.full(n, _row_sums(P).sum() / n), dtype)
 
 
+@tagged("affinities.of_rows")
 def of_rows(P: Matrix, dtype: type[np.floating]) -> Matrix:
     """Return the user's affinities P (m, n) with every row a distribution."""
     return _divided(P, _row_sums(P), dtype)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from . import archive
+from ._tags import tag_of
 from .archive import Refused
 from .arrays import host, is_tensor
 from .notices import warn
@@ -148,7 +149,8 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
     elif isinstance(value, dict):
         _digest(sorted(value.items()), update)
     elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # of these the name alone
-        update(f"{value.__module__}.{value.__qualname__}".encode())
+        tag = tag_of(value)
+        update((f"{value.__module__}.{value.__qualname__}" if tag is None else f"equipoise.{tag}").encode())
     else:
         computed = archive.cached(type(value))
         for name, item in sorted(vars(value).items()):

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from . import _core
+from ._tags import tagged
 from ._types import Array, Matrix
 from .data import as_array, check_finite, check_sparse_table, check_table
 from .data.check_stress import check_dissimilarities, check_size
@@ -83,6 +84,7 @@ def _checked(D: Array, i: Array, j: Array) -> Array:
     return D
 
 
+@tagged("dissimilarities.Table")
 class Table(Dissimilarities):
     """Rows of numbers (n, D), dense or CSR, under a metric."""
 
@@ -121,6 +123,7 @@ class Table(Dissimilarities):
         return np.asarray(pairwise_distances(A, B, metric=self.metric, **self._parameters), dtype=np.float64)
 
 
+@tagged("dissimilarities.Given")
 class Given(Dissimilarities):
     """A dense matrix (n, n); NaN where a dissimilarity is missing."""
 
@@ -141,6 +144,7 @@ class Given(Dissimilarities):
         return np.asarray(X, dtype=np.float64)[:, j]
 
 
+@tagged("dissimilarities.KnownPairs")
 class KnownPairs(Dissimilarities):
     """A sparse matrix (n, n) whose stored entries are known; each pair in both directions."""
 
@@ -152,6 +156,7 @@ class KnownPairs(Dissimilarities):
         raise ValueError("transform needs distances to all fitted points, which a sparse matrix did not have")
 
 
+@tagged("dissimilarities.InSpace")
 class InSpace(Dissimilarities):
     """The distances of a metric space."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from . import eigen
+from ._tags import tagged
 from ._types import Array, Matrix
 from .arrays import host, is_tensor, maximum, moved, square_sum
 
@@ -61,6 +62,7 @@ class Gram:
         return host(self.times(moved(self.source, V)))
 
 
+@tagged("gram.Inner")
 class Inner(Gram):
     """B held as it is: −½ C D2 C from squared distances (n, n) (Torgerson 1952)."""
 
@@ -104,6 +106,7 @@ class Inner(Gram):
         return host(maximum(own[which, None] + own - 2 * self.B[which], 0.0))
 
 
+@tagged("gram.Factor")
 class Factor(Gram):
     """B = C F Fᵀ C for coordinates F (n, r), dense or CSR; a product costs O(n r) and B is never formed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from ._tags import tagged
 from ._types import Array
 from .arrays import host
 from .gram import Gram
@@ -13,6 +14,7 @@ PROBES = 64  # rows on which the error of an approximation is estimated; chosen
 ROUNDING = 1e-12  # eigenvalues below this part of the largest are rounding
 
 
+@tagged("landmarks.Landmarks")
 class Landmarks:
     """Nyström's G' = K W⁺ Kᵀ from d² between n points and m of them, the landmarks (Williams & Seeger 2001).
 

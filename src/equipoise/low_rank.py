@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from ._tags import tagged
 from ._types import Array, Matrix
 
 SMALL = 1000  # columns up to which the Gram matrix is decomposed; chosen, not tuned
@@ -12,6 +13,7 @@ SPARE = 10  # directions beyond those asked for (Halko et al. 2011, section 4.2,
 POWERS = 6  # times that X Xᵀ is applied: a bound on the work, whatever the spectrum; chosen, not tuned
 
 
+@tagged("low_rank.Directions")
 class Directions:
     """The `rank` leading right singular vectors of X − 1μᵀ, (D, rank), for CSR X (n, D); μ is the mean row, or 0.
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import _core
+from ._tags import tagged
 from ._types import Array
 from .arrays import full_like, host, is_tensor, like, placed, put_back, spread
 from .geometry import Geometry
@@ -97,6 +98,7 @@ def _check_every(every: int) -> None:
         raise ValueError(f"every must be at least 1 iteration, got {every!r}")
 
 
+@tagged("optimize.Momentum")
 @dataclass(frozen=True)
 class Momentum:
     """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
@@ -163,6 +165,7 @@ class Momentum:
         return n / stiffness * length**2
 
 
+@tagged("optimize.GradientDescent")
 @dataclass(frozen=True)
 class GradientDescent:
     """Plain gradient descent, Y ← Y − rate · ∇E, as in the lecture slides: no momentum, no gains, no cap.
@@ -185,6 +188,7 @@ class GradientDescent:
         return n / stiffness / 4 * length**2
 
 
+@tagged("optimize.Accelerated")
 @dataclass(frozen=True)
 class Accelerated:
     """Nesterov's gradient descent (1983), for losses with a known curvature: the gradient is taken ahead of the point.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ._tags import tagged
 from ._types import Array, Matrix
 from .csr import entry_rows
 from .engines import Engine
@@ -19,6 +20,7 @@ STEPS = 25  # chosen, not tuned
 RULE = Momentum(momentum=(0.5, 0.8), friction=0, max_step=1.0)  # no farther than one length of the kernel at a time
 
 
+@tagged("placement.Placement")
 class Placement:
     """Forces of a finished map on new points; a point never feels the others that are placed with it."""
 

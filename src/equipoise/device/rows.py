@@ -6,11 +6,13 @@ from typing import Any
 
 import torch
 
+from .._tags import tagged
 from .._types import Matrix
 from ..csr import make_csr
 from .host import again, from_array
 
 
+@tagged("device.rows.Rows")
 class Rows:
     """A CSR matrix (n, n) on a device, under SciPy's names: float32 `data`, int32 `indices`, int64 `indptr`."""
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import _core
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays import host
 from ..divergences import antiderivative
@@ -39,6 +40,7 @@ PAIRS = 2**20
 LOWEST, HIGHEST = -32, 4  # levels: the pair error is between tol / 2^16 and 4 tol
 
 
+@tagged("engines.grid.Grid")
 class Grid(OnHost):
     """Edges over the stored pairs, field on a mesh; force error at most `tol`, relative. d = 1, 2, 3."""
 

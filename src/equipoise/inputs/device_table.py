@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from .. import progress
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
 from ..csr import make_csr
@@ -22,6 +23,7 @@ from .base import Input, Nearby
 from .table import Table
 
 
+@tagged("inputs.device_table.DeviceTable")
 class DeviceTable(Input):
     """Rows of numbers X (n, D) on a device; they are compared as float32 vectors, centred and scaled into ±1."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import initialize
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
 from ..csr import entry_rows
@@ -17,6 +18,7 @@ from ..neighbors import MIN_RECALL, nearest_in_matrix
 from .base import Input, Nearby, nearby, square
 
 
+@tagged("inputs.given.Distances")
 class Distances(Input):
     """Distances given by the user: dense (n, n), or CSR with the stored pairs as neighbours."""
 
@@ -63,6 +65,7 @@ class Distances(Input):
         return initialize.principal_coordinates(square(self.D), d, rng)
 
 
+@tagged("inputs.given.Affinities")
 class Affinities(Input):
     """The user's own affinities P (n, n), dense or CSR, not negative; the diagonal is 0."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import initialize
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities import Points, SquaredDistances
 from ..data import check_distances, check_sparse_table
@@ -22,6 +23,7 @@ SEARCH_WORK = 2e10  # of an exact search, beyond which rows are reduced first; 1
 RANK = 100  # singular vectors they are reduced to
 
 
+@tagged("inputs.sparse_table.SparseTable")
 class SparseTable(Input):
     """CSR X (n, D) under a metric, never made dense.
 
@@ -99,6 +101,7 @@ class SparseTable(Input):
         return {**self.__dict__, "_exact": None, "_places": None}  # quickly built again, and large
 
 
+@tagged("inputs.sparse_table._Reduced")
 class _Reduced:
     """Sparse rows as their coordinates along the leading singular vectors: x·y, and so every distance, is kept best."""
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.metrics import euclidean_distances, pairwise_distances
 
 from .. import initialize
+from .._tags import tagged
 from .._types import Array
 from ..affinities import Points, SquaredDistances
 from ..data import check_distances, check_finite
@@ -22,6 +23,7 @@ from .base import Input, Nearby, nearby, square
 Keep = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # table, k, settings, the search → its neighbours
 
 
+@tagged("inputs.table.Table")
 class Table(Input):
     """Rows of numbers (n, D) under a metric; h makes it Mahalanobis': d² = (x_i − x_j)ᵀ h (x_i − x_j)."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities import Points
 from ..bandwidth import positive, variances
@@ -24,6 +25,7 @@ MOST = 20_000  # points whose distances are all held, 3.2 GB: what weights under
 WIDTH = 3  # times n_neighbors: the nearest points at which k_x is not cut off, as many as t-SNE takes; chosen
 
 
+@tagged("methods.kernel_neighborhoods.Bandwidth")
 @dataclass
 class Bandwidth:
     """σ² of k_x = exp(−d² / 2σ²), from the k nearest: each point's own, their mean, or a given number."""
@@ -49,6 +51,7 @@ class Bandwidth:
             return positive(variances(d2, self.k), self.k)
 
 
+@tagged("methods.kernel_neighborhoods.LocallyLinear")
 class LocallyLinear:
     """W with Σ_j w_ij = 1 on the k nearest neighbours, fitted in the feature space of k_x; in that of X for σ = ∞."""
 
@@ -86,6 +89,7 @@ class LocallyLinear:
         return data.squared_to_all(new) if isinstance(data, Table | SparseTable) else np.square(new)
 
 
+@tagged("methods.kernel_neighborhoods.Radial")
 class Radial:
     """K_X = exp(−d²_ij / 2σ_iσ_j) between all pairs, or between each point and its 3k nearest, in either direction.
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import affinities
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..inputs import Affinities, Input
 
@@ -31,6 +32,7 @@ class Neighborhoods(Protocol):
         ...
 
 
+@tagged("methods.neighborhoods.Gaussian")
 @dataclass(frozen=True)
 class Gaussian:
     """p_{j|i} ∝ exp(−d²_ij / 2σ_i²), of given perplexities."""
@@ -52,6 +54,7 @@ class Gaussian:
             return affinities.conditional(distances, self.perplexities, np.float64, self.n_threads), nearby.twins
 
 
+@tagged("methods.neighborhoods.Uniform")
 @dataclass(frozen=True)
 class Uniform:
     """p_{j|i} = 1/k on the k nearest neighbours, k the rounded perplexity."""
@@ -69,6 +72,7 @@ class Uniform:
         return affinities.uniform(distances, self.perplexities, np.float64), nearby.twins
 
 
+@tagged("methods.neighborhoods.Fuzzy")
 @dataclass(frozen=True)
 class Fuzzy:
     """μ, the fuzzy union of memberships in the neighbourhoods of k points each; with labels, of like with like."""
@@ -101,6 +105,7 @@ class Fuzzy:
         return W, nearby.twins
 
 
+@tagged("methods.neighborhoods.Given")
 @dataclass(frozen=True)
 class Given:
     """The user's own affinities, brought to the scale of rows p_{j|i}."""

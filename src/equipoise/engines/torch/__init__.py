@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from scipy import fft, sparse
 
+from ..._tags import tagged
 from ..._types import Array, Matrix
 from ...arrays import host, is_tensor
 from ...csr import is_sparse, on_host
@@ -43,6 +44,7 @@ SHRUNK = 4  # times that a map may shrink before its mesh does
 DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)
 
 
+@tagged("engines.torch.Torch")
 class Torch(Grid):
     """Edges over the stored pairs and field on a mesh, on a device; force error at most `tol`, relative.
 
