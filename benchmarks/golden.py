@@ -62,11 +62,10 @@ def run_case(name: str) -> dict[str, str]:
 
 
 def find_differences(found: dict[str, str], expected: dict[str, str]) -> str:
-    """Return in words which items differ, are missing or are new; empty if none."""
+    """Return in words which items differ or are missing; empty if none."""
     groups = {
         "differs": [item for item in found if item in expected and found[item] != expected[item]],
         "missing": [item for item in expected if item not in found],
-        "new": [item for item in found if item not in expected],
     }
     return "; ".join(f"{what}: {', '.join(items)}" for what, items in groups.items() if items)
 
@@ -87,9 +86,9 @@ def run_all(names: list[str], expected: dict[str, dict[str, str]] | None, show_t
             print(f"{seconds:6.2f} s  {name}", flush=True)
         if expected is None:
             continue
-        if name not in expected:
-            print(f"new     {name}: not in the file", flush=True)
-        elif problem := find_differences(found[name], expected[name]):
+        if new := [item for item in found[name] if item not in expected.get(name, ())]:
+            print(f"new     {name}: not in the file: {', '.join(new)}", flush=True)
+        if problem := find_differences(found[name], expected.get(name, {})):
             print(f"FAILED  {name}: {problem}", flush=True)
             failed.append(name)
     return found, failed
