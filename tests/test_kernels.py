@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 import pytest
-from conftest import KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from support.cases import KERNELS
 
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
 

@@ -13,8 +13,9 @@ import pytest
 from scipy import sparse
 
 import equipoise as eq
-from equipoise import neighbors, progress
+from equipoise import progress
 from equipoise.methods import ALL, CLASSICAL
+from equipoise.neighbors import search as neighbors
 
 X = np.random.RandomState(0).standard_normal((90, 6))
 

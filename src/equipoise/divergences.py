@@ -13,7 +13,7 @@ import numpy as np
 
 from ._tags import tagged
 from ._types import Array
-from .arrays import exp, expm1, log, maximum
+from .arrays.namespace import exp, expm1, log, maximum
 
 TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._tags import tagged
 from ._types import Array
-from .arrays import centered, turned
+from .arrays.namespace import centered, turned
 
 
 class Geometry(Protocol):

@@ -21,7 +21,7 @@ from scipy.optimize import curve_fit
 from . import _core
 from ._tags import tagged
 from ._types import Array
-from .arrays import exp, full_like, log, log1p, maximum, where
+from .arrays.namespace import exp, full_like, log, log1p, maximum, where
 
 TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
 

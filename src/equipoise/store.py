@@ -11,20 +11,22 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from . import archive, dissimilarities, inputs
+from . import inputs
 from ._tags import from_tag, tag_of
-from .archive import Refused, Unstorable
-from .arrays import host, is_tensor
+from .arrays.namespace import host, is_tensor
+from .inputs import dissimilarities
 from .methods import ALL
 from .methods.estimator import threads
+from .saving import archive
+from .saving.archive import Refused, Unstorable
 
 FORMAT = 1  # of the files; raised when an older reader could not read them
 METHODS = {method.__name__: method for method in ALL}
 
 ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define them, imported when needed
-    "engines.torch.Torch": "engines.torch",
+    "engines.torch.Torch": "engines.torch.engine",
     "inputs.device_table.DeviceTable": "inputs.device_table",
-    "device.rows.Rows": "device.rows",
+    "device.rows.Rows": "arrays.device_csr",
 }
 LEFT_OUT = {  # what nothing asks for after the fit
     inputs.FromSpace: ("_space",),

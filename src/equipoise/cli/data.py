@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .._suggest import hint
 from ..data import DATASETS, load
 from ..data.toys import TOYS
-from ..near import hint
 from .options import add_verb
 from .screen import WIDTH
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import progress
-from ..checkpoint import Checkpoint
 from ..data import Dataset
 from ..data.read.wanted import listed
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
+from ..saving.checkpoint import Checkpoint
 from .kept import keep
 from .maps import class_of_each
 from .options import add_data, add_verb, read_preparation, read_source

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..archive import is_archive
 from ..data import Preparation
+from ..saving.archive import is_archive
 from ..store import load, save
 
 

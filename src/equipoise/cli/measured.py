@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..checkpoint import digest
 from ..data import Dataset
 from ..data.read.wanted import listed
+from ..saving.checkpoint import digest
 from .kept import Kept
 from .maps import DrawnMap, add_coordinates
 from .options import add_data, read_preparation, read_source

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import data
+from .._suggest import hint, nearest
 from ..data import Dataset
-from ..near import hint, nearest
 from .values import whole_number
 
 STDIN = "-"

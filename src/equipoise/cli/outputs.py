@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._atomic import write_whole
+from .._optional import optional
 from ..data import DATASETS, check_map_path
-from ..data.optional import optional
-from ..files import write_whole
 from .options import STDIN
 
 FORMATS = ("csv", "tsv", "parquet", "npy", "h5ad")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..near import nearest
+from .._suggest import nearest
 from .maps import CLASS, DrawnMap, add_coordinates, read_map
 from .options import add_verb
 from .outputs import tell_written, writable, write_bytes

@@ -34,7 +34,7 @@ def add(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     need_pages()
-    from ..views.studio.server import serve
+    from ..studio.server.server import serve
 
     dataset = None if args.data is None else read_data(args)
     serve(dataset, port=args.port, address=args.address, show=not args.no_browser)

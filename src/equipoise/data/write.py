@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 import numpy as np
 
+from .._atomic import write_whole
+from .._optional import optional
 from .._types import Array
-from ..files import write_whole
 from .dataset import Dataset
-from .optional import optional
 from .read.wanted import as_text, spelled
 
 ROWS = 4096  # rows of text made at once

@@ -10,10 +10,10 @@ import numpy as np
 from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..csr import entry_rows, make_csr, symmetrized
+from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
 from .base import Field, Memoryless, charge_columns
-from .grid import Grid
+from .mesh.grid import Grid
 from .tables import Compiled
 
 # Random partners of a point. Measured for t-SNE in d = 5 at its defaults, exact loss with 64, 256, 512 and all: digits

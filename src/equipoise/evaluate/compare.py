@@ -36,7 +36,7 @@ class Comparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from ..views.trust import as_image
+        from .figures.trust import as_image
 
         return (
             f"<div>{as_image(self.figure())}{as_html(*side_by_side(self.reports))}"
@@ -45,7 +45,7 @@ class Comparison:
 
     def figure(self) -> Figure:
         """Return a matplotlib figure: each map by trust, and the recall curves of all."""
-        from ..views.trust import comparison_figure
+        from .figures.trust import comparison_figure
 
         return comparison_figure(self.reports)
 

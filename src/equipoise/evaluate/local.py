@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .check import check_k, count_points
+from .checks import check_k, count_points
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 

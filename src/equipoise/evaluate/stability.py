@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._types import Array
 from ..procrustes import mean_map, superimpose, variation
-from .check import check_k
+from .checks import check_k
 from .local import neighbor_recall
 from .variants import Variants
 
@@ -87,7 +87,7 @@ class Stability:
 
     def figure(self, labels: Any = None) -> Figure:
         """Return a figure: the mean map coloured by variation, how it is distributed, and some of the runs."""
-        from ..views.stability import stability_figure
+        from .figures.stability import stability_figure
 
         return stability_figure(self, labels)
 

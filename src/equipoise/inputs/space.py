@@ -6,7 +6,7 @@ from typing import Any
 
 from .._tags import tagged
 from .._types import Array
-from ..affinities import Points, SquaredDistances
+from ..affinities.perplexity import Points, SquaredDistances
 from ..spaces import MetricSpace
 from .base import Input
 

@@ -10,11 +10,11 @@ from scipy.special import logsumexp
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import host, like, log, total, where
-from ..csr import is_sparse, symmetrized
+from ..arrays.csr import is_sparse, symmetrized
+from ..arrays.morton import permuted
+from ..arrays.namespace import host, like, log, total, where
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance, sum_positive
 
 FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms

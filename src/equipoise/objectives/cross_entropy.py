@@ -9,11 +9,11 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import beside, total
-from ..csr import row_sums
+from ..arrays.csr import row_sums
+from ..arrays.morton import permuted
+from ..arrays.namespace import beside, total
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance
 
 

@@ -10,10 +10,10 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
+from ..arrays.morton import permuted
 from ..divergences import Divergence
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance
 
 

@@ -11,12 +11,12 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import total
-from ..csr import entry_rows, make_csr, row_sums
+from ..affinities.locally_linear import lle_matrix
+from ..arrays.csr import entry_rows, make_csr, row_sums
+from ..arrays.morton import permuted
+from ..arrays.namespace import total
 from ..engines import Engine
 from ..kernels import Kernel, Squared
-from ..lle import lle_matrix
-from ..locality import permuted
 from .base import Balance, sum_positive
 
 

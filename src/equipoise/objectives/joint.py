@@ -11,12 +11,12 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import double, is_tensor, log, total
-from ..csr import is_on_device, is_sparse, make_csr
+from ..arrays.csr import is_on_device, is_sparse, make_csr
+from ..arrays.morton import permuted
+from ..arrays.namespace import double, is_tensor, log, total
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance, Objective, sum_positive
 from .dense import DenseDivergence
 

@@ -34,15 +34,15 @@ def bokeh_scripts(what: str, *components: str) -> str:
     return scripts
 
 
-def script(name: str) -> str:
-    """Return the script `name`.js of this package."""
-    return files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
+def script(name: str, package: str = __package__) -> str:
+    """Return the script `name`.js of a package, by default this one."""
+    return files(package).joinpath(f"{name}.js").read_text(encoding="utf-8")
 
 
-def filled(name: str, **parts: str) -> str:
-    """Return the page `name`.html of this package with its parts, and with elements.js and its script `name`.js."""
-    page = Template(files(__package__).joinpath(f"{name}.html").read_text(encoding="utf-8"))
-    return page.substitute(parts, script=script("elements") + script(name))
+def filled(name: str, package: str, **parts: str) -> str:
+    """Return the page `name`.html of a package with its parts, and with elements.js and its script `name`.js."""
+    page = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
+    return page.substitute(parts, script=script("elements") + script(name, package))
 
 
 def as_json(value: Any) -> str:

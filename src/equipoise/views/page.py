@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .._atomic import write_whole
 from .._types import Array
-from ..files import write_whole
 from .coloring import limits, ramp, shades
 from .column import Classes, Column, read_column
 from .embedded import as_json, bokeh_scripts, filled, packed, plot_json, script
@@ -100,6 +100,7 @@ def page(
     }
     html = filled(
         "page",
+        __package__,
         title=escape(title or f"A map of {len(Y):,} point{'s' * (len(Y) > 1)}"),
         theme="dark" if dark else "light",
         themes=_css(),

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._optional import optional
 from ..._types import Array
-from ...notices import warn
+from ..._warn import warn
 from ..dataset import Dataset
-from ..optional import optional
 from .broken import decoding
 from .values import check_table_of_numbers
 from .wanted import Wanted, as_text

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._optional import optional
 from ..._types import Array
 from ..dataset import Dataset
-from ..optional import optional
 from .broken import decoding
 from .values import check_block
 from .wanted import Wanted, as_text, shown

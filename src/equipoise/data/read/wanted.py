@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._suggest import nearest
 from ..._types import Array, Matrix
-from ...near import nearest
 from ..dataset import Dataset
 
 NAMES = 8  # names listed in a message; chosen

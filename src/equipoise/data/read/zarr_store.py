@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._optional import optional
 from ..._types import Array
 from ..dataset import Dataset
-from ..optional import optional
 from .annotated import from_anndata
 from .arrays import the_table
 from .broken import decoding
