@@ -14,7 +14,7 @@ from equipoise.studio.page.flow import AHEAD, PATIENCE, Flow
 from equipoise.studio.page.layout import Layout
 from equipoise.studio.page.link import Shown
 from equipoise.studio.page.picture import Picture
-from equipoise.studio.page.trust import TrustWatch
+from equipoise.studio.page.trust_colors import TrustWatch
 from equipoise.studio.session import run
 from equipoise.studio.session.player import Player
 from equipoise.studio.session.python_source import python_source

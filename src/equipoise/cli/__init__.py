@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import progress
-from .parameters import METHODS
+from .method_options import METHODS
 from .parser import parse
 
 __all__ = ["METHODS", "main"]

@@ -13,8 +13,8 @@ import numpy as np
 from .._suggest import hint
 from ..data import DATASETS, load
 from ..data.toys import TOYS
+from .console import WIDTH
 from .options import add_verb
-from .screen import WIDTH
 
 EXAMPLES = """\
   equipoise data

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from .. import data
 from .._suggest import hint, nearest
 from ..data import Dataset
-from .values import whole_number
+from .option_values import whole_number
 
 STDIN = "-"
 NAMED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".h5ad", STDIN)  # sources whose columns have names

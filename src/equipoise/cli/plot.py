@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from .._suggest import nearest
-from .maps import CLASS, DrawnMap, add_coordinates, read_map
+from .map_files import CLASS, DrawnMap, add_coordinates, read_map
 from .options import add_verb
 from .outputs import tell_written, writable, write_bytes
 from .pictures import Drawing, picture, picture_path

@@ -18,13 +18,13 @@ from ..spaces import MetricSpace
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
 from .distances import Shepard, Stress, shepard, stress
-from .local import LARGEST
 from .measured import Measured, RecallCurve
+from .neighborhood import LARGEST
 from .ranks import Neighborhoods
 from .reading import CARE, NOT, READ, Reading, read
+from .report_table import as_html, as_text, cells
 from .source import Points
 from .structure import centroid_correlation, triplet_accuracy
-from .table import as_html, as_text, cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,7 +131,7 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from .figures.trust import as_image, report_figure
+        from .figures.report_figure import as_image, report_figure
 
         items = "".join(
             f"<li><b>{escape(reading.about)}: {escape(reading.verdict)}.</b> {escape(reading.text)}</li>"
@@ -144,7 +144,7 @@ class Report:
 
     def figure(self) -> Figure:
         """Return a matplotlib figure: the map by trust, the Shepard plot and the recall curve."""
-        from .figures.trust import report_figure
+        from .figures.report_figure import report_figure
 
         return report_figure(self)
 

@@ -14,7 +14,7 @@ from .._atomic import write_whole
 from .._types import Array
 from .coloring import limits, ramp, shades
 from .column import Classes, Column, read_column
-from .embedded import as_json, bokeh_scripts, filled, packed, plot_json, script
+from .inline import as_json, bokeh_scripts, filled, packed, plot_json, script
 from .labels import hearts
 from .plane import check_map, in_plane
 from .style import DARK, LIGHT, Theme, dot_size

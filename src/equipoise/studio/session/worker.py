@@ -9,7 +9,7 @@ from queue import Empty, Queue
 from typing import NamedTuple
 
 from ...progress import told
-from ..server.tables import in_public
+from ..data_sources import in_public
 from .forces import Forces
 from .history import Frame
 from .run import Run

@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ..._atomic import write_whole
-from ...data import Dataset, check_table, load, read
-from ...data.catalogue import BUNDLED
-from ...data.toys import TOYS
+from .._atomic import write_whole
+from ..data import Dataset, check_table, load, read
+from ..data.catalogue import BUNDLED
+from ..data.toys import TOYS
 
 SUFFIXES = (".csv", ".npy")
 GIVEN = "given:"
