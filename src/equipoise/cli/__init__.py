@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_warning(message: Warning | str, *where: Any, **details: Any) -> None:
-    progress.pause()
+    progress.end_stage()
     print(f"equipoise: warning: {_line(message)}", file=sys.stderr)
 
 

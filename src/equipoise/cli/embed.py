@@ -107,7 +107,7 @@ def _success(method: Any) -> str:
         return f"Gram matrix kept    {kept / (kept + method.loss_) if kept else 0.0:.1%} {way}"
     if isinstance(method, MDS):
         return f"stress-1            {method.stress_1_:.4f} {way}"
-    return f"loss                {progress.number(method.loss_)} {way}"
+    return f"loss                {progress.format_loss(method.loss_)} {way}"
 
 
 def _say_quality(screen: Screen, method: Any, dataset: Dataset) -> None:

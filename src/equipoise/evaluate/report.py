@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._atomic import write_whole
+from .._atomic import atomic_write
 from .._types import Array
 from ..data import as_array
 from ..spaces import MetricSpace
@@ -158,7 +158,7 @@ class Report:
         page = fidelity_page(self)
         if path is None:
             return page
-        with write_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(page.encode())
         return None
 

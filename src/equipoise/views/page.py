@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._atomic import write_whole
+from .._atomic import atomic_write
 from .._types import Array
 from .coloring import limits, ramp, shades
 from .column import Classes, Column, read_column
@@ -34,7 +34,7 @@ class Page:
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file, which opens without a network."""
-        with write_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(self.html.encode())
 
     def _repr_html_(self) -> str:

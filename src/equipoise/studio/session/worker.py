@@ -8,7 +8,7 @@ from contextlib import suppress
 from queue import Empty, Queue
 from typing import NamedTuple
 
-from ...progress import told
+from ...progress import show_on
 from ..data_sources import in_public
 from .forces import Forces
 from .history import Frame
@@ -102,7 +102,7 @@ class Worker:
                 return
             words, command = item
             self.stage.clear(words)
-            with told(self.stage):
+            with show_on(self.stage):
                 self._guarded(command)
             self.stage.clear("")
 
