@@ -11,7 +11,7 @@ from .spacing import thin
 from .style import Theme
 
 if TYPE_CHECKING:
-    from ..problems.forces import Problem
+    from ..problems.base import Problem
 
 APART = 1 / 22  # distance of two points with arrows, as a part of the broader side of the map; chosen
 LONGEST = 2.0  # length of the longest arrow but for one in fifty, in units of that distance; chosen

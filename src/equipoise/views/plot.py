@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..problems.forces import Problem
+    from ..problems.base import Problem
 
 MANY = 100_000  # points from which their density is drawn, not each of them
 ABOVE = 0.4  # inches above and below the map, for its title and a note
