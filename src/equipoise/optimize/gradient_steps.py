@@ -59,7 +59,7 @@ class EngineForces:
     def __init__(self, objective: Objective, engine: Engine, order: Array | None = None):
         self.engine = engine
         self.length, self.mass = objective.kernel.length, objective.mass
-        self._input_order = engine.holding(objective)
+        self._input_order = objective.to(engine.placement)
         self.objective = self._input_order if order is None else self._input_order.permuted(order)
 
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
@@ -68,14 +68,14 @@ class EngineForces:
 
     def sort(self, U: Array) -> Array | None:
         """Return the points in Morton order, if the engine is faster when neighbours in the map are near in memory."""
-        if not self.engine.local or len(U) < LOCALITY or U.shape[1] > 3:
+        if not self.engine.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
         order = locality(U)
         self.objective = self._input_order.permuted(order)
         return order
 
     def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
-        self.engine.hasten(step, (self.objective, phase), state, count, min_width)
+        self.engine.stepper.replay_steps(step, (self.objective, phase), state, count, min_width)
 
 
 class GradientSteps(Steps[State]):

@@ -13,7 +13,7 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import entry_rows
-from ..engines import Engine
+from ..engines import HOST, Engine
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import Descent, State, Steps
@@ -56,8 +56,7 @@ class Placement:
     def _force(self) -> Callable[[Array, Matrix], Array]:
         """Return the force of the map on new points as a function of their places and affinities."""
         self.engine.restore(self._known)
-        objective = self.engine.answering(self.objective)
-        return objective.freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
+        return self.objective.to(HOST).freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_force"}

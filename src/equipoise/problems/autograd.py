@@ -42,6 +42,6 @@ class CurvedProblem(AutogradProblem):
         rule: Rule,
         knn_recall: float = 1.0,
     ):
-        placed = objective.on(engine.settings.get("device", "cpu"))
+        placed = objective.on(engine.placement.device)
         placed.check(host(Y0))
         super().__init__(placed, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)

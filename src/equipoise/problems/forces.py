@@ -11,7 +11,7 @@ import numpy as np
 from .._types import Array, Matrix
 from ..arrays.csr import on_host
 from ..arrays.namespace import host
-from ..engines import Engine
+from ..engines import HOST, Engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
 from ..optimize.descent import Descent, State
@@ -59,7 +59,7 @@ class ForceProblem(Problem):
         self.objective, self.geometry, self.engine = objective, geometry, engine
         self.schedule, self.rule, self.knn_recall = schedule, rule, knn_recall
         self.output_device: Any = None
-        self._Y0 = engine.here(Y0)
+        self._Y0 = engine.placement.to_device(Y0, engine.dtype)
         self._runs = [self._start(self._Y0)]
 
     @property
@@ -86,7 +86,8 @@ class ForceProblem(Problem):
         return [self._Y0]
 
     def _start(self, Y: Any) -> State:
-        return State.start(self.geometry.retract(self.geometry.work(self.engine.here(Y))))
+        U = self.geometry.work(self.engine.placement.to_device(Y, self.engine.dtype))
+        return State.start(self.geometry.retract(U))
 
     def _map(self, state: State) -> Any:
         Y: Any = self.geometry.map(state.in_order())
@@ -114,7 +115,7 @@ class ForceProblem(Problem):
     @cached_property
     def _host_objective(self) -> Objective:
         """The objective for maps that are NumPy arrays."""
-        return self.engine.answering(self.objective)
+        return self.objective.to(HOST)
 
     def _steps(self, state: State, n_iter: int) -> GradientSteps:
         forces = self._forces(state)
@@ -128,7 +129,7 @@ class ForceProblem(Problem):
             with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
                 descent.run()
         finally:
-            self.engine.rest()
+            self.engine.stepper.free_buffers()
 
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
         return {
