@@ -80,7 +80,7 @@ class LossProblem(AutogradProblem):
         super().__init__(
             OwnLoss(loss, choose_device("torch", device)[1]),
             Placed(),
-            _Watching() if auto else Autograd(),
+            Autograd(),
             start,
             Steady(check_n_iter(n_iter), learning_rate),
             Accelerated() if optimizer is None else optimizer,
@@ -100,11 +100,8 @@ class LossProblem(AutogradProblem):
     def _run(self, n_iter: int) -> dict[str, Any]:
         raise ValueError("a checkpoint cannot tell one loss of one's own from another; keep Y in a callback instead")
 
-
-class _Watching(Autograd):
-    """For losses that nothing is known of: each descent learns their curvature on its way."""
-
-    def holding(self, objective: Any) -> Any:
+    def _objective_on_device(self) -> Any:
+        """Return the loss; for learning_rate="auto" one that estimates its curvature along this run."""
         from ..objectives.autograd.own_loss import watched
 
-        return watched(objective)
+        return watched(self.objective) if self.schedule.learning_rate == "auto" else self.objective

@@ -33,9 +33,7 @@ def flag_extent(box: torch.Tensor, flag: torch.Tensor, most: tuple[float, ...], 
 
 
 @triton.jit(do_not_specialize=["count"])
-def _accept(
-    flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr
-):
+def _accept(flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
     down = tl.load(flag) == 0
     t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     there = (t < count) & down
