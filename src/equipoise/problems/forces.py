@@ -168,7 +168,7 @@ class Problem:
 
     def _descend(self, n_iter: int, keeping: Keeping) -> None:
         state = self._state
-        held = self._objective_on_device()
+        held = self._objective_to_descend()
         there = held if state.order is None else held.permuted(state.order)
 
         def balance(U: Array, exaggeration: float, loss: bool) -> Balance:
@@ -202,8 +202,8 @@ class Problem:
             [checkpoint.every for checkpoint in keeping.checkpoints],
         )
 
-    def _objective_on_device(self) -> Objective:
-        """Return the objective with its arrays on the engine's device, for one run."""
+    def _objective_to_descend(self) -> Objective:
+        """Return the objective on the engine's device."""
         return self.objective.to(self.engine.placement)
 
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
