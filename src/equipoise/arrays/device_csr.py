@@ -16,6 +16,8 @@ from .transfer import again, from_array
 class Rows:
     """A CSR matrix (n, n) on a device, under SciPy's names: float32 `data`, int32 `indices`, int64 `indptr`."""
 
+    is_device_csr = True  # told apart without importing PyTorch
+
     def __init__(self, data: torch.Tensor, indices: torch.Tensor, indptr: torch.Tensor):
         self.data, self.indices, self.indptr = data, indices, indptr
         self.shape = (len(indptr) - 1, len(indptr) - 1)
