@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from equipoise import data
+from equipoise.studio.data_sources import Tables
 from equipoise.studio.page.link import Shown, View, from_query, to_query
-from equipoise.studio.server.tables import Tables
 from equipoise.studio.session import history as kept
 from equipoise.studio.session.history import Frame, History
 from equipoise.studio.session.parameters import METHODS, PARAMETERS, check_value, defaults

@@ -13,8 +13,8 @@ from equipoise.views import plot as plot_module
 from equipoise.views.coloring import limits, ramp, shades
 from equipoise.views.column import Classes, Numbers, read_column
 from equipoise.views.labels import hearts
+from equipoise.views.spacing import thin
 from equipoise.views.style import DARK, LIGHT
-from equipoise.views.thin import thin
 
 # G. M. Machado, M. M. Oliveira & L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision
 # Deficiency", 2009, table 1, severity 1: what linear RGB looks like.

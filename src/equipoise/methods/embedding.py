@@ -214,7 +214,7 @@ class Embedding(Estimator):
             self.knn_recall_ = problem.knn_recall
             self.engine_ = problem.engine.name
             if self.verbose:
-                progress.pause()
+                progress.end_stage()
                 print(describe(problem), flush=True)
             callbacks = [*self.callbacks, *([print_loss] if self.verbose and not seen else [])]
             try:

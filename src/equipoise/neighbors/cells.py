@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core
 from .._types import Array
 from ..linalg.blas import one_blas_thread
-from ..progress import advancing
+from ..progress import advance_callback
 
 TRAINING = 32  # points per cell that k-means sees; chosen, as are its rounds and the number of cells
 ROUNDS = 4
@@ -109,7 +109,7 @@ def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
     """Return the k nearest of all points of `base` (n, D), float32, without the point itself: (n, k) int32."""
     n = len(base)
     everyone = Groups(base, np.zeros(n, np.int64), 1)
-    result, advance = np.empty((n, k), np.int32), advancing()
+    result, advance = np.empty((n, k), np.int32), advance_callback()
 
     def put(rows: Array, found: Array) -> None:
         result[rows] = without_self(found, rows)
@@ -177,7 +177,7 @@ class Cells:
                     return order[:reached]
             return order[: int(np.searchsorted(total, k + 1)) + 1]
 
-        result, advance = np.empty((len(self.queries), k), np.int32), advancing()
+        result, advance = np.empty((len(self.queries), k), np.int32), advance_callback()
 
         def put(rows: Array, found: Array) -> None:
             result[rows] = without_self(found, rows)

@@ -151,7 +151,7 @@ def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], 
     """Return what the search finds as int32, a block of queries at a time; `tidy` gets each block and its rows."""
     blocks = _row_blocks(len(Q))
     result: Array | None = None
-    advance = progress.advancing()
+    advance = progress.advance_callback()
     for rows in blocks:
         found = search(Q[rows], k)
         found = found if tidy is None else tidy(found, np.arange(rows.start, rows.stop))
@@ -164,7 +164,7 @@ def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], 
 def _scan(X: Array, k: int, metric: Any) -> Graph:
     """Return exact neighbours by any metric of scikit-learn, or a callable, in blocks of rows."""
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
-    start, advance = 0, progress.advancing()
+    start, advance = 0, progress.advance_callback()
     for block in pairwise_distances_chunked(X, metric=metric):
         rows = np.arange(start, start + len(block))
         block[np.arange(len(block)), rows] = np.inf

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from .._types import Array, Matrix
-from ..progress import advancing, stage
+from ..progress import advance_callback, stage
 from .graph import Graph, smallest
 from .vectors import product_distances
 
@@ -56,7 +56,7 @@ class SparseSearcher:
         n = self.X.shape[0]
         indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
         stage("neighbours", n)
-        advance = advancing()
+        advance = advance_callback()
         for rows, block in self._blocks(self.X):
             block[np.arange(len(block)), np.arange(rows.start, rows.stop)] = np.inf
             near = np.argpartition(block, k - 1, axis=1)[:, :k]

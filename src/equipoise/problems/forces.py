@@ -20,7 +20,7 @@ from ..optimize.descent import descend
 from ..optimize.rules import GradientDescent, Momentum, Rule
 from ..optimize.schedule import Phase, Schedule
 from ..optimize.state import State
-from ..progress import optimizing
+from ..progress import start_optimizer_stage
 from ..saving.checkpoint import Checkpoint, Keeping, digest
 
 LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no order
@@ -129,7 +129,7 @@ class Problem:
         if (found := keeping.found()) is not None:
             self._state.restore(found["state"])
             self.engine.restore(found["engine"])
-        keeping.callbacks += optimizing(n_iter, self._state.iteration)
+        keeping.callbacks += start_optimizer_stage(n_iter, self._state.iteration)
         try:
             with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
                 self._descend(n_iter, keeping)

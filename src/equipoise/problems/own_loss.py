@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._optional import optional
+from .._optional import import_optional
 from .._types import Array
 from ..arrays.namespace import host, is_tensor
 from ..data.checks.table import check_finite
@@ -62,7 +62,7 @@ class LossProblem(AutogradProblem):
         optimizer: Rule | None = None,
         device: str = "auto",
     ):
-        optional("torch", "gpu", "LossProblem")
+        import_optional("torch", "gpu", "LossProblem")
         from ..objectives.autograd.own_loss import OwnLoss
 
         if not callable(loss):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from .spacing import thin
 from .style import Theme
-from .thin import thin
 
 if TYPE_CHECKING:
     from ..problems.forces import Problem

@@ -205,7 +205,7 @@ def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, s
 
 
 def _draw_density(axes: Any, points: Array, colors: Array) -> None:
-    from .density import density_image
+    from .density_image import density_image
 
     frame = axes.get_window_extent()
     width, height = max(int(frame.width), 1), max(int(frame.height), 1)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._types import Array
-from ...views.embedded import as_json, bokeh_scripts, filled, plot_json
+from ...views.inline import as_json, bokeh_scripts, filled, plot_json
 from ...views.plane import in_plane
 from ...views.style import COLORS
 from ..reading import READ
-from ..table import as_html, cells
+from ..report_table import as_html, cells
 from .shading import UNMEASURED, Shading, shadings
 from .shepard import bands, dots
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from ...data import Dataset
 from ...views.style import COLORS
-from ..server.tables import Tables, in_words
+from ..data_sources import Tables, in_words
 from ..session.parameters import METHODS, Value
 from ..session.recipe import Recipe
 from ..session.worker import Shot
 from .controls import Changed, Sliders
 from .maps import Maps
 from .panel import ATTRACTION, CURVES, REPULSION
-from .trust import TrustColors
+from .trust_colors import TrustColors
 
 SPEEDS = ("1", "2", "5", "10", "25")
 NAMED = 12  # classes that the legend names

@@ -20,12 +20,12 @@ class Screen:
 
     def say(self, line: str) -> None:
         """Print a line, below the bar that is there."""
-        progress.pause()
+        progress.end_stage()
         print(line, file=self.stream, flush=True)
 
     def __call__(self, iteration: int, loss: float, Y: Array) -> None:
         if iteration % EVERY == 0:
-            self.say(f"iteration {iteration:5d}{self.total}   loss {progress.number(loss)}")
+            self.say(f"iteration {iteration:5d}{self.total}   loss {progress.format_loss(loss)}")
 
 
 def counted(count: int, thing: str) -> str:

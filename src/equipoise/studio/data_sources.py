@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ..._atomic import write_whole
-from ...data import Dataset, check_table, load, read
-from ...data.catalogue import BUNDLED
-from ...data.toys import TOYS
+from .._atomic import atomic_write
+from ..data import Dataset, check_table, load, read
+from ..data.catalogue import BUNDLED
+from ..data.toys import TOYS
 
 SUFFIXES = (".csv", ".npy")
 GIVEN = "given:"
@@ -84,7 +84,7 @@ class Tables:
         # The same content always gets the same name, so that links lead to it; other content never does.
         kept = f"{stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{dot}{suffix.lower()}"
         path = self.path(kept)
-        with write_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(content)
         try:
             read_table(path)

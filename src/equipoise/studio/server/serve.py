@@ -19,7 +19,7 @@ from scipy import sparse
 
 from ...data import DATASETS, Dataset, check_table, load
 from ...methods.estimator import threads
-from .tables import Tables, read_table
+from ..data_sources import Tables, read_table
 
 LIMIT = 200 * 2**20  # bytes of an upload: 70,000 rows of 350 numbers in .npy
 MESSAGE = 2**20  # bytes of a websocket message to the server: the page sends sliders and clicks

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ..data import Dataset
 from ..data.read.wanted import listed
 from ..saving.checkpoint import digest
-from .kept import Kept
-from .maps import DrawnMap, add_coordinates
+from .map_files import DrawnMap, add_coordinates
+from .option_values import whole_number
 from .options import add_data, read_preparation, read_source
-from .values import whole_number
+from .saved_model import Kept
 
 METRIC = "euclidean"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...procrustes import fit_similarity
-from ...views.panel import class_colors, draw_map
+from ...views.small_map import class_colors, draw_map
 from ...views.style import COLORS, new_figure
 from ..sweep import Sweep, label
 

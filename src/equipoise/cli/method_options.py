@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from .. import methods
-from .values import READERS
+from .option_values import READERS
 
 METHODS: dict[str, type[Any]] = {method.__name__.lower(): method for method in methods.ALL}
 DEFAULT = "tsne"

@@ -8,7 +8,7 @@ from .. import data
 from .._types import Array
 from ..data import Dataset
 from ..data.write import WRITERS, map_columns
-from .maps import CLASS, is_coordinate
+from .map_files import CLASS, is_coordinate
 from .outputs import Outputs, write_bytes
 from .pictures import Drawing, picture
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...views.panel import class_colors, draw_map
+from ...views.small_map import class_colors, draw_map
 from ...views.style import COLORS, new_figure
 
 if TYPE_CHECKING:

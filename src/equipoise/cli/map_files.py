@@ -16,8 +16,8 @@ from .. import data
 from .._types import Array, Matrix
 from ..data import Dataset
 from ..data.read.wanted import NoColumn, listed
-from .kept import Kept, is_kept, recall
 from .options import STDIN, column_names, existing
+from .saved_model import Kept, is_kept, recall
 
 CLASS = "class"  # the column that `embed` writes
 EXACT = 2**53  # whole numbers that float64 tells apart
