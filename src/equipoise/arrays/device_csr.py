@@ -56,6 +56,12 @@ class Rows:
         """Return the sum of each row in float64; every time in the same order."""
         return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
 
+    def __matmul__(self, U: torch.Tensor) -> torch.Tensor:
+        """Return A U for U (n, b), every row added up in the same order each time."""
+        columns = [self.data * u[self.indices] for u in U.T]
+        sums = [torch.segment_reduce(c, "sum", offsets=self.indptr, axis=0) for c in columns]
+        return torch.stack(sums, dim=1)
+
     def with_data(self, data: torch.Tensor) -> Rows:
         """Return other values in the same places."""
         return Rows(data, self.indices, self.indptr)
