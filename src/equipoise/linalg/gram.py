@@ -1,7 +1,7 @@
 """Centred Gram matrices C G C of points, as operators; they are not formed where coordinates are available.
 
-C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be those of NumPy, PyTorch or CuPy: maps and
-eigenvectors are of the same library and on the same device. Eigenvalues are always NumPy arrays.
+C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be those of NumPy, PyTorch or CuPy; maps
+and eigenvectors are of the same library and on the same device. Eigenvalues are always NumPy arrays.
 """
 
 from __future__ import annotations
