@@ -1,6 +1,6 @@
 """The kernels of a GPU against what they stand for in PyTorch.
 
-On a GPU, or by Triton's interpreter: TRITON_INTERPRET=1 pytest tests/test_fused.py, with NumPy before 2.4.
+On a GPU, or by Triton's interpreter: TRITON_INTERPRET=1 pytest tests/engines/test_triton.py, with NumPy before 2.4.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from equipoise.optimize import step_triton as rows_fused  # noqa: E402
 
 HERE, THERE = torch.device("cpu"), torch.device("cuda" if GPU else "cpu")
 DIMENSIONS = pytest.mark.parametrize("d", [1, 2, 3])
-pytestmark = [] if GPU else [pytest.mark.filterwarnings("ignore")]  # those of the interpreter
+pytestmark = [pytest.mark.gpu, *([] if GPU else [pytest.mark.filterwarnings("ignore")])]  # the interpreter warns
 on_a_gpu = pytest.mark.skipif(not GPU, reason="it takes a GPU")
 
 
