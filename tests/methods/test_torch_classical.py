@@ -274,7 +274,7 @@ def test_what_is_refused(Method, digits, monkeypatch):
     with pytest.raises(ValueError, match='sees no GPU; use device="cpu" or "auto"'):
         Method(device="cuda").fit(digits)
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr("equipoise.engines.find_spec", lambda name: None)
+    monkeypatch.setattr("equipoise.engines.choose.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'engine="torch" needs PyTorch: pip install "equipoise\[gpu\]"'):
         Method(engine="torch").fit(digits)
 

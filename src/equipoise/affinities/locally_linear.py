@@ -56,7 +56,7 @@ def lle_weights(
     own = X if rows is None else rows
     near = on_device_of(X, neighbors)
     (m, k), D = near.shape, X.shape[1]
-    weights = _empty(near.shape, X)
+    weights = array_namespace(near).empty((m, k), dtype=array_namespace(near).float64, device=device_of(near))
     scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), m)
 
     def solve(part: slice) -> None:
@@ -126,24 +126,14 @@ def _feature_gram(to: Any, among: Any, kernel: KernelFunction, scale: Any) -> An
 
 def _solve(G: Any, reg: float) -> Any:
     """Return the solutions w (m, k) of (G + reg · tr(G) I) w = 1, each divided by its sum; equal weights if G = 0."""
-    xp = array_namespace(G)
-    # Fixed orders: einsum adds the diagonal from the first entry to the last.
+    xp, k = array_namespace(G), G.shape[1]
+    like = {"dtype": G.dtype, "device": device_of(G)}
+    # The order of the sums decides the last digit: NumPy's are those of einsum and of rows, the others' of columns.
     trace = np.einsum("ijj->i", G) if is_numpy(G) else xp.linalg.trace(G)
-    G = G / xp.where(trace > 0, trace, 1.0)[:, None, None] + reg * xp.eye(
-        G.shape[1], dtype=G.dtype, device=device_of(G)
-    )
-    w = xp.linalg.solve(G, xp.ones((*G.shape[:2], 1), dtype=G.dtype, device=device_of(G)))[:, :, 0]
-    return w / xp.sum(w, axis=1, keepdims=True)
-
-
-def _empty(shape: tuple[int, int], like: Any) -> Any:
-    """Return an uninitialised float64 array of the library of `like`, on its device."""
-    xp = array_namespace(like)
-    return (
-        xp.empty(shape, dtype=xp.float64)
-        if is_numpy(like)
-        else xp.empty(shape, dtype=xp.float64, device=device_of(like))
-    )
+    G = G / xp.where(trace > 0, trace, 1.0)[:, None, None] + reg * xp.eye(k, **like)
+    w = xp.linalg.solve(G, xp.ones((*G.shape[:2], 1), **like))[:, :, 0]
+    total = xp.sum(w, axis=1) if is_numpy(G) else xp.sum(xp.stack([w[:, j] for j in range(k)]), axis=0)
+    return w / total[:, None]
 
 
 def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
