@@ -309,7 +309,7 @@ def test_a_gpu_without_room_says_how_much_it_takes(digits, monkeypatch):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Rows, "symmetrized", full)
-    message = r"the GPU has no room for 400 rows of 64 columns, and what is made of them, about 0\.\d+ GB"
+    message = r"GPU out of memory: fitting 400 rows of 64 columns needs about 0\.\d+ GB"
     with pytest.raises(MemoryError, match=message):
         eq.TSNE(engine="torch", device="cpu").fit(digits)
     with pytest.raises(MemoryError, match=message):
@@ -333,7 +333,7 @@ def test_out_of_memory_is_told_wherever_it_happens(method, digits, monkeypatch):
 
     monkeypatch.setattr("torch.Tensor.double", full)
     monkeypatch.setattr("torch.as_tensor", full)
-    with pytest.raises(MemoryError, match="the GPU has no room for 400 rows of 64 columns"):
+    with pytest.raises(MemoryError, match="GPU out of memory: fitting 400 rows of 64 columns"):
         method.fit(digits)
 
 
