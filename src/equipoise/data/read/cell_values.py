@@ -35,8 +35,21 @@ def is_finite(cell: str) -> bool:
     return is_number(cell) and bool(np.isfinite(float(cell)))
 
 
+def to_finite(cells: Sequence[str]) -> Array | None:
+    """Return cells as float64, or None if one of them is not a finite number."""
+    if "_" in "".join(cells):  # float() reads 12_34 as 1234
+        return None
+    try:
+        values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
 def to_numbers(cells: Sequence[str]) -> Array | None:
     """Return cells as float64, with NaN for missing values, or None if one of them is text."""
+    if (values := to_finite(cells)) is not None:
+        return values
     if not all(is_number(cell) or is_missing(cell) for cell in cells):
         return None
     return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])

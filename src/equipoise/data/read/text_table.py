@@ -14,7 +14,7 @@ import numpy as np
 from ..._types import Array
 from ..dataset import Dataset
 from .arrow_csv import parse_block
-from .cell_values import describe_fault, is_finite, is_missing, is_number
+from .cell_values import describe_fault, is_finite, is_missing, is_number, to_finite
 from .growing import GrowingTable, SideColumn
 from .text_lines import CsvError, Lines, open_lines
 from .wanted import Wanted, listed, shown
@@ -82,6 +82,7 @@ class _TextTable:
         if not rows:
             raise ValueError(f"{self.source} is empty; expected a table with a row for each point")
         head, head_end = rows[0]
+        self.lines.expect_columns(len(head))
         self._set_names(head, has_header)
         if len(rows) == has_header:
             raise ValueError(f"{self.source} has a header but no rows; expected a row for each point")
@@ -153,7 +154,8 @@ class _TextTable:
             if self.lines.block.count(b'"') % 2 == 0 or not self.lines.extend():
                 break
         is_text = [j in self.others and self.others[j].is_text for j in range(len(self.names))]
-        columns = parse_block(self.lines.block, self.delimiter, is_text)
+        gaps = any(not column.is_text for column in self.others.values())
+        columns = parse_block(self.lines.block, self.delimiter, is_text, gaps=gaps)
         if columns is None:
             return None
         X = np.array([columns[j].to_numpy(zero_copy_only=False) for j in self.embedded]).T
@@ -166,18 +168,23 @@ class _TextTable:
     def _parse_cells(self) -> Array:
         """Return the embedded columns (m, D) of the block, parsed cell by cell; raise at the first mistake."""
         rows, lines = self.lines.rows(self.delimiter, len(self.names))
-        X = np.empty((len(rows), len(self.embedded)))
-        for i, (row, line) in enumerate(zip(rows, lines, strict=True)):
-            for c, j in enumerate(self.embedded):
-                if not is_finite(row[j]):
-                    raise ValueError(
-                        f"{self.source}, line {line}, column {shown(self.names[j])}: {describe_fault(row[j])}"
-                    )
-                X[i, c] = float(row[j])
+        X = to_finite([row[j] for row in rows for j in self.embedded])
+        if X is None:
+            raise self._first_fault(rows, lines)
         for j, column in self.others.items():
             column.append_cells([row[j] for row in rows])
         self._check_empty(rows, lines)
-        return X
+        return X.reshape(len(rows), len(self.embedded))
+
+    def _first_fault(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> ValueError:
+        """Return the error for the first cell to embed that is not a finite number."""
+        line, j, cell = next(
+            (line, j, row[j])
+            for row, line in zip(rows, lines, strict=True)
+            for j in self.embedded
+            if not is_finite(row[j])
+        )
+        return ValueError(f"{self.source}, line {line}, column {shown(self.names[j])}: {describe_fault(cell)}")
 
     def _check_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
         """Raise if a column without values so far, which was not embedded, turns out to be numeric."""
