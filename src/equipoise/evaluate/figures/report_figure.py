@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...views.plane import in_plane
-from ...views.style import COLORS, bare, new_figure
+from ...views.style import COLORS, hide_axes, new_figure
 from .shading import UNMEASURED, shadings
 from .shepard import bands, dots
 
@@ -64,7 +64,7 @@ def _draw_map(axes: Any, report: Report) -> None:
     points, layout = in_plane(report.Y)
     shading = shadings(report)["trust"]
     size = float(np.clip(6000 / report.n, 1.0, 14.0))
-    bare(axes)
+    hide_axes(axes)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(layout)
     if len(report.points) < report.n:
