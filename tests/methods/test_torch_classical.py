@@ -271,7 +271,7 @@ def test_what_is_refused(Method, digits, monkeypatch):
     with pytest.raises(ValueError, match="device must be one of 'auto', 'cpu', 'cuda', got 'tpu'"):
         Method(device="tpu").fit(digits)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match='sees no GPU; use device="cpu" or "auto"'):
+    with pytest.raises(ValueError, match='finds no GPU; use device="cpu" or "auto"'):
         Method(device="cuda").fit(digits)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr("equipoise.engines.choose.find_spec", lambda name: None)
