@@ -43,7 +43,10 @@ def on_host(A: Any) -> Matrix:
 
 def row_sums(A: Any) -> Any:
     """Return the sum of each row of a matrix in float64, on its device."""
-    return A.row_sums() if is_on_device(A) else np.asarray(A.sum(axis=1, dtype=np.float64)).ravel()
+    if is_on_device(A):
+        return A.row_sums()
+    xp = array_namespace(A)
+    return np.asarray(A.sum(axis=1, dtype=np.float64)).ravel() if is_numpy(A) else xp.sum(A, axis=1, dtype=xp.float64)
 
 
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:

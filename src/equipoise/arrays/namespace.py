@@ -24,11 +24,12 @@ def array_namespace(x: Any) -> Any:
 def _find_namespace(x: Any) -> Any:
     import array_api_compat  # at first use: it takes 15 ms to import
 
+    kind, x = type(x), x.data if getattr(x, "is_device_csr", False) else x
     try:
         xp = array_api_compat.array_namespace(x)
     except TypeError:  # not an array
         xp = array_api_compat.array_namespace(np.empty(0))
-    _NAMESPACES[type(x)] = xp
+    _NAMESPACES[kind] = xp
     return xp
 
 
@@ -157,6 +158,7 @@ def at_least(x: Any, bound: float) -> Any:
 
     As `xp.maximum`, for which array_api_compat copies a number to the GPU and waits for it.
     """
+    bound = bound if is_numpy(x) else float(bound)
     return array_namespace(x).where(x < bound, bound, x)
 
 
