@@ -43,6 +43,11 @@ def is_cupy(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] == "cupy" and hasattr(x, "__dlpack__")
 
 
+def is_device_array(x: Any) -> bool:
+    """Return whether x is a PyTorch tensor or a CuPy array."""
+    return is_tensor(x) or is_cupy(x)
+
+
 def is_numpy(x: Any) -> bool:
     """Return whether NumPy's functions apply to x: an array, a number, None or a matrix of SciPy."""
     return array_namespace(x) is array_namespace(None)
@@ -66,12 +71,12 @@ def to_numpy(x: Any) -> Array:
 
 
 def from_cupy(x: Any) -> Any:
-    """Return a CuPy array as a PyTorch tensor that shares its memory, and anything else as it is."""
-    if not is_cupy(x):
-        return x
-    from .._optional import optional
-
-    return optional("torch", "gpu", "a CuPy array").from_dlpack(x)
+    """Return a CuPy array as a PyTorch tensor that shares its memory, or as a NumPy array without PyTorch."""
+    try:
+        import torch
+    except ImportError:
+        return to_numpy(x)
+    return torch.from_dlpack(x)
 
 
 def to_cupy(x: Any) -> Any:
