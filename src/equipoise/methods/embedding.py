@@ -28,7 +28,7 @@ from ..problems.base import check_n_iter
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import keeping_neighbors
-from .estimator import Estimator, check_callbacks, check_n_components, is_positive
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
 
 
 @dataclass(eq=False, repr=False)
@@ -148,6 +148,7 @@ class Embedding(Estimator):
         """Return the dimension of the surface that the map covers."""
         return self.n_components
 
+    @accepts_cupy
     def problem(self, X: Any, y: Any = None) -> ForceProblem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
         with self._gpu_room(X):
@@ -197,6 +198,7 @@ class Embedding(Estimator):
         """Return the class of the problem: how it descends."""
         return ForceProblem
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
         """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it.
 
@@ -247,6 +249,7 @@ class Embedding(Estimator):
         """Embed X, from the map `init` if it is given, and return the map, (n, d)."""
         return self.fit(X, y, init=init).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map, (m, d): each by itself, so that its place does not depend on the others.
 

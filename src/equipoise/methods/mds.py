@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import progress
 from .._types import Array, Callback, Matrix
-from ..arrays.namespace import host, is_tensor, placed
+from ..arrays.namespace import host, is_device_array, placed
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
 from ..initialize.classical import check_start, first_map
@@ -29,7 +29,7 @@ from ..problems.base import check_n_iter
 from ..problems.stress import StressProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
-from .estimator import Estimator, check_callbacks
+from .estimator import Estimator, accepts_cupy, check_callbacks
 from .mds_device import stress_on
 from .mds_pairs import condensed_weights, known_pairs, random_pairs, require_connected, weights_of
 
@@ -102,6 +102,7 @@ class MDS(Estimator):
     callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
 
+    @accepts_cupy
     def problem(self, X: Any) -> StressProblem:
         """Return the unsolved problem for X: stress, gradient, forces, and initial maps."""
         return self._build(X)[0]
@@ -188,6 +189,7 @@ class MDS(Estimator):
             raise ValueError('engine="listed" goes through the pairs of sparse weights or distances, and only it does')
         return engine
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> MDS:
         """Embed X (n, D), dissimilarities (n, n) if metric="precomputed", or a metric space; y is ignored.
 
@@ -223,6 +225,7 @@ class MDS(Estimator):
         """Embed X and return the map, (n, d)."""
         return self.fit(X).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map, (m, d), each by itself where Σ_j (‖y − y_j‖ − δ_j)² is least.
 
@@ -239,7 +242,7 @@ class MDS(Estimator):
         Y = place_by_stress(
             lambda part: self._source.from_new(rows[part], seen), rows.shape[0], fitted, self._n_threads()
         )
-        return placed(X if is_tensor(self.embedding_) else None, Y)
+        return placed(X if is_device_array(self.embedding_) else None, Y)
 
     def _record_features(self, X: Any, source: Dissimilarities) -> None:  # type: ignore[override]
         if isinstance(X, Space):
