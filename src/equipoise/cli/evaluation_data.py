@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..data import Dataset
 from ..data.read.wanted import listed
-from ..saving.checkpoint import digest
+from ..saving.checkpoint import fingerprint
 from .map_files import MapFile, add_coordinates
 from .option_values import integer
 from .options import add_data, read_preparation, read_source
@@ -58,7 +58,7 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
     columns = next((model.columns for model in models.values() if model.columns), None)
     metric = args.metric or _metric(model)
     for name, other in models.items():
-        if digest(vars(other.preparation)) != digest(vars(model.preparation)):
+        if fingerprint(vars(other.preparation)) != fingerprint(vars(model.preparation)):
             raise ValueError(
                 f"{first} and {name} were made from differently prepared data ({model.preparation};"
                 f" {other.preparation}); evaluate them separately"
