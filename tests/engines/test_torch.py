@@ -229,7 +229,7 @@ def test_the_device_is_chosen(monkeypatch):
 
 def test_without_pytorch_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr("equipoise.engines.find_spec", lambda name: None)
+    monkeypatch.setattr("equipoise.engines.choose.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'engine="torch" needs PyTorch: pip install "equipoise\[gpu\]"'):
         eq.TSNE(engine="torch").fit(np.eye(9))
     assert isinstance(make_engine("exact", 1, 0.1), Exact)
