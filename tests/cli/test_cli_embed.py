@@ -182,8 +182,6 @@ def test_an_existing_map_is_replaced(tmp_path):
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "parquet", "npy"])
 def test_formats_hold_the_same_map(format, tmp_path):
-    if format == "parquet":
-        pytest.importorskip("pyarrow")
     assert embed("circle", *QUICK, "--format", format, "--out", tmp_path / "new" / "folder") == 0
     path = tmp_path / "new" / "folder" / f"circle.{format}"
     Y = equipoise.TSNE(n_iter=20, random_state=0).fit_transform(data.load("circle").X)

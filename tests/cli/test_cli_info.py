@@ -88,7 +88,8 @@ def test_info_names_the_gpus(capsys, monkeypatch):
 
 def completed(words, folder):
     """What bash offers for the last of some words."""
-    script = 'eval "$SCRIPT"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _equipoise; printf "%s\\n" "${COMPREPLY[@]}"'
+    call = 'eval "$SCRIPT"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_equipoise'
+    script = call + '; printf "%s\\n" "${COMPREPLY[@]}"'
     return subprocess.run(
         ["bash", "-c", script, "bash", "equipoise", *words],
         env={"SCRIPT": completed.script},
@@ -109,7 +110,7 @@ def test_bash_completes(capsys, tmp_path):
     assert completed(["embed", "ta"], tmp_path) == ["table.csv"]
     assert completed(["embed", "digits", "--perp"], tmp_path) == ["--perplexity"]
     assert completed(["embed", "digits", "--method", "u"], tmp_path) == ["umap"]
-    assert completed(["embed", "digits", "--method", "umap", "--perp"], tmp_path) == []
+    assert completed(["embed", "digits", "--save", "ta"], tmp_path) == ["table.csv"]
     assert completed(["sweep", "digits", "--method", "umap", "--min"], tmp_path) == ["--min-dist"]
     assert completed(["embed", "digits", "--format", "p"], tmp_path) == ["parquet"]
     assert completed(["data", "tre"], tmp_path) == ["trefoil"]

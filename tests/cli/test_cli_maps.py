@@ -235,8 +235,6 @@ def test_a_table_is_no_map(maps, tmp_path, capsys):
 
 @pytest.mark.parametrize("suffix", ["csv", "npy", "parquet", "h5ad"])
 def test_a_map_is_read_back_from_every_format(suffix, maps, tmp_path):
-    if suffix == "parquet":
-        pytest.importorskip("pyarrow")
     if suffix == "h5ad":
         pytest.importorskip("anndata")
     Y = read_map(str(maps / "tsne.csv")).Y

@@ -49,7 +49,7 @@ def make_parser(method: str) -> argparse.ArgumentParser:
     studio.add(verbs)
     data.add(verbs)
     info.add(verbs)
-    completion.add(verbs)
+    completion.add(verbs, make_parser)
     return parser
 
 
