@@ -13,10 +13,10 @@ from ..affinities.builders import Neighborhoods
 from ..affinities.kernel_builders import Bandwidth, LocallyLinear, Radial
 from ..arrays.csr import make_csr, symmetrized
 from ..inputs import Input, make_input
+from ..inputs.neighbor_graphs import check_n_neighbors
 from ..kernels import Kernel, StudentT
 from ..objectives import DoubleKernelLLE, DoubleKernelPCA, Objective
 from .embedding import Embedding
-from .neighbor_graphs import check_n_neighbors
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

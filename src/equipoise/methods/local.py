@@ -18,11 +18,11 @@ from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
+from ..inputs.neighbor_graphs import measured_neighbors, resolve_neighbors
 from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
-from .neighbor_graphs import measured_neighbors, resolve_neighbors
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch

@@ -12,17 +12,17 @@ from scipy import linalg, sparse
 from .._types import Array, Matrix
 from ..affinities.perplexity import Points
 from ..arrays.namespace import double, host, is_tensor, moved
+from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
+from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
 from ..linalg.gram import Factor, Gram, Inner, dense, over, squares
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
-from .neighbor_graphs import neighbor_graph, resolve_neighbors
-from .on_device import on_device, require_room_there
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
@@ -49,7 +49,7 @@ class Scaling(ClassicalEmbedding):
         if self._landmarks.F.shape[1] < self.n_components:
             raise ValueError(f"{m} landmarks span only {self._landmarks.F.shape[1]} dimensions; raise n_landmarks")
         return self._scaled(
-            data, Factor(on_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
+            data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
         )
 
     def _keep(self, model: Model) -> None:
@@ -178,11 +178,11 @@ class ClassicalMDS(Scaling):
             warn_if_not_metric(data.D)
         if data.on_device:
             table = cast("DeviceTable", data)
-            require_room_there(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
+            require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
             return self._scaled(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
         distances = data.distances()
         assert not isinstance(distances, Points)
-        return self._scaled(data, Inner(on_device(distances.D2, device)))
+        return self._scaled(data, Inner(to_device(distances.D2, device)))
 
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:
@@ -240,7 +240,7 @@ class Isomap(Scaling):
             model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
         else:
             D = space.matrix()
-            model = self._scaled(data, Inner(on_device(np.minimum(D, D.T) ** 2, device)))
+            model = self._scaled(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)
 
     def _place(self, X: Any) -> Array:

@@ -71,6 +71,11 @@ class ForceProblem(Problem):
         return host(self._Y0)
 
     @property
+    def engine_name(self) -> str:
+        """The engine as named in the parameters of a method."""
+        return self.engine.name
+
+    @property
     def early_undone(self) -> bool:
         return self._state.early_undone
 

@@ -9,11 +9,11 @@ import numpy as np
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import make_csr
-from ..inputs import Distances, Input
 from ..spaces.graph_geodesic import joined
+from . import Distances, Input
 
 if TYPE_CHECKING:
-    from ..inputs.device_table import DeviceTable  # it imports PyTorch
+    from .device_table import DeviceTable  # it imports PyTorch
 
 NEIGHBORS = 10  # of "auto"; chosen
 ROWS = 1024  # distances to all are held for so many points at once
