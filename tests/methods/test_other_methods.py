@@ -165,5 +165,5 @@ class Thawed(eq.kernels.Kernel):
 
 
 def test_a_kernel_that_cannot_be_told_from_others():
-    with pytest.raises(ValueError, match=r"declare its class @dataclass\(frozen=True\)"):
+    with pytest.raises(ValueError, match=r"is not hashable; declare its class with @dataclass\(frozen=True\)"):
         eq.SymmetricSNE(kernel=Thawed()).problem(X)
