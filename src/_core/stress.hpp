@@ -4,9 +4,9 @@
 #pragma once
 #include <cmath>
 
-#include "core.hpp"
-#include "exact.hpp"
-#include "rows.hpp"
+#include "ops.hpp"
+#include "primitives/exact.hpp"
+#include "primitives/wide_edges.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -1,5 +1,5 @@
 // Bindings of neighbours and affinities.
-#include "bind.hpp"
+#include "bind/common.hpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <cmath>
 
-#include "core.hpp"
-#include "tiles.hpp"
+#include "ops.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -1,7 +1,7 @@
 // Reading a table: the one place that knows its layout, for a squared distance and for eight.
 #pragma once
-#include "core.hpp"
-#include "eight.hpp"
+#include "ops.hpp"
+#include "simd/vector8.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -1,13 +1,13 @@
 // Compiled once per instruction set, with EQ_ISA naming the namespace; bindings.cpp picks one at import.
-#include "exact.hpp"
-#include "fourier.hpp"
-#include "fuzzy.hpp"
-#include "grid.hpp"
-#include "negatives.hpp"
-#include "perplexity.hpp"
-#include "sampled.hpp"
-#include "select.hpp"
-#include "step.hpp"
+#include "primitives/exact.hpp"
+#include "primitives/fourier.hpp"
+#include "affinity/fuzzy.hpp"
+#include "primitives/mesh.hpp"
+#include "primitives/negatives.hpp"
+#include "affinity/perplexity.hpp"
+#include "primitives/sampled.hpp"
+#include "neighbors/nearest.hpp"
+#include "primitives/momentum.hpp"
 #include "stress.hpp"
 
 namespace eq {

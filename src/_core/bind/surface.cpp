@@ -1,7 +1,7 @@
 // Bindings of what metric spaces need: exact geodesics of a mesh, the triangle inequality of a matrix.
-#include "bind.hpp"
-#include "detour.hpp"
-#include "geodesic.hpp"
+#include "bind/common.hpp"
+#include "geodesic/detour.hpp"
+#include "geodesic/surface.hpp"
 
 void bind_spaces(nb::module_ &m) {
     m.def(

@@ -1,6 +1,6 @@
 // Vectors of 8 floats: one number of each of 8 edges, or 8 coordinates of a point.
 #pragma once
-#include "vecmath.hpp"
+#include "simd/vecmath.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "eight.hpp"
-#include "tiles.hpp"
+#include "simd/vector8.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

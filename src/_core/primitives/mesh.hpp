@@ -3,8 +3,8 @@
 #pragma once
 #include <type_traits>
 
-#include "table.hpp"
-#include "tiles.hpp"
+#include "primitives/table.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -2,8 +2,8 @@
 // section 16). Every point gathers the pulls of its own edges and its own pushes from the map as it was before the step,
 // and feels its own moves at once. So the points are independent, and the bytes do not depend on the number of threads.
 #pragma once
-#include "core.hpp"
-#include "tiles.hpp"
+#include "ops.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

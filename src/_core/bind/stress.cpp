@@ -1,5 +1,5 @@
 // Bindings of stress.
-#include "bind.hpp"
+#include "bind/common.hpp"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #pragma once
 #include <type_traits>
 
-#include "kernels.hpp"
-#include "rows.hpp"
-#include "tiles.hpp"
+#include "primitives/kernels.hpp"
+#include "primitives/wide_edges.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -3,7 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "core.hpp"
+#include "ops.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "core.hpp"
+#include "ops.hpp"
 
 namespace eq {
 

@@ -1,9 +1,9 @@
 // The field from a sample of partners (docs/math.md, section 13), for any dimension. A block of consecutive points
 // meets its partners at one offset all at once, and they are consecutive too: every loop runs over the block.
 #pragma once
-#include "kernels.hpp"
-#include "rows.hpp"
-#include "tiles.hpp"
+#include "primitives/kernels.hpp"
+#include "primitives/wide_edges.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

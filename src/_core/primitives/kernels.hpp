@@ -1,9 +1,9 @@
 // Every built-in kernel, once: k, log k and the log-slope k'/k at a squared distance. Unused members cost nothing,
 // the compiler drops them. The NumPy twins are in kernels.py, with the same names.
 #pragma once
-#include "core.hpp"
-#include "table.hpp"
-#include "vecmath.hpp"
+#include "ops.hpp"
+#include "primitives/table.hpp"
+#include "simd/vecmath.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -1,9 +1,9 @@
 // Edges over a sparse graph in float32 for more than four dimensions: a point is a row of whole vectors of 8 floats. The
 // squared distances of 8 edges are brought into one vector, so the kernel is evaluated for 8 edges at a time.
 #pragma once
-#include "core.hpp"
-#include "eight.hpp"
-#include "tiles.hpp"
+#include "ops.hpp"
+#include "simd/vector8.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

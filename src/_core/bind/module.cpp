@@ -1,5 +1,5 @@
 // Thin bindings: types and ranks are checked by nanobind, sizes here, meaning in Python.
-#include "bind.hpp"
+#include "bind/common.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Binding of shortest paths in a graph.
-#include "bind.hpp"
-#include "paths.hpp"
+#include "bind/common.hpp"
+#include "geodesic/shortest_paths.hpp"
 
 void bind_paths(nb::module_ &m) {
     m.def(

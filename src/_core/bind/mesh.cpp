@@ -1,5 +1,5 @@
 // Bindings of the mesh: spreading, convolution, gathering, and the near field.
-#include "bind.hpp"
+#include "bind/common.hpp"
 
 namespace {
 

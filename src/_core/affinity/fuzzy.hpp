@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "tiles.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "vecmath.hpp"
+#include "simd/vecmath.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -1,5 +1,5 @@
 // Bindings of the optimisers' steps.
-#include "bind.hpp"
+#include "bind/common.hpp"
 
 namespace {
 

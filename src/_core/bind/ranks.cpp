@@ -1,6 +1,6 @@
 // Bindings of orders by distance: the nearest points, and ranks.
-#include "bind.hpp"
-#include "ranks.hpp"
+#include "bind/common.hpp"
+#include "neighbors/ranks.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Bindings of sparse matrices in another order, and symmetrised.
-#include "bind.hpp"
-#include "permute.hpp"
-#include "symmetrize.hpp"
+#include "bind/common.hpp"
+#include "affinity/permute.hpp"
+#include "affinity/symmetrize.hpp"
 
 namespace {
 

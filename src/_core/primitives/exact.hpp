@@ -1,8 +1,8 @@
 // The two primitives by direct summation: O(n²) time for the field, one term per stored pair for the edges.
 #pragma once
-#include "kernels.hpp"
-#include "sparse.hpp"
-#include "tiles.hpp"
+#include "primitives/kernels.hpp"
+#include "primitives/sparse_edges.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "core.hpp"
-#include "tiles.hpp"
+#include "ops.hpp"
+#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
