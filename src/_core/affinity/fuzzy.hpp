@@ -1,4 +1,4 @@
-// w_ij = exp(-max(0, r_ij - ρ_i) / σ_i) with σ_i such that row i has a given sum; docs/math.md section 3.
+// w_ij = exp(-max(0, r_ij - ρ_i) / σ_i), with σ_i such that row i has a given sum; docs/math.md section 3.
 #pragma once
 #include <cmath>
 
@@ -7,9 +7,10 @@
 namespace eq {
 namespace EQ_ISA {
 
-// Distances beyond the nearest, x >= 0, to weights of total `target`: bisection on log(1/σ), each step replaced by Newton's
-// where that stays inside the bracket. The sum falls from m at σ = ∞ to the number of zeros; outside, the end is taken.
-inline void solve_memberships(double *x, std::int64_t m, double target, double least) {
+// Replaces distances beyond the nearest, x >= 0, by weights with sum `target`: Newton's method on log(1/σ), with bisection
+// where a step leaves the bracket. The sum decreases from m at σ = ∞ to the number of zeros at σ = 0; a target outside
+// that range gives the nearer end. σ is at least `smallest`.
+inline void solve_memberships(double *x, std::int64_t m, double target, double smallest) {
     double largest = 0, zeros = 0;
     for (std::int64_t t = 0; t < m; ++t) {
         largest = x[t] > largest ? x[t] : largest;
@@ -40,33 +41,30 @@ inline void solve_memberships(double *x, std::int64_t m, double target, double l
             theta = next;
         }
     }
-    const double sigma = largest * std::exp(-theta), held = sigma > least ? sigma : least;
+    const double solved = largest * std::exp(-theta), sigma = solved > smallest ? solved : smallest;
     for (std::int64_t t = 0; t < m; ++t) {
-        const double z = x[t] / held;
+        const double z = x[t] / sigma;
         x[t] = z < 700 ? exp(-z) : 0;
     }
 }
 
 template <class R>
-void memberships(const std::int64_t *indptr, const double *D2, std::int64_t n, double target, double floor, R *W,
-                 int threads) {
-    std::int64_t longest = 0;
-    for (std::int64_t i = 0; i < n; ++i) longest = indptr[i + 1] - indptr[i] > longest ? indptr[i + 1] - indptr[i] : longest;
-    threads = worth(threads, indptr[n]);
-#pragma omp parallel num_threads(threads)
+void memberships(const Csr &graph, const double *D2, double target, double floor, R *W, int threads) {
+    PerThread<Buffer<double>> scratch(useful_threads(threads, graph.entries()), graph.longest_row() + 1);
+#pragma omp parallel num_threads(scratch.threads())
     {
-        Buffer<double> x(longest + 1);
+        double *__restrict x = scratch.mine().data;
 #pragma omp for schedule(dynamic, 64)
-        for (std::int64_t i = 0; i < n; ++i) {
-            const std::int64_t from = indptr[i], m = indptr[i + 1] - from;
+        for (std::int64_t i = 0; i < graph.rows; ++i) {
+            const std::int64_t from = graph.indptr[i], m = graph.length(i);
             double nearest = INFINITY, mean = 0;
             for (std::int64_t t = 0; t < m; ++t) {
                 x[t] = std::sqrt(D2[from + t]);
                 mean += x[t] / double(m);
-                if (x[t] > 0 && x[t] < nearest) nearest = x[t];  // duplicates are no neighbours to measure by
+                if (x[t] > 0 && x[t] < nearest) nearest = x[t];  // duplicates do not count as the nearest
             }
             for (std::int64_t t = 0; t < m; ++t) x[t] = x[t] > nearest ? x[t] - nearest : 0;
-            solve_memberships(x.data, m, target, floor * mean);
+            solve_memberships(x, m, target, floor * mean);
             for (std::int64_t t = 0; t < m; ++t) W[from + t] = R(x[t]);
         }
     }

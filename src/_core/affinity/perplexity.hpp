@@ -1,4 +1,4 @@
-// p_{j|i} ∝ exp(-β_i d²_ij) with β_i such that the entropy of row i is log Perp; docs/math.md section 3.
+// p_{j|i} ∝ exp(-β_i d²_ij), with β_i such that the entropy of row i is the log of the perplexity; docs/math.md section 3.
 #pragma once
 #include <cmath>
 
@@ -7,14 +7,14 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr double PADDING = 1e300;  // a distance of weight 0 at any β > 1e-297, finite so that 0 · PADDING = 0
+constexpr double PADDING = 1e300;  // has weight 0 for all β > 1e-297; finite, so that 0 · PADDING = 0
 
 struct Entropy {
     double value, slope;  // H(β) and dH/d(log β) = -β² Var_p(d²)
 };
 
-// Row distances are shifted to start at 0 and scaled to mean 1, so β is near 1 whatever the unit of the data.
-// `p` receives the unnormalised weights; the arrays are padded to whole LANES with weight 0.
+// Distances of a row are shifted to minimum 0 and scaled to mean 1, so β is near 1 whatever the unit of the data.
+// Writes the unnormalised weights to `p`. Arrays are padded to a multiple of LANES, with weight 0.
 EQ_INLINE Entropy entropy(const double *x, std::int64_t padded, double beta, double *p, double *total) {
     double s0[LANES] = {}, s1[LANES] = {}, s2[LANES] = {};
     for (std::int64_t t = 0; t < padded; t += LANES)
@@ -38,7 +38,7 @@ EQ_INLINE Entropy entropy(const double *x, std::int64_t padded, double beta, dou
 
 constexpr double TOLERANCE = 1e-9;  // in log-perplexity; the library promises 1e-5
 
-// Bisection on log β, each step replaced by Newton's where that stays inside the bracket. Returns Σ p.
+// Newton's method on log β, with bisection where a step leaves the bracket. Returns Σ p.
 inline double solve(const double *x, std::int64_t padded, double target, double *p) {
     double low = -700, high = 700, theta = 0, total = 1;
     for (int step = 0; step < 200; ++step) {
@@ -47,7 +47,7 @@ inline double solve(const double *x, std::int64_t padded, double target, double 
         if (std::fabs(excess) < TOLERANCE || high - low < 1e-15 * (1 + std::fabs(theta))) break;
         (excess > 0 ? low : high) = theta;
         double next = theta - excess / h.slope;
-        // Far out H is flat and Newton's step explodes: take at most a factor e⁴, and bisect once both ends are known.
+        // Far from the root H is flat and Newton's steps are huge: change β by at most e⁴ until both ends are known.
         if (!(std::fabs(next - theta) < 4)) next = theta + (excess > 0 ? 4 : -4);
         if (!(next > low && next < high)) next = 0.5 * (low + high);
         theta = next;
@@ -60,8 +60,10 @@ struct RowScratch {
     explicit RowScratch(std::int64_t padded) : x(padded), p(padded), sum(padded) {}
 };
 
-// x[0 .. m-1] holds the squared distances of one row, itself left out; the mean over scales is left in `sum`.
-inline bool solve_row(RowScratch &row, std::int64_t m, const double *perplexities, int scales) {
+// Takes the squared distances of a row, without the point itself, in x[0 .. m-1]; writes the mean over the perplexities
+// to `sum`. Returns whether the row is saturated.
+inline bool solve_row(RowScratch &row, std::int64_t m, Perplexities perplexities) {
+    const int scales = perplexities.count;
     const std::int64_t padded = (m + LANES - 1) / LANES * LANES;
     double *x = row.x.data, smallest = INFINITY, mean = 0;
     for (std::int64_t t = 0; t < m; ++t) smallest = x[t] < smallest ? x[t] : smallest;
@@ -82,15 +84,15 @@ inline bool solve_row(RowScratch &row, std::int64_t m, const double *perplexitie
     bool saturated = false;
     for (std::int64_t t = 0; t < m; ++t) row.sum[t] = 0;
     for (int s = 0; s < scales; ++s) {
-        const double target = std::log(perplexities[s]);
+        const double perplexity = perplexities.data[s], target = std::log(perplexity);
         double total;
-        if (perplexities[s] >= double(m)) {  // the limit β = 0
+        if (perplexity >= double(m)) {  // the limit β = 0
             for (std::int64_t t = 0; t < m; ++t) row.p[t] = 1;
             total = double(m);
         } else if (std::log(double(ties)) >= target - TOLERANCE) {  // the limit β = ∞
             for (std::int64_t t = 0; t < m; ++t) row.p[t] = x[t] == 0;
             total = double(ties);
-            saturated = saturated || double(ties) > perplexities[s] * (1 + 1e-9);
+            saturated = saturated || double(ties) > perplexity * (1 + 1e-9);
         } else {
             total = solve(x, padded, target, row.p.data);
         }
@@ -113,33 +115,28 @@ EQ_INLINE double squared_distance(const double *x, const double *y, std::int64_t
     return lanes[0] + tail;
 }
 
-inline void pair_distances(const double *X, std::int64_t n, std::int64_t dimension, const std::int32_t *neighbors,
-                           int k, double *d2, int threads) {
+inline void pair_distances(Points<double> X, const std::int32_t *neighbors, int k, double *d2, int threads) {
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-    for (std::int64_t i = 0; i < n; ++i)
-        for (int t = 0; t < k; ++t)
-            d2[i * k + t] = squared_distance(X + i * dimension, X + neighbors[i * k + t] * dimension, dimension);
+    for (std::int64_t i = 0; i < X.n; ++i)
+        for (int t = 0; t < k; ++t) d2[i * k + t] = squared_distance(X.row(i), X.row(neighbors[i * k + t]), X.d);
 }
 
 template <class R>
-void conditional(const Distances &D, std::int64_t n, const double *perplexities, int scales, R *P,
-                 std::uint8_t *saturated, int threads) {
-    std::int64_t longest = n - 1;
-    if (D.indptr != nullptr) {
-        longest = 0;
-        for (std::int64_t i = 0; i < n; ++i)
-            longest = D.indptr[i + 1] - D.indptr[i] > longest ? D.indptr[i + 1] - D.indptr[i] : longest;
-    }
-    threads = worth(threads, D.indptr != nullptr ? D.indptr[n] * scales : n * n * scales);
-#pragma omp parallel num_threads(threads)
+void conditional(const Distances &D, Perplexities perplexities, R *P, std::uint8_t *saturated, int threads) {
+    const std::int64_t n = D.n, *const indptr = D.graph.indptr;
+    const std::int64_t longest = indptr != nullptr ? D.graph.longest_row() : n - 1;
+    const std::int64_t pairs = indptr != nullptr ? D.graph.entries() : n * n;
+    PerThread<RowScratch> rows(useful_threads(threads, pairs * perplexities.count),
+                               (longest + LANES) / LANES * LANES);
+#pragma omp parallel num_threads(rows.threads())
     {
-        RowScratch row((longest + LANES) / LANES * LANES);
+        RowScratch &row = rows.mine();
 #pragma omp for schedule(dynamic, 16)
         for (std::int64_t i = 0; i < n; ++i) {
-            if (D.indptr != nullptr) {
-                const std::int64_t from = D.indptr[i], m = D.indptr[i + 1] - from;
-                for (std::int64_t t = 0; t < m; ++t) row.x[t] = D.graph[from + t];
-                saturated[i] = solve_row(row, m, perplexities, scales);
+            if (indptr != nullptr) {
+                const std::int64_t from = indptr[i], m = indptr[i + 1] - from;
+                for (std::int64_t t = 0; t < m; ++t) row.x[t] = D.values[from + t];
+                saturated[i] = solve_row(row, m, perplexities);
                 for (std::int64_t t = 0; t < m; ++t) P[from + t] = R(row.sum[t]);
                 continue;
             }
@@ -148,7 +145,7 @@ void conditional(const Distances &D, std::int64_t n, const double *perplexities,
                     row.x[j - (j > i)] = D.dense != nullptr ? D.dense[i * n + j]
                                                             : squared_distance(D.points + i * D.dimension,
                                                                                D.points + j * D.dimension, D.dimension);
-            saturated[i] = solve_row(row, n - 1, perplexities, scales);
+            saturated[i] = solve_row(row, n - 1, perplexities);
             for (std::int64_t j = 0; j < n; ++j) P[i * n + j] = j == i ? R(0) : R(row.sum[j - (j > i)]);
         }
     }

@@ -6,11 +6,11 @@
 
 namespace eq {
 
-inline double smaller(double a, double b) { return a < b ? a : b; }  // one instruction; std::min returns a reference
+inline double smaller(double a, double b) { return a < b ? a : b; }  // one instruction, unlike std::min
 
 // For each x the largest d(x, y) - min_z (d(x, z) + d(z, y)) over y, and that y. D is (n, n).
-inline void longest_excess(const double *D, std::int64_t n, double *excess, std::int64_t *where, int threads) {
-    constexpr std::int64_t rows = 8, columns = 512;  // a tile of detours stays in the nearest cache
+inline void longest_excess(const double *D, std::int64_t n, double *excess, std::int64_t *argmax, int threads) {
+    constexpr std::int64_t rows = 8, columns = 512;  // a tile of detours fits in the L1 cache
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (std::int64_t first = 0; first < n; first += rows) {
         const std::int64_t height = std::min(rows, n - first);
@@ -19,7 +19,7 @@ inline void longest_excess(const double *D, std::int64_t n, double *excess, std:
         for (std::int64_t left = 0; left < n; left += columns) {
             const std::int64_t width = std::min(columns, n - left);
             std::fill(best, best + rows * columns, std::numeric_limits<double>::infinity());
-            for (std::int64_t z = 0; z < n; z += 4) {  // four at a time, the last of them again where fewer are left
+            for (std::int64_t z = 0; z < n; z += 4) {  // four at a time; the last one repeats if fewer are left
                 std::int64_t four[4];
                 for (int k = 0; k < 4; ++k) four[k] = std::min(z + k, n - 1);
                 const double *t0 = D + four[0] * n + left, *t1 = D + four[1] * n + left;
@@ -39,7 +39,7 @@ inline void longest_excess(const double *D, std::int64_t n, double *excess, std:
                     const double over = D[(first + i) * n + left + y] - best[i * columns + y];
                     if (over > excess[first + i]) {
                         excess[first + i] = over;
-                        where[first + i] = left + y;
+                        argmax[first + i] = left + y;
                     }
                 }
         }

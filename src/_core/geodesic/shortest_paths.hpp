@@ -1,28 +1,28 @@
-// Shortest paths from one point to all in a graph of lengths (Dijkstra 1959), with a heap of four children to a node.
-// Each source is one thread's, so the number of threads never changes a byte.
+// Shortest paths in a graph, from one point to all others (Dijkstra 1959), with a heap of four children per node.
+// Each source is computed by one thread, so results do not depend on their number.
 #pragma once
+#include <omp.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "types.hpp"
+
 namespace eq {
 
-// Edges as CSR: both directions of each are stored, perhaps more than once; lengths are not negative.
-struct Roads {
-    std::int64_t n;
-    const std::int64_t *indptr;
-    const std::int32_t *indices;
-    const double *lengths;
-};
-
-class Paths {
+// The graph stores both directions of every edge, possibly more than once; lengths are not negative.
+class ShortestPaths {
 public:
-    explicit Paths(const Roads &roads) : roads(roads), place(std::size_t(roads.n)) { heap.reserve(std::size_t(roads.n)); }
+    ShortestPaths(const Csr &graph_, const double *lengths_)
+        : graph(graph_), lengths(lengths_), place(std::size_t(graph_.rows)) {
+        heap.reserve(std::size_t(graph.rows));  // a point is in the heap at most once, so that it never grows
+    }
 
-    // Fills d (n) with the lengths of the shortest paths from `source`; infinity where there is none.
+    // Fills d (n) with the lengths of the shortest paths from `source`; infinity if there is none. Does not allocate.
     void from(std::int64_t source, double *d) {
-        std::fill(d, d + roads.n, std::numeric_limits<double>::infinity());
+        std::fill(d, d + graph.rows, std::numeric_limits<double>::infinity());
         std::fill(place.begin(), place.end(), UNSEEN);
         d[source] = 0.0;
         heap.push_back({});
@@ -30,9 +30,9 @@ public:
         while (!heap.empty()) {
             const std::int32_t i = pop();
             const double here = d[i];
-            for (std::int64_t t = roads.indptr[i]; t < roads.indptr[i + 1]; ++t) {
-                const std::int32_t j = roads.indices[t];
-                const double there = here + roads.lengths[t];
+            for (std::int64_t t = graph.indptr[i]; t < graph.indptr[i + 1]; ++t) {
+                const std::int32_t j = graph.indices[t];
+                const double there = here + lengths[t];
                 if (!(there < d[j])) continue;
                 d[j] = there;
                 if (place[std::size_t(j)] == UNSEEN) heap.push_back({});
@@ -47,9 +47,10 @@ private:
         std::int32_t point;
     };
     static constexpr std::int32_t UNSEEN = -1;
-    Roads roads;
-    std::vector<Reached> heap;        // points reached and not yet left, the nearest first
-    std::vector<std::int32_t> place;  // of each point in the heap
+    const Csr graph;
+    const double *const lengths;
+    std::vector<Reached> heap;        // points reached but not yet final, the nearest first
+    std::vector<std::int32_t> place;  // the position of each point in the heap
 
     void put(std::int32_t at, const Reached &reached) {
         heap[std::size_t(at)] = reached;
@@ -85,5 +86,16 @@ private:
         return nearest;
     }
 };
+
+// Distances (count, n) from some points to all.
+inline void shortest_paths(const Csr &graph, const double *lengths, const std::int64_t *sources, std::int64_t count,
+                           double *distances, int threads) {
+    std::vector<ShortestPaths> solvers;  // created here: an allocation that fails in a parallel region ends the process
+    solvers.reserve(std::size_t(std::max(threads, 1)));
+    for (int t = 0; t < std::max(threads, 1); ++t) solvers.emplace_back(graph, lengths);
+#pragma omp parallel for schedule(dynamic) num_threads(int(solvers.size()))
+    for (std::int64_t i = 0; i < count; ++i)
+        solvers[std::size_t(omp_get_thread_num())].from(sources[i], distances + i * graph.rows);
+}
 
 }  // namespace eq

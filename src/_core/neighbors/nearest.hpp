@@ -1,16 +1,16 @@
-// The nearest of many candidates: the k smallest numbers of each row, without sorting the row; and how many lie below a limit.
+// Selection: the k smallest values of each row without sorting it, and the values below or between limits.
 #pragma once
 #include <algorithm>
 #include <limits>
 
+#include "simd/scratch.hpp"
 #include "simd/vector8.hpp"
-#include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-// A number and its column as one integer: in the order of the numbers, of equal ones in that of the columns. A type of its
-// own, as what the standard library makes of it must not be shared between instruction sets.
+// A value and its column as one integer, ordered by value and then by column. A type of its own, so that the instances of
+// standard algorithms are not shared between instruction sets.
 struct Ranked {
     std::uint64_t key;
     Ranked() = default;
@@ -27,25 +27,25 @@ struct Ranked {
     static constexpr std::uint32_t SIGN = 0x80000000u;
 };
 
-// Whether any of 8 comparisons holds.
+// Whether any of 8 comparisons is true.
 EQ_INLINE bool any(Integers holds) {
     typedef std::int64_t Longs __attribute__((vector_size(32)));
     const Longs pairs = bits<Longs>(holds);
     return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) != 0;
 }
 
-// For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot, from the smallest on; of equal ones the
-// first. All must be finite. Every L-th number is in one class; behind the k-th smallest of the classes' least, of which there
-// are 4 k or more, none of the k smallest lies, and hardly any other before it. So a first pass finds the least of each class,
-// and a second one lists what is not behind, 32 numbers at a time.
+// For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot in ascending order, the first of ties.
+// All values must be finite. Values t with the same t modulo L form a class. There are L >= 4 k classes, so the k-th
+// smallest of their minima bounds the k smallest values from above, and few other values are below it. The first pass
+// finds the minima; the second lists the values up to that bound, 32 at a time.
 inline void nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out) {
     const std::int64_t whole = columns / 32 * 32;
     std::int64_t L = 32;
     while (L < 4 * k) L *= 2;
     const bool classes = 2 * L <= whole;
-    Buffer<Ranked> found(columns, UNSET);
-    Buffer<Vector> least(L / 8, UNSET);
+    Buffer<Ranked> found(columns, UNINITIALIZED);
+    Buffer<Vector> minima(L / 8, UNINITIALIZED);
     Ranked *const first = found.data;
     for (std::int64_t i = 0; i < rows; ++i) {
         const float *dot = dots + i * columns;
@@ -53,13 +53,13 @@ inline void nearest(const float *dots, const float *norms, std::int64_t rows, st
         std::int64_t size = 0;
         float limit = std::numeric_limits<float>::infinity();
         if (classes) {
-            for (std::int64_t t = 0; t < L; t += 8) least[t / 8] = eight(t);
+            for (std::int64_t t = 0; t < L; t += 8) minima[t / 8] = eight(t);
             for (std::int64_t t = L; t < whole; t += 8) {
-                Vector &low = least[(t & (L - 1)) / 8];
+                Vector &low = minima[(t & (L - 1)) / 8];
                 const Vector value = eight(t);
                 low = value < low ? value : low;
             }
-            for (std::int64_t t = 0; t < L; ++t) first[t] = Ranked(least[t / 8][t % 8], t);
+            for (std::int64_t t = 0; t < L; ++t) first[t] = Ranked(minima[t / 8][t % 8], t);
             std::nth_element(first, first + k - 1, first + L);
             limit = first[k - 1].value();
         }
@@ -83,7 +83,7 @@ inline void nearest(const float *dots, const float *norms, std::int64_t rows, st
     }
 }
 
-// The numbers of n values, n a multiple of 8, that lie below each of W limits.
+// How many of n values, n a multiple of 8, are below each of W limits.
 template <int W> EQ_INLINE void count_below(const float *values, std::int64_t n, const float *limits, std::int32_t *counts) {
     Vector limit[W];
     Integers count[W];
@@ -101,26 +101,27 @@ template <int W> EQ_INLINE void count_below(const float *values, std::int64_t n,
     }
 }
 
-// The same for any number m of limits, an even one: six at a time while there are as many, as registers have room for.
+// The same for any even number m of limits: six at a time, as many as fit in the registers, then two.
 inline void count_below(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts) {
     std::int64_t b = 0;
     for (; b + 6 <= m; b += 6) count_below<6>(values, n, limits + b, counts + b);
     for (; b < m; b += 2) count_below<2>(values, n, limits + b, counts + b);
 }
 
-// The least of every eighth value, for each of 8 of them, in each tile of 64: values (tiles, 8, 8), out (tiles, 8).
-inline void least_of_tiles(const float *values, std::int64_t tiles, float *out) {
+// Minima of values (tiles, 8, 8) along the second axis: out (tiles, 8).
+inline void tile_minima(const float *values, std::int64_t tiles, float *out) {
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
-        Vector least = load(values + 64 * tile);
+        Vector low = load(values + 64 * tile);
         for (int e = 1; e < 8; ++e) {
             const Vector value = load(values + 64 * tile + 8 * e);
-            least = value < least ? value : least;
+            low = value < low ? value : low;
         }
-        std::memcpy(out + 8 * tile, &least, sizeof least);
+        std::memcpy(out + 8 * tile, &low, sizeof low);
     }
 }
 
-// The places of those of n values, n a multiple of 8, from `low` on and below `high`, in order, in `out`; returns how many.
+// Writes the positions of the values in [low, high), in ascending order, to `out`; n is a multiple of 8. Returns their
+// number.
 inline std::int64_t between(const float *values, std::int64_t n, float low, float high, std::int32_t *out) {
     std::int64_t size = 0;
     auto add = [&](std::int64_t t) {

@@ -1,6 +1,6 @@
-// The order of points by their distance from one of them, exactly: the nearest, and the ranks of some. Rough distances in
-// float32, known to be within `slack` of the exact ones, decide where they can; where they cannot, the exact ones in float64
-// do. So the order is that of the exact distances, however the rough ones were rounded. Equal ones follow their numbers.
+// Exact neighbours and ranks by distance from a point. Approximate distances in float32, within `slack` of the exact ones,
+// decide where they can; exact distances in float64 decide the rest. So the order is that of the exact distances, however
+// the approximate ones were rounded. Ties are ordered by index.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace eq {
 
-// Squared distances between points X (n, dimension), in eight partial sums.
+// Squared distances between points X (n, dimension), summed in eight partial sums.
 struct BetweenPoints {
     const double *X;
     std::int64_t dimension, i;
@@ -27,28 +27,28 @@ struct BetweenPoints {
     }
 };
 
-// Distances that are given, (n).
+// Precomputed distances (n).
 struct GivenRow {
     const double *row;
     double operator()(std::int64_t l) const { return row[l]; }
 };
 
-// Rough distances, less a shift, lie in tiles of 64: 8 groups of 8 points each, every eighth point of the tile. With the
-// least of each group known, groups that are too far are passed over without a look at their points.
+// Approximate distances, minus a shift, are stored in tiles of 64. A tile is 8 groups; a group is every eighth point of
+// the tile. The minimum of each group allows distant groups to be skipped without reading their points.
 constexpr std::int64_t GROUP = 8, TILE_OF_GROUPS = GROUP * GROUP;
+static_assert(TILE_OF_GROUPS == RANK_TILE, "Python allocates tiles of RANK_TILE");
 
 inline std::int64_t tiles(std::int64_t n) { return (n + TILE_OF_GROUPS - 1) / TILE_OF_GROUPS; }
 
-// The others as one point after another sees them: `exact` gives their distances, `values` + shift come within `slack` of
-// these.
-template <class Exact> class View {
+// The distances from one point to all others: `exact` computes them, and `values` + shift are within `slack` of them.
+template <class Exact> class Ranking {
   public:
-    View(std::int64_t n_, const Backend &select_)
-        : n(n_), select(select_), groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)), least(std::size_t(groups)),
+    Ranking(std::int64_t n_, const Backend &select_)
+        : n(n_), select(select_), groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)), minima(std::size_t(groups)),
           listed(std::size_t(groups * GROUP)) {}
 
-    // From now on, what point `self` sees: values (tiles · 64) of all n points become infinite at itself and behind the last.
-    void look(Exact exact_, std::int64_t self, float *values_, double shift_, double slack_) {
+    // Sets the point to `self`. Of its values (tiles · 64), its own and the padding become infinite.
+    void set_point(Exact exact_, std::int64_t self, float *values_, double shift_, double slack_) {
         exact = exact_;
         values = values_;
         shift = shift_;
@@ -57,10 +57,10 @@ template <class Exact> class View {
         values_[self] = INF;
     }
 
-    // The k nearest, from the nearest on; k < n.
+    // The k nearest in ascending order; k < n.
     void nearest(std::int64_t k, std::int32_t *out) {
         places.clear();
-        find_least();
+        find_minima();
         const float limit = std::nextafter(std::min(bound(k), std::numeric_limits<float>::max()), INF);
         const std::int64_t size = select.between(values, groups * GROUP, -INF, limit, listed.data());
         for (std::int64_t t = 0; t < size; ++t) add(listed[std::size_t(t)], 0);
@@ -69,7 +69,7 @@ template <class Exact> class View {
         for (std::int64_t t = 0; t < k; ++t) out[t] = places[std::size_t(t)].l;
     }
 
-    // The ranks of k others among all, counted from 1.
+    // The ranks of k others among all points, starting at 1.
     void ranks(const std::int32_t *others, std::int64_t k, std::int32_t *out) {
         places.clear();
         for (std::int64_t t = 0; t < k; ++t) add(others[t], t);
@@ -81,20 +81,20 @@ template <class Exact> class View {
 
   private:
     static constexpr float INF = std::numeric_limits<float>::infinity();
-    static constexpr std::int64_t FEW = 24;  // places for which all points are counted, each by itself; chosen
+    static constexpr std::int64_t FEW = 24;  // up to this many ranks, points are counted for each rank separately; chosen
 
     void ranks_of_few(std::int32_t *out) {
         const std::size_t k = places.size();
         limits.resize(2 * k);
         counts.resize(2 * k);
         for (std::size_t b = 0; b < k; ++b) {
-            limits[b] = -up(-(places[b].d - shift - slack));                        // before it, a point is surely nearer
-            limits[k + b] = std::nextafter(up(places[b].d - shift + slack), INF);  // from it on, surely farther
+            limits[b] = -up(-(places[b].d - shift - slack));                        // below it, a point is certainly nearer
+            limits[k + b] = std::nextafter(up(places[b].d - shift + slack), INF);  // from it on, certainly farther
         }
         select.count_below(values, groups * GROUP, limits.data(), std::int64_t(2 * k), counts.data());
         for (std::size_t b = 0; b < k; ++b) {
             std::int32_t rank = counts[b] + 1;
-            if (counts[k + b] - counts[b] > 1) {  // others than the place itself
+            if (counts[k + b] - counts[b] > 1) {  // besides the point itself
                 const std::int64_t size = select.between(values, groups * GROUP, limits[b], limits[k + b], listed.data());
                 for (std::int64_t t = 0; t < size; ++t)
                     rank += Place{exact(listed[std::size_t(t)]), listed[std::size_t(t)], 0} < places[b];
@@ -105,13 +105,13 @@ template <class Exact> class View {
 
     void ranks_of_many(std::int64_t k, std::int32_t *out) {
         std::sort(places.begin(), places.end());
-        find_least();
+        find_minima();
         int levels = 0;
         while ((std::int64_t(1) << levels) <= k) ++levels;
         const std::int64_t width = std::int64_t(1) << levels;
-        above.assign(std::size_t(width), INF);  // behind it a point is surely farther than the place
-        below.assign(std::size_t(width), INF);  // before it, surely nearer
-        counts.assign(std::size_t(width), 0);   // of points before the first place, between it and the second, …
+        above.assign(std::size_t(width), INF);  // above it, a point is certainly farther
+        below.assign(std::size_t(width), INF);  // below it, certainly nearer
+        counts.assign(std::size_t(width), 0);   // of points before the first, between the first and the second, …
         for (std::size_t b = 0; b < std::size_t(k); ++b) {
             above[b] = up(places[b].d - shift + slack);
             below[b] = -up(-(places[b].d - shift - slack));
@@ -119,7 +119,7 @@ template <class Exact> class View {
         const std::int64_t size = gather(above[std::size_t(k - 1)]);
         for (std::int64_t first = 0; first < size; first += GROUP) {
             const Near *eight = near.data() + first;
-            std::int32_t p[GROUP] = {};  // how many places are surely nearer than each: by halves, eight at a time
+            std::int32_t p[GROUP] = {};  // how many are certainly nearer: binary search, eight at a time
             for (int level = levels - 1; level >= 0; --level) {
                 const float *middle = above.data() + (std::int64_t(1) << level) - 1;
                 for (int e = 0; e < GROUP; ++e) p[e] += std::int32_t(middle[p[e]] < eight[e].value) << level;
@@ -136,7 +136,7 @@ template <class Exact> class View {
 
     struct Place {
         double d;
-        std::int32_t l, t;  // a point, and where it stands among those asked for
+        std::int32_t l, t;  // the point, and its position in the request
         bool operator<(const Place &other) const { return d < other.d || (d == other.d && l < other.l); }
     };
 
@@ -152,29 +152,28 @@ template <class Exact> class View {
         return std::upper_bound(places.begin(), places.end(), place) - places.begin();
     }
 
-    static float up(double x) {  // the least float that is not below x
+    static float up(double x) {  // the smallest float that is not below x
         const float f = float(x);
         return double(f) < x ? std::nextafter(f, INF) : f;
     }
 
-    // The least of each group.
-    void find_least() { select.least_of_tiles(values, groups / GROUP, least.data()); }
+    void find_minima() { select.tile_minima(values, groups / GROUP, minima.data()); }
 
-    // A value behind which none of the k nearest lies: a k-th smallest, and what it may be off, twice. Among the least of
-    // groups, if there are 4 k or more of them, the k-th is hardly behind the k-th of all.
+    // An upper bound for the values of the k nearest: the k-th smallest value plus twice the slack. If there are 4 k groups
+    // or more, the k-th smallest of their minima is hardly larger than that of all values.
     float bound(std::int64_t k) {
         float kth;
         if (4 * k <= TILE_OF_GROUPS && TILE_OF_GROUPS < groups) {
             float lowest[TILE_OF_GROUPS];
-            std::copy(least.begin(), least.begin() + TILE_OF_GROUPS, lowest);
+            std::copy(minima.begin(), minima.begin() + TILE_OF_GROUPS, lowest);
             for (std::int64_t first = TILE_OF_GROUPS; first < groups; first += GROUP)  // groups of groups, 64 of them
                 for (int g = 0; g < GROUP; ++g) {
                     float &low = lowest[first % TILE_OF_GROUPS + g];
-                    low = std::min(low, least[std::size_t(first + g)]);
+                    low = std::min(low, minima[std::size_t(first + g)]);
                 }
             kth = kth_smallest(lowest, TILE_OF_GROUPS, k);
         } else if (4 * k <= groups) {
-            kth = kth_smallest(least.data(), groups, k);
+            kth = kth_smallest(minima.data(), groups, k);
         } else {
             kth = kth_smallest(values, groups * GROUP, k);
         }
@@ -185,7 +184,7 @@ template <class Exact> class View {
         return k <= FEW ? kth_of_few(v, size, k) : kth_of_many(v, size, k);
     }
 
-    // With the k smallest so far in order.
+    // Keeps the k smallest so far in order.
     float kth_of_few(const float *v, std::int64_t size, std::int64_t k) {
         float kept[FEW];
         std::fill(kept, kept + k, INF);
@@ -198,7 +197,7 @@ template <class Exact> class View {
         return kept[k - 1];
     }
 
-    // With up to 4 k of the smallest so far.
+    // Keeps up to 4 k of the smallest so far.
     float kth_of_many(const float *v, std::int64_t size, std::int64_t k) {
         smallest.clear();
         float limit = INF;
@@ -216,15 +215,15 @@ template <class Exact> class View {
         return limit;
     }
 
-    // Lists the points whose rough distance is at most the limit, and not infinite, in `near`, and returns how many.
+    // Lists in `near` the points whose approximate distance is finite and at most the limit; returns their number.
     std::int64_t gather(float limit) {
         limit = std::min(limit, std::numeric_limits<float>::max());
         std::int64_t size = 0;
         for (std::int64_t tile = 0; tile < groups / GROUP; ++tile)
             for (int g = 0; g < GROUP; ++g) {
-                if (least[std::size_t(tile * GROUP + g)] > limit) continue;
+                if (minima[std::size_t(tile * GROUP + g)] > limit) continue;
                 const std::int64_t first = tile * TILE_OF_GROUPS + g;
-                for (int e = 0; e < GROUP; ++e) {  // each is written, and those that are near enough are kept
+                for (int e = 0; e < GROUP; ++e) {  // each is written; those that are too far are overwritten
                     near[std::size_t(size)] = {values[first + e * GROUP], std::int32_t(first + e * GROUP)};
                     size += values[first + e * GROUP] <= limit;
                 }
@@ -240,7 +239,7 @@ template <class Exact> class View {
     const std::int64_t groups;
     std::vector<Near> near;
     std::vector<Place> places;
-    std::vector<float> least, above, below, limits, smallest;
+    std::vector<float> minima, above, below, limits, smallest;
     std::vector<std::int32_t> counts, listed;
 };
 

@@ -1,4 +1,4 @@
-// The two primitives by direct summation: O(n²) time for the field, one term per stored pair for the edges.
+// The two primitives by direct summation: the field in O(n²), the edges with one term per stored pair.
 #pragma once
 #include "primitives/kernels.hpp"
 #include "primitives/sparse_edges.hpp"
@@ -9,18 +9,18 @@ namespace EQ_ISA {
 
 // Differences and squared distances between point i and one tile of points.
 template <int TILE, class R> struct Pairs {
-    Buffer<R> diff;  // (d, TILE): y_i - y_j
+    R *diff;  // (d, TILE): y_i - y_j, in memory of the caller
     alignas(64) R d2[TILE];
-    explicit Pairs(int d) : diff(std::int64_t(d) * TILE) {}
+    explicit Pairs(R *differences) : diff(differences) {}
 
-    R *component(int c) { return diff.data + std::int64_t(c) * TILE; }
+    R *component(int c) { return diff + std::int64_t(c) * TILE; }
 
-    // Points start .. start + TILE - 1, consecutive. The padding beyond n holds zeros; its weights are zero too.
+    // The consecutive points start .. start + TILE - 1. Padding after the last point is zero, and so are its weights.
     EQ_INLINE void consecutive(const Columns<R> &Y, std::int64_t i, std::int64_t start) {
         for (int t = 0; t < TILE; ++t) d2[t] = R(0);
         for (int c = 0; c < Y.d; ++c) {
             const R yi = Y.column(c)[i], *yj = Y.column(c) + start;
-            R *out = component(c);
+            R *__restrict out = component(c);
             for (int t = 0; t < TILE; ++t) {
                 out[t] = yi - yj[t];
                 d2[t] += out[t] * out[t];
@@ -28,12 +28,12 @@ template <int TILE, class R> struct Pairs {
         }
     }
 
-    // The points listed in `index`, `count` of them; the rest of the tile repeats point i itself.
+    // The `count` points listed in `index`; the rest of the tile repeats point i itself.
     EQ_INLINE void listed(const Columns<R> &Y, std::int64_t i, const std::int32_t *index, int count) {
         for (int t = 0; t < TILE; ++t) d2[t] = R(0);
         for (int c = 0; c < Y.d; ++c) {
             const R *y = Y.column(c), yi = y[i];
-            R *out = component(c);
+            R *__restrict out = component(c);
             for (int t = 0; t < count; ++t) out[t] = yi - y[index[t]];
             for (int t = count; t < TILE; ++t) out[t] = R(0);
             for (int t = 0; t < TILE; ++t) d2[t] += out[t] * out[t];
@@ -42,19 +42,22 @@ template <int TILE, class R> struct Pairs {
 };
 
 template <class R>
-void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, std::int64_t n, int d,
-           double *potential, double *half_gradient, int threads) {
-    const Columns<R> Y(Y_rows, n, d);
-    const Columns<double> C64(charges, n, m);  // padded with zeros: the padding has no charge
+void field(const Kernel &kernel, Charges charges, Points<R> points, FieldSums out, int threads) {
+    const std::int64_t n = points.n;
+    const int d = points.d, m = charges.m;
+    const Columns<R> Y(points);
+    const Columns<double> C64(Points<double>{charges.data, n, m});  // padded with zeros: the padding has no charge
     Buffer<R> C(C64.stride * m);
     for (std::int64_t i = 0; i < C64.stride * m; ++i) C[i] = R(C64.data[i]);
 
-    threads = worth(threads, n * n * m);
+    threads = useful_threads(threads, n * n * m);
+    PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
+    PerThread<Buffer<double>> sums(threads, std::int64_t(m) * (d + 1));
     with_kernel<R>(kernel, [&](auto k) {
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(sums.threads())
         {
-            Pairs<TILE, R> pairs(d);
-            Buffer<double> sum(std::int64_t(m) * (d + 1));
+            Pairs<TILE, R> pairs(differences.mine().data);
+            double *__restrict sum = sums.mine().data;
             alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];
 #pragma omp for schedule(dynamic, 64)
             for (std::int64_t i = 0; i < n; ++i) {
@@ -70,27 +73,27 @@ void field(const Kernel &kernel, const double *charges, int m, const R *Y_rows, 
                     for (int q = 0; q < m; ++q) {
                         const R *charge = C.data + q * C64.stride + start;
                         for (int t = 0; t < TILE; ++t) charge_slope[t] = charge[t] * slope[t];
-                        double *out = sum.data + q * (d + 1);
-                        out[0] += dot<TILE>(charge, value);
-                        for (int c = 0; c < d; ++c) out[c + 1] += dot<TILE>(charge_slope, pairs.component(c));
+                        double *total = sum + q * (d + 1);
+                        total[0] += dot<TILE>(charge, value);
+                        for (int c = 0; c < d; ++c) total[c + 1] += dot<TILE>(charge_slope, pairs.component(c));
                     }
                 }
                 for (int q = 0; q < m; ++q) {
-                    potential[i * m + q] = sum[q * (d + 1)];
-                    for (int c = 0; c < d; ++c) half_gradient[(i * m + q) * d + c] = sum[q * (d + 1) + c + 1];
+                    out.potential[i * m + q] = sum[q * (d + 1)];
+                    for (int c = 0; c < d; ++c) out.half_gradient[(i * m + q) * d + c] = sum[q * (d + 1) + c + 1];
                 }
             }
         }
     });
 }
 
-// Per-tile arrays of the edges.
+// The arrays of one tile of edges.
 template <int TILE, class R> struct EdgeTile {
     alignas(64) R weight[TILE], log_k[TILE], slope[TILE], psi[TILE];
 };
 
-// One row of the edges, tile by tile: `load` fills the pairs and the weights of one tile. With e = b + 1,
-// k^b k' = k^e (k'/k) and ψ_b = k^e / e, near e = 0 (k^e - 1) / e by expm1, and log k at e = 0.
+// One row of edges, tile by tile: `load` fills in the pairs and the weights of a tile. With e = b + 1,
+// k^b k' = k^e (k'/k) and ψ_b = k^e / e; near e = 0, ψ_b is (k^e - 1) / e by expm1, and log k at e = 0.
 template <int TILE, class R, class K, class Load>
 EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE, R> &pairs, EdgeTile<TILE, R> &tile,
                         Load load, double *potential, double *force) {
@@ -123,19 +126,19 @@ EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE,
     if (potential != nullptr) *potential = psi;
 }
 
-// All rows of the edges, with tiles of one size; `load` fills the pairs and the weights of a tile of row i.
+// All rows of edges. `load` fills in the pairs and the weights of a tile of row i.
 template <int TILE, class R, class K, class Length, class Load>
-EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, int d, double *potential, double *force, int threads,
-                         Length length, Load load) {
-#pragma omp parallel num_threads(threads)
+EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, int d, EdgeSums out, int threads, Length length, Load load) {
+    PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
+#pragma omp parallel num_threads(differences.threads())
     {
-        Pairs<TILE, R> pairs(d);
+        Pairs<TILE, R> pairs(differences.mine().data);
         EdgeTile<TILE, R> tile;
 #pragma omp for schedule(dynamic, 64)
         for (std::int64_t i = 0; i < n; ++i)
             edge_row<TILE>(k, e, d, length(i), pairs, tile,
                            [&](std::int64_t start) { load(i, start, pairs, tile.weight); },
-                           potential == nullptr ? nullptr : potential + i, force + i * d);
+                           out.potential == nullptr ? nullptr : out.potential + i, out.force + i * d);
     }
 }
 
@@ -148,26 +151,24 @@ template <int TILE, class R> EQ_INLINE void load_weights(const Weights &A, std::
 }
 
 template <class R>
-void edges(const Kernel &kernel, double b, const Weights &A, const R *Y_rows, std::int64_t n, int d, double *potential,
-           double *force, int threads) {
+void edges(const Kernel &kernel, double b, const Weights &A, Points<R> points, EdgeSums out, int threads) {
     if constexpr (sizeof(R) == sizeof(float))
-        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 &&
-            sparse_edges(kernel, A, Y_rows, n, Y_rows, n, d, potential, force, threads))
+        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 && sparse_edges(kernel, A, points, points, out, threads))
             return;
-    const Columns<R> Y(Y_rows, n, d);
+    const std::int64_t n = points.n;
+    const Columns<R> Y(points);
     const R e = R(b + 1);
-    threads = worth(threads, A.indptr == nullptr ? n * n : A.indptr[n]);
+    threads = useful_threads(threads, A.indptr == nullptr ? n * n : A.entries());
     with_kernel<R>(kernel, [&](auto k) {
         if (A.indptr == nullptr)
-            edge_rows<TILE>(k, e, n, d, potential, force, threads, [&](std::int64_t) { return n; },
+            edge_rows<TILE>(k, e, n, Y.d, out, threads, [&](std::int64_t) { return n; },
                             [&](std::int64_t i, std::int64_t start, Pairs<TILE, R> &pairs, R *weight) {
                                 pairs.consecutive(Y, i, start);
                                 load_weights<TILE>(A, i * n + start, int(n - start < TILE ? n - start : TILE), weight);
                                 if (i >= start && i < start + TILE) weight[i - start] = R(0);
                             });
         else
-            edge_rows<SHORT>(k, e, n, d, potential, force, threads,
-                             [&](std::int64_t i) { return A.indptr[i + 1] - A.indptr[i]; },
+            edge_rows<SHORT>(k, e, n, Y.d, out, threads, [&](std::int64_t i) { return A.length(i); },
                              [&](std::int64_t i, std::int64_t start, Pairs<SHORT, R> &pairs, R *weight) {
                                  const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
                                  const int count = int(left < SHORT ? left : SHORT);

@@ -1,20 +1,19 @@
 // The convolution on the mesh: discrete Fourier transforms of many lines at once, and products with a real, even kernel.
-// A vector holds one element of several lines, so no butterfly shuffles. docs/math.md, section 10.
+// A vector contains one element of several lines, so that butterflies need no shuffles. docs/math.md, section 10.
 #pragma once
 #include <cmath>
 #include <utility>
 
-#include "ops.hpp"
 #include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-template <class R> struct Line {  // one number of each of LINES lines
-    typedef R type __attribute__((vector_size(32)));
+template <class R> struct Line {  // one element of each of LINES lines
+    typedef R type __attribute__((vector_size(VECTOR_BYTES)));
 };
 template <class R> using Lines = typename Line<R>::type;
-template <class R> constexpr int LINES = 32 / sizeof(R);
+template <class R> constexpr int LINES = VECTOR_BYTES / sizeof(R);
 
 template <class R> struct Complex {
     Lines<R> re, im;
@@ -26,12 +25,12 @@ template <class R> struct Root {  // e^{-iφ}
 template <class R> EQ_INLINE Complex<R> operator+(Complex<R> a, Complex<R> b) { return {a.re + b.re, a.im + b.im}; }
 template <class R> EQ_INLINE Complex<R> operator-(Complex<R> a, Complex<R> b) { return {a.re - b.re, a.im - b.im}; }
 template <class R> EQ_INLINE Complex<R> operator*(R s, Complex<R> a) { return {s * a.re, s * a.im}; }
-// a e^{-iφ}, or a e^{iφ} on the way back.
+// a e^{-iφ}, or a e^{iφ} for the inverse.
 template <bool BACK, class R> EQ_INLINE Complex<R> turn(Complex<R> a, Root<R> w) {
     const R im = BACK ? -w.im : w.im;
     return {a.re * w.re - a.im * im, a.re * im + a.im * w.re};
 }
-// -i a, or i a on the way back.
+// -i a, or i a for the inverse.
 template <bool BACK, class R> EQ_INLINE Complex<R> quarter(Complex<R> a) {
     return BACK ? Complex<R>{-a.im, a.re} : Complex<R>{a.im, -a.re};
 }
@@ -73,8 +72,8 @@ template <int F, bool BACK, class R> EQ_INLINE void butterfly(Complex<R> *a) {
     }
 }
 
-// The transforms of lines of n = 2^a 3^b 5^c numbers along one axis, padded with as many zeros: the 2n frequencies are those
-// of the line (even ones) and of the line times e^{-πi j/n} (odd ones), so that no zero is touched.
+// Transforms of lines of n = 2^a 3^b 5^c elements along one axis, padded with n zeros: of the 2n frequencies, the even ones
+// are those of the line and the odd ones those of the line times e^{-πi j/n}, so the zeros are never stored.
 template <class R> class Axis {
 public:
     std::int64_t n;
@@ -91,10 +90,10 @@ public:
         }
     }
 
-    // Multiplies by e^{-πi j/n}: makes the odd frequencies even; BACK undoes it.
+    // Multiplies by e^{-πi j/n}, which turns odd frequencies into even ones; BACK reverses it.
     template <bool BACK> EQ_INLINE Complex<R> shift(Complex<R> a, std::int64_t j) const { return turn<BACK>(a, half_[j]); }
 
-    // X_k = Σ_j x_j e^{∓2πi jk/n}, unscaled, by Stockham's method: returns where the result is, x or work.
+    // X_k = Σ_j x_j e^{∓2πi jk/n}, unscaled, by Stockham's algorithm. Returns a pointer to the result: x or work.
     template <bool BACK> Complex<R> *transform(Complex<R> *x, Complex<R> *work) const {
         std::int64_t rest = n, stride = 1;
         const Root<R> *w = roots_.data;
@@ -132,7 +131,7 @@ private:
     }
 };
 
-// Swaps rows and lanes of a square of vectors, one bit of the index at a time.
+// Transposes a square of vectors (rows and lanes), one bit of the index at a time.
 template <class R, int S, std::size_t... I>
 EQ_INLINE void exchange(Lines<R> &a, Lines<R> &b, std::index_sequence<I...>) {
     constexpr int L = LINES<R>;
@@ -149,8 +148,8 @@ template <class R, int S = LINES<R> / 2> EQ_INLINE void transpose(Lines<R> *rows
     }
 }
 
-// The spectrum of real rows along the last axis: n + 1 frequencies, even ones first, LINES of them in a vector; a block
-// of vectors holds one group of frequencies for all rows. Two rows travel as one complex line, re and im.
+// The spectrum of real rows along the last axis: n + 1 frequencies, even ones first, LINES of them in a vector; a block of
+// vectors contains one group of frequencies for all rows. Two rows are transformed as one complex line, re and im.
 template <class R> class Rows {
 public:
     std::int64_t rows, groups;
@@ -179,7 +178,7 @@ public:
         unpack<1>(axis_.template transform<false>(y, z), first, spectrum);
     }
 
-    // And back.
+    // The inverse of forward().
     void backward(const Complex<R> *spectrum, std::int64_t first, R *grid, Complex<R> *x, Complex<R> *y,
                   Complex<R> *z) const {
         const std::int64_t n = axis_.n;
@@ -235,7 +234,7 @@ private:
                     if (row >= rows) break;
                     Complex<R> &out = spectrum[group * rows + row];
                     if (low == 0) out = {part[2 * half][t], part[2 * half + 1][t]};
-                    else out = out + Complex<R>{part[2 * half][t], part[2 * half + 1][t]};  // even ones fill its low lanes
+                    else out = out + Complex<R>{part[2 * half][t], part[2 * half + 1][t]};  // the even ones are in its low lanes
                 }
         }
     }
@@ -263,14 +262,14 @@ private:
     }
 };
 
-// x times the kernel along the axes from the given one on, in place; K (2n, …) runs through the frequencies of each axis,
-// even ones first.
+// Transforms x along the axes from the given one on, multiplies it by the kernel and transforms back, in place. K (2n, …)
+// lists the frequencies of each axis, even ones first.
 template <class R> class Product {
 public:
     Product(Axis<R> *const *axes, int count) : axes_(axes), count_(count) {}
 
-    // Room for `work`.
-    std::int64_t room() const {
+    // The size of `work`.
+    std::int64_t work_size() const {
         std::int64_t total = 0;
         for (int a = 0; a < count_; ++a) total += 2 * block(a) + 2 * axes_[a]->n;
         return total;
@@ -311,8 +310,8 @@ private:
     std::int64_t block(int a) const { return a >= count_ ? 1 : axes_[a]->n * block(a + 1); }
 };
 
-// The grid (m, nodes) convolved with a kernel given by its frequencies (groups, 2 n_0, …, LINES): every line is transformed
-// by one thread, so the bytes do not depend on their number.
+// Convolves the grid (m, nodes) with a kernel given at its frequencies (groups, 2 n_0, …, LINES). Each line is transformed
+// by one thread, so results do not depend on their number.
 template <class R> void convolve(const Mesh &mesh, const R *K, int m, R *grid, int threads) {
     const int last = mesh.d - 1;
     Axis<R> axis(mesh.size[last]), first(mesh.d > 1 ? mesh.size[0] : 1), second(mesh.d > 2 ? mesh.size[1] : 1);
@@ -322,18 +321,19 @@ template <class R> void convolve(const Mesh &mesh, const R *K, int m, R *grid, i
     const Rows<R> rows(axis, count);
     std::int64_t frequencies = 1;
     for (int a = 0; a < last; ++a) frequencies *= 2 * mesh.size[a];
-    Buffer<Complex<R>> spectrum(rows.groups * count, UNSET);
+    Buffer<Complex<R>> spectrum(rows.groups * count, UNINITIALIZED);
+    const std::int64_t room = 3 * axis.n > product.work_size() ? 3 * axis.n : product.work_size();
+    PerThread<Buffer<Complex<R>>> scratch(threads, room, UNINITIALIZED);
     for (int q = 0; q < m; ++q) {
         R *own = grid + q * mesh.nodes();
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(scratch.threads())
         {
-            Buffer<Complex<R>> work(3 * axis.n > product.room() ? 3 * axis.n : product.room(), UNSET);
-            Complex<R> *x = work.data, *y = x + axis.n, *z = y + axis.n;
+            Complex<R> *const x = scratch.mine().data, *const y = x + axis.n, *const z = y + axis.n;
 #pragma omp for schedule(dynamic, 1)
             for (std::int64_t b = 0; b < blocks; ++b) rows.forward(own, b * 2 * LINES<R>, spectrum.data, x, y, z);
 #pragma omp for schedule(dynamic, 1)
             for (std::int64_t g = 0; g < rows.groups; ++g)
-                product.apply(spectrum.data + g * count, K + g * frequencies * LINES<R>, work.data);
+                product.apply(spectrum.data + g * count, K + g * frequencies * LINES<R>, x);
 #pragma omp for schedule(dynamic, 1)
             for (std::int64_t b = 0; b < blocks; ++b) rows.backward(spectrum.data, b * 2 * LINES<R>, own, x, y, z);
         }

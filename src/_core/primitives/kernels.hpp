@@ -1,9 +1,9 @@
-// Every built-in kernel, once: k, log k and the log-slope k'/k at a squared distance. Unused members cost nothing,
-// the compiler drops them. The NumPy twins are in kernels.py, with the same names.
+// The built-in kernels: k, log k and the logarithmic slope k'/k at a squared distance. The compiler removes members that
+// are not used. kernels.py has the same kernels in NumPy.
 #pragma once
-#include "ops.hpp"
 #include "primitives/table.hpp"
 #include "simd/vecmath.hpp"
+#include "types.hpp"
 
 namespace eq {
 namespace EQ_ISA {
@@ -43,7 +43,8 @@ template <class R> struct ClampedPower {
     }
 };
 
-// 1 / (a + b d2^c). Below d2 = 1e-30 the slope of a cusp (c < 1) is held, so that coincident points give 0 · finite = 0.
+// 1 / (a + b d2^c). Below d2 = 1e-30 the slope of a cusp (c < 1) is constant, so that the force between coincident
+// points is 0 · finite = 0.
 template <class R> struct RegularizedPower {
     R a, b, c;
     EQ_INLINE Radial<R> operator()(R d2) const {
@@ -57,7 +58,7 @@ template <class R> struct LogComplement {
     R a, b, c;
     EQ_INLINE Radial<R> operator()(R d2) const {
         const R x = clamp_below(a + d2, R(1e-30)), log_x = log(x), t = b * exp(c * log_x);
-        // log(1 + s) without losing the digits of a small s: what rounding adds to 1 + s is divided out.
+        // log(1 + s) without cancellation for small s: log(w) / (w - 1) · s, where w is 1 + s rounded.
         const R s = R(1) / t, w = R(1) + s, rounded = w - R(1);
         const R k = rounded > R(0) ? log(w) * (s / rounded) : s;
         return {k, log(clamp_below(k, R(1e-30))), -c / (x * (R(1) + t) * k)};
@@ -73,7 +74,7 @@ template <class R> struct Tabulated {
     }
 };
 
-// Calls `use` with the kernel as its own type, so that the loops inside are compiled for it.
+// Calls `use` with an object of the kernel's own type, so that the loops inside are compiled for it.
 template <class R, class Use> EQ_INLINE void with_kernel(const Kernel &kernel, Use use) {
     const R a = R(kernel.a), b = R(kernel.b), c = R(kernel.c);
     switch (kernel.family) {

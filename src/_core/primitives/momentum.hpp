@@ -1,8 +1,7 @@
-// One step of the optimiser: momentum with gains, in one pass over the points.
+// One optimiser step: momentum with gains, in one pass over the points.
 #pragma once
 #include <cmath>
 
-#include "ops.hpp"
 #include "primitives/tiles.hpp"
 
 namespace eq {
@@ -15,7 +14,7 @@ void momentum_step(const Step &step, const double *gradient, std::int64_t n, int
     for (std::int64_t i = 0; i < n; ++i) {
         R length = 0;
         for (std::int64_t t = i * d; t < (i + 1) * d; ++t) {
-            const double push = step.rate * gradient[t], turn = push * velocity[t];  // > 0: uphill along the last step
+            const double push = step.rate * gradient[t], turn = push * velocity[t];  // > 0: the last step went uphill
             R g = gain[t];
             if (turn <= 0) g += up;
             else if (g * turn > step.turned * velocity[t] * velocity[t]) g *= down;

@@ -1,14 +1,13 @@
-// One step of stochastic descent by sampled edges, each with a few random partners to be pushed from (docs/math.md,
-// section 16). Every point gathers the pulls of its own edges and its own pushes from the map as it was before the step,
-// and feels its own moves at once. So the points are independent, and the bytes do not depend on the number of threads.
+// One step of stochastic gradient descent with negative sampling: sampled edges attract, and each comes with a few random
+// points that repel (docs/math.md, section 16). Each point sees the others where they were before the step, and its own
+// moves at once. So points are independent, and results do not depend on the number of threads.
 #pragma once
-#include "ops.hpp"
 #include "primitives/tiles.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int CROWD = 32;  // points that a thread moves side by side; a draw serves them all
+constexpr int CROWD = 32;  // points that a thread moves together, with the same negatives
 
 // The finaliser of splitmix64 (Steele, Lea & Flood 2014): a counter in, random bits out.
 EQ_INLINE std::uint64_t mix(std::uint64_t z) {
@@ -17,25 +16,24 @@ EQ_INLINE std::uint64_t mix(std::uint64_t z) {
     return z ^ (z >> 31);
 }
 
-// A crowd of consecutive points, each with its edges that are due.
-// In every round each point that has an edge left is pulled along it and pushed from the negatives of the round, which
-// are the same for all. Arrays run over the points of the crowd, so every loop is over them.
+// A crowd of consecutive points, each with its edges that are due. In each round, every point that has an edge left is
+// attracted along it and repelled by the negatives of the round, which the crowd shares. All loops run over its points.
 struct Crowd {
     const Negatives &s;
     const Weights &graph;
     const float *degrees, *Y;
     std::int64_t n, longest;
     int d;
-    int count = 0, who[CROWD];                 // the points by their number of due edges, falling
+    int count = 0, who[CROWD];                 // the points by their number of due edges, descending
     std::int64_t found[CROWD];
-    Buffer<std::int64_t> edges;                // (CROWD, longest): those that are due
-    Buffer<float> y, diff, sum;                // (d, CROWD)
-    alignas(32) float inverse[CROWD];          // of the degrees
+    Buffer<std::int64_t> edges;                // (CROWD, longest): the edges that are due
+    Buffer<float> y, diff, sum;  // (d, CROWD)
+    alignas(32) float inverse[CROWD];          // 1 / degree
 
-    Crowd(const Negatives &s_, const Weights &graph_, const float *degrees_, const float *Y_, std::int64_t n_, int d_,
-          std::int64_t longest_)
-        : s(s_), graph(graph_), degrees(degrees_), Y(Y_), n(n_), longest(longest_), d(d_), edges(CROWD * longest_),
-          y(std::int64_t(d_) * CROWD), diff(std::int64_t(d_) * CROWD), sum(std::int64_t(d_) * CROWD) {}
+    Crowd(const Negatives &step, const Weights &graph_, const float *degrees_, Points<float> points, std::int64_t longest_)
+        : s(step), graph(graph_), degrees(degrees_), Y(points.data), n(points.n), longest(longest_), d(points.d),
+          edges(CROWD * longest), y(std::int64_t(d) * CROWD), diff(std::int64_t(d) * CROWD),
+          sum(std::int64_t(d) * CROWD) {}
 
     void start(std::int64_t first, float *due) {
         const float until = float(s.until);
@@ -44,7 +42,7 @@ struct Crowd {
             std::int64_t *list = edges.data + count * longest, m = 0;
             for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
                 list[m] = e;
-                m += due[e] < until;  // without a branch, which would be guessed wrong at every third edge
+                m += due[e] < until;  // no branch: it would be mispredicted at every third edge
             }
             for (std::int64_t f = 0; f < m; ++f) due[list[f]] += graph.f32[list[f]];
             found[count] = m;
@@ -57,9 +55,8 @@ struct Crowd {
             for (int c = 0; c < d; ++c) y[c * CROWD + q] = Y[(first + who[q]) * d + c];
     }
 
-    // d2 from the differences, then the clipped moves along each axis added to `sum`: the pull of an edge, twice, as it is
-    // seen from both its ends; or the push from a negative of this degree, and with it the share of the pushes that the
-    // point gets when others draw it.
+    // Adds clipped moves along each axis to `sum`: the attraction of an edge, twice, since it acts at both ends; or the
+    // repulsion by a negative of this degree, together with the point's share of the moves when others draw it.
     template <int D> EQ_INLINE void add(int lanes, bool pull, float degree) {
         const int dimension = D > 0 ? D : d;
         const float a = float(s.a), b = float(s.b), epsilon = float(s.epsilon), clip = float(s.clip);
@@ -115,7 +112,7 @@ struct Crowd {
                     float *__restrict x = diff.data + c * CROWD;
                     for (int q = 0; q < lanes; ++q) x[q] = own[q] - from;
                 }
-                if (drawn >= first && drawn < first + count) {  // no point is pushed from where it was itself
+                if (drawn >= first && drawn < first + count) {  // a point does not repel itself
                     int q = 0;
                     while (who[q] != drawn - first) ++q;
                     for (int c = 0; c < dimension; ++c) diff[c * CROWD + q] = 0;
@@ -128,18 +125,16 @@ struct Crowd {
     }
 };
 
-// Dimension D where the compiler may know it, else 0.
+// D is the dimension if it is known at compile time, else 0.
 template <int D>
-void negatives_rows(const Negatives &s, const Weights &graph, const float *degrees, float *due, const float *Y,
-                    std::int64_t n, int d, float *out, int threads) {
-    std::int64_t longest = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t length = graph.indptr[i + 1] - graph.indptr[i];
-        longest = length > longest ? length : longest;
-    }
-#pragma omp parallel num_threads(threads)
+void negatives_rows(const Negatives &s, const Weights &graph, const float *degrees, float *due, Points<float> Y,
+                    float *out, int threads) {
+    const std::int64_t n = Y.n;
+    const int d = Y.d;
+    PerThread<Crowd> crowds(threads, s, graph, degrees, Y, graph.longest_row() + 1);
+#pragma omp parallel num_threads(crowds.threads())
     {
-        Crowd crowd(s, graph, degrees, Y, n, d, longest + 1);
+        Crowd &crowd = crowds.mine();
 #pragma omp for schedule(dynamic, 16)
         for (std::int64_t first = 0; first < n; first += CROWD) {
             crowd.start(first, due);
@@ -150,11 +145,10 @@ void negatives_rows(const Negatives &s, const Weights &graph, const float *degre
     }
 }
 
-inline void negatives_step(const Negatives &s, const Weights &graph, const float *degrees, float *due, const float *Y,
-                           std::int64_t n, int d, float *out, int threads) {
-    threads = worth(threads, graph.indptr[n]);
-    const auto run = d == 2 ? negatives_rows<2> : d == 3 ? negatives_rows<3> : negatives_rows<0>;
-    run(s, graph, degrees, due, Y, n, d, out, threads);
+inline void negatives_step(const Negatives &s, const Weights &graph, const float *degrees, float *due, Points<float> Y,
+                           float *out, int threads) {
+    const auto run = Y.d == 2 ? negatives_rows<2> : Y.d == 3 ? negatives_rows<3> : negatives_rows<0>;
+    run(s, graph, degrees, due, Y, out, useful_threads(threads, graph.entries()));
 }
 
 }  // namespace EQ_ISA

@@ -1,17 +1,17 @@
-// Edges over a sparse graph in float32: the inner loop of a large embedding. In one to four dimensions a vector holds one
-// coordinate of 8 points, so everything is computed once for 8 edges. More dimensions are in rows.hpp.
+// Edges of a sparse graph in float32: the inner loop of a large embedding. In one to four dimensions a vector contains one
+// coordinate of 8 points, so everything is computed for 8 edges at a time. wide_edges.hpp handles more dimensions.
 #pragma once
 #include <type_traits>
 
 #include "primitives/kernels.hpp"
-#include "primitives/wide_edges.hpp"
 #include "primitives/tiles.hpp"
+#include "primitives/wide_edges.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-// A kernel reads 8 edges in two steps, so that the second may run over vectors of edges after the first: `place` and
-// `read`. AHEAD is the number of vectors placed before they are read.
+// A kernel is evaluated in two steps, `place` and `read`, so that several vectors of edges can be placed before the first
+// is read. AHEAD is their number.
 
 // k'/k = -c b / (a + b d2): every kernel that is a power of a + b d2, and the Gaussian as b → 0.
 struct Rational {
@@ -22,8 +22,8 @@ struct Rational {
     template <bool> EQ_INLINE void read(Placed d2, Vector *, Vector *slope) const { *slope = -c / (a + b * d2); }
 };
 
-// Any radial function and its slope from their table. The loads wait for their places: placing 16 vectors ahead lets the
-// waits overlap; the number is chosen.
+// Any radial function and its slope, from a table. Placing 16 vectors before reading overlaps the latency of the loads;
+// the number was chosen.
 struct LookUp {
     Table table;
     static constexpr int AHEAD = 16;
@@ -34,10 +34,11 @@ struct LookUp {
     }
 };
 
-// Rows of W = 1, 2 or 4 floats, of which the first d count.
+// Rows of W = 1, 2 or 4 floats, of which the first d are coordinates.
 template <int W, bool POTENTIAL, class K>
-void sparse_rows(const K &k, const Weights &A, const float *targets, std::int64_t n, const float *Y, int d,
-                 double *potential, double *force, int threads) {
+void sparse_rows(const K &k, const Weights &A, const float *targets, const float *Y, int d, EdgeSums out, int threads) {
+    const std::int64_t n = A.rows;
+    double *const potential = out.potential, *const force = out.force;
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (std::int64_t i = 0; i < n; ++i) {
         Vector sum[W] = {}, psi = {};
@@ -69,7 +70,7 @@ void sparse_rows(const K &k, const Weights &A, const float *targets, std::int64_
             add(A.indices + e, A.f32 + e, int(count));
             e += 8 * count;
         }
-        if (e < end) {  // the last vector is filled up with its first edge, without weight
+        if (e < end) {  // the last vector is padded with its first edge, at weight 0
             std::int32_t index[8];
             float weights[8];
             for (int t = 0; t < 8; ++t) {
@@ -84,52 +85,55 @@ void sparse_rows(const K &k, const Weights &A, const float *targets, std::int64_
     }
 }
 
-// Points of d coordinates as rows of W.
+// Points as rows of W floats: copied if they need padding.
 struct PaddedPoints {
     int W;
     Buffer<float> copy;
     const float *data;
-    PaddedPoints(const float *Y, std::int64_t n, int d)
-        : W(d < 3 ? d : d < 5 ? 4 : (d + 7) / 8 * 8), copy(W == d ? 1 : n * W), data(Y) {
-        if (W == d) return;
-        for (std::int64_t i = 0; i < n; ++i)
-            for (int c = 0; c < d; ++c) copy[i * W + c] = Y[i * d + c];
+    explicit PaddedPoints(Points<float> Y)
+        : W(Y.d < 3 ? Y.d : Y.d < 5 ? 4 : (Y.d + 7) / 8 * 8), copy(W == Y.d ? 1 : Y.n * W), data(Y.data) {
+        if (W == Y.d) return;
+        for (std::int64_t i = 0; i < Y.n; ++i)
+            for (int c = 0; c < Y.d; ++c) copy[i * W + c] = Y.data[i * Y.d + c];
         data = copy.data;
     }
 };
 
-// The edges with b = -1 from targets to points, for a rational kernel (without potential) or a tabulated one; false if it
-// is neither.
-inline bool sparse_edges(const Kernel &kernel, const Weights &A, const float *target_rows, std::int64_t n_targets,
-                         const float *Y_rows, std::int64_t n, int d, double *potential, double *force, int threads) {
+// Edges with b = -1 from targets to points, for a rational kernel (without the potential) or a tabulated one; returns
+// false for any other.
+inline bool sparse_edges(const Kernel &kernel, const Weights &A, Points<float> targets, Points<float> points,
+                         EdgeSums out, int threads) {
     const bool gaussian = kernel.family == Kernel::Family::gaussian;
     const bool tabulated = kernel.family == Kernel::Family::tabulated;
-    const bool rational = (gaussian || kernel.family == Kernel::Family::shifted_power) && potential == nullptr;
+    const bool rational = (gaussian || kernel.family == Kernel::Family::shifted_power) && out.potential == nullptr;
     if (!(tabulated || rational)) return false;
-    const PaddedPoints Y(Y_rows, n, d), targets(target_rows, target_rows == Y_rows ? 0 : n_targets, d);
-    const float *T = target_rows == Y_rows ? Y.data : targets.data;
+    const bool same = targets.data == points.data;
+    const int d = points.d;
+    const PaddedPoints Y(points), padded_targets({targets.data, same ? 0 : targets.n, d});
+    const float *T = same ? Y.data : padded_targets.data;
+    const RowShape shape{Y.W, d};
     const auto run = [&](auto k, auto with_potential) {
         constexpr bool P = decltype(with_potential)::value;
-        if (Y.W == 1) sparse_rows<1, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
-        else if (Y.W == 2) sparse_rows<2, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
-        else if (Y.W == 4) sparse_rows<4, P>(k, A, T, n_targets, Y.data, d, potential, force, threads);
-        else if (Y.W == 8) wide_rows<8, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
-        else if (Y.W == 16) wide_rows<16, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
-        else wide_rows<0, P>(k, Stored{}, A, T, n_targets, Y.data, Y.W, d, potential, force, threads);
+        if (Y.W == 1) sparse_rows<1, P>(k, A, T, Y.data, d, out, threads);
+        else if (Y.W == 2) sparse_rows<2, P>(k, A, T, Y.data, d, out, threads);
+        else if (Y.W == 4) sparse_rows<4, P>(k, A, T, Y.data, d, out, threads);
+        else if (Y.W == 8) wide_rows<8, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
+        else if (Y.W == 16) wide_rows<16, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
+        else wide_rows<0, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
     };
     if (rational)
         run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},
             std::false_type{});
-    else if (potential == nullptr)
+    else if (out.potential == nullptr)
         run(LookUp{kernel.table}, std::false_type{});
     else
         run(LookUp{kernel.table}, std::true_type{});
     return true;
 }
 
-inline bool edges_to(const Kernel &kernel, const Weights &A, const float *targets, std::int64_t n_targets, const float *Y,
-                     std::int64_t n, int d, double *force, int threads) {
-    return sparse_edges(kernel, A, targets, n_targets, Y, n, d, nullptr, force, threads);
+inline bool edges_to(const Kernel &kernel, const Weights &A, Points<float> targets, Points<float> Y, double *force,
+                     int threads) {
+    return sparse_edges(kernel, A, targets, Y, {nullptr, force}, threads);
 }
 
 }  // namespace EQ_ISA

@@ -1,51 +1,38 @@
-// Points in structure-of-arrays layout and the fixed-order sums over tiles that both primitives use.
+// Points stored by columns, and the sums over tiles in a fixed order that both primitives use.
 #pragma once
 #include <cstdint>
 
+#include "simd/scratch.hpp"
 #include "simd/vecmath.hpp"
+#include "types.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int TILE = 256;  // pairs per tile of a full row: a dozen arrays of this length stay in the first-level cache
-constexpr int SHORT = 32;  // pairs per tile of a sparse row, so that little of the last one is padding
+constexpr int TILE = 256;  // pairs per tile of a dense row: a dozen arrays of this length fit in the L1 cache
+constexpr int SHORT = 32;  // pairs per tile of a sparse row: short, so that the last tile has little padding
 constexpr int LANES = 16;  // partial sums per tile, the same in every instruction set
 
-struct Unset {};
-constexpr Unset UNSET;
-
-template <class T> struct Buffer {  // std::vector would emit symbols that the linker shares between instruction sets
-    T *data;
-    explicit Buffer(std::int64_t size) : data(new T[size]()) {}
-    Buffer(std::int64_t size, Unset) : data(new T[size]) {}
-    ~Buffer() { delete[] data; }
-    Buffer(const Buffer &) = delete;
-    Buffer &operator=(const Buffer &) = delete;
-    T &operator[](std::int64_t i) { return data[i]; }
-    const T &operator[](std::int64_t i) const { return data[i]; }
-};
-
-// Threads worth waking for this many pairs: below a quarter of a million each, about 0.3 ms, waiting costs more than it
-// gains. Rows are summed by one thread each, so the bytes do not depend on it.
-inline int worth(int threads, std::int64_t pairs) {
+// The number of threads worth starting for this many pairs: below 2^18 pairs each, about 0.3 ms, synchronisation costs
+// more than it gains. Each row is summed by one thread, so results do not depend on it.
+inline int useful_threads(int threads, std::int64_t pairs) {
     const std::int64_t useful = pairs / (1 << 18) + 1;
     return useful < threads ? int(useful) : threads;
 }
 
-// Y (n, d) row by row -> d columns, each padded to whole tiles.
+// Points as d columns, each padded with zeros to a multiple of TILE.
 template <class R> struct Columns {
     std::int64_t n, stride;
     int d;
     Buffer<R> data;
-    Columns(const R *Y, std::int64_t n_, int d_)
-        : n(n_), stride((n_ + TILE - 1) / TILE * TILE), d(d_), data(stride * d_) {
+    explicit Columns(Points<R> Y) : n(Y.n), stride((Y.n + TILE - 1) / TILE * TILE), d(Y.d), data(stride * Y.d) {
         for (std::int64_t i = 0; i < n; ++i)
-            for (int c = 0; c < d; ++c) data[c * stride + i] = Y[i * d + c];
+            for (int c = 0; c < d; ++c) data[c * stride + i] = Y.data[i * d + c];
     }
     const R *column(int c) const { return data.data + c * stride; }
 };
 
-// Σ_t w_t x_t over one tile, in LANES partial sums.
+// Σ_t w_t x_t over one tile, as LANES partial sums.
 template <int TILE, class R> EQ_INLINE R dot(const R *w, const R *x) {
     R lanes[LANES] = {};
     for (int t = 0; t < TILE; t += LANES)

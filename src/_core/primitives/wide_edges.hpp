@@ -1,14 +1,13 @@
-// Edges over a sparse graph in float32 for more than four dimensions: a point is a row of whole vectors of 8 floats. The
-// squared distances of 8 edges are brought into one vector, so the kernel is evaluated for 8 edges at a time.
+// Edges of a sparse graph in float32, for more than four dimensions: a point is a row of vectors of 8 floats. The squared
+// distances of 8 edges are collected in one vector, so that the kernel is evaluated for 8 edges at a time.
 #pragma once
-#include "ops.hpp"
-#include "simd/vector8.hpp"
 #include "primitives/tiles.hpp"
+#include "simd/vector8.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-// The sum over the lanes of each of 8 vectors.
+// The sum of the lanes of each of 8 vectors.
 EQ_INLINE Vector totals(const Vector *x) {
     Vector pair[4], quad[2];
     for (int t = 0; t < 4; ++t)
@@ -21,20 +20,28 @@ EQ_INLINE Vector totals(const Vector *x) {
            __builtin_shufflevector(quad[0], quad[1], 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
-// The weights of 8 edges as they are stored.
+// Points are stored as rows of `width` floats, of which the first d are coordinates.
+struct RowShape {
+    int width, d;
+};
+
+// Weights of 8 edges: those stored.
 struct Stored {
     EQ_INLINE Vector operator()(std::int64_t, const std::int32_t *, const float *stored) const { return load(stored); }
 };
 
-// Rows of W floats, W a multiple of 8: FIXED where the compiler may know it, else 0. `weigh` gives the weights of 8 edges of
-// point i from their indices and stored weights; a graph without weights stores 1.
+// Rows of W floats, W a multiple of 8; FIXED is W if it is known at compile time, else 0. `weigh` returns the weights of
+// 8 edges of point i from their indices and stored weights, which are 1 for a graph without weights.
 template <int FIXED, bool POTENTIAL, class K, class Weigh>
-void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *targets, std::int64_t n, const float *Y,
-               int width, int d, double *potential, double *force, int threads) {
-    const int W = FIXED > 0 ? FIXED : width;
-#pragma omp parallel num_threads(threads)
+void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *targets, const float *Y, RowShape shape,
+               EdgeSums out, int threads) {
+    const int W = FIXED > 0 ? FIXED : shape.width, d = shape.d;
+    const std::int64_t n = A.rows;
+    double *const potential = out.potential, *const force = out.force;
+    PerThread<Buffer<double>> sums(threads, W);
+#pragma omp parallel num_threads(sums.threads())
     {
-        Buffer<double> sum(W);
+        double *__restrict sum = sums.mine().data;
 #pragma omp for schedule(dynamic, 64)
         for (std::int64_t i = 0; i < n; ++i) {
             const float *home = targets + i * W;

@@ -1,16 +1,16 @@
-// exp and log written without branches or tables, so that a plain loop over them is vectorised by the compiler.
-// The same operations run in every instruction set, without fused multiply-add, so every x86-64 gives the same bytes.
+// exp and log without branches or tables, so that the compiler vectorises plain loops over them.
+// Every instruction set runs the same operations, without fused multiply-add, so all x86-64 machines give the same bytes.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
-#define EQ_INLINE inline __attribute__((always_inline))
+#include "types.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
 template <class To, class From> EQ_INLINE To bits(From x) {
-    static_assert(sizeof(To) == sizeof(From), "bits() reinterprets values of one size");
+    static_assert(sizeof(To) == sizeof(From), "bits() needs two types of the same size");
     To y;
     std::memcpy(&y, &x, sizeof y);
     return y;

@@ -1,4 +1,4 @@
-// Vectors of 8 floats: one number of each of 8 edges, or 8 coordinates of a point.
+// Vectors of 8 floats: one value for each of 8 edges, or 8 coordinates of a point.
 #pragma once
 #include "simd/vecmath.hpp"
 
@@ -20,13 +20,13 @@ EQ_INLINE double total(Vector x) {
     return sum;
 }
 
-// The columns of the 8 listed rows of a matrix with W = 1, 2 or 4 columns: a row is one load, and shuffles within each half
-// of a vector transpose the eight.
+// Gathers 8 rows of a matrix with W = 1, 2 or 4 columns, and transposes them: column[c] contains column c of the 8 rows.
+// A row is one load; the shuffles stay within the halves of a vector.
 template <int W> EQ_INLINE void columns(const float *rows, const std::int32_t *index, Vector *column) {
     if constexpr (W == 1) {
         for (int t = 0; t < 8; ++t) column[0][t] = rows[index[t]];
     } else if constexpr (W == 2) {
-        typedef double Doubles __attribute__((vector_size(32)));  // two floats travel as one double
+        typedef double Doubles __attribute__((vector_size(32)));  // two floats move as one double
         double row[8];
         for (int t = 0; t < 8; ++t) std::memcpy(&row[t], rows + 2 * std::int64_t(index[t]), 8);
         const Vector a = bits<Vector>(Doubles{row[0], row[1], row[4], row[5]});
