@@ -23,13 +23,14 @@ import torch
 from scaling import COMPONENTS, DIMENSION, SEPARATION
 
 import equipoise as eq
-from equipoise import kernels, neighbors
-from equipoise.device.neighbors import search
-from equipoise.device.rows import Rows
-from equipoise.device.step import momentum_step
+from equipoise import kernels
+from equipoise.arrays.device_csr import Rows
 from equipoise.engines import Reference
-from equipoise.engines.torch import Torch
+from equipoise.engines.torch.engine import Torch
 from equipoise.inputs.device_table import DeviceTable
+from equipoise.neighbors import search as neighbors
+from equipoise.neighbors.gpu import search
+from equipoise.optimize.step_torch import momentum_step
 
 PERPLEXITY, K, ITERATIONS = 30, 90, 750
 KERNELS = [
@@ -160,7 +161,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
     V = data._V
     found = search(V, K, neighbors.MIN_RECALL)
     compared = n if found.recall == 1.0 else n * searched(V)
-    from equipoise.device.affinities import conditional
+    from equipoise.affinities.perplexity_torch import conditional
 
     p = conditional(found.d2, PERPLEXITY)
     P = Rows.of_neighbors(p, found.indices).symmetrized()
@@ -222,8 +223,8 @@ def stages(X: torch.Tensor) -> list[Stage]:
 
 def searched(V: torch.Tensor) -> float:
     """Return the share of all points that the blocks searched for a row hold."""
-    from equipoise.device import neighbors as there
-    from equipoise.device.blocks import Blocks, reach
+    from equipoise.neighbors import gpu as there
+    from equipoise.neighbors.gpu_blocks import Blocks, reach
 
     sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: there.SAMPLE].to(V.device)
     blocks = Blocks(V - V.mean(dim=0))

@@ -19,7 +19,7 @@ import common
 import numpy as np
 
 import equipoise as eq
-from equipoise.optimize import Momentum
+from equipoise.optimize.rules import Momentum
 
 EVERY = 50  # iterations between two readings of the clock
 

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
-from equipoise import affinities
+from equipoise.affinities import perplexity as affinities
 from equipoise.engines.exact import Exact
 from equipoise.kernels import StudentT
-from equipoise.neighbors import Searcher
+from equipoise.neighbors.search import Searcher
 
 PERPLEXITY = 30.0
 K = 90

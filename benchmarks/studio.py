@@ -26,7 +26,7 @@ import common
 import numpy as np
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SERVE = "import sys; from equipoise.views.studio import serve; serve(sys.argv[1], show=False)"
+SERVE = "import sys; from equipoise.studio import serve; serve(sys.argv[1], show=False)"
 SETTLE = 2.0  # seconds of playing before frames are counted
 MOVES = (1.5, 2.0, 1.2, 1.8, 1.0)  # exaggerations that the slider is moved to, one after the other
 APART = 1.5  # seconds between moves

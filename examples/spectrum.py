@@ -18,7 +18,7 @@ import numpy as np
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.spectral import spectral
+from equipoise.initialize.spectral import spectral
 from equipoise.views.style import COLORS, bare, new_figure
 
 EXAGGERATIONS = (20, 10, 4, 2, 1, 0.5)

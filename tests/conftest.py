@@ -1,58 +1,10 @@
 import numpy as np
 import pytest
-from browser import launched
 from hypothesis import settings
-from sklearn.datasets import load_digits
-
-from equipoise.kernels import (
-    Gaussian,
-    Membership,
-    NonMembership,
-    PowerLaw,
-    RegularizedPowerLaw,
-    SphericalExit,
-    StudentT,
-)
+from support.browser import launched
 
 settings.register_profile("equipoise", deadline=None)  # the first example of a run may wait for an import
 settings.load_profile("equipoise")
-
-KERNELS = (
-    Gaussian(),
-    StudentT(),
-    StudentT(0.5),
-    StudentT(3.0),
-    PowerLaw(),
-    PowerLaw(3.0, 0.5),
-    RegularizedPowerLaw(),
-    RegularizedPowerLaw(1.2, 0.5),
-    RegularizedPowerLaw(3.0, 0.1),
-    SphericalExit(),
-    SphericalExit(0.3, 2),
-    Membership.fitted(0.1, 1.0),
-    NonMembership(1.6, 0.9, 0.01),
-)
-
-
-def unequal_digits(n):
-    """The first n digits of scikit-learn, moved a little: no two distances are the same."""
-    X = load_digits().data[:n]
-    return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)
-
-
-def differences(f, Y, h=1e-5):
-    """The gradient of f at Y by central differences."""
-    found = np.zeros_like(Y)
-    for at in np.ndindex(*Y.shape):
-        step = np.zeros_like(Y)
-        step[at] = h
-        found[at] = (f(Y + step) - f(Y - step)) / (2 * h)
-    return found
-
-
-def relative_error(result, truth):
-    """Largest deviation, as a part of the largest entry of the truth."""
-    return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())
 
 
 @pytest.fixture

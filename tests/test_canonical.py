@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial import procrustes
-from test_mesh import globe, sheet
+from support.surfaces import globe, sheet
 
 import equipoise as eq
 from equipoise.spaces import MeshGeodesic, Restriction, summarize_distortion

@@ -17,9 +17,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
 
 import equipoise as eq
-from equipoise import archive, spaces
+from equipoise import spaces
 from equipoise.methods import ALL
 from equipoise.methods.estimator import threads
+from equipoise.saving import archive
 
 X, LABELS = make_blobs(70, 5, centers=4, cluster_std=5.0, random_state=0)
 NEW = X[60:] + 0.01

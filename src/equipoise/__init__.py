@@ -1,15 +1,14 @@
-"""Equipoise: neighbour embedding and manifold learning as a balance of attraction and repulsion."""
+"""Neighbour embedding and manifold learning as a balance of attraction and repulsion."""
 
 from __future__ import annotations
 
 from . import anndata, divergences, kernels, neighbors, spaces
+from ._version import __version__
 from .canonical import canonical_form
-from .checkpoint import Checkpoint
 from .evaluate import compare, evaluate
 from .evaluate.stability import stability
 from .evaluate.sweep import sweep
 from .force_laws import forces
-from .loss_problem import LossProblem
 from .memory import estimate_memory
 from .methods import (
     DKLLE,
@@ -31,14 +30,14 @@ from .methods import (
     SphericalSNE,
     SymmetricSNE,
 )
-from .optimize import Accelerated, GradientDescent, Momentum
-from .problem import Problem
+from .optimize.rules import Accelerated, GradientDescent, Momentum
+from .problems.forces import Problem
+from .problems.own_loss import LossProblem
+from .problems.stress import StressProblem
+from .saving.checkpoint import Checkpoint
 from .store import load, save
-from .stress_problem import StressProblem
 from .views.page import page
 from .views.plot import plot
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DKLLE",
@@ -66,6 +65,7 @@ __all__ = [
     "SphericalSNE",
     "StressProblem",
     "SymmetricSNE",
+    "__version__",
     "anndata",
     "canonical_form",
     "compare",

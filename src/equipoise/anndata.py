@@ -26,7 +26,7 @@ from scipy import sparse
 
 from . import methods
 from ._types import Matrix
-from .notices import warn
+from ._warn import warn
 
 Parameters = dict[str, Any]
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ._tags import tagged
 from ._types import Array
-from .arrays import exp, expm1, log, maximum
+from .arrays.namespace import exp, expm1, log, maximum
 
 TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
 
@@ -50,6 +51,7 @@ class Divergence:
         raise TypeError(f"{type(self).__name__} must define slope(t)")
 
 
+@tagged("divergences.Alpha")
 @dataclass(frozen=True)
 class Alpha(Divergence):
     """f_α(t) = 4/(1−α²) · [(1−α)/2 + (1+α)/2 t − t^((1+α)/2)] (Lin et al. 2024, eq. 14), any real α.
@@ -90,6 +92,7 @@ def Hellinger() -> Alpha:
     return Alpha(0.0)
 
 
+@tagged("divergences.ChiSquare")
 @dataclass(frozen=True)
 class ChiSquare(Divergence):
     """f(t) = (t − 1)²: Σ (Q − P)²/P. Needs P > 0 for every pair."""

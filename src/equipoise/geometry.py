@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ._tags import tagged
 from ._types import Array
-from .arrays import centered, turned
+from .arrays.namespace import centered, turned
 
 
 class Geometry(Protocol):
@@ -42,6 +43,7 @@ class Geometry(Protocol):
         ...
 
 
+@tagged("geometry.Flat")
 class Flat:
     """R^d with d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9): G = AᵀA and U = A y. Identity by default."""
 
@@ -74,6 +76,7 @@ class Placed(Flat):
         return U
 
 
+@tagged("geometry.Sphere")
 class Sphere:
     """The unit sphere in R^d; any Y ≠ 0 stands for U = Y/‖Y‖.
 

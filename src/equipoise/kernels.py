@@ -19,8 +19,9 @@ import numpy as np
 from scipy.optimize import curve_fit
 
 from . import _core
+from ._tags import tagged
 from ._types import Array
-from .arrays import exp, full_like, log, log1p, maximum, where
+from .arrays.namespace import exp, full_like, log, log1p, maximum, where
 
 TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
@@ -68,6 +69,7 @@ class _LogSlopeKernel(Kernel):
         raise TypeError(f"{type(self).__name__} must define _native()")
 
 
+@tagged("kernels.Gaussian")
 @dataclass(frozen=True)
 class Gaussian(_LogSlopeKernel):
     """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
@@ -87,6 +89,7 @@ class Gaussian(_LogSlopeKernel):
         return _core.Kernel.gaussian()
 
 
+@tagged("kernels.StudentT")
 @dataclass(frozen=True)
 class StudentT(_LogSlopeKernel):
     """k = (1 + d2/ν)^(−(ν+1)/2) with ν = `dof` degrees of freedom; ν = 1 is t-SNE's (van der Maaten & Hinton 2008)."""
@@ -117,6 +120,7 @@ class StudentT(_LogSlopeKernel):
         return _core.Kernel.shifted_power(1.0, 1 / self.dof, (self.dof + 1) / 2)
 
 
+@tagged("kernels.PowerLaw")
 @dataclass(frozen=True)
 class PowerLaw(_LogSlopeKernel):
     """k = max(r, r0)^(−β): p-SNE.
@@ -156,6 +160,7 @@ class PowerLaw(_LogSlopeKernel):
         return _core.Kernel.clamped_power(self.r0**2, self.beta / 2)
 
 
+@tagged("kernels.RegularizedPowerLaw")
 @dataclass(frozen=True)
 class RegularizedPowerLaw(_LogSlopeKernel):
     """k = 1 / (η + r^β), r = √d2: g-SNE (Lin et al. 2024, eq. 13). β = 2, η = 1 is t-SNE's kernel."""
@@ -194,6 +199,7 @@ class RegularizedPowerLaw(_LogSlopeKernel):
         return _core.Kernel.regularized_power(self.eta, 1.0, self.beta / 2)
 
 
+@tagged("kernels.SphericalExit")
 @dataclass(frozen=True)
 class SphericalExit(_LogSlopeKernel):
     """k = ((1−ρ)² + ρ d2)^(−d/2): s-SNE's exit distribution ‖y_j − ρ y_i‖^(−d) on the unit sphere in R^d.
@@ -228,6 +234,7 @@ class SphericalExit(_LogSlopeKernel):
         return _core.Kernel.shifted_power((1 - self.rho) ** 2, self.rho, self.dimension / 2)
 
 
+@tagged("kernels.Squared")
 @dataclass(frozen=True)
 class Squared(Kernel):
     """k² for a kernel k: what ‖K_Y‖² sums (docs/math.md, eq. D2)."""
@@ -254,6 +261,7 @@ class Squared(Kernel):
         return _core.Kernel.shifted_power(1.0, 1 / self.kernel.dof, self.kernel.dof + 1)
 
 
+@tagged("kernels.Membership")
 @dataclass(frozen=True)
 class Membership(_LogSlopeKernel):
     """k = 1 / (1 + a d2^b): UMAP's membership of two points of the map in one neighbourhood (McInnes et al. 2018)."""
@@ -291,6 +299,7 @@ class Membership(_LogSlopeKernel):
         return _core.Kernel.regularized_power(1.0, self.a, self.b)
 
 
+@tagged("kernels.NonMembership")
 @dataclass(frozen=True)
 class NonMembership(_LogSlopeKernel):
     """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: what UMAP's loss charges two points for being near one another."""

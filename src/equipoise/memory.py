@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .affinities import resolve_perplexity
+from .affinities.perplexity import resolve_perplexity
 from .engines import choose_engine
-from .engines.grid import CACHE
+from .engines.mesh.grid import CACHE
 
 FREE = 200e6  # libraries, search buffers and whatever does not grow with the data
 GPU_NEIGHBOR = 140  # bytes on a GPU for each neighbour, most of them while P is made symmetric; benchmarks/gpu.py

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import linalg
 
 from ._types import Array
-from .initialize import one_blas_thread
-from .notices import warn
+from ._warn import warn
+from .linalg.blas import one_blas_thread
 
 ROUNDS = 100  # of superposition, at most; chosen
 SETTLED = 1e-3  # root mean square move of the mean map, in radii of the map, below which it stands; chosen

@@ -6,59 +6,28 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from . import affinities, archive, dissimilarities, divergences, geometry, gram, inputs, kernels, landmarks, optimize
-from . import engines as engine_package
-from .archive import Refused, Unstorable
-from .arrays import host, is_tensor
-from .inputs.sparse_table import _Reduced
-from .low_rank import Directions
-from .methods import ALL, kernel_neighborhoods, neighborhoods
+from . import inputs
+from ._tags import from_tag, tag_of
+from .arrays.namespace import host, is_tensor
+from .inputs import dissimilarities
+from .methods import ALL
 from .methods.estimator import threads
-from .objectives import (
-    ConditionalKL,
-    CrossEntropy,
-    DenseDivergence,
-    DoubleKernelLLE,
-    DoubleKernelPCA,
-    EffectiveCrossEntropy,
-    JointDivergence,
-)
-from .placement import Placement
+from .saving import archive
+from .saving.archive import Refused, Unstorable
 
 FORMAT = 1  # of the files; raised when an older reader could not read them
 METHODS = {method.__name__: method for method in ALL}
 
-# fmt: off
-CLASSES = (  # what a fitted method is made of; nothing else comes out of a file
-    # values of parameters
-    kernels.Gaussian, kernels.StudentT, kernels.PowerLaw, kernels.RegularizedPowerLaw, kernels.SphericalExit,
-    kernels.Squared, kernels.Membership, kernels.NonMembership,
-    divergences.Alpha, divergences.ChiSquare,
-    optimize.Momentum, optimize.GradientDescent, optimize.Accelerated,
-    # the data, and how new rows are compared with it
-    inputs.Table, inputs.SparseTable, inputs.Distances, inputs.Affinities, inputs.FromSpace, _Reduced, Directions,
-    neighborhoods.Gaussian, neighborhoods.Uniform, neighborhoods.Fuzzy, neighborhoods.Given,
-    kernel_neighborhoods.LocallyLinear, kernel_neighborhoods.Radial, kernel_neighborhoods.Bandwidth,
-    dissimilarities.Table, dissimilarities.Given, dissimilarities.KnownPairs, dissimilarities.InSpace,
-    # the forces on new points
-    Placement, geometry.Flat, geometry.Sphere,
-    engine_package.Reference, engine_package.Exact, engine_package.Grid, engine_package.Sampled,
-    ConditionalKL, CrossEntropy, DenseDivergence, DoubleKernelLLE, DoubleKernelPCA, EffectiveCrossEntropy,
-    JointDivergence,
-    # closed forms
-    gram.Inner, gram.Factor, landmarks.Landmarks,
-)
-# fmt: on
-ON_DEVICE = {  # what PyTorch has a part in, and is imported when it is met: module and class
-    "engines.torch.Torch": ("engines.torch", "Torch"),
-    "inputs.device_table.DeviceTable": ("inputs.device_table", "DeviceTable"),
-    "device.rows.Rows": ("device.rows", "Rows"),
+ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define them, imported when needed
+    "engines.torch.Torch": "engines.torch.engine",
+    "inputs.device_table.DeviceTable": "inputs.device_table",
+    "device.rows.Rows": "arrays.device_csr",
 }
-FUNCTIONS = (affinities.of_rows, affinities.of_total)
 LEFT_OUT = {  # what nothing asks for after the fit
     inputs.FromSpace: ("_space",),
     dissimilarities.InSpace: ("space",),
@@ -73,13 +42,6 @@ REMEDIES = {
     "random_state": "set_params(random_state=0), or any number, changes nothing in a finished map",
     "optimizer": "use Momentum(), GradientDescent() or None",
 }
-
-
-def _name(thing: Any) -> str:
-    return f"{thing.__module__.removeprefix('equipoise.')}.{thing.__qualname__}"
-
-
-_BY_NAME: dict[str, Any] = {_name(thing): thing for thing in (*CLASSES, *FUNCTIONS)}
 
 
 def save(method: Any, path: str | Path) -> None:
@@ -156,12 +118,12 @@ def _require_storable(name: str, value: Any) -> None:
 
 
 def _describe(thing: Any) -> tuple[str, Any] | None:
-    """Return the name and the state of an object of one of the classes; None for any other."""
-    if thing in FUNCTIONS:
-        return _name(thing), None
-    kind = type(thing)
-    there = kind.__module__.startswith("equipoise.") and _name(kind) in ON_DEVICE
-    return (_name(kind), _state(thing)) if there or kind in CLASSES else None
+    """Return the tag and the state of an object whose class has a tag; None for any other."""
+    if isinstance(thing, FunctionType):
+        tag = tag_of(thing)
+        return None if tag is None else (tag, None)
+    tag = tag_of(type(thing))
+    return None if tag is None else (tag, _state(thing))
 
 
 def _state(thing: Any) -> dict[str, Any]:
@@ -179,12 +141,14 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: host(value) if is_tensor(value) else value for name, value in state.items() if name not in names}
 
 
-def _make(name: str, state: Any) -> Any:
-    """Return the object of a name and a state; those of a dataclass pass its checks."""
-    kind: Any = _on_device(name) if name in ON_DEVICE else _BY_NAME.get(name)
+def _make(tag: str, state: Any) -> Any:
+    """Return the object with a tag and a state; a dataclass checks its fields."""
+    if tag in ON_DEVICE:
+        _import_torch_module(tag)
+    kind: Any = from_tag(tag)
     if kind is None:
-        raise ValueError(f"it holds {name[:80]!r}, which this version does not know")
-    if kind in FUNCTIONS:
+        raise ValueError(f"it holds {tag[:80]!r}, which this version does not know")
+    if isinstance(kind, FunctionType):
         return kind
     if "n_threads" in state:  # of the machine that fitted; here there may be fewer
         state["n_threads"] = max(1, min(int(state["n_threads"]), threads(None)))
@@ -198,12 +162,11 @@ def _make(name: str, state: Any) -> Any:
     return made
 
 
-def _on_device(name: str) -> Any:
-    """Return a class that PyTorch has a part in."""
+def _import_torch_module(tag: str) -> None:
+    """Import the module that defines a class which needs PyTorch."""
     if find_spec("torch") is None:
         raise Refused('the method was fitted with engine="torch", which needs PyTorch: pip install "equipoise[gpu]"')
-    module, kind = ON_DEVICE[name]
-    return getattr(import_module(f".{module}", __package__), kind)
+    import_module(f".{ON_DEVICE[tag]}", __package__)
 
 
 def _make_dataclass(kind: Any, state: dict[str, Any]) -> Any:

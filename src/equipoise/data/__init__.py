@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from . import toys
 from .catalogue import DATASETS, load
-from .check import check_distances, check_finite, check_rows, check_sparse_table, check_table
-from .check_given import check_affinities, check_neighbors, check_new_distances, is_neighbors
+from .checks.precomputed import check_affinities, check_neighbors, check_new_distances, is_neighbors
+from .checks.table import check_distances, check_finite, check_rows, check_sparse_table, check_table
 from .containers import as_array
 from .dataset import Dataset
 from .prepare import Preparation, preparation, prepare

@@ -10,9 +10,9 @@ from sklearn.decomposition import PCA
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._types import Array, Matrix
-from ..csr import entry_place
-from ..initialize import one_blas_thread
-from ..low_rank import Directions
+from ..arrays.csr import entry_place
+from ..linalg.blas import one_blas_thread
+from ..linalg.randomized import Directions
 from .dataset import Dataset
 
 

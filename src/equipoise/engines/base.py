@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays import host
+from ..arrays.namespace import host
 from ..kernels import Kernel
 
 

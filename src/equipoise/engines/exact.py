@@ -8,12 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from .. import _core
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..kernels import Kernel
 from .base import Field, Memoryless, charge_columns
 from .reference import Reference
 
 
+@tagged("engines.exact.Exact")
 class Exact(Memoryless):
     """Direct sums in the precision of Y, accumulated in float64. The same bytes for any number of threads.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
+from .._tags import tagged
 from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
@@ -15,6 +16,7 @@ from .base import Field, Memoryless, charge_columns
 BLOCK = 256  # rows at a time: (256, n, d) float64 stays small
 
 
+@tagged("engines.reference.Reference")
 class Reference(Memoryless):
     """Direct sums in float64. Slow and plain."""
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._tags import tagged
 from .._types import Array, Matrix
-from ..csr import entry_rows, make_csr, symmetrized
+from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
 from .base import Field, Memoryless, charge_columns
-from .grid import Grid
+from .mesh.grid import Grid
 from .tables import Compiled
 
 # Random partners of a point. Measured for t-SNE in d = 5 at its defaults, exact loss with 64, 256, 512 and all: digits
@@ -23,6 +24,7 @@ SOURCES = 2**15  # points of a map that new ones feel: 25 steps of 1000 rows tak
 NONE = np.empty(0, np.int64), np.empty(0, np.int32)  # no graph
 
 
+@tagged("engines.sampled.Sampled")
 class Sampled(Memoryless):
     """Edges over the stored pairs; field from these and from `partners` random offsets, the same for every point.
 

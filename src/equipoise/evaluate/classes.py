@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from .._types import Array
-from .check import check_k, check_labels, check_map
+from .checks import check_k, check_labels, check_map
 from .measured import DaviesBouldinCurve, Measured
 from .sample import ALL, draw_points, sample_points
 

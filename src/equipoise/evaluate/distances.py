@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._types import Array
 from ..spaces import Distortion, summarize_distortion
-from .check import check_pair
+from .checks import check_pair
 from .measured import Measured
 from .sample import ALL, draw_partners, draw_points
 from .source import BLOCK, Source

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from .check import check_map, count_points
+from .checks import check_map, count_points
 
 
 def loss(method: Any, X: Any, Y: Any) -> float:

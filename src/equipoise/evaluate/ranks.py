@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..initialize import one_blas_thread
+from ..linalg.blas import one_blas_thread
 from ..methods.estimator import threads
-from .check import check_k, check_pair
+from .checks import check_k, check_pair
 from .measured import Measured, RecallCurve
 from .order import Order, Sheet, make_order
 from .sample import sample_points

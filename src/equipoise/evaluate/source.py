@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.metrics import euclidean_distances
 
 from .._types import Array
-from ..dissimilarities import Dissimilarities
-from ..initialize import one_blas_thread
+from ..inputs.dissimilarities import Dissimilarities
+from ..linalg.blas import one_blas_thread
 from ..spaces import Euclidean, MetricSpace
 
 BLOCK = 2**21  # numbers at once, 16 MB

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._types import Array
 from ..data import check_sparse_table
-from .check import check_labels, check_pair, is_euclidean_table
+from .checks import check_labels, check_pair, is_euclidean_table
 from .distances import rank_correlation
 from .measured import Measured
 from .sample import draw_partners, sample_points

@@ -14,7 +14,7 @@ from .._types import Array
 from ..methods import MDS, Embedding
 from ..procrustes import disagreement
 from .advice import advise
-from .check import check_data, check_k, check_labels
+from .checks import check_data, check_k, check_labels
 from .classes import knn_accuracy
 from .ranks import Neighborhoods
 from .structure import triplet_accuracy
@@ -78,7 +78,7 @@ class Sweep:
 
     def figure(self, labels: Any = None) -> Figure:
         """Return the maps side by side, each with its scores, and the scores over the values of a single parameter."""
-        from ..views.sweep import sweep_figure
+        from .figures.sweep_figure import sweep_figure
 
         return sweep_figure(self, labels)
 

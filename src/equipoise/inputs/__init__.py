@@ -6,7 +6,7 @@ from typing import Any
 
 from scipy import sparse
 
-from ..arrays import is_tensor
+from ..arrays.namespace import is_tensor
 from ..data import (
     as_array,
     check_affinities,
@@ -16,14 +16,14 @@ from ..data import (
     check_table,
     is_neighbors,
 )
-from ..graph import Graph
-from ..sparse_neighbors import check_sparse_metric
+from ..neighbors.graph import Graph
+from ..neighbors.sparse import check_sparse_metric
 from .base import Input
-from .given import Affinities, Distances
+from .precomputed import Affinities, Distances
 from .space import FromSpace
 from .sparse_table import SparseTable
 from .table import Table
-from .varying import Varying, under_function
+from .varying_metric import Varying, under_function
 
 # fmt: off
 METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..affinities import Points, SquaredDistances
-from ..graph import Graph, in_range
-from ..neighbors import MIN_RECALL
+from ..affinities.perplexity import Points, SquaredDistances
+from ..neighbors.graph import Graph, in_range
+from ..neighbors.search import MIN_RECALL
 
 
 class Nearby(NamedTuple):

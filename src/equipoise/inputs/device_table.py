@@ -8,20 +8,22 @@ import numpy as np
 import torch
 
 from .. import progress
+from .._tags import tagged
 from .._types import Array, Matrix
-from ..affinities import Points, SquaredDistances
-from ..csr import make_csr
-from ..device.host import again, from_array
-from ..device.neighbors import nearest, search
-from ..device.rows import Rows
-from ..device.tiles import in_tiles
-from ..eigen import signed
-from ..initialize import JITTER
-from ..neighbors import MIN_RECALL
+from ..affinities.perplexity import Points, SquaredDistances
+from ..arrays.csr import make_csr
+from ..arrays.device_csr import Rows
+from ..arrays.tiles import in_tiles
+from ..arrays.transfer import again, from_array
+from ..linalg.eigen import signed
+from ..linalg.pca import JITTER
+from ..neighbors.gpu import nearest, search
+from ..neighbors.search import MIN_RECALL
 from .base import Input, Nearby
 from .table import Table
 
 
+@tagged("inputs.device_table.DeviceTable")
 class DeviceTable(Input):
     """Rows of numbers X (n, D) on a device; they are compared as float32 vectors, centred and scaled into ±1."""
 

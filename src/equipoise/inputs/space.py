@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._tags import tagged
 from .._types import Array
-from ..affinities import Points, SquaredDistances
+from ..affinities.perplexity import Points, SquaredDistances
 from ..spaces import MetricSpace
 from .base import Input
 
 
+@tagged("inputs.space.FromSpace")
 class FromSpace(Input):
     """The points of a `MetricSpace`; new points have no place in it."""
 

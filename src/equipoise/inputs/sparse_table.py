@@ -7,21 +7,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .. import initialize
+from .._tags import tagged
 from .._types import Array, Matrix
-from ..affinities import Points, SquaredDistances
+from .._warn import warn
+from ..affinities.perplexity import Points, SquaredDistances
 from ..data import check_distances, check_sparse_table
-from ..graph import Graph
-from ..low_rank import Directions
-from ..neighbors import MIN_RECALL, Searcher, nearest_neighbors
-from ..notices import warn
-from ..sparse_neighbors import PRODUCTS, SparseSearcher, search_work
+from ..linalg.blas import one_blas_thread
+from ..linalg.pca import finish
+from ..linalg.randomized import Directions
+from ..neighbors.graph import Graph
+from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
+from ..neighbors.sparse import PRODUCTS, SparseSearcher, search_work
 from .base import Input, Nearby, nearby, square
 
 SEARCH_WORK = 2e10  # of an exact search, beyond which rows are reduced first; 1e9 took 4 s on one core, measured once
 RANK = 100  # singular vectors they are reduced to
 
 
+@tagged("inputs.sparse_table.SparseTable")
 class SparseTable(Input):
     """CSR X (n, D) under a metric, never made dense.
 
@@ -66,8 +69,8 @@ class SparseTable(Input):
         return self._searcher().to_all(X) ** 2
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
-        with initialize.one_blas_thread():
-            return initialize.finish(Directions(self.X, d, centered=True).scores(self.X), d, rng)
+        with one_blas_thread():
+            return finish(Directions(self.X, d, centered=True).scores(self.X), d, rng)
 
     def _searcher(self) -> SparseSearcher:
         if self._exact is None:
@@ -99,6 +102,7 @@ class SparseTable(Input):
         return {**self.__dict__, "_exact": None, "_places": None}  # quickly built again, and large
 
 
+@tagged("inputs.sparse_table._Reduced")
 class _Reduced:
     """Sparse rows as their coordinates along the leading singular vectors: x·y, and so every distance, is kept best."""
 
@@ -106,7 +110,7 @@ class _Reduced:
         self.metric = metric
         self._searcher: Searcher | None = None
         # Distances do not see the mean row; angles and products do.
-        with initialize.one_blas_thread():
+        with one_blas_thread():
             self.directions = Directions(self._rows(X), RANK, centered=metric not in ("cosine", "inner_product"))
         self.V = self._scores(X)
 
@@ -114,7 +118,7 @@ class _Reduced:
         return SparseSearcher.unit_rows(X) if self.metric == "cosine" else X
 
     def _scores(self, X: Matrix) -> Array:
-        with initialize.one_blas_thread():
+        with one_blas_thread():
             return self.directions.scores(self._rows(X))
 
     def _graph(self, graph: Graph) -> Graph:

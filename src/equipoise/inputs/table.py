@@ -9,19 +9,22 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics import euclidean_distances, pairwise_distances
 
-from .. import initialize
+from .._tags import tagged
 from .._types import Array
-from ..affinities import Points, SquaredDistances
+from ..affinities.perplexity import Points, SquaredDistances
 from ..data import check_distances, check_finite
 from ..geometry import factor
-from ..graph import Graph, in_range
-from ..metrics import metric_parameters, product_distances
-from ..neighbors import MIN_RECALL, Searcher, nearest_neighbors
+from ..linalg.blas import one_blas_thread
+from ..linalg.pca import principal_components
+from ..neighbors.graph import Graph, in_range
+from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
+from ..neighbors.vectors import metric_parameters, product_distances
 from .base import Input, Nearby, nearby, square
 
 Keep = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # table, k, settings, the search → its neighbours
 
 
+@tagged("inputs.table.Table")
 class Table(Input):
     """Rows of numbers (n, D) under a metric; h makes it Mahalanobis': d² = (x_i − x_j)ᵀ h (x_i − x_j)."""
 
@@ -88,7 +91,7 @@ class Table(Input):
         return np.array([self._places.get((row + 0.0).tobytes(), -1) for row in X])
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
-        return initialize.principal_components(self.X, d, rng)
+        return principal_components(self.X, d, rng)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_searcher": None, "_places": None}  # quickly built again, and large
@@ -96,7 +99,7 @@ class Table(Input):
 
 def _all_products(X: Array) -> Array:
     """Return d² of metrics.InnerProduct between all rows, (n, n)."""
-    with initialize.one_blas_thread():
+    with one_blas_thread():
         S = X @ X.T
     np.fill_diagonal(S, -np.inf)  # a row's constant is its largest product with another
     D = product_distances(S)

@@ -10,7 +10,7 @@ from .embedding import Embedding
 from .local import LLE, LaplacianEigenmaps
 from .mds import MDS
 from .neighbor_embedding import NeighborEmbedding
-from .parametric import Parametric
+from .parametric.estimator import Parametric
 from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
 from .umap import UMAP

@@ -12,19 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .. import eigen
-from .._types import Array
-from ..arrays import is_tensor, placed
-from ..checkpoint import Checkpoint
+from .._types import Array, Callback
+from .._warn import warn
+from ..arrays.namespace import is_tensor, placed
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
-from ..initialize import one_blas_thread
 from ..inputs import Input
-from ..notices import warn
+from ..linalg import eigen
+from ..linalg.blas import one_blas_thread
 from ..objectives import ClosedForm
-from ..optimize import Accelerated, Callback
-from ..problem import Problem, Steady, check_n_iter
+from ..optimize.rules import Accelerated
+from ..optimize.schedule import Steady
+from ..problems.forces import Problem, check_n_iter
 from ..progress import stage
+from ..saving.checkpoint import Checkpoint
 from .estimator import Estimator, check_callbacks, check_n_components, is_positive
 
 SOLVERS = ("eigen", "flow")

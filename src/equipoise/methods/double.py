@@ -8,15 +8,15 @@ from typing import Any, cast
 import numpy as np
 
 from .._types import Matrix
-from ..bandwidth import check_bandwidth, check_positive
-from ..csr import make_csr, symmetrized
+from ..affinities.bandwidth import check_bandwidth, check_positive
+from ..affinities.builders import Neighborhoods
+from ..affinities.kernel_builders import Bandwidth, LocallyLinear, Radial
+from ..arrays.csr import make_csr, symmetrized
 from ..inputs import Input, make_input
 from ..kernels import Kernel, StudentT
 from ..objectives import DoubleKernelLLE, DoubleKernelPCA, Objective
 from .embedding import Embedding
-from .kernel_neighborhoods import Bandwidth, LocallyLinear, Radial
 from .neighbor_graphs import check_n_neighbors
-from .neighborhoods import Neighborhoods
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

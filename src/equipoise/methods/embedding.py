@@ -11,23 +11,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
-from .._types import Array, Matrix
-from ..arrays import host, is_tensor, placed
-from ..checkpoint import Checkpoint
-from ..csr import is_sparse, on_host
+from .._types import Array, Callback, Matrix
+from ..affinities.builders import Neighborhoods
+from ..arrays.csr import is_sparse, on_host
+from ..arrays.namespace import host, is_tensor, placed
 from ..engines import choose_device, choose_engine, make_engine
 from ..geometry import Flat, Geometry
+from ..initialize.choose import Start
 from ..inputs import Input, make_input
-from ..kept_neighbors import keeping_neighbors
 from ..kernels import Kernel
 from ..memory import gpu_memory
 from ..objectives import Objective
-from ..optimize import Callback, Momentum, Rule
-from ..placement import Placement
-from ..problem import Problem, Schedule, check_n_iter
+from ..optimize.placement import Placement
+from ..optimize.rules import Momentum, Rule
+from ..optimize.schedule import Schedule
+from ..problems.forces import Problem, check_n_iter
+from ..saving.checkpoint import Checkpoint
+from ..saving.neighbors_cache import keeping_neighbors
 from .estimator import Estimator, check_callbacks, check_n_components, is_positive
-from .neighborhoods import Neighborhoods
-from .start import Start
 
 
 @dataclass(eq=False, repr=False)
@@ -213,7 +214,7 @@ class Embedding(Estimator):
             self.knn_recall_ = problem.knn_recall
             self.engine_ = problem.engine.name
             if self.verbose:
-                progress.pause()
+                progress.end_stage()
                 print(describe(problem), flush=True)
             callbacks = [*self.callbacks, *([print_loss] if self.verbose and not seen else [])]
             try:

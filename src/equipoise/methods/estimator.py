@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from ..arrays import is_tensor
-from ..checkpoint import Checkpoint
+from ..arrays.memory_limits import explained
+from ..arrays.namespace import is_tensor
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, Input
-from ..room import explained
+from ..saving.checkpoint import Checkpoint
 
 
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

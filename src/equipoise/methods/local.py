@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from .. import lle
 from .._types import Array, Matrix
-from ..arrays import host
-from ..csr import entry_rows, make_csr, symmetrized
+from .._warn import warn
+from ..affinities import locally_linear as lle
+from ..arrays.csr import entry_rows, make_csr, symmetrized
+from ..arrays.namespace import host
 from ..data import check_affinities
-from ..data.check_stress import warn_if_not_metric
+from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
-from ..notices import warn
 from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
 from .classical import ClassicalEmbedding, Model

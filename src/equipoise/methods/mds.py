@@ -13,25 +13,25 @@ from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import initialize, progress
-from .._types import Array, Matrix
-from ..arrays import host, is_tensor, placed
-from ..checkpoint import Checkpoint
-from ..data.check_stress import check_pair_weights, check_size, warn_if_not_metric
-from ..dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
+from .. import progress
+from .._types import Array, Callback, Matrix
+from ..arrays.namespace import host, is_tensor, placed
+from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
-from ..majorize import SOLVERS
-from ..objectives.ordinal import OrdinalStress
-from ..objectives.stress import AllPairs, FromPoints, Listed, Stress
-from ..optimize import Callback
-from ..problem import check_n_iter
-from ..stress_placement import place_by_stress
-from ..stress_problem import StressProblem
+from ..initialize.classical import check_start, first_map
+from ..initialize.random import random_ball
+from ..inputs.dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
+from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
+from ..objectives.stress.ordinal import OrdinalStress
+from ..optimize.majorize import SOLVERS
+from ..optimize.stress_placement import place_by_stress
+from ..problems.forces import check_n_iter
+from ..problems.stress import StressProblem
+from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
 from .estimator import Estimator, check_callbacks
 from .mds_device import stress_on
 from .mds_pairs import condensed_weights, known_pairs, random_pairs, require_connected, weights_of
-from .mds_start import check_start, first_map
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "sampled", "torch")
@@ -127,7 +127,7 @@ class MDS(Estimator):
         if isinstance(self.init, str) and self.init == "pca":
             start_from = source
         starts = [first_map(self.init, start_from, known, self.n_components, rng)]
-        starts += [initialize.random_ball(source.n, self.n_components, rng) for _ in range(self.n_init - 1)]
+        starts += [random_ball(source.n, self.n_components, rng) for _ in range(self.n_init - 1)]
         own = 0 if isinstance(self.init, str) else 1  # the user's map stays as it is
         starts = starts[:own] + [Y * stress.scale(Y) for Y in starts[own:]]
         return StressProblem(stress, engine, starts, self.solver, self.n_iter, self.tol), source
@@ -200,7 +200,7 @@ class MDS(Estimator):
             self.engine_ = problem.engine
             if self.verbose:
                 n, d = problem.Y0.shape
-                progress.pause()
+                progress.end_stage()
                 print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not seen else [])])

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.spatial.distance import squareform
 
 from .._types import Matrix
-from ..data.check_stress import check_size
-from ..dissimilarities import Dissimilarities
-from ..objectives.stress import Stress
+from ..data.checks.dissimilarities import check_size
+from ..inputs.dissimilarities import Dissimilarities
+from ..objectives.stress.metric import Stress
 from .mds_pairs import condensed_weights
 from .on_device import on_device
 
@@ -18,7 +18,7 @@ def stress_on(device: str, source: Dissimilarities, W: Matrix | None, most: int,
 
     The Euclidean distances of a table are stored there for up to `most` points, and beyond computed at every pass.
     """
-    from ..objectives.device_stress import DeviceStress, Recomputed, Stored
+    from ..objectives.stress.torch_stress import DeviceStress, Recomputed, Stored
 
     if source.points is not None:
         points = Recomputed(on_device(source.points, device))

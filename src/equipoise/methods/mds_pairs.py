@@ -8,10 +8,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
 from .._types import Array, Matrix
-from ..csr import entry_rows, make_csr
-from ..dissimilarities import Dissimilarities, KnownPairs
+from ..arrays.csr import entry_rows, make_csr
 from ..engines.sampled import draw_offsets
-from ..objectives.stress import NONE
+from ..inputs.dissimilarities import Dissimilarities, KnownPairs
+from ..objectives.stress.metric import NONE
 
 # Random partners of a point. Measured on digits, stress of the map above the least with 128, 256, 512: 15, 6, 2 %.
 PARTNERS = 512

@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from .. import affinities
+from .._optional import import_optional
 from .._types import Matrix
-from ..autograd_problem import CurvedProblem
-from ..checkpoint import Checkpoint
-from ..data.optional import optional
+from ..affinities import perplexity as affinities
+from ..affinities.builders import Gaussian, Given, Neighborhoods, Uniform, width
+from ..arrays.memory_limits import physical_memory, require_room
 from ..divergences import Alpha, Divergence
 from ..engines import choose_device
 from ..geometry import Flat, Geometry, Placed
 from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..objectives import Objective, joint_objective, require_dense
-from ..problem import Problem
-from ..room import physical_memory, require_room
+from ..problems.autograd import CurvedProblem
+from ..problems.forces import Problem
+from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
-from .neighborhoods import Gaussian, Given, Neighborhoods, Uniform, width
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -76,7 +76,7 @@ class NeighborEmbedding(Embedding):
         """Return a loss in the metric of the map; a constant one is the geometry's."""
         if not callable(self.g):
             return flat
-        from ..objectives.autograd import curved  # PyTorch is heavy, and an extra
+        from ..objectives.autograd.curved import curved  # PyTorch is heavy, and an extra
 
         return curved(flat, self.g)
 
@@ -87,7 +87,7 @@ class NeighborEmbedding(Embedding):
         super()._check_parameters()
         if not callable(self.g):
             return self._check_constant()
-        optional("torch", "gpu", "a function g(Y), which is differentiated,")
+        import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
         if self.engine in ("grid", "sampled"):
             raise ValueError(
                 f"a function g(Y) needs all pairs, which engine={self.engine!r} leaves out; use engine"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .._types import Array, Matrix
-from ..csr import make_csr
+from .._warn import warn
+from ..arrays.csr import make_csr
 from ..inputs import Distances, Input
-from ..notices import warn
 from ..spaces.graph_geodesic import joined
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._types import Array
-from ..room import require_room
+from ..arrays.memory_limits import require_room
 
 
 def on_device(A: Array, device: str | None) -> Any:

@@ -10,13 +10,13 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
-from ..affinities import Points
-from ..arrays import double, host, is_tensor, moved
-from ..data.check_stress import warn_if_not_metric
+from ..affinities.perplexity import Points
+from ..arrays.namespace import double, host, is_tensor, moved
+from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
-from ..gram import Factor, Gram, Inner, dense, over, squares
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
-from ..landmarks import PROBES, Landmarks, choose, factor_error
+from ..linalg.gram import Factor, Gram, Inner, dense, over, squares
+from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from .. import affinities, geometry, kernels
+from .. import geometry, kernels
 from .._types import Matrix
-from ..csr import is_sparse, symmetrized
+from ..affinities import perplexity as affinities
+from ..affinities.builders import Given
+from ..arrays.csr import is_sparse, symmetrized
 from ..divergences import Alpha, Divergence
 from ..kernels import Kernel
 from ..objectives import ConditionalKL, Objective
 from .neighbor_embedding import NeighborEmbedding
-from .neighborhoods import Given
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays import host
+from ..affinities.builders import Fuzzy
+from ..arrays.namespace import host
 from ..inputs import Input, make_input
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
-from ..problem import Problem
-from ..sampling import SampledProblem
+from ..problems.forces import Problem
+from ..problems.sampled import SampledProblem
 from .embedding import Embedding
 from .estimator import is_positive
 from .neighbor_graphs import limited
-from .neighborhoods import Fuzzy
 
 LOSSES = ("effective", "intended")
 

@@ -8,7 +8,7 @@ from .conditional import ConditionalKL
 from .cross_entropy import CrossEntropy, EffectiveCrossEntropy
 from .dense import DenseDivergence, require_dense
 from .double import DoubleKernelLLE, DoubleKernelPCA
-from .gram import GramLoss
+from .gram_loss import GramLoss
 from .joint import JointDivergence, joint_objective
 from .quotient import TraceQuotient, normalized_laplacian
 

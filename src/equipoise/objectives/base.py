@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays import is_tensor
-from ..csr import is_sparse
+from ..arrays.csr import is_sparse
+from ..arrays.namespace import is_tensor
 from ..engines import Engine
 from ..kernels import Kernel
 

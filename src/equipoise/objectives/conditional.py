@@ -8,12 +8,13 @@ from copy import copy
 import numpy as np
 from scipy.special import logsumexp
 
+from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import host, like, log, total, where
-from ..csr import is_sparse, symmetrized
+from ..arrays.csr import is_sparse, symmetrized
+from ..arrays.morton import permuted
+from ..arrays.namespace import host, like, log, total, where
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance, sum_positive
 
 FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms
@@ -25,6 +26,7 @@ def _inverse(Z: Array) -> Array:
     return where(far, 0.0, 1 / where(far, 1.0, Z))
 
 
+@tagged("objectives.conditional.ConditionalKL")
 class ConditionalKL:
     """E = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} = k(d2_ij)/Z_i, Z_i = Σ_{j≠i} k.
 

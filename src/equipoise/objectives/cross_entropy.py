@@ -7,15 +7,17 @@ from copy import copy
 
 import numpy as np
 
+from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import beside, total
-from ..csr import row_sums
+from ..arrays.csr import row_sums
+from ..arrays.morton import permuted
+from ..arrays.namespace import beside, total
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance
 
 
+@tagged("objectives.cross_entropy.CrossEntropy")
 class CrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
 
@@ -61,6 +63,7 @@ class CrossEntropy:
         return 4 * p * pull, 4 * (1 - p) * push
 
 
+@tagged("objectives.cross_entropy.EffectiveCrossEntropy")
 class EffectiveCrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
 

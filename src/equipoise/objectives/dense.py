@@ -8,11 +8,12 @@ from copy import copy
 import numpy as np
 from scipy import sparse
 
+from .._tags import tagged
 from .._types import Array, Matrix
+from ..arrays.morton import permuted
 from ..divergences import Divergence
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance
 
 
@@ -24,6 +25,7 @@ def require_dense(is_sparse: bool, divergence: Divergence) -> str:
     return what
 
 
+@tagged("objectives.dense.DenseDivergence")
 class DenseDivergence:
     """E = Σ P f(Q/P), with the gradient of Lin et al. 2024, eq. (20): for G = f'(Q/P) and ⟨G⟩ = Σ Q G,
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import total
-from ..csr import entry_rows, make_csr, row_sums
+from ..affinities.locally_linear import lle_matrix
+from ..arrays.csr import entry_rows, make_csr, row_sums
+from ..arrays.morton import permuted
+from ..arrays.namespace import total
 from ..engines import Engine
 from ..kernels import Kernel, Squared
-from ..lle import lle_matrix
-from ..locality import permuted
 from .base import Balance, sum_positive
 
 
@@ -23,6 +24,7 @@ def _at_zero(kernel: Kernel) -> float:
     return float(kernel.value(np.zeros(1))[0])
 
 
+@tagged("objectives.double.DoubleKernelLLE")
 class DoubleKernelLLE:
     """E = Tr(M K_Y) + (1/n) Σ_ij k(d2_ij), M = (I − W)ᵀ(I − W) for locally linear weights W, Σ_j w_ij = 1.
 
@@ -84,6 +86,7 @@ def _signed(M: Matrix, sign: int) -> Matrix:
     return make_csr(M.data[keep], M.indices[keep], indptr, M.shape)
 
 
+@tagged("objectives.double.DoubleKernelPCA")
 class DoubleKernelPCA:
     """E = ‖C (K_X − K_Y) C‖²_F, C = I − 11ᵀ/n. With A = C (K_X − K_Y) C,
 

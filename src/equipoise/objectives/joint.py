@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays import double, is_tensor, log, total
-from ..csr import is_on_device, is_sparse, make_csr
+from ..arrays.csr import is_on_device, is_sparse, make_csr
+from ..arrays.morton import permuted
+from ..arrays.namespace import double, is_tensor, log, total
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine
 from ..kernels import Kernel
-from ..locality import permuted
 from .base import Balance, Objective, sum_positive
 from .dense import DenseDivergence
 
@@ -36,6 +37,7 @@ def _power(P: Matrix, unit: float, s: float) -> Matrix:
     return make_csr((P.data / unit) ** s, P.indices, P.indptr, P.shape)
 
 
+@tagged("objectives.joint.JointDivergence")
 class JointDivergence:
     """E = (1 − Σ_ij P^s Q^{1−s}) / (s(1−s)), s = (1−α)/2 > 0; Σ P log(P/Q) at s = 1.
 

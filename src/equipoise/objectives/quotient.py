@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from .. import eigen
 from .._types import Array, Matrix
-from ..csr import entry_rows, make_csr
+from ..arrays.csr import entry_rows, make_csr
 from ..engines import Engine
+from ..linalg import eigen
 from .base import Balance
 from .closed_form import ClosedForm
 

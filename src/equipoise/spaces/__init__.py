@@ -8,10 +8,10 @@ from __future__ import annotations
 from .axioms import MetricReport, Violation, check_metric
 from .base import MetricSpace
 from .derived import LogCompressed, Product, Restriction
+from .distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
+from .farthest import farthest_points
 from .graph_geodesic import GraphGeodesic
-from .landmarks import farthest_points
 from .mesh_geodesic import MeshGeodesic
-from .metric_distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
 
 __all__ = [

@@ -12,10 +12,10 @@ from scipy.sparse import csgraph
 
 from .. import _core
 from .._types import Array, Matrix
-from ..csr import entry_rows
+from .._warn import warn
+from ..arrays.csr import entry_rows
 from ..data import check_distances, check_neighbors, check_table, is_neighbors
-from ..neighbors import Searcher, nearest_neighbors
-from ..notices import warn
+from ..neighbors.search import Searcher, nearest_neighbors
 from .base import MetricSpace
 
 Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points → the nearest pair and its distance

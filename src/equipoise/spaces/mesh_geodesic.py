@@ -9,7 +9,7 @@ import numpy as np
 from .. import _core
 from .._types import Array
 from .base import MetricSpace
-from .mesh import check_mesh, make_surface
+from .surface import check_mesh, make_surface
 
 
 class MeshGeodesic(MetricSpace):

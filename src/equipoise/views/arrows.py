@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from .spacing import thin
 from .style import Theme
-from .thin import thin
 
 if TYPE_CHECKING:
-    from ..problem import Problem
+    from ..problems.forces import Problem
 
 APART = 1 / 22  # distance of two points with arrows, as a part of the broader side of the map; chosen
 LONGEST = 2.0  # length of the longest arrow but for one in fifty, in units of that distance; chosen

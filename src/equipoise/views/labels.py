@@ -9,7 +9,7 @@ from scipy.spatial import KDTree
 
 from .._types import Array
 from .column import Classes
-from .ink import Ink
+from .coverage import Ink
 from .style import Theme
 
 LONGEST = 28  # characters of a name that are shown; chosen

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from .._atomic import atomic_write
 from .._types import Array
-from ..files import write_whole
 from .coloring import limits, ramp, shades
 from .column import Classes, Column, read_column
-from .embedded import as_json, bokeh_scripts, filled, packed, plot_json, script
+from .inline import as_json, bokeh_scripts, filled, packed, plot_json, script
 from .labels import hearts
 from .plane import check_map, in_plane
 from .style import DARK, LIGHT, Theme, dot_size
@@ -34,7 +34,7 @@ class Page:
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file, which opens without a network."""
-        with write_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(self.html.encode())
 
     def _repr_html_(self) -> str:
@@ -100,6 +100,7 @@ def page(
     }
     html = filled(
         "page",
+        __package__,
         title=escape(title or f"A map of {len(Y):,} point{'s' * (len(Y) > 1)}"),
         theme="dark" if dark else "light",
         themes=_css(),

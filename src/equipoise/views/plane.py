@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..arrays import host
-from ..data.check import check_finite
+from ..arrays.namespace import host
+from ..data.checks.table import check_finite
 
 
 def check_map(Y: Any) -> Array:

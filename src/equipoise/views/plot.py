@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..problem import Problem
+    from ..problems.forces import Problem
 
 MANY = 100_000  # points from which their density is drawn, not each of them
 ABOVE = 0.4  # inches above and below the map, for its title and a note
@@ -205,7 +205,7 @@ def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, s
 
 
 def _draw_density(axes: Any, points: Array, colors: Array) -> None:
-    from .density import density_image
+    from .density_image import density_image
 
     frame = axes.get_window_extent()
     width, height = max(int(frame.width), 1), max(int(frame.height), 1)

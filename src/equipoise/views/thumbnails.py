@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .thin import thin
+from .spacing import thin
 
 
 def check_images(images: Any, n: int) -> Array:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._optional import import_optional
 from ..._types import Array
-from ...notices import warn
+from ..._warn import warn
 from ..dataset import Dataset
-from ..optional import optional
 from .broken import decoding
 from .values import check_table_of_numbers
 from .wanted import Wanted, as_text
@@ -29,7 +29,7 @@ BREAKDOWNS = {-getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS"
 
 def read_h5ad(path: Path, wanted: Wanted) -> Dataset:
     """Return X of an H5AD file, CSR if it is sparse; rows are named by `obs_names` unless `id` says otherwise."""
-    anndata = optional("anndata", "anndata", "reading H5AD")
+    anndata = import_optional("anndata", "anndata", "reading H5AD")
     _try_first(path)
     with decoding(str(path), "H5AD"):
         annotated = anndata.read_h5ad(path)

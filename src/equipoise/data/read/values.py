@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..._types import Array, Matrix
-from ...csr import entry_place
+from ...arrays.csr import entry_place
 from .wanted import shown
 
 ROWS = 65536  # rows looked at once, so that nothing of the table's size is made beside it

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...device.tiles import in_tiles
+from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
 from ..tables import Table
 from .lookup import Lookup

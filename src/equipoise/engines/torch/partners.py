@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...device.rows import Rows
-from ...device.tiles import in_tiles
+from ...arrays.device_csr import Rows
+from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
 from ..sampled import PARTNERS, SOURCES, draw_offsets
 from ..tables import Table

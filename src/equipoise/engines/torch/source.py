@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ..._types import Array
-from ...arrays import is_tensor
+from ...arrays.namespace import is_tensor
 
 Solved = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → potential (t, m) and gradient (t, m, d)
 

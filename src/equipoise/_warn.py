@@ -1,0 +1,28 @@
+"""Warnings attributed to the user's code instead of the package."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import sklearn
+
+# Pipelines, grid searches and `set_output` put frames of scikit-learn between the user and the package.
+INTERNAL = tuple(str(Path(name).parent) + os.sep for name in (__file__, sklearn.__file__))
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the innermost frame outside the package, or at the outermost frame if all are inside."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INTERNAL):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__", "unknown"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )

@@ -1,0 +1,1 @@
+"""From neighbours to the affinities P (docs/math.md, section 3)."""

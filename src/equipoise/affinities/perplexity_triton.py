@@ -1,0 +1,43 @@
+"""The precision of each row by bisection, one row per program, in Triton."""
+
+from __future__ import annotations
+
+from math import log
+
+import torch
+import triton
+import triton.language as tl
+
+from .perplexity_torch import HALVINGS
+
+
+@triton.jit
+def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64)
+    t = tl.arange(0, WIDTH)
+    there = t < k
+    d2 = tl.load(D2 + i * k + t, mask=there, other=float("inf"))
+    excess = tl.where(there, d2 - tl.min(d2, 0), 0.0)
+    scale = tl.sum(excess, 0) / k
+    low = 0.0
+    high = float("inf")
+    beta = 1.0 / tl.where(scale > 0, scale, 1.0)
+    for _ in range(HALVINGS):
+        e = tl.where(there, tl.exp(-beta * excess), 0.0)
+        Z = tl.sum(e, 0)
+        entropy = tl.log(Z) + beta * tl.sum(e * excess, 0) / Z
+        wide = entropy > goal
+        low = tl.where(wide, beta, low)
+        high = tl.where(wide, high, beta)
+        beta = tl.where(high == float("inf"), 2 * beta, (low + high) / 2)
+    e = tl.where(there, tl.exp(-beta * excess), 0.0)
+    tl.store(P + i * k + t, e / tl.sum(e, 0), mask=there)
+
+
+def conditional(d2: torch.Tensor, perplexity: float) -> torch.Tensor:
+    """As affinities.conditional: a row at a time."""
+    n, k = d2.shape
+    P = torch.empty_like(d2)
+    width = max(32, triton.next_power_of_2(k))
+    _conditional[(n,)](d2, P, k, log(perplexity), HALVINGS, width, num_warps=max(1, min(8, width // 256)))
+    return P

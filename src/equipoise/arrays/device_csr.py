@@ -1,0 +1,101 @@
+"""Sparse matrices on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .._tags import tagged
+from .._types import Matrix
+from .csr import make_csr
+from .transfer import again, from_array
+
+
+@tagged("device.rows.Rows")
+class Rows:
+    """A CSR matrix (n, n) on a device, under SciPy's names: float32 `data`, int32 `indices`, int64 `indptr`."""
+
+    def __init__(self, data: torch.Tensor, indices: torch.Tensor, indptr: torch.Tensor):
+        self.data, self.indices, self.indptr = data, indices, indptr
+        self.shape = (len(indptr) - 1, len(indptr) - 1)
+        self.nnz = len(data)
+
+    @classmethod
+    def of(cls, A: Matrix, device: torch.device) -> Rows:
+        """Return a CSR matrix of SciPy's on a device."""
+        return cls(
+            from_array(A.data[: A.nnz]).to(device, torch.float32),
+            from_array(A.indices[: A.nnz]).to(device, torch.int32),
+            from_array(A.indptr).to(device, torch.int64),
+        )
+
+    @classmethod
+    def of_neighbors(cls, values: torch.Tensor, indices: torch.Tensor) -> Rows:
+        """Return the matrix with k values (n, k) a row."""
+        n, k = indices.shape
+        indptr = torch.arange(0, n * k + 1, k, device=indices.device)
+        return cls(values.flatten(), indices.flatten(), indptr)
+
+    @property
+    def device(self) -> torch.device:
+        return self.data.device
+
+    def host(self) -> Matrix:
+        """Return it as a matrix of SciPy's."""
+        data, indices, indptr = (part.cpu().numpy() for part in (self.data, self.indices, self.indptr))
+        return make_csr(data, indices, indptr, self.shape)
+
+    def counts(self) -> torch.Tensor:
+        """Return how many entries each row has."""
+        return self.indptr.diff()
+
+    def row_sums(self) -> torch.Tensor:
+        """Return the sum of each row in float64; every time in the same order."""
+        return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
+
+    def with_data(self, data: torch.Tensor) -> Rows:
+        """Return other values in the same places."""
+        return Rows(data, self.indices, self.indptr)
+
+    def where(self, keep: torch.Tensor) -> Rows:
+        """Return the entries that are marked (nnz,)."""
+        before = torch.zeros(self.nnz + 1, dtype=torch.int64, device=self.device)
+        torch.cumsum(keep, 0, out=before[1:])
+        return Rows(self.data[keep], self.indices[keep], before[self.indptr])
+
+    def symmetrized(self) -> Rows:
+        """Return A + Aᵀ, columns sorted, for rows without duplicates."""
+        n = self.shape[0]
+        i = torch.arange(n, device=self.device).repeat_interleave(self.counts(), output_size=self.nnz)
+        j = self.indices.long()
+        key, order = torch.cat([i * n + j, j * n + i]).sort(stable=True)
+        del i, j
+        value = self.data.repeat(2)[order]
+        del order
+        first = torch.ones(len(key), dtype=torch.bool, device=key.device)
+        torch.ne(key[1:], key[:-1], out=first[1:])
+        value[:-1] += value[1:].masked_fill(first[1:], 0.0)  # a pair comes once or twice
+        key, value = key[first], value[first]
+        row = key // n
+        indptr = torch.searchsorted(row, torch.arange(n + 1, device=self.device))
+        return Rows(value, (key - row * n).int(), indptr)
+
+    def permuted(self, order: torch.Tensor) -> Rows:
+        """Return A[order][:, order]; the entries of a row keep their order."""
+        place = torch.empty_like(order, dtype=torch.int32)
+        place[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
+        counts = self.counts()[order]
+        indptr = torch.zeros_like(self.indptr)
+        torch.cumsum(counts, 0, out=indptr[1:])
+        shift = (self.indptr[:-1][order] - indptr[:-1]).repeat_interleave(counts, output_size=self.nnz)
+        source = shift.add_(torch.arange(self.nnz, device=self.device))
+        return Rows(self.data[source], place[self.indices[source].long()], indptr)
+
+    def __getstate__(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name).cpu().numpy() for name in ("data", "indices", "indptr")}
+        return {**arrays, "device": self.device.type}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        parts = (from_array(state[name]).to(again(state["device"])) for name in ("data", "indices", "indptr"))
+        self.__init__(*parts)  # type: ignore[misc]

@@ -1,0 +1,106 @@
+"""Checks of what stress is about: dissimilarities, some of which may be missing, and weights of pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from ..._types import Array, Matrix
+from ..._warn import warn
+from ...arrays.csr import entry_place, entry_rows
+from .table import check_distances
+
+TRIPLES = 20_000  # triangles looked at for the triangle inequality; chosen
+LARGEST = 1e12  # stress runs in float32, where squares of more, and of less than its inverse, lose their digits
+
+
+def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
+    """Return dissimilarities as float64: dense (n, n) with NaN where one is missing, or CSR with the known pairs.
+
+    They must not be negative or infinite, and a pair must have the same one in both directions.
+    """
+    if sparse.issparse(D):
+        return _check_known_pairs(check_distances(D, name), name)
+    D = check_array(D, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {D.shape}")
+    missing = np.isnan(D)
+    if not missing.any():
+        return check_distances(D, name)
+    one_way = np.argwhere(missing & ~missing.T)
+    if one_way.size:
+        i, j = one_way[0]
+        raise ValueError(f"{name}: D[{i}, {j}] is missing (NaN) but D[{j}, {i}] = {D[j, i]:g}; give both or none")
+    check_distances(np.where(missing, 0.0, D), name)
+    return D
+
+
+def _check_known_pairs(D: Matrix, name: str) -> Matrix:
+    """Return CSR with each known pair in both directions; one stored in a single direction holds for both."""
+    known = D.copy()
+    known.data = np.ones_like(D.data)
+    both = known + known.T
+    values = D.copy()
+    values.data = values.data + 1.0  # so that a stored 0 stays stored
+    total = (values + values.T).tocsr()
+    total.sort_indices()
+    both.sort_indices()
+    mean = total.data / both.data - 1.0
+    symmetric = sparse.csr_matrix((mean, total.indices, total.indptr), shape=D.shape)
+    rows = entry_rows(D)
+    off = np.abs(np.asarray(symmetric[rows, D.indices]).ravel() - D.data) > 1e-8 * max(D.data.max(initial=0.0), 1e-300)
+    if off.any():
+        t = int(np.flatnonzero(off)[0])
+        i, j = int(rows[t]), int(D.indices[t])
+        raise ValueError(f"{name} is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g}")
+    return symmetric
+
+
+def check_pair_weights(W: Any, n: int) -> Matrix:
+    """Return weights of pairs (n, n) as float64, dense or CSR, symmetric and not negative, nothing on the diagonal."""
+    W = check_array(W, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, copy=True)
+    if W.shape != (n, n):
+        raise ValueError(f"weights must be ({n}, {n}), one for each pair of points, got shape {W.shape}")
+    values = (W.data if sparse.issparse(W) else W).ravel()
+    bad = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    if bad.size:
+        i, j = entry_place(W, int(bad[0]))
+        raise ValueError(f"weights must be finite and not negative, but weights[{i}, {j}] = {values[bad[0]]:g}")
+    difference = abs(W - W.T)
+    if difference.max() > 1e-8 * values.max(initial=0.0):
+        at = difference.argmax()
+        i, j = int(at // n), int(at % n)
+        raise ValueError(f"weights are not symmetric: weights[{i}, {j}] = {W[i, j]:g}, weights[{j}, {i}] = {W[j, i]:g}")
+    if not sparse.issparse(W):
+        np.fill_diagonal(W, 0.0)
+        return W
+    W = W.tocoo()
+    keep = (W.row != W.col) & (W.data > 0)
+    return sparse.csr_matrix((W.data[keep], (W.row[keep], W.col[keep])), shape=(n, n))
+
+
+def warn_if_not_metric(D: Array) -> None:
+    """Warn if a sample of triangles in D (n, n) holds one whose side is longer than the other two together."""
+    n = len(D)
+    i, j, k = np.random.RandomState(0).randint(n, size=(3, TRIPLES))
+    with np.errstate(invalid="ignore"):
+        excess = D[i, j] - (D[i, k] + D[k, j])
+    worst = int(np.nan_to_num(excess, nan=-np.inf).argmax())
+    if excess[worst] > 1e-6 * D[i[worst], j[worst]]:
+        a, b, c = i[worst], j[worst], k[worst]
+        warn(
+            f"the dissimilarities are not a metric: D[{a}, {b}] = {D[a, b]:g} is more than D[{a}, {c}] + D[{c}, {b}] ="
+            f" {D[a, c] + D[c, b]:g}; no map can have these distances",
+        )
+
+
+def check_size(largest: float) -> None:
+    """Raise if the largest dissimilarity is out of the range in which stress keeps its digits."""
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise ValueError(
+            f"the largest dissimilarity is {largest:g}; stress needs it between {1 / LARGEST:g} and {LARGEST:g}:"
+            " measure in other units"
+        )

@@ -1,0 +1,140 @@
+"""Checks of what the user has computed: lists of neighbours, affinities, and distances of new points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from ..._types import Array, Matrix
+from ...arrays.csr import entry_rows, make_csr
+from ...neighbors.graph import Graph
+from .table import bad_entry
+
+ROWS = 65536  # rows looked at once, so that nothing of the size of the lists is made beside the result
+
+
+def is_neighbors(X: Any) -> bool:
+    """Return whether X is a `Graph` or a pair of tables (indices, distances), and not a matrix of two rows."""
+    return isinstance(X, Graph) or (isinstance(X, tuple | list) and len(X) == 2 and np.ndim(X[0]) == 2)
+
+
+def check_neighbors(X: Any, n: int | None = None) -> Matrix:
+    """Return lists of neighbours (indices, distances), each (m, k), as CSR distances (m, n), columns sorted.
+
+    Without n the lists are about the m points themselves, and a point in its own list is left out, as in the first
+    column that scikit-learn's `kneighbors` and faiss return for the points of the index.
+    """
+    indices, distances = _two_tables(X)
+    m, k = indices.shape
+    own = n is None
+    n = m if n is None else n
+    columns, values = np.empty(m * k, np.int32), np.empty(m * k)
+    counts, size = np.empty(m, np.int64), 0
+    for start in range(0, m, ROWS):
+        rows = slice(start, min(start + ROWS, m))
+        near, far = _sorted_rows(indices[rows], np.asarray(distances[rows], dtype=np.float64), start, n)
+        keep = near != np.arange(rows.start, rows.stop)[:, None] if own else np.ones(near.shape, dtype=bool)
+        counts[rows] = keep.sum(axis=1)
+        end = size + int(counts[rows].sum())
+        columns[size:end], values[size:end] = near[keep], far[keep]
+        size = end
+    for array in (columns, values):
+        array.resize(size, refcheck=False)
+    return make_csr(values, columns, np.concatenate([[0], np.cumsum(counts)]), (m, n))
+
+
+def _sorted_rows(indices: Array, distances: Array, first: int, n: int) -> tuple[Array, Array]:
+    """Return a block of rows, the first of which is row `first`, checked and in order of the neighbours."""
+    _check_entries(indices, distances, first, n)
+    order = np.argsort(indices, axis=1, kind="stable")
+    indices, distances = np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    twice = np.argwhere(indices[:, 1:] == indices[:, :-1])
+    if twice.size:
+        i, t = twice[0]
+        raise ValueError(f"row {first + i} of indices lists the neighbour {indices[i, t]} twice; list each once")
+    return indices, distances
+
+
+def _two_tables(X: Any) -> tuple[Array, Array]:
+    indices, distances = (X.indices, X.distances) if isinstance(X, Graph) else X
+    indices, distances = np.asarray(indices), np.asarray(distances)
+    if indices.ndim != 2 or indices.shape != distances.shape or indices.size == 0:
+        raise ValueError(
+            f"indices and distances must be two tables (n, k) of one shape, got {indices.shape} and {distances.shape}"
+        )
+    if indices.dtype.kind not in "iu":
+        raise ValueError(
+            f"indices must be whole numbers, got {indices.dtype}; the pair is (indices, distances), and scikit-learn's"
+            " kneighbors returns them the other way round"
+        )
+    if distances.dtype.kind not in "iuf":
+        raise ValueError(f"distances must be numbers, got {distances.dtype}")
+    return indices, distances
+
+
+def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None:
+    missing = np.argwhere(indices == -1)
+    if missing.size:
+        i, t = missing[0]
+        raise ValueError(
+            f"row {first + i} of indices has -1 at column {t}: the search found no neighbour there; ask it for fewer,"
+            " or let it look at more (nprobe or efSearch in faiss)"
+        )
+    outside = np.argwhere((indices < 0) | (indices >= n))
+    if outside.size:
+        i, t = outside[0]
+        raise ValueError(f"row {first + i} of indices lists {indices[i, t]}, but there are {n} points, 0 to {n - 1}")
+    if (bad := bad_entry(distances)) is not None:
+        i, t, value, kind = bad
+        raise ValueError(f"distances must be finite and not negative: row {first + i}, column {t} is {value:g}, {kind}")
+
+
+def check_new_distances(X: Any, n: int) -> Matrix:
+    """Return distances (m, n) from new points to the n fitted ones: dense, or CSR with stored pairs as neighbours."""
+    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
+    if X.shape[1] != n:
+        raise ValueError(f"X has shape {X.shape}; (m, {n}) distances to the fitted points are needed")
+    if (bad := bad_entry(X)) is not None:
+        i, j, _, kind = bad
+        raise ValueError(f"X contains {kind} at row {i}, column {j}; distances are finite and not negative")
+    return sparse.csr_matrix(X.sorted_indices()) if sparse.issparse(X) else X
+
+
+def check_affinities(P: Any, n: int | None = None) -> Matrix:
+    """Return the user's affinities in float64, dense or CSR: (n, n) with an empty diagonal, or new rows (m, n).
+
+    They must be finite and not negative, with some mass in every row. P itself is left alone.
+    """
+    own = n is None
+    P = check_array(
+        P, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2 if own else 1, copy=True
+    )
+    if P.shape[1] != (P.shape[0] if own else n):
+        wanted = "be square" if own else f"have shape (m, {n}), a column for each fitted point"
+        raise ValueError(f"precomputed affinities must {wanted}; got shape {P.shape}")
+    P = sparse.csr_matrix(P) if sparse.issparse(P) else P
+    if (bad := bad_entry(P)) is not None:
+        i, j, value, kind = bad
+        raise ValueError(f"precomputed affinities must be finite and not negative: P[{i}, {j}] = {value:g} is {kind}")
+    if own:
+        _clear_diagonal(P)
+    if sparse.issparse(P):
+        P.sum_duplicates()
+        P.eliminate_zeros()
+    empty = np.flatnonzero(np.diff(P.indptr) == 0 if sparse.issparse(P) else P.max(axis=1) == 0)
+    if empty.size:
+        raise ValueError(
+            f"row {empty[0]} of the precomputed affinities has no positive entry{' off the diagonal' if own else ''};"
+            " give it a neighbour, or drop the point"
+        )
+    return P
+
+
+def _clear_diagonal(P: Matrix) -> None:
+    if sparse.issparse(P):
+        P.data[entry_rows(P) == P.indices] = 0.0
+    else:
+        np.fill_diagonal(P, 0.0)

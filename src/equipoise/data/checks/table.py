@@ -1,0 +1,157 @@
+"""Input is checked before any work; an error names the row, the column and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from ..._types import Array, Matrix
+from ...arrays.csr import entry_place, entry_rows, make_csr
+from ..containers import as_array, column_names
+
+
+def check_table(X: Any, least: int = 2, order: str = "C") -> Array:
+    """Return X (n, D) as float64, or say which entry is not a finite number. Needs `least` rows or more.
+
+    The entries are row after row in memory; with order="rows" the rows may lie apart.
+    """
+    columns = column_names(X)
+    X = check_rows(X, least, accept_sparse=False, order=order)
+    check_finite(X, "X", columns)
+    return np.asarray(X)
+
+
+def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C") -> Matrix:
+    """Return X (n, D) as float64, dense in the order asked for or CSR, or say which entry is not a number."""
+    X = as_array(X)
+    if _is_plain_table(X, least, order):
+        return X
+    if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
+        raise ValueError(f"X must hold numbers, but holds times ({X.dtype}); make them numbers: days since a day, say")
+    try:
+        return check_array(
+            X,
+            dtype=np.float64,
+            order="C",
+            accept_sparse=accept_sparse,
+            ensure_all_finite=False,
+            ensure_min_samples=least,
+        )
+    except (TypeError, ValueError) as error:
+        if any(words in str(error) for words in ("could not convert string", "float() argument", "with a sequence")):
+            _name_the_entry(X, error)
+        raise
+
+
+def _is_plain_table(X: Any, least: int, order: str) -> bool:
+    """Return whether there is nothing to convert."""
+    if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
+        return False
+    laid_out = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
+    return laid_out and X.shape[0] >= least and X.shape[1] > 0
+
+
+def check_sparse_table(X: Any, least: int = 2) -> Matrix:
+    """Return sparse X (n, D) as CSR in float64 with sorted columns, or say which entry is not a finite number."""
+    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=least)
+    X = sparse.csr_matrix(X)
+    if not X.has_canonical_format:
+        X = X.copy()  # the caller's stays as it is
+        X.sum_duplicates()
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if bad.size:
+        i, j = entry_place(X, bad[0])
+        raise _not_finite("X", X.data[bad[0]], i, _column(j, None), bad.size)
+    return X
+
+
+def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
+    """Return a distance matrix as float64: dense (n, n), or CSR with the stored pairs as neighbours.
+
+    Distances must be finite and not negative; a dense matrix must be symmetric with a zero diagonal.
+    """
+    D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {D.shape}")
+    if sparse.issparse(D) and not D.has_sorted_indices:
+        D = D.sorted_indices()  # the caller's stays as it is
+    if (bad := bad_entry(D)) is not None:
+        i, j, value, kind = bad
+        raise ValueError(f"{name} must be finite and not negative: D[{i}, {j}] = {value:g} is {kind}")
+    if sparse.issparse(D):
+        return _without_diagonal(D)
+    if D.diagonal().any():
+        k = int(np.flatnonzero(D.diagonal())[0])
+        raise ValueError(f"{name} must have a zero diagonal, but D[{k}, {k}] = {D[k, k]:g}")
+    asymmetric = np.argwhere(np.abs(D - D.T) > 1e-8 * D.max())
+    if asymmetric.size:
+        i, j = asymmetric[0]
+        raise ValueError(
+            f"{name} is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g};"
+            " use (D + D.T) / 2 if that is what you mean"
+        )
+    return D
+
+
+def _without_diagonal(D: Matrix) -> Matrix:
+    """Return CSR D with nothing stored on the diagonal, in the same arrays if nothing was."""
+    rows = entry_rows(D)
+    off = rows != D.indices
+    if off.all():
+        return make_csr(D.data, D.indices, D.indptr, D.shape)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[off], minlength=D.shape[0]))])
+    return make_csr(D.data[off], D.indices[off], indptr, D.shape)
+
+
+def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
+    """Return row, column, value and kind of the first entry that is negative, NaN or infinite."""
+    values = (A.data if sparse.issparse(A) else A).ravel()
+    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+    if not wrong.size:
+        return None
+    value = float(values[wrong[0]])
+    kind = "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"
+    return *entry_place(A, wrong[0]), value, kind
+
+
+def check_finite(X: Array, name: str, columns: Any = None) -> None:
+    """Raise if X (n, m) holds NaN or inf, naming the first such entry."""
+    with np.errstate(all="ignore"):
+        if np.isfinite(X.sum()):  # one pass, no temporary; a sum that overflows is looked at closely below
+            return
+    bad = np.argwhere(~np.isfinite(X))
+    if bad.size:
+        i, j = (int(k) for k in bad[0])
+        raise _not_finite(name, X[i, j], i, _column(j, columns), len(bad))
+
+
+def _not_finite(name: str, value: float, i: int, column: str, count: int) -> ValueError:
+    kind = "NaN" if np.isnan(value) else "inf"
+    more = f", and {count - 1} more such entries" if count > 1 else ""
+    remedy = "; drop these rows or fill them in" if name == "X" else ""
+    return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
+
+
+def _name_the_entry(X: Any, error: TypeError | ValueError) -> None:
+    """Say where the entry is that could not be read as a number, if X is a table at all."""
+    try:
+        table = np.asarray(X, dtype=object)
+    except ValueError:
+        return
+    for i, row in enumerate(table if table.ndim == 2 else ()):
+        for j, entry in enumerate(row):
+            try:
+                float(np.nan if entry is None else entry)
+            except (TypeError, ValueError):
+                kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
+                remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
+                place = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
+                reason = f" ({error})" if isinstance(error, TypeError) else ""
+                raise type(error)(f"X must hold numbers, but {place} is {kind}; {remedy}{reason}") from error
+
+
+def _column(j: int, columns: Any) -> str:
+    return f"column {j}" if columns is None else f"column {j} ({str(columns[j])!r})"

@@ -1,0 +1,42 @@
+"""Edges over the stored pairs of a sparse matrix, on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...arrays.device_csr import Rows
+from ...arrays.tiles import in_tiles
+from .lookup import Lookup
+
+
+def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[Any, torch.Tensor]:
+    """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
+
+    Ψ is NaN unless `potential` asks for it. Each row is summed in the order of its entries: the same bytes every time.
+    """
+    n, d = Y.shape
+    if Y.is_cuda and d <= 3:
+        from . import fused  # Triton comes with PyTorch for GPUs alone
+
+        return fused.edges(Y.contiguous(), A, kernel, potential)
+    psi = torch.zeros((), dtype=torch.float64, device=Y.device)
+    force = torch.empty_like(Y)
+
+    def rows(part: slice) -> None:
+        offsets = A.indptr[part.start : part.stop + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        own = torch.repeat_interleave(Y[part], offsets.diff(), dim=0, output_size=last - first)
+        diff = own - Y[A.indices[first:last]]
+        d2 = diff.square().sum(dim=1)
+        a = A.data[first:last]
+        if potential:
+            value, slope = kernel.both(d2)
+            psi.add_((a * value).sum(dtype=torch.float64))
+        else:
+            slope = kernel.slope(d2)
+        force[part] = torch.segment_reduce((a * slope)[:, None] * diff, "sum", offsets=offsets - first, axis=0)
+
+    in_tiles(n, 2 * d * -(-A.nnz // max(1, n)), rows)
+    return psi if potential else torch.nan, force

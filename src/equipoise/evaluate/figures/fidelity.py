@@ -1,0 +1,223 @@
+"""The fidelity report as one self-contained page: the map by trust, a point's neighbours on a click, and two plots."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._types import Array
+from ...views.inline import as_json, bokeh_scripts, filled, plot_json
+from ...views.plane import in_plane
+from ...views.style import COLORS
+from ..reading import READ
+from ..report_table import as_html, cells
+from .shading import UNMEASURED, Shading, shadings
+from .shepard import bands, dots
+
+if TYPE_CHECKING:
+    from ..report import Report
+
+PIXELS = 600  # side of the map
+# P. Tol, "Colour Schemes", 2021, the vibrant scheme, the teal darkened; shapes tell the three apart as well.
+FALSE, MISSING, KEPT = "#cc3311", "#00796b", "#000000"
+MANY = 5000  # points from which WebGL draws them; chosen
+
+
+def fidelity_page(report: Report) -> str:
+    """Return the page of a report as HTML."""
+    scripts = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
+    shades = shadings(report)
+    points, layout = in_plane(report.Y)
+    plots = {"map": _map(report, points, shades), "shepard": _shepard(report), "recall": _recall(report)}
+    readings = "".join(
+        f'<li><span class="verdict {reading.verdict.replace(" ", "-")}">{_mark(reading.verdict)}</span>'
+        f"<span><b>{escape(reading.about)}</b>{escape(reading.text)}</span></li>"
+        for reading in report.readings
+    )
+    return filled(
+        "fidelity",
+        __package__,
+        title=escape(f"Fidelity of a map of {report.n:,} points"),
+        bokeh=scripts,
+        subtitle=escape(report.subtitle),
+        readings=readings,
+        table=as_html(*cells(report)),
+        layout=escape(layout and f"What is drawn is {layout}."),
+        last=str(report.n - 1),
+        footer=escape(report.footer),
+        facts=as_json(_facts(report, shades)),
+        **{name: plot_json(plot, name) for name, plot in plots.items()},
+    )
+
+
+def _mark(verdict: str) -> str:
+    return "may be read" if verdict == READ else verdict
+
+
+def _facts(report: Report, shades: dict[str, Shading]) -> dict[str, Any]:
+    """Return what the script of the page has to know."""
+    return {
+        "n": report.n,
+        "k": report.k,
+        "measured": len(report.points),
+        "unmeasured": UNMEASURED if len(report.points) < report.n else "",
+        "pixels": PIXELS,
+        "classes": list(shades["class"].names) if "class" in shades else [],
+        "colors": {"false": FALSE, "missing": MISSING},
+        "shadings": {
+            key: {
+                "title": shade.title,
+                "hint": shade.hint,
+                "colors": shade.colors,
+                "names": shade.names,
+                "shares": shade.shares(),
+            }
+            for key, shade in shades.items()
+        },
+    }
+
+
+def _map(report: Report, points: Array, shades: dict[str, Shading]) -> Any:
+    from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper
+    from bokeh.plotting import figure
+
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle, half = (low + high) / 2, 0.53 * float((high - low).max())
+    plot: Any = figure(
+        name="plot",
+        frame_width=PIXELS,
+        frame_height=PIXELS,
+        x_range=(middle[0] - half, middle[0] + half),
+        y_range=(middle[1] - half, middle[1] + half),
+        tools="pan,wheel_zoom,box_zoom,reset,save",
+        active_scroll="wheel_zoom",
+        output_backend="webgl" if report.n > MANY else "canvas",
+    )
+    _bare(plot)
+    size = float(np.clip(220 / np.sqrt(len(report.points)), 3.0, 8.0))
+    label = _labels(report, shades)
+    measured = np.zeros(report.n, bool)
+    measured[report.points] = True
+    others = np.flatnonzero(~measured).astype(np.int32)
+    # The code of a point numbers its colour; −1 is that of points which were not measured.
+    mapper = LinearColorMapper(
+        name="mapper", palette=list(shades["trust"].colors), low=-0.5, high=3.5, low_color=UNMEASURED
+    )
+    color = {"field": "code", "transform": mapper}
+    unknown = np.full(len(others), -1, np.int8)
+    drawn: Any = ColumnDataSource(name="others", data=_places(points, others, label) | {"code": unknown})
+    plot.scatter("x", "y", source=drawn, size=2.5, color=color, line_color=None, alpha=0.6)
+
+    columns = _places(points, report.points.astype(np.int32), label)
+    columns |= {"trust": report.trust, "continuity": report.continuity_of_points, "kept": report.kept}
+    columns = {name: _small(values) for name, values in columns.items()}
+    columns |= {f"{key}_code": shade.codes for key, shade in shades.items()}
+    source: Any = ColumnDataSource(name="points", data=columns | {"code": shades["trust"].codes})
+    shown = plot.scatter(
+        "x", "y", source=source, size=size, color=color, line_color=None, alpha=0.85, nonselection_alpha=0.22
+    )
+    hover = [("row", "@row"), ("trust", "@trust{0.000}"), ("continuity", "@continuity{0.000}"), ("kept", "@kept{0%}")]
+    plot.add_tools(HoverTool(renderers=[shown], tooltips=hover))
+    _overlay(plot)
+    # The lists of neighbours, k to a point, in a source that is never drawn: it travels as the tags of the plot.
+    plot.tags = [ColumnDataSource(name="lists", data=_lists(report))]
+    tell = "document.dispatchEvent(new CustomEvent('tap', {detail: [cb_obj.x, cb_obj.y]}))"
+    plot.js_on_event("tap", CustomJS(code=tell))
+    return plot
+
+
+def _overlay(plot: Any) -> None:
+    """Add what shows the neighbours of a chosen point, empty at first."""
+    from bokeh.models import ColumnDataSource
+
+    lines = ColumnDataSource(name="lines", data={name: [] for name in ("x0", "y0", "x1", "y1", "color")})
+    plot.segment("x0", "y0", "x1", "y1", source=lines, line_color="color", line_width=1, line_alpha=0.6)
+    marks = (
+        ("chosen", "star", 20, "#ffd400"),
+        ("kept", "circle", 7, KEPT),
+        ("missing", "square", 9, MISSING),
+        ("false", "triangle", 10, FALSE),
+    )
+    for name, marker, size, color in marks:
+        source = ColumnDataSource(name=name, data={"x": [], "y": []})
+        edge = "black" if name == "chosen" else "white"
+        plot.scatter("x", "y", source=source, marker=marker, size=size, color=color, line_color=edge, line_width=1)
+
+
+def _places(points: Array, rows: Array, label: Array) -> dict[str, Array]:
+    x, y = points[rows].astype(np.float32).T
+    return {"x": np.ascontiguousarray(x), "y": np.ascontiguousarray(y), "row": rows, "label": label[rows]}
+
+
+def _labels(report: Report, shades: dict[str, Shading]) -> Array:
+    """Return the number of the class of every row, −1 without classes."""
+    if report.labels is None:
+        return np.full(report.n, -1, np.int32)
+    return np.unique(report.labels, return_inverse=True)[1].astype(np.int32)
+
+
+def _lists(report: Report) -> dict[str, Array]:
+    """Return the nearest rows in the map and in the data, k to a point, and the rank of each on the other side."""
+    found, k = report.neighborhoods, report.k
+    lists = {"in_map": found.near_y, "in_data": found.near_x, "data_rank": found.rank_x, "map_rank": found.rank_y}
+    return {name: _small(values[:, :k].ravel()) for name, values in lists.items()}
+
+
+def _small(values: Array) -> Array:
+    """Return numbers in the smallest type that a page takes: half of its size are neighbours."""
+    if values.dtype.kind == "f":
+        return values.astype(np.float32)
+    return values.astype(np.uint16 if values.min(initial=0) >= 0 and values.max(initial=0) < 2**16 else np.int32)
+
+
+def _bare(plot: Any) -> None:
+    """Take axes and grid away: the coordinates of a map mean nothing by themselves."""
+    plot.axis.visible = False
+    plot.grid.visible = False
+    plot.outline_line_color = "#dfe2ea"
+    plot.toolbar.logo = None
+
+
+def _plain(**options: Any) -> Any:
+    from bokeh.plotting import figure
+
+    plot: Any = figure(height=360, sizing_mode="stretch_width", tools="pan,box_zoom,reset,save", **options)
+    plot.toolbar.logo = None
+    plot.toolbar.autohide = True
+    plot.outline_line_color = None
+    plot.axis.axis_label_text_font_style = "normal"
+    plot.axis.minor_tick_line_color = None
+    plot.grid.grid_line_color = "#eceef3"
+    return plot
+
+
+def _shepard(report: Report) -> Any:
+    d_x, d_y = report.shepard.d_x, report.shepard.d_y
+    plot = _plain(x_axis_label="distance in the data", y_axis_label="distance in the map")
+    plot.scatter(*map(_small, dots(d_x, d_y)), size=3, color=COLORS[0], line_color=None, alpha=0.2)
+    at, low, median, high = bands(d_x, d_y)
+    plot.varea(at, low, high, fill_color=COLORS[6], fill_alpha=0.25)
+    plot.line(at, median, line_color=COLORS[6], line_width=2.5)
+    plot.x_range.start = plot.y_range.start = 0
+    return plot
+
+
+def _recall(report: Report) -> Any:
+    from bokeh.models import NumeralTickFormatter
+
+    curve = report.recall_curve
+    ks, recall = np.asarray(curve.ks, float), np.asarray(curve.recall, float)
+    plot = _plain(
+        x_axis_label="neighbours k", y_axis_label="share kept", x_axis_type="log", y_range=(0, 1.02), name="recall"
+    )
+    plot.line(ks, recall, line_color=COLORS[0], line_width=2.5, legend_label="this map")
+    plot.scatter(ks, recall, size=6, color=COLORS[0])
+    plot.line(ks, curve.chance, line_color="#777777", line_dash="dashed", legend_label="a random map")
+    plot.legend.location = "top_left"
+    plot.legend.border_line_color = None
+    plot.xaxis.ticker = curve.ks.tolist()
+    plot.xaxis.formatter = NumeralTickFormatter(format="0")
+    plot.yaxis.formatter = NumeralTickFormatter(format="0%")
+    return plot

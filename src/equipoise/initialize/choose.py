@@ -1,0 +1,70 @@
+"""Where a map starts, in units of its kernel: the choice of `init`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import Array, Matrix
+from ..arrays.namespace import host
+from ..geometry import Geometry
+from ..inputs import Input
+from ..kernels import Kernel
+from ..progress import stage
+from .random import random_ball
+from .spectral import spectral
+
+INITS = ("auto", "pca", "spectral", "random")
+
+
+class Start:
+    """The initial map (n, d): standard deviation `kernel.spread` lengths of the kernel, or the user's own.
+
+    It is checked when made. "spectral" waits for the affinities; every other start is made from the data.
+    """
+
+    def __init__(self, init: Any, data: Input, d: int, kernel: Kernel, geometry: Geometry):
+        self.data, self.d, self.geometry = data, d, geometry
+        self.unit = kernel.spread * kernel.length
+        self.given: Array | None = None
+        self.name = "array"
+        if not isinstance(init, str):
+            self.given = self._check(init)
+        elif init not in INITS:
+            raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
+        else:
+            self.name = init if init != "auto" else "pca" if data.has_principal else "spectral"
+
+    def _check(self, init: Any) -> Array:
+        Y = check_init(init, self.data.n, self.d)
+        try:
+            self.geometry.work(Y)
+        except ValueError as error:
+            raise ValueError(f"init: {error}") from None
+        return Y
+
+    def from_data(self, rng: np.random.RandomState) -> Array | None:
+        """Return the initial map, or None where it takes the affinities."""
+        if self.given is not None or self.name == "spectral":
+            return self.given
+        stage("initial map")
+        n, d = self.data.n, self.d
+        Y = random_ball(n, d, rng) if self.name == "random" else self.data.principal(d, rng)
+        return self.geometry.map(Y * self.unit)
+
+    def from_affinities(self, W: Matrix, rng: np.random.RandomState) -> Array:
+        """Return the spectral start, from symmetric affinities W."""
+        stage("initial map")
+        return self.geometry.map(spectral(W, self.d, rng) * self.unit)
+
+
+def check_init(init: Any, n: int, d: int) -> Array:
+    """Return a user's initial map as float64 (n, d)."""
+    Y = np.array(host(init), dtype=np.float64)
+    if Y.shape != (n, d):
+        raise ValueError(f"init has shape {Y.shape}, but the map needs (n_samples, n_components) = ({n}, {d})")
+    if not np.isfinite(Y).all():
+        i, c = np.argwhere(~np.isfinite(Y))[0]
+        raise ValueError(f"init contains NaN or inf at row {i}, column {c}")
+    return Y

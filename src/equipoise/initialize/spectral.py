@@ -1,0 +1,180 @@
+"""A start from affinities alone: Laplacian eigenmaps, each connected component by itself, laid side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from .._types import Array, Matrix
+from .._warn import warn
+from ..arrays.csr import is_on_device, on_host
+from ..arrays.namespace import host
+from ..linalg.blas import one_blas_thread
+from ..linalg.pca import finish
+
+TINY = 8  # points of a component up to which they are set on a circle; chosen: no eigenvector is seen in so few
+SMALL = 300  # points up to which all eigenvectors are computed; chosen
+# Restarts of the Lanczos iteration, at most, each some 20 products: a bound on the time, chosen. On 70,000 images of
+# clothes (Fashion-MNIST) 212 products were enough, 4 s on one core.
+RESTARTS = 100
+TOLERANCE = 1e-4  # of an eigenvalue, all of them at most 1: a start need not be more exact
+STEPS = 100  # of smoothing where that did not converge
+FILL = 0.8  # part of its cell that a component covers
+
+
+def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
+    """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y, jittered.
+
+    D holds the row sums of W and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each connected component has
+    its own solutions. They fill cells whose volumes are as their numbers of points, laid row by row from the largest
+    to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first axis. Affinities
+    on a device (device/rows.py) are decomposed there if they are connected.
+    """
+    if is_on_device(W):
+        Y = _on_device(W, d)
+        if Y is not None:
+            return finish(Y - Y.mean(axis=0), d, rng)
+        W = on_host(W)
+    with one_blas_thread():
+        members = _components(W)
+        if len(members) == 1:
+            Y = _eigenmap(W, d)
+            return finish(Y - Y.mean(axis=0), d, rng)
+        cells = np.array([len(rows) ** (1 / d) for rows in members])
+        corners = shelves(cells, d)
+        Y = np.empty((W.shape[0], d))
+        for rows, side, corner in zip(members, cells, corners, strict=True):
+            Y[rows] = corner + side / 2 * (1 + FILL * _in_unit_box(W, rows, d))
+    return finish(Y - Y.mean(axis=0), d, rng)
+
+
+def _on_device(W: Any, d: int) -> Array | None:
+    """Return the eigenmap of affinities on a device, or None for what is done on the host: few points for so many axes,
+    and a graph that falls apart, of which each component needs its own."""
+    from ..linalg.laplacian import eigenmap, is_connected
+
+    n = W.shape[0]
+    if n <= SMALL or 5 * d > n or not is_connected(W):
+        return None
+    Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
+    if not converged:
+        _warn_stuck(n)
+    return host(Y)
+
+
+def _components(W: Matrix) -> list[Array]:
+    """Return the points of each connected component, the largest first."""
+    n = W.shape[0]
+    if not sparse.issparse(W) and np.count_nonzero(W[0]) >= n - 1:
+        return [np.arange(n)]  # every point is a neighbour of the first
+    # W is symmetric, so its strong components are its components; the search for them needs no transpose.
+    count, labels = connected_components(W, directed=True, connection="strong")
+    sizes = np.bincount(labels, minlength=count)
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
+    return [members[c] for c in np.argsort(-sizes, kind="stable")]
+
+
+def shelves(sides: Array, d: int) -> Array:
+    """Return the lowest corners (m, d) of cubes with these sides, falling, that do not overlap and fill about a cube.
+
+    Cubes stand in rows, rows in layers, layers on one another; the first of each is its largest.
+    """
+    # The side of a cube that would hold them all, and some more: three equal ones then stand as 2 + 1, not in a pile.
+    length = (sides**d).sum() ** (1 / d) + 0.6 * sides[0]
+    corners = np.empty((len(sides), d))
+    corner, depth = np.zeros(d), np.zeros(d)  # where the next cube goes; how deep the open row, layer, … is
+    for i, side in enumerate(sides):
+        axis = 0
+        while axis < d - 1 and corner[axis] + side > length:  # full along this axis: open the next row or layer
+            corner[axis], depth[axis] = 0.0, 0.0
+            axis += 1
+            corner[axis] += depth[axis]
+            depth[axis] = 0.0
+        corners[i] = corner
+        depth[1:] = np.maximum(depth[1:], side)
+        corner[0] += side
+    return corners
+
+
+def _in_unit_box(W: Matrix, rows: Array, d: int) -> Array:
+    """Return the points of one component (m, d) within ±1."""
+    m = len(rows)
+    if m <= TINY:
+        return _ring(m, d)
+    scores = _eigenmap(_submatrix(W, rows), d)
+    Y = np.zeros((m, d))
+    Y[:, : scores.shape[1]] = scores / np.maximum(np.abs(scores).max(axis=0), np.finfo(np.float64).tiny)
+    return Y
+
+
+def _ring(m: int, d: int) -> Array:
+    """Return m points evenly on a circle, on a line if d = 1; a single one in the middle."""
+    Y = np.zeros((m, d))
+    if m > 1 and d == 1:
+        Y[:, 0] = np.linspace(-1, 1, m)
+    elif m > 1:
+        angle = 2 * np.pi * np.arange(m) / m
+        Y[:, 0], Y[:, 1] = np.cos(angle), np.sin(angle)
+    return Y
+
+
+def _submatrix(W: Matrix, rows: Array) -> Matrix:
+    """Return W[rows, rows] for a component, which has no other columns."""
+    if not sparse.issparse(W):
+        return W[np.ix_(rows, rows)]
+    part = W[rows]
+    return sparse.csr_matrix((part.data, np.searchsorted(rows, part.indices), part.indptr), shape=(len(rows),) * 2)
+
+
+def _eigenmap(W: Matrix, d: int) -> Array:
+    """Return D^(−1/2) times the leading eigenvectors of D^(−1/2) W D^(−1/2), (n, ≤ d), the constant one left out."""
+    n = W.shape[0]
+    degree = np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
+    root = np.sqrt(np.maximum(degree, 1e-30 * degree.max()))  # single precision holds its inverse
+    count = min(d, n - 1)
+    V = _all_eigenvectors(W, root, count) if n <= SMALL else _leading_eigenvectors(W, root, count)
+    Y = V / root[:, None]
+    return Y * np.sign(Y[np.abs(Y).argmax(axis=0), np.arange(Y.shape[1])])
+
+
+def _all_eigenvectors(W: Matrix, root: Array, count: int) -> Array:
+    A = np.asarray(W.toarray() if sparse.issparse(W) else W, dtype=np.float64) / np.outer(root, root)
+    trivial = root / np.linalg.norm(root)
+    A -= 2 * np.outer(trivial, trivial)  # from 1 to −1, below every other
+    return linalg.eigh(A, subset_by_index=[len(A) - count, len(A) - 1])[1][:, ::-1]
+
+
+def _leading_eigenvectors(W: Matrix, root: Array, count: int) -> Array:
+    """Lanczos in single precision, the constant vector taken out at every step, a bounded number of times."""
+    n = len(root)
+    inverse, trivial = (1 / root).astype(np.float32), (root / np.linalg.norm(root)).astype(np.float32)
+    W = W if W.dtype == np.float32 else W.astype(np.float32)
+
+    def multiply(x: Array) -> Array:
+        x = x.reshape(n, -1).astype(np.float32, copy=False)
+        x = x - trivial[:, None] * (trivial @ x)
+        y = inverse[:, None] * (W @ (inverse[:, None] * x))
+        return y - trivial[:, None] * (trivial @ y)
+
+    start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
+    operator = LinearOperator((n, n), matvec=lambda x: multiply(x).ravel(), dtype=np.float32)
+    try:
+        values, V = eigsh(operator, count, which="LA", v0=start[:, 0], tol=TOLERANCE, maxiter=RESTARTS)
+        return np.asarray(V[:, np.argsort(-values)], dtype=np.float64)
+    except ArpackNoConvergence:
+        _warn_stuck(n)
+    V = start
+    for _ in range(STEPS):  # of (1 + A)/2, whose leading eigenvectors are those of A
+        V = linalg.qr(V + multiply(V), mode="economic")[0]
+    return np.asarray(V, dtype=np.float64)
+
+
+def _warn_stuck(n: int) -> None:
+    warn(
+        f"the spectral start of {n} points did not converge in {RESTARTS} restarts; {STEPS} steps of smoothing"
+        ' stand in for it. Another start, init="random" or an array, avoids the wait',
+    )

@@ -1,0 +1,76 @@
+"""Rows of numbers whose metric h(x) changes from place to place (Lin et al. 2024, eq. 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..arrays.memory_limits import physical_memory, require_room
+from ..arrays.namespace import host, is_tensor
+from ..data import check_finite
+from ..data.checks.metric_tensors import check_tensors
+from .base import Input, Nearby
+from .precomputed import Distances
+from .table import Table
+
+
+def under_function(X: Array, h: Callable[[Array], Any]) -> Input:
+    """Return a table (n, D) under the metric tensors that h(X) gives: (D, D) for all, or (n, D, D)."""
+    H = _tensors(h, X)
+    return Table(X, "euclidean", H) if H.ndim == 2 else Varying(X, H, h)
+
+
+class Varying(Distances):
+    """A metric tensor at each row: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), all n² of them computed."""
+
+    def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
+        require_room(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", physical_memory())
+        self.X, self.H, self.h = X, H, h
+        d2 = _under_first(X, H, X)
+        super().__init__(np.sqrt((d2 + d2.T) / 2))
+        self.limit = min(X.shape)
+
+    def check_new(self, X: Any) -> Array:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        check_finite(X, "X")
+        return X
+
+    def nearest(self, X: Array, k: int, n_threads: int) -> Nearby:
+        return super().nearest(np.sqrt(self.squared_to_all(X)), k, n_threads)
+
+    def rows(self, i: Array) -> Array:
+        return self.X[i]
+
+    def squared_to_all(self, X: Array) -> Array:
+        return (_under_first(X, self._at(X), self.X) + _under_first(self.X, self.H, X).T) / 2
+
+    def _at(self, X: Array) -> Array:
+        """Return the metrics at new rows, if h gives each row its own whatever the others are."""
+        few = self.X[: min(2, self.n - 1)]
+        if not np.allclose(_tensors(self.h, few), self.H[: len(few)], rtol=1e-6, atol=0):
+            raise ValueError(
+                "transform needs a function h whose metric at a row depends on that row alone; this h gives row 0"
+                " another metric when the rest of X is left out"
+            )
+        H = _tensors(self.h, X)
+        return np.broadcast_to(H, (len(X), *H.shape[-2:]))
+
+
+def _under_first(X: Array, H: Array, to: Array) -> Array:
+    """Return (x_i − t_j)ᵀ h_i (x_i − t_j) for rows X (m, D) with metrics H (m, D, D), and rows to (n, D)."""
+    d2 = np.empty((len(X), len(to)))
+    for i, (x, h) in enumerate(zip(X, H, strict=True)):
+        diff = x - to
+        d2[i] = ((diff @ h) * diff).sum(axis=1)
+    return d2
+
+
+def _tensors(h: Callable[[Array], Any], X: Array) -> Array:
+    """Return what h returned for X as float64, checked."""
+    H = h(X)
+    H = np.asarray(host(H.detach() if is_tensor(H) else H), dtype=np.float64)
+    check_tensors(H, "h(X)", *X.shape)
+    return H

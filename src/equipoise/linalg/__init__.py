@@ -1,0 +1,1 @@
+"""Eigenvectors, principal components, Gram matrices and graph Laplacians."""

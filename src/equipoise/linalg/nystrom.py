@@ -1,0 +1,77 @@
+"""Gram matrices of many points from their distances to a few landmarks (docs/math.md, "Landmarks")."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from .._tags import tagged
+from .._types import Array
+from ..arrays.namespace import host
+from .gram import Gram
+
+PROBES = 64  # rows on which the error of an approximation is estimated; chosen
+ROUNDING = 1e-12  # eigenvalues below this part of the largest are rounding
+
+
+@tagged("landmarks.Landmarks")
+class Landmarks:
+    """Nyström's G' = K W⁺ Kᵀ from d² between n points and m of them, the landmarks (Williams & Seeger 2001).
+
+    K (n, m) holds ⟨x_i − c, x_a − c⟩ = −½ (d²_ia − s_i − s_a) with c the mean of the landmarks,
+    s_i = mean_a d²_ia − ½ mean_ab d²_ab = ‖x_i − c‖², and W (m, m) its rows at the landmarks. `F` (n, r) holds
+    coordinates with F Fᵀ = G'; classical scaling of these is landmark MDS (Platt 2005).
+    """
+
+    def __init__(self, D2: Array, chosen: Array):
+        """`D2` (m, n): squared distances from the landmarks `chosen` to all points."""
+        self.D2, self.chosen = D2, chosen
+        among = D2[:, chosen]
+        self._half_mean = among.mean() / 2
+        self._own = among.mean(axis=1) - self._half_mean
+        values, U = linalg.eigh(self._products(among))
+        # What is not Euclidean in the distances shows in eigenvalues below 0; those no larger in size are taken for the
+        # same noise, which dividing by their roots would magnify.
+        keep = values > max(-values[0], ROUNDING * values[-1])
+        if not keep.any():
+            raise ValueError("the landmarks are all in one place; raise n_landmarks")
+        self._whiten = (U[:, keep] / np.sqrt(values[keep]))[:, ::-1]
+        self.F = self.coordinates(D2.T)
+
+    def coordinates(self, d2: Array) -> Array:
+        """Return coordinates (q, r) of points from their squared distances (q, m) to the landmarks."""
+        return self._products(d2) @ self._whiten
+
+    def squared_norms(self, d2: Array) -> Array:
+        """Return s = ‖x − c‖² (q,) of points from their squared distances (q, m) to the landmarks."""
+        return d2.mean(axis=1) - self._half_mean
+
+    def _products(self, d2: Array) -> Array:
+        return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
+
+    def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
+        """Return estimates of ‖G − G'‖_F and ‖G‖_F from squared distances (q, n) of the points `which` to all.
+
+        Both are about the mean c of the landmarks; centring takes nothing but norm away.
+        """
+        s = self.squared_norms(self.D2.T)
+        G = -0.5 * (D2_rows - s[which, None] - s)
+        return sampled_norm(G - self.F[which] @ self.F.T), sampled_norm(G)
+
+
+def sampled_norm(rows: Array) -> float:
+    """Return ‖R‖_F of a matrix (n, n) from a uniform sample of its rows (q, n); its square has no bias."""
+    q, n = rows.shape
+    return float(np.sqrt(n / q * np.square(rows).sum()))
+
+
+def choose(n: int, m: int, rng: np.random.RandomState) -> Array:
+    """Return m of n points, drawn uniformly, in order."""
+    return np.sort(rng.permutation(n)[:m])
+
+
+def factor_error(exact: Gram, approximate: Gram, rng: np.random.RandomState) -> tuple[float, float]:
+    """Return estimates of ‖G − G'‖_F and ‖G‖_F for two centred Gram matrices, from a sample of their rows."""
+    which = choose(exact.n, min(PROBES, exact.n), rng)
+    rows = host(exact.rows(which))
+    return sampled_norm(rows - host(approximate.rows(which))), sampled_norm(rows)

@@ -1,0 +1,1 @@
+"""Parametric maps: an encoder trained on the loss of a method."""

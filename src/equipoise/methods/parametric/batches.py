@@ -1,0 +1,94 @@
+"""Batches of a neighbour graph: points in random order, and an edge of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from ..._types import Array, Matrix
+from ...arrays.csr import on_host
+
+ROOM = 0.5  # of the free memory of a GPU that a table may take; larger ones stay on the host; chosen
+BLOCK = 2**22  # numbers of a table that are summed at once in float64; chosen
+
+
+def as_csr(A: Any) -> Matrix:
+    """Return weights of edges (n, n), sparse or dense, on a device or not, as CSR without zeros."""
+    A = sparse.csr_matrix(on_host(A))
+    if (A.data == 0).any():
+        A = A.copy()
+        A.eliminate_zeros()
+    return A
+
+
+class TrainingRows:
+    """A table (n, D) in float32, on the device if there is room, else where it is: rows then travel when drawn."""
+
+    def __init__(self, X: Tensor, device: torch.device):
+        self.device = device
+        fits = device.type == "cpu" or X.numel() * X.element_size() < ROOM * torch.cuda.mem_get_info(device)[0]
+        self.X = X.to(device) if fits else X
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return rows by their numbers, on the device."""
+        rows = self.X[index.to(self.X.device)]
+        if rows.device.type != self.device.type:
+            rows = rows.pin_memory()  # which a GPU reads directly
+        return rows.to(self.device, non_blocking=True)
+
+    def some(self, count: int) -> Tensor:
+        """Return so many rows from the whole table, or all if there are fewer."""
+        return self.X[:: max(1, len(self.X) // count)][:count]
+
+    def mean_and_scale(self) -> tuple[Array, float]:
+        """Return the mean (D,) and the root mean square deviation from it, over all columns; 1 if all rows agree."""
+        blocks = in_blocks(self.X, BLOCK // self.X.shape[1])
+        mean = torch.stack([block.double().sum(dim=0) for block in blocks]).sum(dim=0) / len(self.X)
+        squares = sum(float((block.double() - mean).square().sum()) for block in blocks)
+        return mean.cpu().numpy(), float(np.sqrt(squares / self.X.numel())) or 1.0
+
+
+class Edges:
+    """The edges of a sparse matrix of weights A, to be drawn: J of row i with probability A_iJ/a_i, a_i = Σ_j A_ij."""
+
+    def __init__(self, A: Matrix, device: torch.device):
+        self.n = A.shape[0]
+        ends = np.concatenate([[0.0], np.cumsum(A.data, dtype=np.float64)])
+        self._ends = torch.as_tensor(ends, device=device)  # of the interval of each edge
+        self._first = torch.as_tensor(A.indptr.astype(np.int64), device=device)
+        self._tails = torch.as_tensor(A.indices.astype(np.int64), device=device)
+
+    def drawn(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return where an edge from each of some points ends, and a_i; a point without edges gets itself, and 0."""
+        first, last = self._first[heads], self._first[heads + 1] - 1
+        low, high = self._ends[first], self._ends[last + 1]
+        at = torch.rand(len(heads), dtype=torch.float64, device=heads.device, generator=generator)
+        edge = torch.searchsorted(self._ends, low + at * (high - low), right=True) - 1
+        edge = torch.minimum(torch.maximum(edge, first), last)  # where rounding has left the row
+        tails = torch.where(last >= first, self._tails[edge.clamp_min(0)], heads)
+        return tails, high - low
+
+    def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield all points in random order, a batch at a time, with the ends of their edges, and a_i."""
+        order = torch.randperm(self.n, device=generator.device, generator=generator)
+        for heads in order.tensor_split(n_batches(self.n, size)):
+            yield heads, *self.drawn(heads, generator)
+
+
+def n_batches(n: int, size: int) -> int:
+    """Return into how many batches n points go, as even as can be: of at most so many each, but no point alone."""
+    return max(1, min(-(-n // size), n // 2))
+
+
+def in_blocks(X: Tensor, size: int) -> list[Tensor]:
+    """Return rows as views of at most so many each, and one at least."""
+    size = max(1, size)
+    return [X[start : start + size] for start in range(0, len(X), size)]

@@ -1,0 +1,1 @@
+"""Losses whose gradients come from PyTorch's autograd."""

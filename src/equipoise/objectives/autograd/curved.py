@@ -1,0 +1,176 @@
+"""Losses of a map whose metric g(y) changes from place to place: E depends on Y through d2_kl alone, so
+
+    ∂E/∂y_i = Σ_kl (∂E/∂d2_kl) ∂d2_kl/∂y_i                                                   docs/math.md, eq. (G1)
+
+Each loss gives the weights ∂E/∂d2, those that attract and those that repel, in closed form; autograd does the rest, g
+included. All pairs, in float64. With g = 1 these are the losses of joint.py, dense.py and conditional.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from ..._types import Array, Matrix
+from ...arrays.csr import on_host
+from ...divergences import antiderivative
+from ...engines import Engine
+from ...kernels import Kernel
+from ..base import Balance, Objective
+from ..conditional import ConditionalKL
+from ..dense import DenseDivergence
+from ..joint import JointDivergence
+from .pairs import Pairs, on_tensor
+
+Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d, d)
+
+
+class Curved:
+    """A loss in a map with the metric g, from the same loss in flat space; it runs on `device`, whatever the engine."""
+
+    def __init__(self, flat: Any, g: Metric, device: str = "cpu"):
+        self.flat, self.g, self.device = flat, g, device
+
+    def on(self, device: str) -> Curved:
+        """Return the same on another device."""
+        return type(self)(self.flat, self.g, device)
+
+    def check(self, Y: Array) -> None:
+        """Raise unless g gives metrics at Y."""
+        Pairs(Y, self.g, self.device)
+
+    @property
+    def affinities(self) -> Matrix:
+        return self.flat.affinities
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.flat.kernel
+
+    @property
+    def mass(self) -> float:
+        return self.flat.mass
+
+    @cached_property
+    def P(self) -> torch.Tensor:
+        """The affinities (n, n) in float64 on the device; on the CPU dense ones are shared, not copied."""
+        P = on_host(self.affinities)
+        P = P.toarray() if sparse.issparse(P) else P
+        return torch.from_numpy(np.require(P, np.float64, ["C", "W"])).to(self.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("P", "A")}
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        pairs = Pairs(Y, self.g, self.device)
+        attraction, repulsion, value, stiffness = self._balance(pairs, loss, exaggeration)
+        stiffness = float(stiffness) * pairs.stretch
+        return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
+
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+        """Return attraction, repulsion, loss and stiffness, as a `Balance` has them where g = 1."""
+        raise TypeError(f"{type(self).__name__} must define _balance()")
+
+    def permuted(self, order: Array) -> Objective:
+        raise TypeError("a metric g(Y) may know its points by their number: their order stays")
+
+    def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
+        raise ValueError("transform needs a constant g: the function g(Y) gives metrics at the fitted points alone")
+
+    def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
+        raise TypeError("under a metric g(Y) forces depend on where two points are, not on their distance alone")
+
+
+class CurvedJoint(Curved):
+    """D_α(P ‖ Q), α < 1. From eq. (2'), with Ψ = Σ P^s ψ(k): ∂E/∂d2 = −(1/s) [Z^{−e} P^s k^{−s} k' − (T/Z) k']."""
+
+    flat: JointDivergence
+
+    @cached_property
+    def A(self) -> torch.Tensor:
+        return self.P if self.flat.s == 1 else self.P**self.flat.s
+
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+        s, e, kernel = self.flat.s, self.flat.e, self.kernel
+        pull, push, psi, Z = pairs.back(), pairs.back(), 0.0, 0.0
+        for rows, d2, own in pairs:
+            A, log_k = self.A[rows], on_tensor(kernel.log_value, d2)
+            Z += float(on_tensor(kernel.value, d2).masked_fill(own, 0.0).sum())
+            psi += float(_weighted(A, antiderivative(log_k, e)).sum()) if loss or e != 0 else 0.0
+            pull.add(d2, _weighted(A, (e * log_k).exp() * on_tensor(kernel.log_slope, d2)))
+            push.add(d2, on_tensor(kernel.slope, d2).masked_fill(own, 0.0))
+        if not Z > 0:
+            raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
+        value, T = self.flat.divergence_and_overlap(psi, Z) if loss or e != 0 else (np.nan, 1.0)
+        attraction = Z**-e * exaggeration**s / s * pull.on_map()
+        return attraction, -T / (s * Z) * push.on_map(), value, exaggeration**s * T / s
+
+
+class CurvedDense(Curved):
+    """Any divergence: ∂E/∂d2 = (G − ⟨G⟩) k'/Z for G = f'(Q/P) and ⟨G⟩ = Σ Q G, as in eq. (4)."""
+
+    flat: DenseDivergence
+
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+        divergence, kernel, P = self.flat.divergence, self.kernel, self.P
+        Z = sum(float(on_tensor(kernel.value, d2).masked_fill(own, 0.0).sum()) for _, d2, own in pairs)
+        pull, push, mean, value = pairs.back(), pairs.back(), 0.0, 0.0
+        load = torch.zeros((), dtype=torch.float64)
+
+        def compared(rows: slice, d2: torch.Tensor, own: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            """Return Q, 0 of a point with itself, and Q/P, there 1."""
+            Q = on_tensor(kernel.value, d2).masked_fill(own, 0.0) / Z
+            return Q, (Q / P[rows]).masked_fill(own, 1.0)
+
+        for rows, d2, own in pairs:
+            Q, t = compared(rows, d2, own)
+            mean += float((Q * on_tensor(divergence.slope, t)).sum())
+            value += float((P[rows] * on_tensor(divergence.value, t)).sum()) if loss else np.nan
+        for rows, d2, own in pairs:
+            Q, t = compared(rows, d2, own)
+            G = (on_tensor(divergence.slope, t / exaggeration) - mean).masked_fill(own, 0.0)
+            slope = on_tensor(kernel.slope, d2) / Z
+            pull.add(d2, G.clamp(max=0.0) * slope)
+            push.add(d2, G.clamp(min=0.0) * slope)
+            load = torch.maximum(load, (G.abs() * Q).sum(dim=1).max().cpu())
+        return -pull.on_map(), -push.on_map(), value, max(1.0, len(P) * float(load))
+
+
+class CurvedConditional(Curved):
+    """Σ_i KL(p_{·|i} ‖ q_{·|i}): ∂E/∂d2_ij = q_{j|i} k'/k − p_{j|i} k'/k, of the ordered pair, as in eq. (5)."""
+
+    flat: ConditionalKL
+
+    def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
+        pull, push = pairs.back(), pairs.back()
+        value = float(torch.xlogy(self.P, self.P).sum()) if loss else np.nan
+        for rows, d2, own in pairs:
+            log_k, log_slope = on_tensor(self.kernel.log_value, d2), on_tensor(self.kernel.log_slope, d2)
+            masked = log_k.masked_fill(own, -torch.inf)
+            log_Z = masked.logsumexp(dim=1, keepdim=True)
+            value += float(log_Z.sum() - (self.P[rows] * log_k).sum())
+            pull.add(d2, self.P[rows] * log_slope)
+            push.add(d2, (masked - log_Z).exp() * log_slope)
+        return exaggeration * pull.on_map(), -push.on_map(), value, self.mass * exaggeration
+
+
+def _weighted(A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Return A x, and 0 where A is, however large x."""
+    return torch.where(A > 0, A * x, 0.0)
+
+
+CURVED: dict[type[Any], type[Curved]] = {
+    JointDivergence: CurvedJoint,
+    DenseDivergence: CurvedDense,
+    ConditionalKL: CurvedConditional,
+}
+
+
+def curved(flat: Objective, g: Metric) -> Curved:
+    """Return the loss `flat` in a map with the metric g(Y)."""
+    return CURVED[type(flat)](flat, g)

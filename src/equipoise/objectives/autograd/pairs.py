@@ -1,0 +1,110 @@
+"""All pairs of a map under a metric g(y): their squared distances, and forces back through them by autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...arrays.namespace import is_tensor
+from ...data.checks.metric_tensors import check_tensors
+
+# Pairs of a block of rows. Measured on a core, 500 points, a metric at each: 100 iterations take 3.5 s in one block,
+# 3.2 s in blocks of 2^17 pairs; a GPU wants large ones, and that number is chosen.
+BLOCK = {"cpu": 2**17, "cuda": 2**22}
+
+
+class Pairs:
+    """d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j), or with one g for all (Lin et al. 2024, eq. 9), block by block.
+
+    g(Y) is computed once; the blocks take it and Y as they stand, and the way from g back to Y is walked at the end, so
+    that no graph holds all pairs.
+    """
+
+    def __init__(self, Y: Any, g: Callable[[torch.Tensor], torch.Tensor], device: str):
+        there = torch.as_tensor(Y).detach().to(device, torch.float64, copy=True)
+        self.Y = there.requires_grad_()
+        with torch.enable_grad():
+            self.G = _tensors(g(self.Y), self.Y)
+        self.leaves = [part.detach().requires_grad_() for part in (self.Y, self.G)]
+        n = len(self.Y)
+        self._step = max(1, BLOCK[self.Y.device.type] // n)
+
+    @property
+    def stretch(self) -> float:
+        """The largest eigenvalue of g at any point: how much stiffer a force of the metric is in coordinates."""
+        return float(np.linalg.eigvalsh(self.G.detach().cpu().numpy()).max())
+
+    def __iter__(self) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
+        """Yield rows i, d2 (b, n) with its graph, and where j = i, which counts for nothing: there d2 is 1."""
+        n = len(self.Y)
+        for start in range(0, n, self._step):
+            rows = slice(start, min(start + self._step, n))
+            index = torch.arange(n, device=self.Y.device)
+            own = index[rows, None] == index
+            with torch.enable_grad():
+                d2 = self._squared(rows).masked_fill(own, 1.0)
+            yield rows, d2, own
+
+    def _squared(self, rows: slice) -> torch.Tensor:
+        Y, G = self.leaves
+        d = Y.shape[1]
+        along = [Y[rows, c, None] - Y[:, c] for c in range(d)]  # an axis at a time: (b, n) lies well in memory
+        d2 = torch.zeros_like(along[0])
+        for a in range(d):
+            for b in range(a + 1):  # g is symmetric
+                g = G[a, b] if G.ndim == 2 else (G[rows, a, b, None] + G[:, a, b]) / 2
+                d2 = d2 + (1 if a == b else 2) * g * along[a] * along[b]
+        return d2
+
+    def back(self) -> Back:
+        """Return a sum of forces, still 0."""
+        return Back(self)
+
+
+class Back:
+    """Σ_kl w_kl ∂d2_kl/∂y_i, (n, d), for weights that come block by block: the chain rule of eq. (19)."""
+
+    def __init__(self, pairs: Pairs):
+        self.pairs = pairs
+        self._sums = [torch.zeros_like(leaf) for leaf in pairs.leaves]
+
+    def add(self, d2: torch.Tensor, weight: torch.Tensor) -> None:
+        """Take in the weights (b, n) of a block."""
+        for total, part in zip(
+            self._sums, torch.autograd.grad(d2, self.pairs.leaves, weight, retain_graph=True), strict=True
+        ):
+            total += part
+
+    def on_map(self) -> torch.Tensor:
+        """Return the sum, with what the metric's own change adds."""
+        direct, by_metric = self._sums
+        if not self.pairs.G.requires_grad:
+            return direct
+        (through,) = torch.autograd.grad(self.pairs.G, self.pairs.Y, by_metric, retain_graph=True, allow_unused=True)
+        return direct if through is None else direct + through
+
+
+def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
+    """Return a formula of a kernel or a divergence on a tensor; on the CPU it sees arrays of NumPy, as everywhere."""
+    x = x.detach()
+    if x.device.type == "cpu":
+        return torch.as_tensor(formula(x.numpy()), dtype=torch.float64)
+    try:
+        return torch.as_tensor(formula(x), dtype=torch.float64, device=x.device)
+    except (TypeError, RuntimeError) as error:
+        name = getattr(formula, "__qualname__", repr(formula))
+        raise TypeError(
+            f"{name} does not take tensors of PyTorch on the device {x.device.type!r} ({error}); write it with"
+            " operators (+, *, **) or with the functions of equipoise.arrays in place of NumPy's"
+        ) from error
+
+
+def _tensors(G: Any, Y: torch.Tensor) -> torch.Tensor:
+    """Return what g returned for Y, checked."""
+    if not is_tensor(G):
+        raise TypeError(f"g(Y) must return a tensor of PyTorch, computed from the tensor Y, got {type(G).__name__}")
+    check_tensors(G.detach().cpu().numpy(), "g(Y)", *Y.shape)
+    return G.to(Y.device, torch.float64)

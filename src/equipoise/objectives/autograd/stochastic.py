@@ -1,0 +1,209 @@
+"""Losses estimated from a batch of points and of edges, for PyTorch to differentiate: what an encoder is trained on.
+
+A loss here is a function of two sums: one over the stored edges, which attracts, and one over all pairs, which repels.
+Of B points drawn at random from n without repetition, and an edge of each,
+
+    Σ_ij A_ij f(d2_ij) ≈ (n/B) Σ_i a_i f(d2_iJ),   J drawn with probability A_iJ/a_i,  a_i = Σ_j A_ij              (a)
+    Σ_{i≠j} u(d2_ij) ≈ n(n−1)/(B(B−1)) Σ_{i≠j} u(d2_ij),   over the pairs within the batch                         (b)
+
+and both are right on the average. UMAP's losses are linear in the two sums. Those of the SNE family are not: log Z is
+a part of them, and the logarithm of an estimate is too small on the average, by half its relative variance. Therefore
+the loss is linearised at running averages Ŝ of the sums: the descent follows
+
+    (∂E/∂S₁)(Ŝ) ∇S₁ + (∂E/∂S₂)(Ŝ) ∇S₂,
+
+for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. With all points and all edges it is the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..._types import Matrix
+from ...divergences import antiderivative
+from ...kernels import TINY
+from ..base import Objective
+from ..conditional import ConditionalKL
+from ..cross_entropy import CrossEntropy, EffectiveCrossEntropy
+from ..joint import JointDivergence
+
+KEPT = 0.9  # part of a running average that stays when a new estimate comes: it is that of about ten; chosen
+
+
+class Batch(NamedTuple):
+    """B points of n, and edges that begin at them."""
+
+    n: int
+    heads: Tensor  # (B,): which points
+    U: Tensor  # (B, d): their places
+    d2: Tensor  # (m,): squared lengths of the edges, as `squared` gives them
+    weights: Tensor  # (m,): Σ weights f(d2) estimates Σ_ij A_ij f(d2_ij)
+
+    def over_edges(self, values: Any) -> Tensor:
+        """Return the estimate (a) for values f(d2)."""
+        return (self.weights * values).double().sum()
+
+    def over_partners(self, u: Any, charges: Tensor | None = None) -> Tensor:
+        """Return estimates (B,) of Σ_{j≠i} c_j u(d2_ij) over all n points, the charges c being 1 by default."""
+        d2 = squared(self.U[:, None] - self.U[None])
+        values = u.value(d2)
+        values = values if charges is None else values * charges[self.heads]
+        values = values.masked_fill(torch.eye(len(d2), dtype=torch.bool, device=d2.device), 0.0)
+        return values.double().sum(dim=1) * ((self.n - 1) / (len(d2) - 1))
+
+    def over_points(self, values: Tensor) -> Tensor:
+        """Return the estimate of a sum over all points from values (B,) of those in the batch."""
+        return values.double().sum() * (self.n / len(self.heads))
+
+
+def squared(differences: Tensor) -> Tensor:
+    """Return d2 (…) of differences (…, d); of coincident points TINY, since a power of 0 may have no finite slope."""
+    return differences.square().sum(dim=-1).clamp_min(TINY)
+
+
+class Average:
+    """A running average of estimates, one for each of n points or one of all; the first counts in full."""
+
+    def __init__(self, shape: tuple[int, ...], device: torch.device):
+        self.total = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.weight = torch.zeros_like(self.total)
+
+    def include(self, values: Tensor, at: Any = slice(None)) -> Tensor:
+        """Take in new estimates for the entries `at`, and return the averages there."""
+        self.total[at] = KEPT * self.total[at] + (1 - KEPT) * values
+        self.weight[at] = KEPT * self.weight[at] + (1 - KEPT)
+        return self.total[at] / self.weight[at]
+
+
+class Stochastic:
+    """A loss as a function of a sum S₁ over edges and a sum S₂ over pairs; their own sum, if nothing else is said."""
+
+    objective: Any  # its kernels take tensors too
+    A: Matrix  # the weights of the edges
+    exponent = 1.0  # exaggeration multiplies P, and A = P^exponent
+
+    def __init__(self, objective: Any, n: int, device: torch.device):
+        self.objective = objective
+        self.A = objective.affinities
+        self.sums = Average((2,), device)
+        self._seen = torch.zeros(3, dtype=torch.float64, device=device)  # S₁, S₂ and 1, summed over batches
+
+    def estimate(self, batch: Batch) -> Tensor:
+        """Return the estimates of S₁ and S₂, (2,)."""
+        raise TypeError(f"{type(self).__name__} must define estimate(batch)")
+
+    def loss(self, sums: Tensor) -> Tensor:
+        """Return the loss for S₁ and S₂, (2,)."""
+        return sums.sum()
+
+    def linearized(self, batch: Batch, exaggeration: float = 1.0) -> Tensor:
+        """Return a number whose gradient estimates that of the loss, and remember the sums."""
+        sums = self.estimate(batch)
+        self._seen += torch.cat([sums.detach(), sums.new_ones(1)])
+        at = self.sums.include(sums.detach()).requires_grad_()
+        (slope,) = torch.autograd.grad(self.loss(at), at)
+        return slope[0] * exaggeration**self.exponent * sums[0] + slope[1] * sums[1]
+
+    def loss_so_far(self) -> float:
+        """Return the loss from the means of the sums over all batches since it was last asked for."""
+        loss = float(self.loss(self._seen[:2] / self._seen[2]))
+        self._seen.zero_()
+        return loss
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what the next step depends on, between two calls of `loss_so_far`."""
+        return {"total": self.sums.total, "weight": self.sums.weight}
+
+
+class StochasticDivergence(Stochastic):
+    """The α-divergences of the joint family: S₁ = Ψ = Σ P^s ψ(k), S₂ = Z.                   docs/math.md, eq. (2')"""
+
+    def __init__(self, objective: JointDivergence, n: int, device: torch.device):
+        super().__init__(objective, n, device)
+        self.A, self.exponent = objective.weights, objective.s
+
+    def estimate(self, batch: Batch) -> Tensor:
+        kernel, unit = self.objective.kernel, self.objective.unit
+        psi = batch.over_edges(antiderivative(kernel.log_value(batch.d2), self.objective.e)) * unit
+        return torch.stack([psi, batch.over_points(batch.over_partners(kernel))])
+
+    def loss(self, sums: Tensor) -> Tensor:
+        return self.objective.divergence_and_overlap(sums[0], sums[1])[0]
+
+
+class StochasticConditional(Stochastic):
+    """Original SNE: S₁ = Σ p_{j|i} log(p_{j|i}/k), S₂ = Σ_i log Z_i.                        docs/math.md, eq. (5)
+
+    Every row has its own Z_i, estimated from few partners: its running average is over the last batches that had the
+    point. An average below what float32 holds stands for a point that the kernel reaches from nowhere.
+    """
+
+    def __init__(self, objective: ConditionalKL, n: int, device: torch.device):
+        super().__init__(objective, n, device)
+        self.Z = Average((n,), device)
+
+    def estimate(self, batch: Batch) -> Tensor:
+        kernel = self.objective.kernel
+        Z = batch.over_partners(kernel)
+        average = self.Z.include(Z.detach(), batch.heads).clamp_min(TINY)
+        log_Z = average.log() + (Z - Z.detach()) / average  # the value of the first, the slope of the second
+        attraction = self.objective.negative_entropy - batch.over_edges(kernel.log_value(batch.d2))
+        return torch.stack([attraction, batch.over_points(log_Z)])
+
+    def state(self) -> dict[str, Tensor]:
+        return {**super().state(), "Z total": self.Z.total, "Z weight": self.Z.weight}
+
+
+class StochasticCrossEntropy(Stochastic):
+    """UMAP's loss as it is stated: S₁ = −Σ μ (log k + u), S₂ = Σ u, u = −log(1 − k).       docs/math.md, eq. (16)"""
+
+    def estimate(self, batch: Batch) -> Tensor:
+        kernel, apart = self.objective.kernel, self.objective.apart
+        attraction = -batch.over_edges(kernel.log_value(batch.d2) + apart.value(batch.d2))
+        return torch.stack([attraction, batch.over_points(batch.over_partners(apart))])
+
+
+class StochasticEffective(Stochastic):
+    """UMAP's loss as it is sampled: S₁ = −Σ μ log k, S₂ = (m/n) Σ_ij d_j u.                 docs/math.md, eq. (17)"""
+
+    def __init__(self, objective: EffectiveCrossEntropy, n: int, device: torch.device):
+        super().__init__(objective, n, device)
+        self.degrees = torch.as_tensor(objective.degrees, dtype=torch.float32, device=device)
+
+    def estimate(self, batch: Batch) -> Tensor:
+        attraction = -batch.over_edges(self.objective.kernel.log_value(batch.d2))
+        around = batch.over_partners(self.objective.apart, self.degrees)
+        return torch.stack([attraction, self.objective.negatives / batch.n * batch.over_points(around)])
+
+
+KINDS: dict[type[Any], Callable[[Any, int, torch.device], Stochastic]] = {
+    JointDivergence: StochasticDivergence,
+    ConditionalKL: StochasticConditional,
+    CrossEntropy: StochasticCrossEntropy,
+    EffectiveCrossEntropy: StochasticEffective,
+}
+
+
+def check_objective(objective: Any, name: str) -> None:
+    """Raise unless the loss of the method `name` can be estimated from batches, with its kernel in PyTorch."""
+    if type(objective) not in KINDS:
+        raise ValueError(
+            f"the loss of {name} is no function of sums over edges and over pairs, so that no encoder can be trained on"
+            " batches of it; use SNE, UMAP or a method of the SNE family, with a divergence of α < 1"
+        )
+    try:
+        objective.kernel.log_value(torch.ones(2, requires_grad=True))
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"{objective.kernel!r} cannot be computed on tensors of PyTorch ({error}); write it with operators, or with"
+            " the functions of equipoise.arrays in place of NumPy's"
+        ) from None
+
+
+def stochastic(objective: Objective, n: int, device: torch.device) -> Stochastic:
+    """Return the loss of n points that batches estimate."""
+    return KINDS[type(objective)](objective, n, device)

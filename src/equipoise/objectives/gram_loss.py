@@ -1,0 +1,99 @@
+"""PCA, classical MDS and Isomap as attraction and repulsion: E = ‖C(G_X − G_Y)C‖²_F (Draganov & Dohn 2024)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from .._types import Array, Matrix
+from ..arrays.namespace import host, moved
+from ..engines import Engine
+from ..linalg import eigen
+from ..linalg.gram import Gram, Inner
+from .base import Balance
+from .closed_form import ClosedForm
+
+
+class GramLoss(ClosedForm):
+    """E = ‖B − C Y Yᵀ C‖²_F for a centred Gram matrix B = C G_X C of the data.
+
+        ∇E = −4 (B − C Y Yᵀ C) C Y                                        Draganov & Dohn 2024, eq. (4)
+
+    With L = B − C Y Yᵀ C this is ∇_i = 4 Σ_j L_ij (y_i − y_j): pairs more alike in the data than in the map attract,
+    the others repel. The force from B is called the attraction, that from G_Y the repulsion. Neither matrix is formed:
+    with coordinates B V costs O(n D d), and Y(YᵀY) costs O(n d²). Where B is on a device, B Y is computed there.
+
+    The stiffness is a bound on the curvature at Y and at its next plain step: docs/math.md, "Step length".
+    """
+
+    def __init__(self, gram: Gram, error: float = 0.0):
+        """`error` is ‖G_X − G'_X‖_F where B comes from an approximation G'_X."""
+        self.gram = gram
+        self.error = error
+
+    @property
+    def affinities(self) -> Matrix:
+        """B, fetched from the device it is on; None where it is not formed."""
+        return host(self.gram.B) if isinstance(self.gram, Inner) else None
+
+    @cached_property
+    def norm(self) -> float:
+        """‖B‖₂, or 1 where all points are in one place and nothing has a scale."""
+        return self.gram.norm() or 1.0
+
+    @cached_property
+    def norm2(self) -> float:
+        """‖B‖²_F"""
+        return self.gram.norm2()
+
+    @property
+    def mass(self) -> float:  # type: ignore[override]
+        """The norm of the gradient of one axis that has nothing to do with the data: 4 ‖B‖₂ · ‖y‖, ‖y‖² = ‖B‖₂."""
+        return 4 * self.norm**1.5
+
+    def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
+        Y = centered(Y)
+        BY, YY = self.gram.product(Y), Y.T @ Y
+        largest = max(float(np.linalg.eigvalsh(YY)[-1]), self.norm)
+        curvature = 4 * (3 * largest + (0.0 if self.gram.definite else self.norm))
+        total = self._loss(Y, BY, YY) if loss else np.nan
+        return Balance(4 * exaggeration * BY, -4 * Y @ YY, total, len(Y) * curvature / 4)
+
+    def loss(self, U: Array) -> float:
+        Y = centered(U)
+        return self._loss(Y, self.gram.product(Y), Y.T @ Y)
+
+    def _loss(self, Y: Array, BY: Array, YY: Array) -> float:
+        return max(self.norm2 - 2 * float((Y * BY).sum()) + float(np.square(YY).sum()), 0.0)  # rounding aside
+
+    def gradient_error(self, Y: Array) -> float:
+        """Return a bound on ‖∇ − ∇'‖_F at Y, 4 ‖G_X − G'_X‖_F ‖C Y‖₂: how far an approximate G_X leads astray."""
+        return 4 * self.error * float(np.linalg.norm(centered(Y), 2))
+
+    def solve(self, d: int) -> tuple[Array, Array]:
+        """Return the d largest eigenvalues of B, and their unit eigenvectors times their roots.
+
+        Directions with a negative eigenvalue, which no map can have, get coordinates 0.
+        """
+        values, V = self.gram.top(d)
+        return values, V * moved(V, np.sqrt(np.maximum(values, 0.0)))
+
+    def least(self, values: Array) -> float:
+        """‖B‖² less what the map explains."""
+        return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
+
+    def start(self, d: int, rng: np.random.RandomState) -> Array:
+        """Normal numbers, as in Draganov & Dohn 2024, scaled to ‖Y‖² ≈ ‖B‖₂ / 4."""
+        return rng.standard_normal((self.gram.n, d)) * np.sqrt(self.norm / (4 * self.gram.n))
+
+    def aligned(self, U: Array) -> tuple[Array, Array]:
+        """Return the principal axes of U, which the loss does not see, and their squared lengths."""
+        values, V = eigen.top(U.T @ U, U.shape[1])
+        return values, U @ V
+
+
+def centered(Y: Array) -> Array:
+    """Return C Y in float64."""
+    Y = np.asarray(Y, dtype=np.float64)
+    return Y - Y.mean(axis=0)

@@ -1,0 +1,1 @@
+"""Stress: losses of multidimensional scaling (docs/math.md, section 14)."""

@@ -1,0 +1,126 @@
+"""Metric stress over all pairs, or over those that are listed (docs/math.md, section 14)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ... import _core
+from ..._types import Array, Matrix
+
+NONE = np.empty(0, np.float32)  # no weights: all are 1
+
+
+class Slope(NamedTuple):
+    """The loss at a map, half its gradient, and the stiffness by which a step divides that."""
+
+    loss: float
+    half_gradient: Array  # G, (n, d)
+    stiffness: Array  # (n, 1) or (1, 1): a diagonal M ≥ V, so that Y − G/M is the step of majorisation
+
+
+class Stress(Protocol):
+    """σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², with V the Laplacian of the weights."""
+
+    def slope(self, Y: Array) -> Slope:
+        """Return the loss and half its gradient at Y (n, d), in the precision of Y: float32 or float64."""
+        ...
+
+    def attraction(self, Y: Array) -> Array:
+        """Return the attractive force −2 V Y, (n, d), for the ordinal loss the same part of it."""
+        ...
+
+    def scale(self, Y: Array) -> float:
+        """Return the factor on Y that makes the loss least."""
+        ...
+
+
+class Metric:
+    """What the metric models share, given V Y."""
+
+    def slope(self, Y: Array) -> Slope:
+        raise TypeError(f"{type(self).__name__} must define slope(Y)")
+
+    def laplacian(self, Y: Array) -> Array:
+        """Return V Y: Σ_j w_ij (y_i − y_j)."""
+        raise TypeError(f"{type(self).__name__} must define laplacian(Y)")
+
+    def attraction(self, Y: Array) -> Array:
+        return -2 * self.laplacian(Y)
+
+    def scale(self, Y: Array) -> float:
+        # Σ w d² = tr YᵀVY, and Σ w δ d = tr YᵀB(Y)Y = tr Yᵀ(V Y − G).
+        Y = np.ascontiguousarray(Y, dtype=np.float32)
+        squares, rest = float((Y * self.laplacian(Y)).sum()), float((Y * self.slope(Y).half_gradient).sum())
+        return (squares - rest) / squares if squares > 0 else 1.0
+
+
+class AllPairs(Metric):
+    """δ of all pairs i < j stored in float32, condensed; weights w likewise, or none for all 1."""
+
+    def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
+        self.delta, self.n, self.weights, self.n_threads = delta, n, weights, n_threads
+        # V = nI − 11ᵀ ≤ nI for unit weights: the step of SMACOF. Else V ≤ 2 diag(Σ_j w_ij), by Gershgorin's circles.
+        self.stiffness = np.full((1, 1), float(n)) if not len(weights) else 2 * self._row_sums()[:, None]
+
+    def _row_sums(self) -> Array:
+        sums, end = np.zeros(self.n), 0
+        for i in range(self.n - 1):
+            row = self.weights[end : end + self.n - 1 - i].astype(np.float64)
+            sums[i] += row.sum()
+            sums[i + 1 :] += row
+            end += len(row)
+        return sums
+
+    def slope(self, Y: Array) -> Slope:
+        return Slope(*self._pass(self.delta, Y), self.stiffness)
+
+    def _pass(self, delta: Array, Y: Array) -> tuple[float, Array]:
+        G = np.empty(Y.shape)
+        return _core.stress_stored(delta, self.weights, np.ascontiguousarray(Y), G, self.n_threads), G
+
+    def laplacian(self, Y: Array) -> Array:
+        Y = np.asarray(Y, dtype=np.float64)
+        if not len(self.weights):
+            return len(Y) * Y - Y.sum(axis=0)
+        return self._pass(np.zeros_like(self.delta), Y)[1]  # with δ = 0, G = V Y
+
+
+class FromPoints(Metric):
+    """δ the Euclidean distances of X (n, D), computed anew at every pass and never stored."""
+
+    def __init__(self, X: Array, n_threads: int):
+        self.X, self.n_threads = np.ascontiguousarray(X, dtype=np.float32), n_threads
+        self.stiffness = np.full((1, 1), float(len(X)))
+
+    def slope(self, Y: Array) -> Slope:
+        G = np.empty(Y.shape)
+        loss = _core.stress_points(self.X, np.ascontiguousarray(Y), G, self.n_threads)
+        return Slope(loss, G, self.stiffness)
+
+    def laplacian(self, Y: Array) -> Array:
+        Y = np.asarray(Y, dtype=np.float64)
+        return len(Y) * Y - Y.sum(axis=0)
+
+
+class Listed(Metric):
+    """The pairs that a symmetric CSR matrix of weights stores, with δ in the order of its entries."""
+
+    def __init__(self, delta: Array, weights: Matrix, n_threads: int):
+        self.n_threads, self.weights = n_threads, weights
+        self.delta = delta.astype(np.float32, copy=False)
+        self._csr = weights.indptr.astype(np.int64), weights.indices.astype(np.int32, copy=False)
+        self._values = weights.data.astype(np.float32, copy=False)
+        self._row_sums = np.asarray(weights.sum(axis=1, dtype=np.float64)).reshape(-1, 1)
+        self.stiffness = 2 * self._row_sums
+
+    def slope(self, Y: Array) -> Slope:
+        stress, G = np.empty(len(Y)), np.empty(Y.shape)
+        Y = np.ascontiguousarray(Y)
+        _core.stress_listed(*self._csr, self.delta, self._values, Y, stress, G, self.n_threads)
+        return Slope(float(stress.sum()) / 2, G, self.stiffness)
+
+    def laplacian(self, Y: Array) -> Array:
+        Y = np.asarray(Y, dtype=np.float64)
+        return self._row_sums * Y - self.weights @ Y

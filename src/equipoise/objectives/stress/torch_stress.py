@@ -1,0 +1,122 @@
+"""Metric stress over all pairs on a device (docs/math.md, section 14)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from ..._types import Array
+from ...arrays.tiles import in_tiles
+from .metric import Metric, Slope
+
+LEAST = 1e-36  # of d², as in stress.hpp: coincident points have a residual and no force
+
+
+class Targets(Protocol):
+    """δ of all pairs."""
+
+    n: int
+    width: int  # numbers that a row takes while it is computed
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def rows(self, part: slice) -> torch.Tensor:
+        """Return δ (m, n) from some points to all, float64."""
+        ...
+
+
+class Stored:
+    """δ held in float32, (n, n)."""
+
+    def __init__(self, delta: torch.Tensor):
+        self.delta = delta
+        self.n = self.width = len(delta)
+
+    @property
+    def device(self) -> torch.device:
+        return self.delta.device
+
+    def rows(self, part: slice) -> torch.Tensor:
+        return self.delta[part].double()
+
+
+class Recomputed:
+    """δ the Euclidean distances of centred X (n, D), computed anew at every pass."""
+
+    def __init__(self, X: torch.Tensor):
+        self.X = X.double()
+        self.n, self.width = len(X), 2 * len(X)
+        self._norms = self.X.square().sum(dim=1)
+
+    @property
+    def device(self) -> torch.device:
+        return self.X.device
+
+    def rows(self, part: slice) -> torch.Tensor:
+        d2 = torch.addmm(self._norms, self.X[part], self.X.T, alpha=-2)
+        d2 += self._norms[part, None]
+        d2.diagonal(part.start).zero_()
+        return d2.clamp_(min=0).sqrt_()
+
+    def stored(self) -> Stored:
+        """Return the same, held."""
+        delta = torch.empty((self.n, self.n), device=self.device)
+
+        def rows(part: slice) -> None:
+            delta[part] = self.rows(part)
+
+        in_tiles(self.n, 2 * self.width, rows)
+        return Stored(delta)
+
+
+class DeviceStress(Metric):
+    """σ over all pairs with δ and weights w (n, n) on a device; no weights are all 1. Maps come and go as NumPy's.
+
+    Rows are compared with all points in tiles, axis by axis, in float64: nothing of (n, n, d) numbers is made.
+    """
+
+    def __init__(self, targets: Targets, weights: torch.Tensor | None = None):
+        self.targets, self.weights = targets, weights
+        # The bounds of AllPairs.
+        sums = None if weights is None else weights.sum(dim=1, dtype=torch.float64).cpu().numpy()[:, None]
+        self._row_sums = sums
+        self.stiffness = np.full((1, 1), float(targets.n)) if sums is None else 2 * sums
+
+    def slope(self, Y: Array) -> Slope:
+        y = torch.as_tensor(np.array(Y.T, dtype=np.float64, order="C"), device=self.targets.device)  # (d, n)
+        G = torch.empty_like(y)
+        stress = torch.empty_like(y[0])
+
+        def rows(part: slice) -> None:
+            r = torch.zeros((part.stop - part.start, self.targets.n), dtype=torch.float64, device=y.device)
+            for axis in y:
+                r += (axis[part, None] - axis).square_()
+            r.clamp_(min=LEAST).sqrt_()
+            residual = r - self.targets.rows(part)
+            strength = residual / r  # 1 − δ/d
+            if self.weights is None:
+                stress[part] = residual.square_().sum(dim=1)
+            else:
+                stress[part] = residual.square_().mul_(self.weights[part]).sum(dim=1)
+                strength *= self.weights[part]
+            for axis, sums in zip(y, G, strict=True):
+                sums[part] = torch.mul(strength, axis[part, None] - axis, out=r).sum(dim=1)
+
+        in_tiles(self.targets.n, 2 * (4 * self.targets.n + self.targets.width), rows)
+        return Slope(float(stress.sum()) / 2, G.T.cpu().numpy().copy(order="C"), self.stiffness)
+
+    def laplacian(self, Y: Array) -> Array:
+        Y = np.asarray(Y, dtype=np.float64)
+        if self.weights is None:
+            return len(Y) * Y - Y.sum(axis=0)
+        moved = torch.as_tensor(Y, device=self.weights.device)
+        product = torch.empty_like(moved)
+
+        def rows(part: slice) -> None:
+            product[part] = self.weights[part].double() @ moved  # type: ignore[index]
+
+        in_tiles(len(Y), 2 * len(Y), rows)
+        return np.asarray(self._row_sums * Y - product.cpu().numpy())

@@ -1,0 +1,33 @@
+"""One step of the optimiser on a device: momentum with gains, as step.hpp has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def momentum_step(
+    gradient: torch.Tensor,
+    velocity: torch.Tensor,
+    gain: torch.Tensor,
+    rate: Any,
+    momentum: Any,
+    gain_up: float,
+    gain_down: float,
+    turned: float,
+    min_gain: float,
+    max_step: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return velocity and gain (n, d) after one step against the gradient; rate and momentum may be tensors."""
+    if velocity.is_cuda:
+        from . import step_triton as fused
+
+        return fused.step(gradient, velocity, gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step)
+    push = (rate * gradient).to(velocity.dtype)
+    turn = push * velocity  # > 0: uphill along the last step
+    back = (turn > 0) & (gain * turn > turned * velocity.square())
+    gain = ((gain + (turn <= 0) * gain_up) * torch.where(back, gain_down, 1.0)).clamp(min=min_gain)
+    velocity = momentum * velocity - gain * push
+    length = velocity.norm(dim=1, keepdim=True)
+    return velocity * torch.where(length > max_step, max_step / length, 1.0), gain

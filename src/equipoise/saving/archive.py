@@ -1,0 +1,260 @@
+"""Arrays and plain values in one file: a zip of .npy arrays and one JSON. Nothing in it can run when it is read.
+
+Values are None, booleans, numbers, strings, lists, tuples, dicts with names as keys, arrays, CSR matrices, and objects
+that the caller knows how to take apart and to put together. Nothing is compressed, so that a small file stays small.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import struct
+import zipfile
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+from scipy import sparse
+
+from .._atomic import atomic_write
+from .._types import Array, Matrix
+from .._version import __version__
+from ..arrays.csr import make_csr
+
+CONTENT = "content.json"
+LONGEST = 2**26  # bytes of the JSON, 64 MiB: names of a million columns; chosen
+HEADER = 10_000  # bytes of an array's header, as NumPy's own limit
+PLAIN = "biufU"  # kinds of numbers and strings that an array may hold
+NAME_AT = 30  # bytes before the name of a zip's first entry
+EPOCH = (1980, 1, 1, 0, 0, 0)  # a zip's earliest date: the same content gives the same bytes
+
+Describe = Callable[[Any], tuple[str, Any] | None]  # an object → its name and its state; None if it is unknown
+Make = Callable[[str, Any], Any]  # and back
+Accept = Callable[[str | Path, dict[str, Any]], None]  # raises Refused unless the file is the right one
+
+
+def cached(kind: type[Any]) -> set[str]:
+    """Return the names of what objects of a class compute when first asked for it: no state, it is made again."""
+    return {name for cls in kind.__mro__ for name, of in vars(cls).items() if isinstance(of, cached_property)}
+
+
+class Unstorable(TypeError):
+    """A value that no file without code can hold."""
+
+
+def version() -> str:
+    """Return the version of equipoise that writes and reads."""
+    return __version__
+
+
+def write(path: str | Path, about: dict[str, Any], content: Any, describe: Describe = lambda value: None) -> None:
+    """Write a file that holds `about`, plain values that say what it is, and `content`; whole or not at all."""
+    writer = _Writer(describe)
+    text = json.dumps({**about, "content": writer.plain(content)}, allow_nan=False).encode()
+    if len(text) > LONGEST:
+        raise ValueError(f"{path}: the names and numbers outside arrays take {len(text)} bytes, more than {LONGEST}")
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(CONTENT, EPOCH), text)
+        for number, array in enumerate(writer.arrays):
+            with archive.open(zipfile.ZipInfo(f"{number}.npy", EPOCH), "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def is_archive(path: str | Path) -> bool:
+    """Return whether a file begins as one that `write` wrote: a zip, and in it the JSON first."""
+    name = CONTENT.encode()
+    with open(path, "rb") as file:
+        head = file.read(NAME_AT + len(name))
+    return head.startswith(b"PK\x03\x04") and head[NAME_AT:] == name
+
+
+def check(value: Any, describe: Describe) -> None:
+    """Raise Unstorable, with what it is, for a value that cannot be written."""
+    _Writer(describe).plain(value)
+
+
+class _Writer:
+    """Values as JSON, with the arrays among them set aside; what is shared is written once."""
+
+    def __init__(self, describe: Describe):
+        self.describe = describe
+        self.arrays: list[Array] = []
+        self._numbers: dict[int, int] = {}
+        self._held: list[Any] = []  # an address is a name only while its owner lives
+
+    def plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, str | bool):
+            return value
+        if isinstance(value, int | float) and not isinstance(value, np.generic):
+            return value if isinstance(value, int) or np.isfinite(value) else {"float": str(value)}
+        if isinstance(value, list):
+            return [self.plain(item) for item in value]
+        if type(value) is tuple:
+            return {"tuple": [self.plain(item) for item in value]}
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {"dict": {key: self.plain(item) for key, item in value.items()}}
+        if isinstance(value, np.generic):
+            return {"scalar": self._number(np.asarray(value))}
+        if isinstance(value, np.ndarray):
+            if value.dtype == object and value.ndim == 1 and all(isinstance(item, str) for item in value):
+                return {"names": list(value)}
+            return {"array": self._number(value)}
+        if sparse.issparse(value):
+            M = sparse.csr_matrix(value) if value.format != "csr" else value
+            parts = (M.data[: M.nnz], M.indices[: M.nnz], M.indptr)
+            whole = (M.data, M.indices, M.indptr)  # the same arrays, unless SciPy holds room for more
+            stored = [self._number(b if len(a) == len(b) else a) for a, b in zip(parts, whole, strict=True)]
+            return {"csr": [*map(int, M.shape), *stored]}
+        described = self.describe(value)
+        if described is None:
+            raise Unstorable(f"{type(value).__name__} {getattr(value, '__name__', '')}".rstrip())
+        name, state = described
+        return {"object": name, "state": self.plain(state)}
+
+    def _number(self, array: Array) -> int:
+        if array.dtype.kind not in PLAIN:
+            raise Unstorable(f"array of {array.dtype}")
+        if id(array) not in self._numbers:
+            self._numbers[id(array)] = len(self.arrays)
+            self._held.append(array)
+            self.arrays.append(np.asarray(array))
+        return self._numbers[id(array)]
+
+
+def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
+    """Return the content of a file; `accept` sees what it says about itself first, and raises if that is no good.
+
+    A file that is damaged, or was never one of these, raises ValueError. Only what `make` puts together becomes an
+    object.
+    """
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                reader = _Reader(archive, _size(file), make or _unknown)
+                about = reader.json()
+                accept(path, about)
+                return reader.value(about.get("content"))
+        except Refused:
+            raise
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a damaged file makes the decoders raise, it is damaged
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ValueError(f"{path} is damaged, or is no file of equipoise: {reason}") from None
+
+
+class Refused(ValueError):
+    """A sound file that is not the one that is needed."""
+
+
+def _unknown(name: str, state: Any) -> NoReturn:
+    raise ValueError(f"it holds an object, {name!r}")
+
+
+def _size(file: BinaryIO) -> int:
+    file.seek(0, io.SEEK_END)
+    return file.tell()
+
+
+class _Reader:
+    """The entries of a zip, each checked before it is read; arrays are read once."""
+
+    def __init__(self, archive: zipfile.ZipFile, size: int, make: Make):
+        self.archive, self.make = archive, make
+        entries = archive.infolist()
+        self.entries = {entry.filename: entry for entry in entries}
+        if len(self.entries) < len(entries):
+            raise ValueError("two entries have the same name")
+        for entry in entries:
+            if not (entry.filename == CONTENT or re.fullmatch(r"(0|[1-9]\d*)\.npy", entry.filename)):
+                raise ValueError(f"unexpected entry {entry.filename[:80]!r}")
+            if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+                raise ValueError(f"the entry {entry.filename} is compressed or encrypted")
+        if sum(entry.file_size for entry in entries) > size:
+            raise ValueError("its entries are larger than the file")
+        if CONTENT not in self.entries:
+            raise ValueError(f"it has no {CONTENT}")
+        self._arrays: dict[int, Array] = {}
+        self._matrices: dict[tuple[int, ...], Matrix] = {}
+
+    def json(self) -> dict[str, Any]:
+        if self.entries[CONTENT].file_size > LONGEST:
+            raise ValueError(f"{CONTENT} is larger than {LONGEST} bytes")
+        about = json.loads(self.archive.read(CONTENT))
+        if not isinstance(about, dict):
+            raise ValueError(f"{CONTENT} is no object")
+        return about
+
+    def value(self, plain: Any) -> Any:
+        if isinstance(plain, list):
+            return [self.value(item) for item in plain]
+        if not isinstance(plain, dict):
+            return plain
+        match plain:
+            case {"object": str(name), "state": state}:
+                return self.make(name, self.value(state))
+            case {"float": "nan" | "inf" | "-inf" as text}:
+                return float(text)
+            case {"tuple": list(items)}:
+                return tuple(self.value(item) for item in items)
+            case {"dict": dict(items)}:
+                return {key: self.value(item) for key, item in items.items()}
+            case {"scalar": int(number)}:
+                return self._array(number)[()]
+            case {"names": list(names)} if all(isinstance(name, str) for name in names):
+                return np.array(names, dtype=object)
+            case {"array": int(number)}:
+                return self._array(number)
+            case {"csr": [int(rows), int(columns), int(data), int(indices), int(indptr)]}:
+                return self._csr(rows, columns, data, indices, indptr)
+        raise ValueError(f"{CONTENT} has a value of an unknown kind, {', '.join(plain)[:80]!r}")
+
+    def _array(self, number: int) -> Array:
+        if number not in self._arrays:
+            entry = self.entries[f"{number}.npy"]
+            with self.archive.open(entry) as stream:
+                room = _promised(stream)
+                if room != entry.file_size:
+                    raise ValueError(f"{entry.filename} has {entry.file_size} bytes where its header says {room}")
+            with self.archive.open(entry) as stream:
+                self._arrays[number] = np.lib.format.read_array(stream, allow_pickle=False, max_header_size=HEADER)
+        return self._arrays[number]
+
+    def _csr(self, *key: int) -> Matrix:
+        if key not in self._matrices:
+            rows, columns = key[:2]
+            data, indices, indptr = map(self._array, key[2:])
+            sound = (
+                all(part.ndim == 1 for part in (data, indices, indptr))
+                and all(part.dtype.kind in "iu" for part in (indices, indptr))
+                and len(indptr) == rows + 1
+                and len(indices) == len(data) == int(indptr[-1])
+                and int(indptr[0]) == 0
+                and bool((np.diff(indptr) >= 0).all())
+                and (not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < columns))
+            )
+            if not sound:
+                raise ValueError("the parts of a sparse matrix do not fit together")
+            self._matrices[key] = make_csr(data, indices, indptr, (rows, columns))
+        return self._matrices[key]
+
+
+def _promised(stream: Any) -> int:
+    """Return how many bytes a .npy entry takes by its header, before room is made for them."""
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"an array in version {version} of .npy")
+    try:
+        shape, _, dtype = readers[version](stream, max_header_size=HEADER)
+    except struct.error as error:
+        raise ValueError("an array without a header") from error
+    if dtype.kind not in PLAIN:
+        raise ValueError(f"an array of {dtype}")
+    count = 1
+    for side in shape:
+        count *= side
+    return int(stream.tell()) + count * int(dtype.itemsize)

@@ -1,0 +1,159 @@
+"""Checkpoints: the whole state of a descent, kept on disk, from which an interrupted run goes on to the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._tags import tag_of
+from .._types import Callback
+from .._warn import warn
+from ..arrays.namespace import host, is_tensor
+from . import archive
+from .archive import Refused
+
+FORMAT = 1  # of the files
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Keep the state of a fit in a file, to go on from after an interruption; one of the `callbacks` of a method.
+
+    The file is written every `every` iterations, whole or not at all: whenever the run ends, by Ctrl-C or by the power
+    cut, the last one is there. With `resume` the fit goes on from it, if there is one, and ends in the same bytes as a
+    run that was never interrupted. Affinities and the initial map are computed again, and must come out the same: the
+    same data, parameters, `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose` and other
+    callbacks may differ. The neighbours of 10,000 rows or more are kept too, once, in a second file beside the first,
+    `path`.neighbors: 12 bytes each.
+
+    Parameters
+    ----------
+    path : the file; what it held is replaced
+    every : iterations between two writings
+    resume : go on from the file; where there is none yet the run starts at the beginning, with a warning
+
+    Examples
+    --------
+    >>> eq.TSNE(random_state=0, callbacks=[eq.Checkpoint("run.eqc")]).fit(X)               # interrupted
+    >>> eq.TSNE(random_state=0, callbacks=[eq.Checkpoint("run.eqc", resume=True)]).fit(X)  # goes on
+    """
+
+    path: str | Path
+    every: int = 50
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.every, int | np.integer) and self.every >= 1):
+            raise ValueError(f"every must be a whole number of at least 1 iteration, got {self.every!r}")
+        folder = Path(self.path).resolve().parent
+        if not folder.is_dir():
+            raise ValueError(f"the folder {str(folder)!r} of the checkpoint does not exist")
+
+    def check(self) -> None:
+        """Raise if the file to go on from cannot be one of this version; whether it fits the run is seen later."""
+        if self.resume and Path(self.path).exists():
+            archive.read(self.path, _accept_version)
+
+
+class Keeping:
+    """What the checkpoints among the callbacks of one run do: find its state, and keep it.
+
+    `run` says what makes the run what it is: two with equal values, plain or digests, take the same way. `state` gives
+    all that going on from now takes, in values that archive.py writes.
+    """
+
+    def __init__(
+        self,
+        callbacks: Sequence[Callback | Checkpoint],
+        run: Callable[[], dict[str, Any]],
+        state: Callable[[], Any],
+    ):
+        self.state = state
+        self.callbacks: list[Callback] = [c for c in callbacks if not isinstance(c, Checkpoint)]
+        self.checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)]
+        self._about: dict[str, Any] = {"kind": "checkpoint", "format": FORMAT, "equipoise": archive.version()}
+        if self.checkpoints:
+            self._about["run"] = run()
+
+    def found(self) -> Any:
+        """Return the state to go on from; None at the beginning of a run."""
+        for checkpoint in self.checkpoints:
+            if not checkpoint.resume:
+                continue
+            if Path(checkpoint.path).exists():
+                return archive.read(checkpoint.path, self._accept)
+            warn(f"there is no checkpoint {str(checkpoint.path)!r} yet: the run starts at the beginning")
+        return None
+
+    def keep(self, iteration: int) -> None:
+        """Write the state after so many iterations, where it is time to."""
+        for checkpoint in self.checkpoints:
+            if iteration % checkpoint.every == 0:
+                archive.write(checkpoint.path, self._about, self.state())
+
+    def _accept(self, path: str | Path, about: dict[str, Any]) -> None:
+        """Raise unless a file is a checkpoint of this very run."""
+        _accept_version(path, about)
+        mine, theirs = self._about["run"], about.get("run")
+        if not isinstance(theirs, dict):
+            raise ValueError("it does not say which run it is of")
+        different = [name for name in mine if mine[name] != theirs.get(name)]
+        if different:
+            what = f"{', '.join(different)} {'differs' if len(different) == 1 else 'differ'}"
+            raise Refused(
+                f"{path} is a checkpoint of another run, whose {what}: give the same data, parameters and"
+                " random_state (a number) as then, or start again without resume"
+            )
+
+
+def _accept_version(path: str | Path, about: dict[str, Any]) -> None:
+    """Raise unless a file is a checkpoint of this version."""
+    if about.get("kind") != "checkpoint":
+        raise Refused(f"{path} is no checkpoint")
+    if (about.get("format"), about.get("equipoise")) != (FORMAT, archive.version()):
+        raise Refused(
+            f"{path} is a checkpoint of equipoise {about.get('equipoise')}, and this is {archive.version()}; the same"
+            " bytes need the same version: install that one, or start again without resume"
+        )
+
+
+def digest(*values: Any) -> str:
+    """Return a fingerprint of numbers, strings, arrays, matrices and objects made of these."""
+    result = hashlib.blake2b(digest_size=16)
+    for value in values:
+        _digest(value, result.update)
+    return result.hexdigest()
+
+
+def _digest(value: Any, update: Callable[[Any], None]) -> None:
+    update(type(value).__name__.encode() + b"(")
+    if value is None or isinstance(value, str | bool | int | float | np.generic):
+        update(repr(value).encode())
+    elif isinstance(value, np.ndarray):
+        update(f"{value.dtype} {value.shape}".encode())
+        update(np.ascontiguousarray(value).data if value.size else b"")
+    elif is_tensor(value):
+        _digest(host(value), update)
+    elif sparse.issparse(value):
+        _digest([value.shape, value.data[: value.nnz], value.indices[: value.nnz], value.indptr], update)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _digest(item, update)
+    elif isinstance(value, dict):
+        _digest(sorted(value.items()), update)
+    elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # of these the name alone
+        tag = tag_of(value)
+        update((f"{value.__module__}.{value.__qualname__}" if tag is None else f"equipoise.{tag}").encode())
+    else:
+        computed = archive.cached(type(value))
+        for name, item in sorted(vars(value).items()):
+            if name not in computed | {"n_threads"}:
+                _digest([name, item], update)
+    update(b")")

@@ -1,0 +1,1 @@
+"""The page of the studio: widgets, plots and what is sent to the browser."""

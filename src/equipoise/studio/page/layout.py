@@ -1,0 +1,285 @@
+"""The widgets of the page and how they are laid out. What they do is in app.py."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ...data import Dataset
+from ...views.style import COLORS
+from ..data_sources import Tables, in_words
+from ..session.parameters import METHODS, Value
+from ..session.recipe import Recipe
+from ..session.worker import Shot
+from .controls import Changed, Sliders
+from .maps import Maps
+from .panel import ATTRACTION, CURVES, REPULSION
+from .trust_colors import TrustColors
+
+SPEEDS = ("1", "2", "5", "10", "25")
+NAMED = 12  # classes that the legend names
+BUSY = {
+    "background": "#fffe", "border": "1px solid #dfe2ea", "border-radius": "6px", "padding": "8px 14px",
+    "font-size": "15px",
+}  # fmt: skip
+BAR = '<progress style="display:block;width:100%;margin-top:6px" max="1" value="{share:.3f}"></progress>'
+HINT = "Click a point to see what pulls and pushes it."
+COPY = "navigator.clipboard?.writeText({text}).then(() => {{ {button}.label = 'Copied' }}, () => {{}}); \
+setTimeout(() => {{ {button}.label = '{label}' }}, 1500)"
+LINKED = "if (cb_obj.value !== '') { history.replaceState(null, '', cb_obj.value); " + (
+    "navigator.clipboard?.writeText(cb_obj.value).then(() => { button.label = 'Link copied' }, () => {}); "
+    "setTimeout(() => { button.label = 'Share link' }, 1500) }"
+)
+DOWNLOAD = """
+const link = document.createElement("a")
+link.href = `export/${kind}?` + new URLSearchParams({session})
+link.download = ""
+link.click()
+"""
+
+
+class Layout:
+    """Every widget of a page. `quiet` is true while the studio itself moves them."""
+
+    def __init__(self, session: str, tables: Tables, changed: Changed):
+        from bokeh import models
+
+        self.quiet = False
+        self._tables = tables
+        self.sliders = Sliders(changed)
+        self.maps = Maps()
+        self._make_controls(models, session)
+        self._make_transport(models)
+        self._make_side(models, session)
+        self.facts = models.Div(name="facts", render_as_text=True, text="")
+        self.busy = models.Div(name="busy", text="", disable_math=True, visible=False, styles=BUSY)
+        self.message = models.Div(
+            name="message", render_as_text=True, text="", styles={"color": "#a50026", "font-weight": "600"},
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+        upload = files(__package__).joinpath("upload.js").read_text(encoding="utf-8")
+        facts = {"session": session, "limit": tables.limit, "words": in_words(tables.limit)}
+        self.upload.js_on_click(
+            models.CustomJS(args={"message": self.message, "inbox": self.inbox, **facts}, code=upload)
+        )
+        maps = [root for panel in self.maps.panels for root in (panel.title, panel.plot)]
+        self.roots = (self.facts, self.message, self.busy, self.controls, *maps, self.transport, self.side)
+
+    def _make_controls(self, models: Any, session: str) -> None:
+        wide = {"sizing_mode": "stretch_width"}
+        self.data = models.Select(name="data", title="Data", options=self._tables.names(), **wide)
+        self.inbox = models.ColumnDataSource(name="inbox")  # the name of a table that was uploaded
+        self.upload = models.Button(name="upload", label="Upload .csv or .npy …", **wide)
+        self.which = models.RadioButtonGroup(
+            name="which", labels=["Left map", "Right map"], active=0, visible=False, **wide
+        )
+        methods = [(name, choice.title) for name, choice in METHODS.items()]
+        self.method = models.Select(name="method", title="Method", options=methods, value="tsne", **wide)
+        self.seed = models.Spinner(name="seed", title="Seed", low=0, high=2**31 - 1, step=1, value=0, width=110)
+        self.compare = models.Toggle(name="compare", label="Compare two runs", **wide)
+        self.controls = models.Column(
+            name="controls",
+            children=[
+                self.data, self.upload, self.compare, self.which, self.method, self.sliders.column, self.seed,
+                self.maps.holder, models.Div(visible=False, tags=[self.inbox]),
+            ],
+            **wide,
+        )  # fmt: skip
+
+    def _make_transport(self, models: Any) -> None:
+        self.play = models.Button(name="play", label="Play", button_type="primary", width=84)
+        self.step = models.Button(name="step", label="Step", width=64)
+        self.reset = models.Button(name="reset", label="Reset", width=64)
+        self.speed = models.Select(
+            name="speed", options=[(speed, f"{speed} per frame") for speed in SPEEDS], value="1", width=122
+        )
+        self.history = models.Slider(
+            name="history", title="iteration", start=0, end=1, step=1, value=0, sizing_mode="stretch_width",
+            margin=(0, 14, 0, 14), format="0",
+        )  # fmt: skip
+        self.transport = models.Row(
+            name="transport",
+            children=[self.play, self.step, self.reset, self.speed, self.history],
+            sizing_mode="stretch_width",
+            styles={"align-items": "center"},
+        )
+
+    def _make_side(self, models: Any, session: str) -> None:
+        from bokeh.plotting import figure
+
+        wide = {"sizing_mode": "stretch_width"}
+        self.curves = tuple(
+            models.ColumnDataSource(name=f"curve {name}", data={"iteration": [0, 1], "loss": [0, 0]}) for name in "ab"
+        )
+        self.loss: Any = figure(
+            name="loss", height=170, min_border_left=42, tools="", toolbar_location=None, title="Loss", **wide
+        )
+        lines = [
+            self.loss.line("iteration", "loss", source=source, line_color=color, line_width=2)
+            for source, color in zip(self.curves, CURVES.values(), strict=True)
+        ]
+        self.loss.outline_line_color = None
+        self.loss.grid.grid_line_color = "#eceef3"
+        self.loss.axis.minor_tick_line_color = None
+        self.loss.axis.major_label_text_font_size = "11px"
+        self.loss.title.text_font_size = "13px"
+        self.loss.yaxis.ticker.desired_num_ticks = 4
+        self.loss.xaxis.ticker.desired_num_ticks = 5
+        self._lines = lines
+        for line in lines:
+            line.visible = False  # what is there before the first loss only gives the axes a range
+        self.color = models.Select(
+            name="color", title="Colour", options=[("class", "class"), ("trust", "trust, point by point")],
+            value="class", **wide,
+        )  # fmt: skip
+        self.legend = models.Div(name="legend", text="", disable_math=True, **wide)
+        self.forces = models.Div(name="forces", text=HINT, disable_math=True, styles={"color": "#6b7180"}, **wide)
+        self.share = models.Button(name="share", label="Share link", **wide)
+        self.link = models.TextInput(name="link", visible=False, **wide)
+        self.link.js_on_change("value", models.CustomJS(args={"button": self.share}, code=LINKED))
+        self.code = models.PreText(
+            name="code", text="", styles={
+                "font-size": "11px", "max-height": "190px", "overflow": "auto", "background": "#f5f6f9",
+                "padding": "6px 8px", "border-radius": "4px", "width": "266px",
+            },
+        )  # fmt: skip
+        copy = models.Button(name="copy", label="Copy the Python of this map", **wide)
+        code = COPY.format(text="code.text", button="button", label=copy.label)
+        copy.js_on_click(models.CustomJS(args={"code": self.code, "button": copy}, code=code))
+        saves = []
+        for kind in ("csv", "png", "html"):
+            button = models.Button(name=f"save {kind}", label=kind.upper(), **wide)
+            button.js_on_click(models.CustomJS(args={"session": session, "kind": kind}, code=DOWNLOAD))
+            saves.append(button)
+        self.side = models.Column(
+            name="side",
+            children=[
+                self.loss, self.color, self.legend, self.forces, models.Row(children=saves, **wide), self.share,
+                self.link, copy, self.code,
+            ],
+            **wide,
+        )  # fmt: skip
+
+    # What the studio shows
+
+    def announce(self, name: str) -> None:
+        """Name the data set that is being read."""
+        self.quiet = True
+        self.data.options = self._tables.names()
+        self.data.value = name
+        self.quiet = False
+
+    def load(self, dataset: Dataset, runs: int) -> None:
+        """Make the page ready for another data set."""
+        self.quiet = True
+        try:
+            self.color.value = "class"
+            self.compare.active = runs > 1
+            self.history.value, self.history.end = 0, 1
+        finally:
+            self.quiet = False
+        self.maps.load(dataset)
+        self.show_second(runs > 1)
+        self.color_by_class(dataset)
+
+    def show_second(self, wanted: bool) -> None:
+        self.which.visible = wanted
+        self._lines[1].visible = False  # until there is a loss of it
+        self.quiet = True
+        self.which.active = int(wanted)
+        self.quiet = False
+
+    def show_run(self, recipe: Recipe, values: dict[str, Value], n: int, active: int) -> None:
+        """Put method, seed and sliders where a run is."""
+        self.quiet = True
+        try:
+            self.method.value, self.seed.value, self.which.active = recipe.method, recipe.seed, active
+        finally:
+            self.quiet = False
+        self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
+
+    def show_curves(self, curves: list[list[tuple[int, float]]]) -> None:
+        """Draw the losses; of two runs each in parts of its first unless that is 0, since they are different losses."""
+        for source, curve in zip(self.curves, curves, strict=False):
+            iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
+            loss = loss if len(curves) == 1 else loss / (loss[0] or 1.0)
+            keep = np.unique(np.linspace(0, len(loss) - 1, min(len(loss), 1000)).astype(int))
+            source.data = {"iteration": iteration[keep], "loss": loss[keep]}
+        for which, line in enumerate(self._lines):
+            line.visible = which < len(curves)
+        self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
+
+    def show_titles(self, titles: list[str]) -> None:
+        """Name the maps that are shown."""
+        for panel, title in zip(self.maps.panels, titles, strict=False):
+            panel.title.text = title
+
+    def show_iteration(self, at: int, last: int) -> None:
+        """Put the slider of the past at an iteration; it reaches as far as the run has come, its last."""
+        self.quiet = True
+        try:
+            end = max(last, at, 1)
+            self.history.end = max(end, self.history.end)  # the value is never beyond it on the way
+            self.history.value = at
+            self.history.end = end
+        finally:
+            self.quiet = False
+
+    def show_state(self, words: str, share: float | None, playing: bool, facts: str) -> None:
+        """Say what is being done, over the map, and what is shown."""
+        self.busy.text = escape(words) + ("" if share is None else BAR.format(share=share))
+        self.busy.visible = bool(words)
+        self.facts.text = facts
+        self.play.label = "Pause" if playing else "Play"
+        self.play.button_type = "default" if playing else "primary"
+
+    def show_color(self, value: str) -> None:
+        self.quiet = True
+        self.color.value = value
+        self.quiet = False
+
+    def color_by_class(self, dataset: Dataset) -> None:
+        self.maps.color_by_class(dataset)
+        named = dataset.classes[:NAMED]
+        more = f"and {len(dataset.classes) - NAMED} more" if len(dataset.classes) > NAMED else ""
+        items = [_swatch(COLORS[i % len(COLORS)], name) for i, name in enumerate(named)]
+        self.legend.text = _legend(items, more) if items else "<i>no classes in this data</i>"
+
+    def color_by_trust(self, colors: list[TrustColors]) -> None:
+        self.maps.color_by_trust(colors)
+        shading = colors[0].shading
+        items = [_swatch(color, name) for color, name in zip(shading.colors, shading.names, strict=True)]
+        said = "; ".join(f"{trust.mean:.3f} at iteration {trust.iteration}" for trust in colors)
+        self.legend.text = _legend(items, f"mean {said}. {shading.hint}")
+
+    def show_forces(self, shot: Shot, dataset: Dataset, which: int) -> None:
+        """Say what acts on the chosen point in one of the maps."""
+        if shot.point is None:
+            self.forces.text = HINT
+            return
+        point, forces = shot.point, shot.forces[which]
+        pull, push = (float(np.linalg.norm(F)) for F in forces[:2])
+        rest = float(np.linalg.norm(forces.attraction + forces.repulsion))
+        name = "" if dataset.labels is None else f", {escape(dataset.classes[dataset.labels[point]])}"
+        rows = [
+            _swatch(ATTRACTION, f"attraction {pull:.3g}"), _swatch(REPULSION, f"repulsion {push:.3g}"),
+            _swatch("none", f"together {rest:.3g}"),
+        ]  # fmt: skip
+        self.forces.text = f"<b>Row {point}{name}</b>{_legend(rows, '')}"
+
+    def show_link(self, address: str) -> None:
+        self.link.visible = True
+        self.link.value = ""
+        self.link.value = address
+
+
+def _swatch(color: str, name: str) -> str:
+    dot = f'<span style="display:inline-block;width:10px;height:10px;border-radius:5px;background:{color}"></span>'
+    return f'<span style="white-space:nowrap;margin-right:10px">{dot} {escape(name)}</span>'
+
+
+def _legend(items: list[str], more: str) -> str:
+    return f'<div style="line-height:1.6">{" ".join(items)} <span style="color:#6b7180">{escape(more)}</span></div>'

@@ -1,0 +1,25 @@
+"""The page around the widgets: its HTML, and the scripts that draw the points."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from ...views.inline import script
+
+TITLE = "Equipoise studio"
+
+
+def dress(document: Any, roots: tuple[Any, ...], message: Any) -> None:
+    """Lay the roots of a page out; `message` says what its scripts could not do."""
+    from bokeh.models import CustomJS
+
+    own = files(__package__)
+    document.title = TITLE
+    document.template = own.joinpath("studio.html").read_text(encoding="utf-8")
+    document.template_variables["scripts"] = "\n".join(
+        [script("elements"), script("dots"), own.joinpath("studio.js").read_text(encoding="utf-8")]
+    )
+    for root in roots:
+        document.add_root(root)
+    document.js_on_event("document_ready", CustomJS(args={"message": message}, code="start(message.document, message)"))

@@ -1,0 +1,97 @@
+"""The methods that the studio runs, and what can be moved while they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...affinities.perplexity import resolve_perplexity
+from ...methods import GSNE, SNE, TSNE, UMAP, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
+
+Value = float | str
+Method = NeighborEmbedding | UMAP
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that can be moved from `low` to `high`: evenly, or evenly in its logarithm."""
+
+    label: str
+    low: float
+    high: float
+    step: float  # of its logarithm to base 10 if `log`
+    log: bool = False
+    whole: bool = False
+    rebuilds: bool = False  # a new value needs new affinities
+
+
+# The ranges are chosen: what the papers vary, and somewhat more.
+PARAMETERS = {
+    "perplexity": Parameter("perplexity", 2, 500, 0.01, log=True, rebuilds=True),
+    "n_neighbors": Parameter("neighbours", 2, 200, 1, whole=True, rebuilds=True),
+    "early_exaggeration": Parameter("early exaggeration", 1, 32, 0.01, log=True),
+    "exaggeration": Parameter("exaggeration", 0.25, 32, 0.01, log=True),
+    "alpha": Parameter("α, order of the divergence", -3, 0.95, 0.05),  # α ≥ 1 needs every pair
+    "beta": Parameter("β, exponent of the kernel", 1, 6, 0.05),
+    "eta": Parameter("η, unit of the map", 0.01, 10, 0.01, log=True),
+    "rho": Parameter("ρ, sharpness of the kernel", 0, 0.99, 0.01),
+    "dof": Parameter("ν, degrees of freedom", 0.2, 20, 0.01, log=True),
+    "min_dist": Parameter("min_dist", 0, 0.99, 0.01),
+    "learning_rate": Parameter("learning rate", 1, 1e6, 0.01, log=True),
+}
+STEPS = ("early_exaggeration", "exaggeration", "learning_rate")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method under its name in the page and in links, with its own parameters."""
+
+    title: str
+    make: type[Method]
+    own: tuple[str, ...]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of what can be moved, in the order of the page."""
+        return (self.own[0], *STEPS[:2], *self.own[1:], STEPS[2])
+
+
+METHODS = {
+    "tsne": Choice("t-SNE", TSNE, ("perplexity", "dof")),
+    "sne": Choice("SNE", SNE, ("perplexity",)),
+    "symmetricsne": Choice("symmetric SNE", SymmetricSNE, ("perplexity",)),
+    "powersne": Choice("p-SNE", PowerSNE, ("perplexity", "beta")),
+    "gsne": Choice("g-SNE", GSNE, ("perplexity", "alpha", "beta", "eta")),
+    "sphericalsne": Choice("s-SNE, on a sphere", SphericalSNE, ("perplexity", "rho")),
+    "umap": Choice("UMAP", UMAP, ("n_neighbors", "min_dist")),
+}
+
+
+def check_value(method: str, name: str, value: Any) -> Value:
+    """Return a value for a parameter of a method, or say what it must be."""
+    if method not in METHODS:
+        raise ValueError(f"there is no method {method!r}; there are: {', '.join(METHODS)}")
+    if name not in METHODS[method].parameters:
+        raise ValueError(f"{method} has no {name!r}; it has: {', '.join(METHODS[method].parameters)}")
+    if name == "learning_rate" and value == "auto":
+        return "auto"
+    parameter = PARAMETERS[name]
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    if not parameter.low <= value <= parameter.high:
+        raise ValueError(f"{name} must be from {parameter.low:g} to {parameter.high:g}, got {value:g}")
+    return int(value) if parameter.whole else float(value)
+
+
+def defaults(method: str, n: int) -> dict[str, Value]:
+    """Return the values of a method's parameters for n points, "auto" resolved where it can be known beforehand."""
+    made: Any = METHODS[method].make()
+    values = {name: getattr(made, name) for name in METHODS[method].parameters}
+    if "perplexity" in values:
+        values["perplexity"] = float(resolve_perplexity(values["perplexity"], n)[0])
+    if "n_neighbors" in values:
+        values["n_neighbors"] = min(values["n_neighbors"], n)
+    values["early_exaggeration"] = float(made._early())
+    return values

@@ -1,0 +1,118 @@
+"""The thread in which the runs of one page live: commands go in, frames come out one at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, Queue
+from typing import NamedTuple
+
+from ...progress import show_on
+from ..data_sources import in_public
+from .forces import Forces
+from .history import Frame
+from .run import Run
+from .stage import Stage
+
+Command = Callable[[], None]
+
+
+class Shot(NamedTuple):
+    """What is shown at once: a frame of each of some runs, and what acts on the chosen point in it."""
+
+    runs: tuple[Run, ...]
+    frames: tuple[Frame, ...]
+    point: int | None
+    forces: tuple[Forces, ...]  # of each run; none without a point
+    last: int  # the iteration to which the first run had come
+
+    @classmethod
+    def of(cls, runs: tuple[Run, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
+        """Return frames of runs with the forces on a point."""
+        if point is None:
+            return cls(runs, frames, None, (), runs[0].iteration)
+        forces = tuple(Forces.of(run, frame, point) for run, frame in zip(runs, frames, strict=True))
+        return cls(runs, frames, point, forces, runs[0].iteration)
+
+
+class Worker:
+    """Steps the runs while they play, never more than one shot ahead of the page.
+
+    Runs are touched by commands alone, which this thread carries out one after the other. What a command or a step
+    raises goes to `report`, and playing stops. `wake` is called when there is a new shot.
+    """
+
+    def __init__(self, report: Callable[[str], None], wake: Callable[[], None]):
+        self._runs: tuple[Run, ...] = ()
+        self.playing = False
+        self.speed = 1  # iterations per frame
+        self.stage = Stage()  # what is being done while no frames come
+        self.point: int | None = None  # the point whose forces are shown
+        self.shown: Shot | None = None  # the last that was published of these runs
+        self.frames: Queue[Shot] = Queue(maxsize=1)
+        self._commands: Queue[tuple[str, Command] | None] = Queue()
+        self._report, self._wake = report, wake
+        self._thread = threading.Thread(target=self._work, name="equipoise-studio", daemon=True)
+        self._thread.start()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return self._runs
+
+    @runs.setter
+    def runs(self, runs: tuple[Run, ...]) -> None:
+        """Take other runs; a shot of those before that still waits is not shown any more."""
+        self._runs, self.shown = runs, None
+        self._drop()
+
+    def ask(self, words: str, command: Command) -> None:
+        """Have a command carried out, described by `words` while it lasts."""
+        self._commands.put((words, command))
+
+    def stop(self) -> None:
+        """End the thread after what it is doing now."""
+        self.playing = False
+        self._commands.put(None)
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(seconds)
+
+    def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
+        """Show frames of the runs, by default the present ones, in place of any that still wait; called by commands."""
+        shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
+        self._drop()
+        self.shown = shot
+        self.frames.put(shot)
+        self._wake()
+
+    def _drop(self) -> None:
+        with suppress(Empty):
+            self.frames.get_nowait()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                # While frames are wanted and the last has not been fetched, look in again soon.
+                item = self._commands.get(timeout=None if not self.playing else 0.0 if self.frames.empty() else 0.002)
+            except Empty:
+                self._step()
+                continue
+            if item is None:
+                return
+            words, command = item
+            self.stage.clear(words)
+            with show_on(self.stage):
+                self._guarded(command)
+            self.stage.clear("")
+
+    def _step(self) -> None:
+        if self.playing and self.frames.empty():
+            self._guarded(lambda: self.publish(tuple(run.step(self.speed) for run in self.runs)))
+
+    def _guarded(self, command: Command) -> None:
+        try:
+            command()
+        except Exception as error:  # whatever it was, the page says it and the studio lives on
+            self.playing = False
+            self._report(in_public(error))

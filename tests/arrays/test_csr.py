@@ -1,0 +1,67 @@
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from equipoise.arrays.csr import make_csr, symmetrized
+
+
+def graph(n=300, density=0.03, dtype=np.float32):
+    A = sparse.random(n, n, density, format="csr", random_state=0, dtype=dtype)
+    A.data[:] += 0.1
+    return A
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_symmetrized_is_the_sum_with_the_transpose(dtype):
+    A = graph(dtype=dtype)
+    S, truth = symmetrized(A), (A + A.T).toarray()
+    assert S.dtype == dtype and S.nnz == np.count_nonzero(truth)
+    assert_array_equal(S.toarray(), truth)
+    assert_array_equal(S.toarray(), S.toarray().T)
+    assert all((np.diff(S.indices[a:b]) > 0).all() for a, b in zip(S.indptr[:-1], S.indptr[1:], strict=True))
+
+
+def test_columns_in_any_order_empty_rows_and_a_hub():
+    A = graph().tolil()
+    A[:, 7] = 1.0
+    A[20:40] = 0.0
+    A = A.tocsr()
+    shuffled = A.copy()
+    for a, b in zip(A.indptr[:-1], A.indptr[1:], strict=True):
+        shuffled.indices[a:b], shuffled.data[a:b] = A.indices[a:b][::-1], A.data[a:b][::-1]
+    before = shuffled.indices.copy()
+    assert_array_equal(symmetrized(shuffled).toarray(), (A + A.T).toarray())
+    assert_array_equal(shuffled.indices, before)
+    assert symmetrized(sparse.csr_matrix((5, 5))).nnz == 0
+
+
+def test_threads_never_change_a_byte():
+    A = graph()
+    one, *more = (symmetrized(A, threads) for threads in (1, 2, 3, 4, 400))
+    for other in more:
+        for name in ("data", "indices", "indptr"):
+            assert getattr(other, name).tobytes() == getattr(one, name).tobytes()
+
+
+def test_memory_is_that_of_the_result():
+    A = graph(2000, 0.02)
+    room = 2 * A.nnz * 8  # 4 bytes a column, 4 a value, for every entry of A and of its transpose
+    tracemalloc.start()
+    S = symmetrized(A)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.1 * room and kept < 1.1 * 8 * S.nnz
+
+
+def test_the_arrays_are_kept_and_scipy_can_work_with_them():
+    A = graph()
+    M = make_csr(A.data, A.indices, A.indptr.astype(np.int64), A.shape)
+    assert M.data is A.data and np.shares_memory(M.indices, A.indices)
+    v = np.ones(300)
+    assert_array_equal(M @ v, A @ v)
+    for same in (M.copy(), M.tocoo(), M.T.T, pickle.loads(pickle.dumps(M)), M.astype(np.float32)):
+        assert_array_equal(same.toarray(), A.toarray())

@@ -1,0 +1,108 @@
+import re
+import shlex
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+from support.command_line import one_line_error
+
+import equipoise
+from equipoise.cli import main, parser
+
+VERBS = ["embed", "transform", "evaluate", "compare", "sweep", "plot", "studio", "data", "info", "completion"]
+
+
+def help_of(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*arguments, "--help"])
+    assert stop.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["embed"], ["embed", "iris", "--method", "no"], ["transform", "x"]])
+def test_a_wrong_command_line_exits_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "usage: equipoise" in one_line_error(capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["emebd", "iris"], "invalid choice: 'emebd'; did you mean embed?"),
+        (["fly"], "invalid choice: 'fly'; choose from embed, transform, evaluate"),
+        (["completion", "bsh"], "invalid choice: 'bsh'; did you mean bash?"),
+        (["plot", "m.csv", "--drak"], "unknown: --drak; did you mean --dark?"),
+    ],
+)
+def test_what_was_probably_meant(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert message in one_line_error(capsys)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"equipoise {equipoise.__version__}\n"
+
+
+def test_the_help_lists_every_verb(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = help_of([], capsys)
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.findall(r"^  ([a-z]+) +\w", text.partition("verbs:")[2].partition("examples:")[0], re.MULTILINE) == VERBS
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_fits_a_terminal_and_has_examples(verb, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = help_of([verb], capsys)
+    assert text.startswith(f"usage: equipoise {verb}")
+    assert "examples:\n  " in text
+    options = text.partition("examples:")[0].splitlines()
+    assert max(map(len, options)) <= 80
+
+
+def examples(verb):
+    """Return the commands among the examples of a verb, without what belongs to the shell."""
+    (verbs,) = (action for action in parser.make_parser("tsne")._actions if action.dest == "verb")
+    for line in verbs.choices[verb].epilog.splitlines()[1:]:
+        for command in re.split(r"&&|;|\|", re.sub(r"  in .*|[<>] \S+", "", line)):
+            program, *words = shlex.split(re.sub(r'^eval "\$\((.*)\)"$', r"\1", command.strip()))
+            assert program in ("equipoise", "source"), line
+            if program == "equipoise":
+                yield words
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_examples_work(verb, tmp_path, monkeypatch):
+    """Each in the folder that the ones before it have left, with fewer iterations."""
+    pytest.importorskip("bokeh")
+    monkeypatch.chdir(tmp_path)
+    for words in examples(verb):
+        if words[-1] == "--help" or words[0] == "studio" or "-" in words:  # they stop, serve, or wait for input
+            with pytest.raises(SystemExit) if words[-1] == "--help" else nullcontext():
+                parser.parse(words)
+            continue
+        iterates = words[0] in ("embed", "sweep") and "pca" not in words
+        assert main([*words, *(["--n-iter", "50"] if iterates else [])]) == 0, words
+
+
+def test_studio_serves_what_the_options_say(monkeypatch, tmp_path):
+    pytest.importorskip("bokeh")
+    calls = []
+    fake = SimpleNamespace(serve=lambda *data, **settings: calls.append((*data, settings)))
+    for module in ("equipoise.studio", "equipoise.studio.server.serve"):
+        monkeypatch.setitem(sys.modules, module, fake)
+    (tmp_path / "t.csv").write_text("a,kind\n1,x\n3,y\n")
+    assert main(["studio"]) == 0
+    assert main(["studio", str(tmp_path / "t.csv"), "--label", "kind", "--port", "5006", "--no-browser"]) == 0
+    here = {"address": "127.0.0.1"}
+    assert calls[0] == (None, {"port": 0, "show": True, **here})
+    dataset, settings = calls[1]
+    assert settings == {"port": 5006, "show": False, **here}
+    assert dataset.X.tolist() == [[1.0], [3.0]] and dataset.classes == ("x", "y")

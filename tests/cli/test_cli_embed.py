@@ -1,0 +1,432 @@
+import re
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from support.command_line import embed, names, one_line_error, read_csv
+
+import equipoise
+from equipoise import cli, data
+from equipoise.cli import main
+from equipoise.cli.console import Screen
+
+METHODS = sorted(cli.METHODS)
+QUICK = ("--iterations", 20, "--plot", "none")
+
+
+def test_embed_writes_the_map_and_says_how_good_it_is(tmp_path, capsys):
+    assert embed("iris", "--out", tmp_path) == 0
+    assert names(tmp_path) == ["iris.csv", "iris.png"]
+
+    header, rows = read_csv(tmp_path / "iris.csv")
+    iris = data.load("iris")
+    assert header == ["y1", "y2", "class"]
+    assert [row[2] for row in rows] == [iris.classes[label] for label in iris.labels]
+    expected = equipoise.TSNE(random_state=0).fit_transform(iris.X)
+    np.testing.assert_array_equal(np.array([row[:2] for row in rows], dtype=np.float32), expected)
+
+    image = imread(tmp_path / "iris.png")[..., :3]
+    assert max(image.shape[:2]) > 1000
+    assert len(np.unique(image.reshape(-1, 3).round(1), axis=0)) > 3
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "iris: 150 rows, 4 columns; TSNE, seed 0"
+    assert any(line.startswith("iteration   250 of 300   loss ") for line in lines)
+    report = {line[:20].strip(): line[20:] for line in lines}
+    assert 0 < float(report["loss"].split()[0]) < 0.3
+    assert 60 < float(report["neighbours kept"].split("%")[0]) <= 100
+    assert report["neighbours kept"].endswith("of the 10 nearest")
+    assert 0 <= float(report["1-NN class error"].split("%")[0]) < 10
+    assert report["wrote"] == f"{tmp_path / 'iris.csv'} and {tmp_path / 'iris.png'}"
+
+
+# What a person reads in place of a loss in units of the data: E = ‖B − YYᵀ‖² grows with the fourth power of its scale.
+MEASURES = {
+    "pca": "variance kept ",
+    "classicalmds": "Gram matrix kept ",
+    "isomap": "Gram matrix kept ",
+    "mds": "stress-1 ",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method(method, tmp_path, capsys):
+    closed = issubclass(cli.METHODS[method], equipoise.methods.ClassicalEmbedding)
+    iterations = () if closed else ("--iterations", 20)
+    assert embed("iris", "--method", method, *iterations, "--plot", "none", "--out", tmp_path) == 0
+    header, rows = read_csv(tmp_path / "iris.csv")
+    d = 3 if method == "sphericalsne" else 2
+    assert header == [*(f"y{c + 1}" for c in range(d)), "class"] and len(rows) == 150
+    assert np.isfinite(np.array([row[:d] for row in rows], dtype=float)).all()
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head == f"iris: 150 rows, 4 columns; {cli.METHODS[method].__name__}, seed 0"
+    assert sum(line.startswith("iteration") for line in lines) <= (0 if closed else 2)
+    (result,) = (line for line in lines if line.startswith(MEASURES.get(method, "loss ")))
+    value = float(result[20:].split()[0].rstrip("%"))
+    assert 0 <= value <= (1 if method == "mds" else 100 if method in MEASURES else np.inf)
+    assert (" in closed form, " in result) == closed
+
+
+def test_the_share_of_the_gram_matrix_is_that_of_the_variance(tmp_path, capsys):
+    """B = XXᵀ has the squares of the variances as its own: for PCA as a flow, classical MDS and PCA alike."""
+    assert embed("iris", "--method", "classicalmds", "--plot", "none", "--out", tmp_path) == 0
+    share = float(re.search(r"Gram matrix kept +([\d.]+)%", capsys.readouterr().out)[1])
+    variance = np.linalg.eigvalsh(np.cov(data.load("iris").X.T)) ** 2
+    assert share == pytest.approx(100 * variance[-2:].sum() / variance.sum(), abs=0.051)
+
+
+def test_a_flow_shows_its_loss(tmp_path, capsys):
+    assert embed("circle", "--method", "pca", "--solver", "flow", "--plot", "none", "--out", tmp_path) == 0
+    text = capsys.readouterr().out
+    assert "iteration     0 of 10000   loss " in text and re.search(
+        r"variance kept +100\.0% after \d+ iterations", text
+    )
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_one_line_each(tmp_path, capsys):
+    assert embed("iris", "--method", "isomap", "--out", tmp_path, "--plot", "none") == 0
+    message = capsys.readouterr().err
+    assert message.startswith("equipoise: warning: the neighbour graph falls into 2 components")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("d", [1, 3, 4])
+def test_any_dimension_of_the_map(d, tmp_path):
+    assert embed("iris", "--components", d, "--iterations", 10, "--out", tmp_path) == 0
+    header, _ = read_csv(tmp_path / "iris.csv")
+    assert header == [*(f"y{c + 1}" for c in range(d)), "class"]
+    assert (tmp_path / "iris.png").stat().st_size > 10_000
+
+
+def test_same_seed_same_files_other_seed_another_map(tmp_path):
+    contents = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert embed("iris", "--seed", seed, *QUICK, "--plot", "svg", "--out", tmp_path / name) == 0
+        contents.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
+    assert contents[0] == contents[1] and len(contents[0]) == 2
+    assert contents[0][0] != contents[2][0]
+
+
+def test_npy_table(tmp_path, capsys):
+    X = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    np.save(tmp_path / "mine.npy", X)
+    assert embed(tmp_path / "mine.npy", "--perplexity", 5, "--iterations", 50, "--out", tmp_path) == 0
+    header, rows = read_csv(tmp_path / "mine-map.csv")  # mine.csv may be where the table came from
+    assert header == ["y1", "y2"] and len(rows) == 40
+    text = capsys.readouterr().out
+    assert text.startswith("mine: 40 rows, 5 columns")
+    assert "neighbours kept" in text and "class" not in text
+
+
+def test_columns_label_id_and_preparation(tmp_path):
+    """Columns are chosen and prepared as in the library, and what is left goes along."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(5, size=(30, 3))
+    lines = [f"row {i},{a},{b},{c},{'ab'[i % 2]},{i % 3}" for i, (a, b, c) in enumerate(X)]
+    (tmp_path / "t.csv").write_text("\n".join(["name,a,b,c,kind,batch", *lines]) + "\n")
+    chosen = ["--columns", "a, b,c", "--label", "kind", "--id", "name", "--log1p", "--standardize", "--pca", 2]
+    assert embed(tmp_path / "t.csv", *chosen, *QUICK, "--out", tmp_path / "m.csv") == 0
+    header, rows = read_csv(tmp_path / "m.csv")
+    assert header == ["id", "y1", "y2", "class", "batch"]
+    assert rows[4][0] == "row 4" and rows[4][3:] == ["a", "1"]
+    dataset = data.Dataset("t", X.astype(float), None, ())
+    prepared = data.prepare(dataset, standardize=True, log1p=True, pca=2).X
+    expected = equipoise.TSNE(n_iter=20, random_state=0).fit_transform(prepared)
+    np.testing.assert_array_equal(np.array([row[1:3] for row in rows], dtype=np.float32), expected)
+
+
+def test_parameters_of_every_kind(tmp_path):
+    """A number, a word, several numbers, an array in a file, an object: as the library takes them."""
+    X = data.load("iris").X
+    start = np.random.default_rng(0).normal(size=(150, 2))
+    np.save(tmp_path / "start.npy", start)
+    words = ["--perplexity", "5,30", "--affinity", "gaussian", "--init", tmp_path / "start.npy"]
+    words += ["--kernel", "StudentT(dof=0.5)", "--divergence", "Alpha(-0.5)", "--optimizer", "GradientDescent(every=5)"]
+    assert embed("iris", "--method", "symmetricsne", *words, *QUICK, "--out", tmp_path / "m.npy") == 0
+    expected = equipoise.SymmetricSNE(
+        perplexity=[5, 30],
+        init=start,
+        n_iter=20,
+        kernel=equipoise.kernels.StudentT(0.5),
+        divergence=equipoise.divergences.Alpha(-0.5),
+        optimizer=equipoise.GradientDescent(every=5),
+        random_state=0,
+    )
+    np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), expected.fit_transform(X))
+
+
+def test_precomputed_distances_and_affinities(tmp_path, capsys):
+    X = data.load("iris").X[:40]
+    D = np.linalg.norm(X[:, None] - X[None], axis=-1)
+    np.save(tmp_path / "d.npy", (D + D.T) / 2)
+    assert embed(tmp_path / "d.npy", "--metric", "precomputed", *QUICK, "--out", tmp_path) == 0
+    assert "of the 10 nearest" in capsys.readouterr().out
+    np.save(tmp_path / "p.npy", np.exp(-D) * (D > 0))
+    assert embed(tmp_path / "p.npy", "--affinity", "precomputed", *QUICK, "--out", tmp_path) == 0
+    assert "neighbours kept     not measured: affinities are no distances" in capsys.readouterr().out
+
+
+def test_a_few_rows_are_judged_by_fewer_neighbours(tmp_path, capsys):
+    np.save(tmp_path / "few.npy", np.arange(12.0).reshape(6, 2) ** 2)
+    assert embed(tmp_path / "few.npy", "--iterations", 10, "--out", tmp_path) == 0
+    assert "of the 5 nearest" in capsys.readouterr().out
+
+
+def test_an_existing_map_is_replaced(tmp_path):
+    (tmp_path / "iris.csv").write_text("old")
+    assert embed("iris", *QUICK, "--out", tmp_path) == 0
+    assert len(read_csv(tmp_path / "iris.csv")[1]) == 150
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "parquet", "npy"])
+def test_formats_hold_the_same_map(format, tmp_path):
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
+    assert embed("circle", *QUICK, "--format", format, "--out", tmp_path / "new" / "folder") == 0
+    path = tmp_path / "new" / "folder" / f"circle.{format}"
+    Y = equipoise.TSNE(n_iter=20, random_state=0).fit_transform(data.load("circle").X)
+    read = data.read(path, columns=None if format == "npy" else ["y1", "y2"])
+    np.testing.assert_allclose(read.X, Y, rtol=1e-6)
+    assert read.extra.keys() == ({"class"} if format != "npy" else set())
+
+
+def test_out_as_a_file_writes_that_file_alone_unless_a_picture_is_asked_for(tmp_path):
+    assert embed("circle", "--iterations", 5, "--out", tmp_path / "a.tsv") == 0
+    assert names(tmp_path) == ["a.tsv"]
+    assert embed("circle", "--iterations", 5, "--out", tmp_path / "a.csv", "--plot", "png,svg") == 0
+    assert names(tmp_path) == ["a.csv", "a.png", "a.svg", "a.tsv"]
+    assert b"<svg" in (tmp_path / "a.svg").read_bytes()
+
+
+def test_a_folder_with_a_dot_in_its_name(tmp_path):
+    """It is one if it is there, or if its name says so; else the dot begins a suffix that no map has."""
+    assert embed("circle", "--iterations", 5, "--plot", "none", "--out", f"{tmp_path}/run.1/") == 0
+    assert embed("circle", "--iterations", 5, "--plot", "none", "--out", tmp_path / "run.1", "--format", "npy") == 0
+    assert names(tmp_path / "run.1") == ["circle.csv", "circle.npy"]
+
+
+def test_text_cannot_be_embedded(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,7,x\n")
+    assert embed(tmp_path / "t.csv", "--columns", "a,kind", "--out", tmp_path / "m.csv") == 2
+    message = one_line_error(capsys)
+    assert "t.csv: the column 'kind' holds text, 'x', and only numbers can be embedded" in message
+    assert "; columns of numbers are 'a', 'b'" in message
+
+
+def test_one_thing_is_one_and_a_class_is_called_as_in_the_file(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,kind\n" + "".join(f"{i * i},whale\n" for i in range(12)))
+    words = ("--label", "kind", "--components", 1, "--iterations", 1, "--plot", "none", "--out", tmp_path / "m.csv")
+    assert embed(tmp_path / "t.csv", *words) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("t: 12 rows, 1 column; TSNE") and " after 1 iteration, " in text
+    assert "1-NN class error    not measured: all labels are 'whale'" in text
+
+
+def test_a_page(tmp_path):
+    pytest.importorskip("bokeh")
+    assert embed("circle", "--iterations", 5, "--plot", "html", "--out", tmp_path) == 0
+    assert names(tmp_path) == ["circle.csv", "circle.html"]
+    assert "circle, TSNE" in (tmp_path / "circle.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "'nothing' is neither a file nor a name that `equipoise data` lists; digits is one of them"),
+        (["digit"], "did you mean digits?"),
+        (
+            ["iris", "--engine", "warp"],
+            "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch', got",
+        ),
+        (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
+        (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),
+        (["iris", "--perplexity", "ten"], "perplexity must be a number, several numbers"),
+        (["iris", "--components", "9"], "n_components=9 is too large for n_features=4"),
+        (["iris", "--components", "0"], "n_components must be"),
+        (["iris", "--iterations", "-1"], "n_iter must not be negative, got -1"),
+        (["iris", "--seed", "x"], "seed"),
+        (["iris", "--method", "pca", "--iterations", "5"], "pca has no n_iter in closed form; add --solver flow"),
+        (
+            ["iris", "--method", "pca", "--checkpoint", "c"],
+            "pca is computed in closed form, so there is nothing to keep",
+        ),
+        (["iris", "--resume"], "--resume goes on from a checkpoint; say which, with --checkpoint FILE"),
+        (["iris", "--label", "species"], "--label is for files; the columns of the bundled iris have no names"),
+        (["iris", "--pca", "5"], "pca=5 of a table of shape (150, 4)"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(arguments, message, tmp_path, capsys):
+    assert embed(*arguments, "--out", tmp_path) == 2
+    assert message in one_line_error(capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "umap", "--perplexity", "5"], "umap has no perplexity; see equipoise embed --method umap --help"),
+        (["--method", "no"], "invalid choice: 'no'"),
+        (["--components", "two"], "argument --n-components/--components: 'two' is not a whole number"),
+        (["--dof", "one"], "argument --dof: 'one' is not a number"),
+        (["--n-jobs", "all"], "argument --n-jobs: 'all' is not a whole number"),
+        (
+            ["--method", "symmetricsne", "--kernel", "print(1)"],
+            "'print(1)' is unknown; write one of Gaussian, StudentT",
+        ),
+        (["--method", "symmetricsne", "--kernel", "StudentT(dof=-1)"], "'StudentT(dof=-1)': dof must be"),
+        (["--method", "symmetricsne", "--kernel", "StudentT(__import__('os'))"], "is unknown; write one of"),
+        (["--init", "missing.npy"], "'missing.npy' holds no array"),
+        (["--plot", "pdf"], "'pdf' is none of png, svg, html"),
+        (["--format", "doc"], "invalid choice: 'doc'"),
+        (["--perplexty", "5"], "unknown: --perplexty 5; did you mean --perplexity?"),
+        (["--standardise"], "unknown: --standardise; did you mean --standardize?"),
+        (["--colour=x"], "unknown: --colour=x ("),
+        (["--method", "tsen"], "invalid choice: 'tsen'; did you mean tsne?"),
+        (["--method", "UMAP"], "invalid choice: 'UMAP'; did you mean umap?"),
+    ],
+)
+def test_a_wrong_option_is_one_line(arguments, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        embed("iris", *arguments)
+    assert stop.value.code == 2
+    assert message in one_line_error(capsys)
+
+
+def test_outputs_that_cannot_be_are_refused_before_the_work(tmp_path, capsys):
+    (tmp_path / "iris.csv").mkdir()  # in the way
+    (tmp_path / "file").write_text("mine")
+    for out, more, message in (
+        (tmp_path, [], "iris.csv' is a folder; a file is to be written there"),
+        (tmp_path / "file", [], "file' is a file; --out takes a folder, or the file of a map"),
+        (tmp_path / "file" / "below", [], "file' is a file; a folder is needed there for 'iris.csv'"),
+        (tmp_path / "x.png", [], "--out takes a folder or the file of a map; for a picture say --plot png"),
+        (tmp_path / "x.csv", ["--format", "npy"], "--format npy contradicts the name 'x.csv'"),
+        (
+            tmp_path / "x.foo",
+            [],
+            "x.foo: no map is written as .foo; give a file that ends in one of .csv, .tsv, .parquet",
+        ),
+        ("-", ["--plot", "png"], "--plot needs a place for the picture"),
+    ):
+        assert embed("iris", "--out", out, *more) == 2
+        assert message in one_line_error(capsys)
+    assert names(tmp_path) == ["file", "iris.csv"] and (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (None, "neither a file nor a name"),
+        (np.zeros(7), "(7,)"),
+        (np.array([[1.0, np.nan]] * 3), "NaN"),
+        (np.array([[{}, {}]] * 3, dtype=object), "it holds Python objects; a table of numbers is needed"),
+    ],
+    ids=["missing", "flat", "nan", "objects"],
+)
+def test_bad_npy(array, message, tmp_path, capsys):
+    path, out = tmp_path / "mine.npy", tmp_path / "out"
+    if array is not None:
+        np.save(path, array, allow_pickle=True)
+    assert embed(path, "--out", out) == 2
+    assert message in one_line_error(capsys)
+    assert not out.exists()
+
+
+def test_a_folder_in_place_of_a_file(tmp_path, capsys):
+    (tmp_path / "table.csv").mkdir()
+    assert embed(tmp_path / "table.csv") == 2
+    assert "table.csv" in one_line_error(capsys)
+
+
+def test_an_error_in_the_picture_leaves_the_map(tmp_path, monkeypatch, capsys):
+    def fail(*arguments, **settings):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("equipoise.cli.write_map.picture", fail)
+    assert embed("circle", "--iterations", 5, "--out", tmp_path) == 2
+    assert "no ink" in one_line_error(capsys)
+    assert names(tmp_path) == ["circle.csv"] and len(read_csv(tmp_path / "circle.csv")[1]) == 100
+
+
+def test_debug_shows_where_an_error_arose(capsys):
+    assert embed("iris", "--perplexity", 0, "--debug") == 2
+    message = capsys.readouterr().err
+    assert message.startswith("Traceback") and message.splitlines()[-1].startswith("equipoise: error: perplexity")
+
+
+def test_interrupt_writes_the_map_so_far(tmp_path, monkeypatch, capsys):
+    def interrupt(self, iteration, loss, Y):
+        if iteration == 100:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Screen, "__call__", interrupt)
+    assert embed("iris", "--out", tmp_path) == 130
+    expected = equipoise.TSNE(random_state=0).problem(data.load("iris").X)
+    expected.optimize(callbacks=[lambda iteration, loss, Y: iteration == 100])
+    rows = np.array([row[:2] for row in read_csv(tmp_path / "iris.csv")[1]], dtype=float)
+    np.testing.assert_allclose(rows, expected.Y, rtol=1e-5)
+    assert (tmp_path / "iris.png").stat().st_size > 10_000
+    assert "interrupted at iteration 100; the map so far is in" in capsys.readouterr().out
+
+
+def test_interrupt_before_there_is_a_map(tmp_path, monkeypatch, capsys):
+    def interrupt(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(equipoise.TSNE, "_build", interrupt)
+    assert embed("iris", "--out", tmp_path) == 130
+    assert capsys.readouterr().err == "equipoise: interrupted before there was a map\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_has_the_parameters_of_the_method_that_is_named(capsys):
+    helps = {}
+    for method in METHODS:
+        with pytest.raises(SystemExit) as stop:
+            main(["embed", "--method", method, "--help"])
+        assert stop.value.code == 0
+        helps[method] = capsys.readouterr().out
+        for name in cli.METHODS[method]().get_params():
+            assert (f"--{name.replace('_', '-')} " in helps[method]) == (name not in ("callbacks", "verbose")), name
+    assert "--perplexity VALUE" in helps["tsne"] and "--perplexity" not in helps["umap"]
+    text = " ".join(helps["umap"].split())
+    assert "points in a neighbourhood, its centre included" in text and "(default: 15)" in text
+    assert 'iterations, at most; the first 100 (at most half) under early exaggeration; "auto" is 200 beyond' in text
+
+
+def test_the_engine_and_the_device_reach_the_method(tmp_path, capsys):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    options = ("--engine", "torch", "--device", "cpu", "--deterministic", "no", "--tol", 0.02)
+    assert embed("iris", *options, *QUICK, "--save", tmp_path / "iris.eq", "--out", tmp_path) == 0
+    method = equipoise.load(tmp_path / "iris.eq")
+    given = {"engine": "torch", "device": "cpu", "deterministic": False, "tol": 0.02}
+    assert given.items() <= method.get_params().items() and method.engine_ == "torch"
+    assert (method.embedding_.shape, method.embedding_.dtype) == ((150, 2), np.float32)
+    assert main(["transform", str(tmp_path / "iris.eq"), "iris", "--out", str(tmp_path / "new.csv")]) == 0
+    assert len(read_csv(tmp_path / "new.csv")[1]) == 150
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "tpu"), "device must be one of 'auto', 'cpu', 'cuda', got 'tpu'"),
+        (("--device", "cuda", "--engine", "grid"), "engine='grid' runs on the CPU"),
+        (("--engine", "torch", "--deterministic", "perhaps"), "'perhaps' is neither true nor false"),
+    ],
+)
+def test_a_device_that_cannot_be(options, message, tmp_path, capsys):
+    try:
+        assert embed("iris", *options, *QUICK, "--out", tmp_path) == 2
+    except SystemExit as left:  # the parser's own complaints
+        assert left.code == 2
+    assert message in one_line_error(capsys)
+
+
+def test_help_tells_of_engine_and_device(capsys):
+    with pytest.raises(SystemExit):
+        embed("--help")
+    text = " ".join(capsys.readouterr().out.split())
+    for words in ("--engine WORD", '"torch"', "--device WORD where", "--deterministic BOOL the same seed", "--tol X"):
+        assert words in text

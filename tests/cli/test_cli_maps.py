@@ -1,0 +1,358 @@
+"""The verbs that take a finished map or a fitted method: transform, evaluate, compare, sweep, plot."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import mmwrite
+from support.command_line import embed, names, one_line_error, read_csv
+
+import equipoise as eq
+from equipoise import data
+from equipoise.cli import main
+from equipoise.cli.map_files import read_map
+from equipoise.cli.pictures import Drawing, _side_by_side
+
+
+def run(*arguments):
+    return main([*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory):
+    """A folder with two maps of iris and the fitted method of the first."""
+    folder = tmp_path_factory.mktemp("maps")
+    quick = ("--plot", "none", "--n-iter", 100)
+    assert embed("iris", *quick, "--out", folder / "tsne.csv", "--save", folder / "tsne.eq") == 0
+    assert embed("iris", "--method", "pca", "--out", folder / "pca.csv") == 0
+    return folder
+
+
+def test_transform_places_rows_where_the_library_does(maps, tmp_path, capsys):
+    X = data.load("iris").X[::10] + 0.01
+    np.save(tmp_path / "new.npy", X)
+    assert run("transform", maps / "tsne.eq", tmp_path / "new.npy", "--out", tmp_path) == 0
+    assert names(tmp_path) == ["new-map.csv", "new-map.png", "new.npy"]
+    Y = np.array(read_csv(tmp_path / "new-map.csv")[1], dtype=np.float32)
+    method = eq.TSNE(n_iter=100, random_state=0).fit(data.load("iris").X)
+    np.testing.assert_array_equal(Y, method.transform(X))
+    assert "new: 15 rows placed among 150; TSNE" in capsys.readouterr().out
+
+
+def test_new_rows_are_prepared_as_those_of_the_fit_were(tmp_path):
+    """By the columns, means, deviations and directions of the first table, whatever else the second one holds."""
+    X = np.random.default_rng(0).gamma(2.0, size=(60, 4)) * [1, 10, 100, 1000]
+    (tmp_path / "old.csv").write_text("a,b,c,d\n" + "\n".join(",".join(map(str, row)) for row in X[:40]))
+    later = [f"x,{d},,{c},{b},{a}" for a, b, c, d in X[40:].tolist()]
+    (tmp_path / "later.csv").write_text("\n".join(["kind,d,gaps,c,b,a", *later]))
+    prepared = ("--log1p", "--standardize", "--pca", 3, "--method", "pca")
+    assert embed(tmp_path / "old.csv", *prepared, "--save", tmp_path / "m.eq", "--out", tmp_path / "old.npy") == 0
+    assert run("transform", tmp_path / "m.eq", tmp_path / "later.csv", "--out", tmp_path / "later.npy") == 0
+    L = np.log1p(X)
+    Z = (L - L[:40].mean(axis=0)) / L[:40].std(axis=0)
+    reference = eq.PCA(n_components=3).fit(Z[:40])
+    expected = eq.PCA(n_components=2).fit(reference.embedding_).transform(reference.transform(Z[40:]))
+    np.testing.assert_allclose(np.abs(np.load(tmp_path / "later.npy")), np.abs(expected), atol=1e-9)
+
+
+def test_transform_refuses_what_is_no_method(maps, tmp_path, capsys):
+    assert run("transform", maps / "tsne.csv", "iris", "--out", tmp_path) == 2
+    message = one_line_error(capsys)
+    assert "tsne.csv holds no model; a model is the file that `equipoise embed DATA --save model.eq` writes" in message
+    assert run("transform", tmp_path / "missing.eq", "iris", "--out", tmp_path) == 2
+    assert "missing.eq is not there; a model is the file" in one_line_error(capsys)
+    assert run("transform", maps / "tsne.eq", "digits", "--out", tmp_path) == 2
+    assert "64 features" in one_line_error(capsys)
+    assert names(tmp_path) == []
+
+
+def test_evaluate_prints_the_report_of_the_library(maps, tmp_path, capsys):
+    out = tmp_path / "new"
+    assert run("evaluate", "iris", maps / "tsne.csv", "--k", 10, "--figure", out / "f.png") == 0
+    iris = data.load("iris")
+    Y = np.array([row[:2] for row in read_csv(maps / "tsne.csv")[1]], dtype=float)
+    report = eq.evaluate(iris.X, Y, np.array(iris.classes)[iris.labels], k=10)
+    first, _, rest = capsys.readouterr().out.partition("\n\n")
+    assert first == "data                iris, as it is (no --log1p, --standardize or --pca)"
+    assert rest == f"{report}\nwrote               {out / 'f.png'}\n" and "k = 10 neighbours" in rest
+    assert names(out) == ["f.png"] and (out / "f.png").stat().st_size > 10_000
+
+
+def test_evaluate_writes_a_page(maps, tmp_path, capsys):
+    pytest.importorskip("bokeh")
+    assert run("evaluate", "iris", maps / "tsne.csv", "--html", tmp_path / "report.html") == 0
+    assert capsys.readouterr().out.endswith(f"\nwrote               {tmp_path / 'report.html'}\n")
+    assert "trustworthiness" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_class_comes_from_the_map_where_the_data_has_none(maps, tmp_path, capsys):
+    np.save(tmp_path / "bare.npy", data.load("iris").X)
+    assert run("evaluate", tmp_path / "bare.npy", maps / "tsne.csv") == 0
+    assert "nearest of another class" in capsys.readouterr().out
+
+
+def test_evaluate_needs_the_same_rows(maps, capsys):
+    assert run("evaluate", "circle", maps / "tsne.csv") == 2
+    assert "X has 100 rows and Y has 150" in one_line_error(capsys)
+
+
+def test_compare_names_maps_by_their_files(maps, tmp_path, capsys):
+    assert run("compare", "iris", maps / "tsne.csv", maps / "pca.csv", "--figure", tmp_path / "f.svg") == 0
+    text = capsys.readouterr().out
+    assert text.splitlines()[4].split() == ["tsne", "pca"]
+    assert text.splitlines()[-1] == f"wrote               {tmp_path / 'f.svg'}"
+    assert names(tmp_path) == ["f.svg"]
+    other = tmp_path / "tsne.csv"
+    other.write_bytes((maps / "tsne.csv").read_bytes())
+    assert run("compare", "iris", maps / "tsne.csv", other) == 0
+    assert str(other) in capsys.readouterr().out
+    assert run("compare", "iris", other, other) == 2
+    assert "is given twice" in one_line_error(capsys)
+
+
+def test_sweep_is_that_of_the_library(tmp_path, capsys):
+    words = ("--perplexity", 20, 5, "--n-iter", 60, "--k", 5, "--seed", 3, "--figure", tmp_path / "f.png")
+    assert run("sweep", "three_distances", *words) == 0
+    text = capsys.readouterr().out
+    three = data.load("three_distances")
+    labels = np.array(three.classes)[three.labels]
+    result = eq.sweep(eq.TSNE(n_iter=60), three.X, {"perplexity": [20, 5]}, labels, k=5, random_state=3)
+    for i, perplexity in enumerate((20, 5)):
+        (line,) = (line for line in text.splitlines() if line.startswith(f"perplexity {perplexity} "))
+        assert f"{result.scores['neighbours'][i]:.3f}" in line.split()
+    assert all(" ".join(sentence.split()) in " ".join(text.split()) for sentence in result.sentences)
+    *report, written = text.splitlines()
+    assert max(map(len, report)) <= 80 and written.split() == ["wrote", str(tmp_path / "f.png")]
+    assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "words", [["--perplexity", "5"], [], ["--seed", "1", "2", "--dof", "1", "2"]], ids=["one", "none", "seeds"]
+)
+def test_sweep_says_what_it_needs(words, capsys):
+    assert run("sweep", "circle", *words) == 2
+    assert "give several values to one parameter or two" in one_line_error(capsys)
+
+
+@pytest.mark.parametrize("out", ["m.png", "m.svg", "m.html"])
+def test_plot_draws_a_map_by_any_column(out, maps, tmp_path, capsys):
+    if out.endswith("html"):
+        pytest.importorskip("bokeh")
+    assert run("plot", maps / "tsne.csv", "--color", "y1", "--dark", "--title", "mine", "--out", tmp_path / out) == 0
+    assert (tmp_path / out).stat().st_size > 10_000
+    assert f"wrote               {tmp_path / out}" in capsys.readouterr().out
+
+
+def test_plot_colours_by_class_and_writes_here(maps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    drawn = {}
+    monkeypatch.setattr(
+        "equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(color=color, **more) or FIGURE
+    )
+    assert run("plot", maps / "tsne.csv") == 0
+    assert names(tmp_path) == ["tsne-plot.png"] and drawn["title"] == "tsne"
+    iris = data.load("iris")
+    assert drawn["color"].tolist() == [iris.classes[label] for label in iris.labels]
+
+
+class FIGURE:
+    """Stands for a figure."""
+
+    @staticmethod
+    def savefig(file, **settings):
+        file.write(b"ink")
+
+
+def test_plot_says_which_columns_there_are(maps, tmp_path, capsys):
+    assert run("plot", maps / "tsne.csv", "--color", "clas", "--out", tmp_path / "m.png") == 2
+    assert "has no column 'clas'; did you mean 'class'?" in one_line_error(capsys)
+    assert run("plot", maps / "tsne.csv", "--color", "weight", "--out", tmp_path / "m.png") == 2
+    assert "there are class, y1, y2" in one_line_error(capsys)
+    with pytest.raises(SystemExit):
+        run("plot", maps / "tsne.csv", "--out", tmp_path / "m.pdf")
+    assert "must end in .png or .svg or .html" in one_line_error(capsys)
+
+
+def test_whole_numbers_are_classes_and_no_coordinates(tmp_path):
+    """A class called 3 is read from a CSV as a number, and must become neither a coordinate nor 3.0."""
+    (tmp_path / "m.csv").write_text("y1,y2,class,weight\n0,1,3,0.5\n1,1,4,1\n2,0,3,2\n")
+    drawn = read_map(str(tmp_path / "m.csv"))
+    np.testing.assert_array_equal(drawn.Y, [[0, 1], [1, 1], [2, 0]])
+    assert drawn.others["class"].dtype == np.int64 and drawn.others["weight"].dtype == np.float64
+
+
+def test_a_map_is_read_back_with_gaps_and_odd_names_beside_it(tmp_path):
+    extra = {"y3": np.array([9.0, 8.0, 7.0]), "z": np.array([1.0, np.nan, 3.0])}
+    Y = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    data.write_map(tmp_path / "map.csv", Y, data.Dataset("a", Y, None, (), extra=extra))
+    drawn = read_map(str(tmp_path / "map.csv"))
+    np.testing.assert_array_equal(drawn.Y, Y)
+    np.testing.assert_array_equal(drawn.others["y3_"], [9, 8, 7])
+    assert np.isnan(drawn.others["z"][1])
+
+
+@pytest.mark.parametrize("cell", ["a", ""])
+def test_a_coordinate_that_is_no_number_is_named(cell, tmp_path, monkeypatch):
+    path = tmp_path / "m.csv"
+    path.write_text(f"y1,y2\n0,1\n1,{cell}\n2,0\n")
+    with pytest.raises(ValueError, match=r"m\.csv, line 3, column 'y2': "):
+        read_map(str(path))
+    with path.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        with pytest.raises(ValueError, match="-, column 'y2': a coordinate is missing or no number"):
+            read_map("-")
+
+
+def test_a_sparse_map_is_read_as_an_array(tmp_path):
+    ad, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    Y = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 5.0]])
+    rows, columns = pd.DataFrame(index=["p", "q", "r"]), pd.DataFrame(index=["y1", "y2"])
+    ad.AnnData(sparse.csr_matrix(Y), obs=rows, var=columns).write_h5ad(tmp_path / "m.h5ad")
+    mmwrite(tmp_path / "m.mtx", sparse.csr_matrix(Y))
+    np.testing.assert_array_equal(read_map(str(tmp_path / "m.h5ad")).Y, Y)
+    np.testing.assert_array_equal(read_map(str(tmp_path / "m.h5ad"), ["y2", "y1"]).Y, Y[:, ::-1])
+    np.testing.assert_array_equal(read_map(str(tmp_path / "m.mtx")).Y, Y)
+
+
+def test_a_table_is_no_map(maps, tmp_path, capsys):
+    """Its columns are named, and what to do about it; as are columns that have no names."""
+    table, array = tmp_path / "t.csv", tmp_path / "wide.npy"
+    table.write_text("age,weight,height,kind\n1,2,3,a\n4,5,7,b\n7,8,8,a\n2,1,9,b\n")
+    np.save(array, np.arange(20.0).reshape(4, 5))
+    out = ("--out", tmp_path / "m.png")
+    for words in (("plot", table, *out), ("evaluate", array, table), ("compare", array, table)):
+        assert run(*words) == 2
+        message = one_line_error(capsys)
+        assert "t.csv is no map" in message and "this has 'age', 'weight', 'height', 'kind'" in message
+        assert "--coordinates A,B" in message and f"`equipoise embed {table}`" in message
+    assert run("plot", array, *out) == 2
+    assert "wide.npy has 5 columns without names, and a map has 1 to 3" in one_line_error(capsys)
+    assert names(tmp_path) == ["t.csv", "wide.npy"]
+    assert run("plot", table, "--coordinates", "age,height", "--color", "kind", *out) == 0
+    np.testing.assert_array_equal(read_map(str(table), ["age", "height"]).Y, [[1, 3], [4, 7], [7, 8], [2, 9]])
+    assert run("plot", table, "--coordinates", "age,kind", *out) == 2
+    assert "the column 'kind' holds text, 'a', and only numbers can be embedded" in one_line_error(capsys)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy", "parquet", "h5ad"])
+def test_a_map_is_read_back_from_every_format(suffix, maps, tmp_path):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    if suffix == "h5ad":
+        pytest.importorskip("anndata")
+    Y = read_map(str(maps / "tsne.csv")).Y
+    data.write_map(tmp_path / f"m.{suffix}", Y, data.load("iris"))
+    np.testing.assert_array_equal(read_map(str(tmp_path / f"m.{suffix}")).Y, Y)
+
+
+def test_columns_without_names_are_a_map(tmp_path):
+    (tmp_path / "m.csv").write_text("0,1\n2,3\n4,5\n")
+    np.testing.assert_array_equal(read_map(str(tmp_path / "m.csv")).Y, [[0, 1], [2, 3], [4, 5]])
+
+
+def test_plot_leaves_the_picture_of_embed_alone(maps, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert embed("circle", "--n-iter", 5) == 0
+    before = (tmp_path / "circle.png").read_bytes()
+    assert run("plot", "circle.csv", "--dark") == 0
+    assert names(tmp_path) == ["circle-plot.png", "circle.csv", "circle.png"]
+    assert (tmp_path / "circle.png").read_bytes() == before
+
+
+def test_the_picture_of_new_rows_lies_over_the_map(maps, tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr("equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(Y=Y, **more) or FIGURE)
+    assert run("transform", maps / "tsne.eq", "iris", "--out", tmp_path) == 0
+    np.testing.assert_array_equal(drawn["over"], eq.load(maps / "tsne.eq").embedding_)
+    np.testing.assert_array_equal(drawn["Y"].round(3), read_map(str(tmp_path / "iris.csv")).Y.astype("f4").round(3))
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_page_of_new_rows_has_the_map_in_grey(labelled, maps, tmp_path, monkeypatch):
+    pytest.importorskip("bokeh")
+    drawn = {}
+
+    def page(Y, color, *, table, title, dark):
+        drawn.update(Y=Y, color=table[color], columns=list(table))
+        return type("Page", (), {"html": "page"})
+
+    monkeypatch.setattr("equipoise.views.page.page", page)
+    np.save(tmp_path / "bare.npy", data.load("iris").X)
+    source = "iris" if labelled else tmp_path / "bare.npy"
+    assert run("transform", maps / "tsne.eq", source, "--plot", "html", "--out", tmp_path) == 0
+    assert drawn["Y"].shape == (300, 2)
+    assert drawn["color"][:150].tolist() == [None] * 150
+    assert set(drawn["color"][150:]) == (set(data.load("iris").classes) if labelled else {"new"})
+
+
+def test_a_column_called_placed_does_not_hide_the_new_rows():
+    columns = {"placed": np.array(["yes", "no"], dtype=object)}
+    drawing = _side_by_side(Drawing(np.zeros((2, 2)), columns, None, "t"), np.ones((3, 2)))
+    assert drawing.color == "placed_" and drawing.columns["placed_"].tolist() == [None] * 3 + ["new"] * 2
+    assert drawing.columns["placed"].tolist() == [None] * 3 + ["yes", "no"]
+
+
+def test_evaluate_prepares_as_the_model_did(tmp_path, capsys):
+    """By the columns, preparation and metric of the fit; they are said, and cannot be said twice."""
+    X = np.random.default_rng(0).gamma(2.0, size=(60, 4)) * [1, 10, 100, 1000]
+    lines = [",".join(map(str, [*row, 9 * i])) for i, row in enumerate(X.tolist())]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d,noise", *lines]))
+    model, chosen = tmp_path / "m.eq", ("--columns", "a,b,c,d", "--log1p", "--standardize", "--pca", 3)
+    words = (*chosen, "--metric", "cosine", "--n-iter", 50, "--out", tmp_path / "m.csv", "--save", model)
+    assert embed(tmp_path / "t.csv", *words) == 0
+    capsys.readouterr()
+    assert run("evaluate", tmp_path / "t.csv", model) == 0
+    by_model = capsys.readouterr().out
+    about = "t, log(1 + x), standardised, 3 principal components"
+    assert by_model.splitlines()[0] == f"data                {about}, as {model} keeps it"
+    assert "3 columns, cosine distances, drawn in 2 dimensions; k = 15 neighbours" in by_model
+    assert run("evaluate", tmp_path / "t.csv", tmp_path / "m.csv", *chosen, "--metric", "cosine") == 0
+    by_hand = capsys.readouterr().out
+    assert by_hand.splitlines()[0] == f"data                {about}"
+    assert by_hand.splitlines()[2:12] == by_model.splitlines()[2:12]
+    assert run("evaluate", tmp_path / "t.csv", model, "--pca", 2) == 2
+    assert "m.eq keeps how its data was prepared; leave --pca out" in one_line_error(capsys)
+
+
+def test_compare_needs_one_preparation(maps, tmp_path, capsys):
+    assert embed("iris", "--standardize", "--n-iter", 5, "--out", tmp_path / "s.csv", "--save", tmp_path / "s.eq") == 0
+    assert run("compare", "iris", maps / "tsne.eq", maps / "pca.csv") == 0
+    assert "iris, as it is, as tsne keeps it" in capsys.readouterr().out
+    assert run("compare", "iris", maps / "tsne.eq", tmp_path / "s.eq") == 2
+    assert "prepared in another way than that of s (as it is; standardised)" in one_line_error(capsys)
+
+
+def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in X.tolist())]))
+    choices = {"e": (), "cos": ("--metric", "cosine"), "ab": ("--columns", "a,b")}
+    for name, words in choices.items():
+        files = ("--out", tmp_path / f"{name}.csv", "--save", tmp_path / f"{name}.eq")
+        assert embed(tmp_path / "t.csv", "--plot", "none", "--n-iter", 5, *words, *files) == 0
+    e, cos, ab = (tmp_path / f"{name}.eq" for name in choices)
+    capsys.readouterr()
+    assert run("compare", tmp_path / "t.csv", e, cos) == 2
+    message = "e was made by another metric than cos (euclidean; cosine); say by --metric which one measures all"
+    assert message in one_line_error(capsys)
+    assert run("compare", tmp_path / "t.csv", e, cos, "--metric", "cosine") == 0
+    assert "cosine distances" in capsys.readouterr().out
+    assert run("compare", tmp_path / "t.csv", ab, e) == 2
+    message = "e was made of other columns than a model before it ('a', 'b', 'c'; 'a', 'b'); say by --columns"
+    assert message in one_line_error(capsys)
+    assert run("compare", tmp_path / "t.csv", ab, e, "--columns", "a,c") == 0
+    assert "2 columns" in capsys.readouterr().out
+
+
+def test_a_model_from_affinities_has_no_distances(tmp_path, capsys):
+    P = np.exp(-np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0)))) * (1 - np.eye(20))
+    np.save(tmp_path / "p.npy", P)
+    words = ("--affinity", "precomputed", "--n-iter", 5, "--out", tmp_path / "m.csv", "--save", tmp_path / "m.eq")
+    assert embed(tmp_path / "p.npy", *words) == 0
+    capsys.readouterr()
+    assert run("evaluate", tmp_path / "p.npy", tmp_path / "m.eq") == 2
+    assert "made from affinities, which are no distances; say by --metric" in one_line_error(capsys)
+
+
+def test_evaluate_looks_at_fewer_neighbours_of_few_rows(tmp_path, capsys):
+    np.save(tmp_path / "few.npy", np.random.default_rng(0).normal(size=(12, 2)))
+    assert run("evaluate", tmp_path / "few.npy", tmp_path / "few.npy") == 0
+    assert "k = 5 neighbours" in capsys.readouterr().out

@@ -1,0 +1,90 @@
+"""The command line as a process: pipes, Ctrl-C, a sudden end, and going on from a checkpoint."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from support.command_line import names, read_csv
+
+from equipoise import TSNE, data
+
+RUN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the shell has switched it off
+from equipoise.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def command(*arguments):
+    return [sys.executable, "-c", RUN, *map(str, arguments)]
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_ctrl_c(tmp_path):
+    with start("embed", "digits", "--iterations", 100_000, "--out", tmp_path) as run:
+        try:
+            for line in run.stdout:
+                if line.startswith("iteration    50"):
+                    break
+            run.send_signal(signal.SIGINT)
+            out, err = run.communicate(timeout=60)
+        finally:
+            run.kill()
+    assert run.returncode == 130 and "Traceback" not in err
+    assert "interrupted at iteration" in out
+    assert len(read_csv(tmp_path / "digits.csv")[1]) == 1797
+    assert names(tmp_path) == ["digits.csv", "digits.png"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_killed_and_resumed_gives_the_same_bytes(tmp_path):
+    checkpoint = tmp_path / "run.eqc"
+    words = ("embed", "digits", "--n-iter", 200, "--plot", "none", "--checkpoint", checkpoint, "--out")
+    with start(*words, tmp_path / "killed") as run:
+        for line in run.stdout:
+            if line.startswith("iteration   150"):
+                break
+        run.kill()
+    assert run.returncode == -signal.SIGKILL and names(tmp_path) == ["run.eqc"]
+    resumed = subprocess.run(command(*words, tmp_path, "--resume"), env=ENVIRONMENT, capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+    iterations = [int(line.split()[1]) for line in resumed.stdout.splitlines() if line.startswith("iteration")]
+    assert min(iterations) >= 100 and iterations[-1] == 200
+    rows = read_csv(tmp_path / "digits.csv")[1]
+    whole = TSNE(n_iter=200, random_state=0, n_jobs=1).fit_transform(data.load("digits").X)
+    np.testing.assert_array_equal(np.array([row[:2] for row in rows], dtype=np.float32), whole)
+
+
+def test_from_a_pipe_to_a_pipe(tmp_path):
+    """Standard output holds the map and nothing else; without a reader the program ends quietly."""
+    X = data.load("iris").X
+    table = "a,b,c,d\n" + "\n".join(",".join(map(str, row)) for row in X) + "\n"
+    words = command("embed", "-", "--n-iter", 50, "--out", "-")
+    done = subprocess.run(words, input=table, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0
+    header, *rows = (line.split(",") for line in done.stdout.splitlines())
+    expected = TSNE(n_iter=50, random_state=0).fit_transform(X)
+    assert header == ["y1", "y2"]
+    np.testing.assert_array_equal(np.array(rows, dtype=np.float32), expected)
+    assert done.stderr.startswith("stdin: 150 rows, 4 columns; TSNE, seed 0\niteration     0 of 50")
+    assert "neighbours kept" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows tells writers of closed pipes something else")
+def test_a_pipe_that_nobody_reads():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command("data"), stdout=write, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
+    os.close(write)
+    assert done.returncode == 141 and done.stderr == ""

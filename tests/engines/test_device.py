@@ -1,0 +1,299 @@
+"""From X to P on a device, run on the CPU: what the CPU's own code finds, and tensors for tensors."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.datasets import make_blobs
+from support.cases import unequal_digits
+from support.on_torch import BRIEF, brief
+
+import equipoise as eq
+from equipoise.affinities import perplexity as affinities
+from equipoise.affinities.perplexity import SquaredDistances
+from equipoise.arrays import csr
+from equipoise.arrays.morton import locality
+from equipoise.arrays.morton import permuted as permuted_on_host
+from equipoise.neighbors.search import nearest_neighbors
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from equipoise.affinities import perplexity_torch as there  # noqa: E402
+from equipoise.arrays.device_csr import Rows  # noqa: E402
+from equipoise.arrays.transfer import from_array  # noqa: E402
+from equipoise.neighbors import gpu as search_module  # noqa: E402
+from equipoise.neighbors import gpu_blocks as blocks_module  # noqa: E402
+from equipoise.neighbors.gpu import nearest, recall, search  # noqa: E402
+from equipoise.neighbors.gpu_blocks import BLOCK, Blocks, nearest_center, reach  # noqa: E402
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return unequal_digits(300)
+
+
+@pytest.fixture(scope="module")
+def cloud():
+    """Points in clusters, as many as a search through blocks is for, in proportion."""
+    X, _ = make_blobs(6000, 8, centers=40, cluster_std=1.0, random_state=0)
+    return torch.from_numpy(X.astype(np.float32))
+
+
+def matrix(n=60, per_row=5, seed=0):
+    """A sparse matrix without a diagonal, one of its rows empty."""
+    rng = np.random.default_rng(seed)
+    A = sparse.random(n, n, per_row / n, format="lil", dtype=np.float32, rng=rng)
+    A.setdiag(0)
+    A[7] = 0
+    A = sparse.csr_matrix(A)
+    A.eliminate_zeros()
+    return A
+
+
+# Rows
+
+
+def test_rows_come_and_go():
+    A = matrix()
+    rows = Rows.of(A, CPU)
+    assert (rows.shape, rows.nnz, rows.device) == (A.shape, A.nnz, CPU)
+    assert [part.dtype for part in (rows.data, rows.indices, rows.indptr)] == [torch.float32, torch.int32, torch.int64]
+    back = rows.host()
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(back, part), getattr(A, part))
+    assert csr.is_sparse(rows) and csr.is_sparse(A) and not csr.is_sparse(A.toarray())
+    assert csr.on_host(A) is A and (csr.on_host(rows) != A).nnz == 0
+    for again in (pickle.loads(pickle.dumps(rows)), Rows.of(A, CPU)):
+        assert (again.host() != A).nnz == 0 and again.nnz == rows.nnz and again.shape == rows.shape
+
+
+def test_rows_of_long_numbers_and_of_memory_that_must_not_be_written():
+    A = matrix().astype(np.float64)
+    A.indices, A.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
+    for part in (A.data, A.indices, A.indptr):
+        part.flags.writeable = False
+    rows = Rows.of(A, CPU)
+    assert (rows.data.dtype, rows.indices.dtype) == (torch.float32, torch.int32)
+    np.testing.assert_array_equal(rows.host().toarray(), A.toarray())
+    a = np.arange(3.0)
+    assert from_array(a).data_ptr() == a.ctypes.data
+
+
+def test_rows_are_symmetrized_permuted_and_summed_as_by_scipy():
+    A = matrix()
+    rows, order = Rows.of(A, CPU), np.random.default_rng(1).permutation(A.shape[0])
+    S = rows.symmetrized().host()
+    np.testing.assert_allclose(S.toarray(), (A + A.T).toarray(), rtol=1e-6)
+    assert S.nnz == (A + A.T).nnz and S.has_sorted_indices
+    P = rows.permuted(torch.from_numpy(order)).host()
+    np.testing.assert_array_equal(P.toarray(), A[order][:, order].toarray())
+    on_host = permuted_on_host(A, order)
+    np.testing.assert_array_equal(P.indices, on_host.indices)  # the entries of a row keep their order
+    np.testing.assert_array_equal(P.indptr, on_host.indptr)
+    sums = csr.row_sums(rows)
+    assert sums.dtype == torch.float64 and sums[7] == 0
+    np.testing.assert_allclose(sums.numpy(), csr.row_sums(A), rtol=1e-6)  # SciPy adds float32 up in float32
+
+
+def test_a_diagonal_and_a_matrix_without_entries():
+    D = sparse.csr_matrix(np.diag([1.0, 2.0, 0.0]).astype(np.float32))
+    np.testing.assert_array_equal(Rows.of(D, CPU).symmetrized().host().toarray(), 2 * D.toarray())
+    empty = Rows.of(sparse.csr_matrix((4, 4), dtype=np.float32), CPU)
+    assert empty.symmetrized().nnz == 0 and empty.permuted(torch.arange(4)).nnz == 0
+    np.testing.assert_array_equal(empty.row_sums().numpy(), np.zeros(4))
+
+
+def test_rows_of_neighbours():
+    indices = torch.tensor([[1, 2], [0, 2], [1, 0]], dtype=torch.int32)
+    A = Rows.of_neighbors(torch.arange(1.0, 7.0).reshape(3, 2), indices).host().toarray()
+    np.testing.assert_array_equal(A, [[0, 1, 2], [3, 0, 4], [6, 5, 0]])
+
+
+# Blocks, and the search through them
+
+
+def test_every_point_is_in_one_block(cloud):
+    for n in (len(cloud), 5 * BLOCK):
+        blocks = Blocks(cloud[:n])
+        count = -(-n // BLOCK)
+        assert blocks.order.shape == (count * BLOCK,) and blocks.centers.shape == (count, 8)
+        assert sorted(blocks.order[:n].tolist()) == list(range(n))
+        np.testing.assert_array_equal(blocks.block[blocks.order[:n]].numpy(), np.arange(n) // BLOCK)
+        members = cloud[blocks.order.reshape(-1, BLOCK)]
+        np.testing.assert_allclose(blocks.centers.numpy(), members.mean(dim=1).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_blocks_are_as_near_as_their_nearest_point(cloud):
+    blocks = Blocks(cloud)
+    count = len(blocks.centers)
+    lists = blocks.lists(count)
+    assert sorted(lists[3].tolist()) == list(range(count))
+    D = cdist(cloud[blocks.order].numpy(), blocks.centers.numpy())
+    nearness = D.reshape(-1, BLOCK, count).min(axis=1)
+    near = np.take_along_axis(nearness, lists.numpy().astype(int), axis=1)
+    assert (np.diff(near, axis=1) > -1e-3).all()
+    some = torch.tensor([5, 0])
+    np.testing.assert_array_equal(blocks.lists(4, some).numpy(), lists[some, :4].numpy())
+
+
+def test_blocks_hold_points_that_are_near(cloud):
+    blocks = Blocks(cloud)
+    own = (cloud - blocks.centers[blocks.block]).square().sum(dim=1).mean()
+    assert own < 0.5 * (cloud - cloud.mean(dim=0)).square().sum(dim=1).mean()
+    centers = cloud[:50]
+    true = cdist(cloud.numpy(), centers.numpy()).argmin(axis=1)
+    assert (nearest_center(cloud, centers).numpy() == true).mean() > 0.999
+
+
+@pytest.mark.parametrize("asked", [0.9, 0.99])
+def test_the_reach_gives_the_recall_that_was_asked_for(cloud, asked):
+    blocks, k = Blocks(cloud), 15
+    sample = torch.randperm(len(cloud), generator=torch.Generator().manual_seed(3))[:1000]
+    true = nearest(cloud[sample], cloud, k + 1)
+    width = reach(blocks, sample[:500], true.indices[:500], asked)
+    assert 1 < width < len(blocks.centers)
+    held_out = recall(blocks.nearest(k, width)[1][sample[500:]], true.d2[500:])
+    assert asked - 0.01 <= held_out  # what a sample of 500 may err
+    assert recall(blocks.nearest(k, width - 1)[1][sample[:500]], true.d2[:500]) <= asked
+
+
+def test_a_point_is_no_neighbour_to_find(cloud):
+    blocks, sample = Blocks(cloud), torch.arange(200)
+    true = nearest(cloud[sample], cloud, 2).indices
+    others = true[true != sample[:, None]].reshape(200, 1)
+    assert reach(blocks, sample, true, 0.9) == reach(blocks, sample, others, 0.9)
+
+
+def test_all_blocks_give_the_exact_neighbours(cloud):
+    X = cloud[:700]
+    indices, d2 = Blocks(X).nearest(10, -(-700 // BLOCK))
+    true = nearest(X, X, 10, torch.arange(len(X)))
+    np.testing.assert_array_equal(indices.numpy(), true.indices.numpy())
+    np.testing.assert_allclose(d2.numpy(), true.d2.numpy(), rtol=1e-4)
+
+
+def test_many_points_are_searched_through_blocks_and_the_recall_is_measured(cloud, monkeypatch):
+    monkeypatch.setattr(search_module, "MANY", 1000)
+    monkeypatch.setattr(search_module, "WORTH", 0.9)
+    seen = []
+    whole = Blocks.nearest
+    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: seen.append(width) or whole(self, k, width))
+    found = search(cloud, 15, 0.95)
+    true = nearest(cloud, cloud, 15, torch.arange(len(cloud))).indices
+    hits = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found.indices.tolist(), true.tolist(), strict=True)])
+    assert seen and found.recall < 1 and found.recall >= 0.95
+    assert hits == pytest.approx(found.recall, abs=0.01)
+    assert (found.d2.diff(dim=1) >= 0).all()
+    fit = brief(perplexity=5, n_iter=2).fit(cloud.numpy())
+    assert len(seen) == 2 and 0.99 <= fit.knn_recall_ <= 1
+
+
+def test_where_blocks_do_not_pay_all_pairs_are_compared(monkeypatch):
+    X = torch.randn((1500, 30), generator=torch.Generator().manual_seed(0))  # no clusters, in many dimensions
+    monkeypatch.setattr(search_module, "MANY", 1000)
+    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: pytest.fail("it went through the blocks"))
+    found = search(X, 10, 0.99)
+    assert found.recall == 1.0
+    np.testing.assert_array_equal(found.indices.numpy(), nearest(X, X, 10, torch.arange(len(X))).indices.numpy())
+
+
+def test_the_same_bytes_every_time(cloud, monkeypatch):
+    monkeypatch.setattr(search_module, "MANY", 1000)
+    monkeypatch.setattr(search_module, "WORTH", 1.0)
+    one, two = (search(cloud[:2000].clone(), 10, 0.95) for _ in range(2))
+    assert one.indices.equal(two.indices) and one.d2.equal(two.d2) and one.recall == two.recall
+    assert blocks_module.cells(cloud).equal(blocks_module.cells(cloud.clone()))
+
+
+def test_neighbours_in_tight_clusters_far_apart_are_the_nearest():
+    rng = np.random.default_rng(0)
+    X = 100 * rng.standard_normal((8, 6))[np.repeat(np.arange(8), 60)] + 1e-3 * rng.standard_normal((480, 6))
+    V = torch.from_numpy(X / np.abs(X).max()).float()
+    V -= V.mean(dim=0)
+    D = cdist(V.double().numpy(), V.double().numpy())
+    np.fill_diagonal(D, np.inf)
+    true = np.sort(D, axis=1)[:, :10] ** 2
+    np.testing.assert_allclose(search(V, 10, 0.99).d2.numpy(), true, rtol=1e-3)
+
+
+# Affinities
+
+
+def distances(X, k):
+    """The same neighbours on the CPU and as rows."""
+    D2 = nearest_neighbors(X, k, n_threads=1).into_squared(len(X))
+    order = np.argsort(D2.data.reshape(-1, k), axis=1, kind="stable")
+    data, indices = (np.take_along_axis(part.reshape(-1, k), order, axis=1) for part in (D2.data, D2.indices))
+    D2 = csr.make_csr(data.ravel(), indices.ravel(), D2.indptr, D2.shape)
+    return SquaredDistances(D2), SquaredDistances(Rows.of(D2, CPU))
+
+
+@pytest.mark.parametrize("perplexities", [[10.0], [5.0, 12.0]])
+def test_conditional_rows_are_those_of_the_cpu(digits, perplexities):
+    here, on_device = distances(digits, 36)
+    P = affinities.conditional(here, np.array(perplexities), np.float64, 1)
+    Q = affinities.conditional(on_device, np.array(perplexities), np.float32, 1)
+    assert isinstance(Q, Rows)
+    np.testing.assert_allclose(Q.host().toarray(), P.toarray(), rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(Q.row_sums().numpy(), 1, rtol=1e-5)
+    J, K = affinities.joint(P), affinities.joint(Q)
+    np.testing.assert_allclose(K.host().toarray(), J.toarray(), rtol=1e-3, atol=1e-9)
+    assert float(K.row_sums().sum()) == pytest.approx(1, rel=1e-5)
+    uniform = [affinities.uniform(d, np.array(perplexities), np.float32) for d in (here, on_device)]
+    np.testing.assert_allclose(uniform[1].host().toarray(), uniform[0].toarray(), rtol=1e-6)
+
+
+def test_crowded_rows_spread_evenly_and_say_so():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    X[5:17] = X[5]  # twelve at one place
+    here, on_device = distances(X, 15)
+    said, rows = [], []
+    for one in (here, on_device):
+        with pytest.warns(UserWarning, match="more equally near neighbours") as caught:
+            rows.append(affinities.conditional(one, np.array([5.0]), np.float32, 1))
+        said += [str(warning.message) for warning in caught]
+    assert said[0] == said[1] and said[0].startswith("13 rows (the first is row 5)")  # and one beside them
+    np.testing.assert_allclose(rows[1].host().toarray(), rows[0].toarray(), rtol=1e-3, atol=1e-6)
+
+
+def test_memberships_and_their_union_are_those_of_the_cpu(digits):
+    X = digits[:120].copy()
+    X[3] = X[9] = X[4]  # duplicates
+    X[20:40] = X[20]  # with nothing else near
+    here, on_device = distances(X, 14)
+    W = affinities.memberships(here, 15, np.float32, 1)
+    V = affinities.memberships(on_device, 15, np.float32, 1)
+    np.testing.assert_allclose(V.host().toarray(), W.toarray(), rtol=2e-3, atol=1e-5)
+    mu, nu = affinities.fuzzy_union(W), affinities.fuzzy_union(V)
+    assert isinstance(nu, Rows)
+    np.testing.assert_allclose(nu.host().toarray(), mu.toarray(), rtol=2e-3, atol=1e-5)
+    labels = np.arange(120) % 3 - (np.arange(120) % 7 == 0)
+    pair = [affinities.intersected(m, labels, 0.5) for m in (mu, nu)]
+    np.testing.assert_allclose(pair[1].toarray(), pair[0].toarray(), rtol=5e-3, atol=1e-5)
+
+
+def test_a_union_by_hand():
+    W = sparse.csr_matrix(np.array([[0, 1, 0.5], [0.25, 0, 0], [0.5, 0, 0]], np.float32))
+    expected = [[0, 1, 0.75], [1, 0, 0], [0.75, 0, 0]]
+    np.testing.assert_allclose(there.fuzzy_union(Rows.of(W, CPU)).host().toarray(), expected, rtol=1e-6)
+
+
+def test_labels_pull_a_map_apart_on_a_device_too(digits):
+    labels = np.arange(300) % 2  # which the data knows nothing of
+    maps = {name: eq.UMAP(engine=name, **{**BRIEF, "n_iter": 100}).fit(digits, labels) for name in ("torch", "grid")}
+    assert maps["torch"].loss_ == pytest.approx(maps["grid"].loss_, rel=0.05)
+    between = [cdist(m.embedding_[labels == 0], m.embedding_[labels == 1]).min(axis=1).mean() for m in maps.values()]
+    assert between[0] == pytest.approx(between[1], rel=0.5)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_the_order_along_the_curve_is_the_same(d):
+    U = np.random.default_rng(d).standard_normal((500, d)).astype(np.float32)
+    np.testing.assert_array_equal(locality(torch.from_numpy(U)).numpy(), locality(U))
+    flat = np.zeros((10, d), np.float32)
+    np.testing.assert_array_equal(locality(torch.from_numpy(flat)).numpy(), locality(flat))

@@ -1,0 +1,362 @@
+"""The engine in PyTorch, on the CPU: the same answers as the reference, for every kernel and every method."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from support.cases import KERNELS, relative_error, unequal_digits
+
+import equipoise as eq
+from equipoise.affinities import perplexity as affinities
+from equipoise.arrays.csr import symmetrized
+from equipoise.engines import Exact, Reference, Sampled, choose_device, choose_engine, make_engine
+from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
+from equipoise.methods import ALL
+from equipoise.neighbors.search import nearest_neighbors
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from equipoise.affinities.perplexity_torch import conditional  # noqa: E402
+from equipoise.arrays.device_csr import Rows  # noqa: E402
+from equipoise.arrays.tiles import in_tiles  # noqa: E402
+from equipoise.engines.torch.direct import Direct  # noqa: E402
+from equipoise.engines.torch.engine import Torch  # noqa: E402
+from equipoise.engines.torch.lookup import Lookup  # noqa: E402
+from equipoise.engines.torch.particle_mesh import Mesh, spline  # noqa: E402
+from equipoise.neighbors.gpu import nearest, recall  # noqa: E402
+
+TOL = 0.01
+ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+class Loop(Kernel):
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+
+def engine(tol=TOL):
+    return Torch(1, tol, "cpu")
+
+
+def graph(rng, n):
+    A = sparse.random(n, n, 12 / n, format="csr", dtype=np.float32, rng=rng)
+    A.setdiag(0)
+    A.eliminate_zeros()
+    return A
+
+
+def norm_error(found, truth):
+    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
+
+
+@ANY_KERNEL
+@pytest.mark.parametrize(("d", "extent"), [(1, 1.0), (2, 1.0), (2, 30.0), (3, 1.0), (5, 1.0)])
+def test_the_field_is_the_reference_within_tol(kernel, d, extent):
+    rng = np.random.default_rng(0)
+    Y = (extent * kernel.length * rng.standard_normal((300, d))).astype(np.float32)
+    for charges in (None, rng.random(300), rng.standard_normal((300, 2))):
+        found, truth = engine().field(Y, kernel, charges), Reference().field(Y, kernel, charges)
+        assert found.potential.shape == truth.potential.shape and found.gradient.shape == truth.gradient.shape
+        assert norm_error(found.gradient, truth.gradient) <= TOL
+        assert norm_error(found.potential, truth.potential) <= TOL
+
+
+@ANY_KERNEL
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+@pytest.mark.parametrize("b", [-1.0, -0.75, 0.0])
+def test_edges_are_the_reference(kernel, d, b):
+    rng = np.random.default_rng(1)
+    Y, A = (2 * kernel.length * rng.standard_normal((200, d))).astype(np.float32), graph(rng, 200)
+    psi, force = engine().edges(Y, A, kernel, b, potential=True)
+    true_psi, true_force = Reference().edges(Y, A, kernel, b, potential=True)
+    assert relative_error(force, true_force) <= 5e-6
+    assert abs(psi - true_psi) <= 5e-6 * max(abs(true_psi), 0.1 * A.sum())
+    assert np.isnan(engine().edges(Y, A, kernel, b, potential=False)[0])
+
+
+def test_rows_without_entries_feel_nothing():
+    A = sparse.csr_matrix(([1.0, 1.0], ([0, 3], [3, 0])), shape=(5, 5), dtype=np.float32)
+    Y = np.random.default_rng(0).standard_normal((5, 2)).astype(np.float32)
+    _, force = engine().edges(Y, A, StudentT(), -1.0, potential=False)
+    assert not force[[1, 2, 4]].any() and force[[0, 3]].all()
+
+
+def test_a_kernel_with_a_kink_and_many_dimensions_are_summed_directly():
+    rng = np.random.default_rng(0)
+    made = {}
+    for name, kernel, d in (("kink", PowerLaw(), 2), ("five", StudentT(), 5), ("smooth", StudentT(), 2)):
+        Y = 5 * rng.standard_normal((3000, d)).astype(np.float32)
+        made[name] = type(engine()._transform(kernel, engine()._source(Y, None)))
+    assert made == {"kink": Direct, "five": Direct, "smooth": Mesh}
+
+
+def test_float64_and_dense_weights_are_those_of_the_exact_engine():
+    rng = np.random.default_rng(0)
+    Y, A = rng.standard_normal((50, 2)), rng.random((50, 50))
+    for weights in (A, sparse.csr_matrix(A)):
+        found = engine().edges(Y, weights, StudentT(), -1.0, potential=True)
+        truth = Exact(1).edges(Y, weights, StudentT(), -1.0, potential=True)
+        assert found[0] == truth[0]
+        np.testing.assert_array_equal(found[1], truth[1])
+
+
+def test_the_spline_is_a_partition_of_one_and_its_slope_the_derivative():
+    weights, slopes = spline()
+    f, h = np.linspace(0, 0.999, 50)[:, None], 1e-6
+    powers = np.arange(6)
+    np.testing.assert_allclose((f**powers @ weights).sum(axis=1), 1, rtol=1e-14)
+    difference = ((f + h) ** powers @ weights - (f - h) ** powers @ weights) / (2 * h)
+    np.testing.assert_allclose(f**powers @ slopes, difference, atol=1e-9)
+
+
+def test_a_table_is_read_as_the_core_reads_it():
+    kernel, d2 = RegularizedPowerLaw(2.5, 0.3), np.float32(10.0) ** np.linspace(-14, 14, 500, dtype=np.float32)
+    grid = engine()
+    look = Lookup(grid._table(kernel, -1.0), torch.device("cpu"))
+    found = look.slope(torch.from_numpy(d2)).numpy()
+    inside = (d2 > 1e-10) & (d2 < 1e10)
+    np.testing.assert_allclose(found[inside], kernel.log_slope(d2[inside].astype(np.float64)), rtol=2e-5)
+    np.testing.assert_array_equal(found, look.both(torch.from_numpy(d2))[1].numpy())
+
+
+def test_the_matrix_leaves_the_device_with_its_owner():
+    rng = np.random.default_rng(0)
+    Y, A, grid = rng.standard_normal((50, 2)).astype(np.float32), graph(rng, 50), engine()
+    grid.edges(Y, A, StudentT(), -1.0, potential=False)
+    assert len(grid._rows) == 1
+    del A
+    assert not grid._rows
+
+
+def test_smaller_tiles_are_tried_when_memory_runs_out():
+    seen, tried = [], []
+
+    def act(part):
+        tried.append(part)
+        if part.stop - part.start > 2:
+            raise torch.cuda.OutOfMemoryError("no room")
+        seen.extend(range(part.start, part.stop))
+
+    in_tiles(7, 1, act)
+    assert seen == list(range(7)) and tried[0] == slice(0, 7)
+
+    def never(part):
+        raise torch.cuda.OutOfMemoryError("no room")
+
+    with pytest.raises(MemoryError, match=r"no room for one row of 1000000000 numbers, about 4 GB"):
+        in_tiles(3, 10**9, never)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return unequal_digits(400)
+
+
+@pytest.mark.parametrize("Method", ALL, ids=lambda Method: Method.__name__)
+def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
+    if not issubclass(Method, eq.Embedding):
+        pytest.skip("its closed form or its stress is not a sum of edges and a field: test_torch_classical.py")
+    n_iter = 1000 if Method is eq.SphericalSNE else 150  # on the sphere runs are apart for long before they end
+    settings = {"random_state": 0, "n_iter": n_iter, "n_jobs": 1}
+    there = Method(engine="torch", device="cpu", **settings).fit(digits)
+    here = Method(engine="grid", **settings).fit(digits)
+    assert (there.engine_, there.embedding_.dtype) == ("torch", np.float32)
+    assert there.loss_ <= 1.02 * here.loss_
+    problem = Method(engine="torch", device="cpu", tol=1e-3, **settings).problem(digits)
+    same = Method(engine="grid", tol=1e-3, **settings).problem(digits)
+    Y = here.embedding_
+    assert problem.loss(Y) == pytest.approx(same.loss(Y), rel=5e-3)
+    truth = same.objective.balance(problem.geometry.work(Y.astype(np.float64)), Exact(1), loss=False)
+    for force in ("attraction", "repulsion"):
+        true = problem.geometry.pull_back(Y, getattr(truth, force))
+        error, mesh = (norm_error(getattr(p, force)(Y), true) for p in (problem, same))
+        assert error <= max(problem.engine.tol, mesh)  # of DKPCA's fields little is left, and the mesh errs more
+    assert there.transform(digits[:3] + 0.01).shape == (3, there.n_components)
+
+
+def test_a_start_in_columns_ends_as_one_in_rows(digits):
+    start = np.random.default_rng(0).standard_normal((len(digits), 3)).astype(np.float32)
+    settings = {"engine": "torch", "device": "cpu", "n_iter": 20}
+    rows, columns = (
+        eq.SphericalSNE(init=order(start), **settings) for order in (np.ascontiguousarray, np.asfortranarray)
+    )
+    np.testing.assert_array_equal(rows.fit_transform(digits), columns.fit_transform(digits))
+    assert columns.problem(digits)._state.U.is_contiguous()  # as what a graph replays
+
+
+def test_a_run_that_diverges_says_so(digits):
+    descent = eq.optimize.GradientDescent()
+    with pytest.raises(FloatingPointError, match="learning rate is too large"):
+        eq.TSNE(engine="torch", device="cpu", random_state=0, learning_rate=1e30, optimizer=descent).fit(digits)
+
+
+def test_same_seed_same_bytes_and_what_was_saved_goes_on(digits, tmp_path):
+    fit = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60).fit(digits)
+    again = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60, n_jobs=1).fit(digits)
+    np.testing.assert_array_equal(fit.embedding_, again.embedding_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fit)).transform(digits[:5]), fit.transform(digits[:5]))
+
+
+def test_a_kernel_of_the_users_own_runs(digits):
+    there, here = (
+        eq.SymmetricSNE(kernel=Loop(), engine=name, random_state=0, n_iter=60).fit(digits) for name in ("torch", "grid")
+    )
+    assert there.loss_ == pytest.approx(here.loss_, rel=0.02)
+
+
+def test_the_device_is_chosen(monkeypatch):
+    assert choose_device("auto", "auto") == ("auto", "cpu") and choose_device("grid", "cpu") == ("grid", "cpu")
+    assert choose_device("torch", "cpu") == ("torch", "cpu")
+    assert choose_engine("torch", 10, 2, False) == "torch"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert choose_device("torch", "auto") == ("torch", "cuda") == choose_device("auto", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("torch", "auto") == ("torch", "cpu")
+    with pytest.raises(ValueError, match=r'device="cuda", but PyTorch .* sees no GPU; use device="cpu" or "auto"'):
+        choose_device("auto", "cuda")
+    with pytest.raises(ValueError, match=r"device=\"cuda\" is for engine=\"torch\"; engine='grid' runs on the CPU"):
+        eq.TSNE(engine="grid", device="cuda").fit(np.eye(9))
+    with pytest.raises(ValueError, match="device must be one of 'auto', 'cpu', 'cuda', got 'tpu'"):
+        eq.TSNE(device="tpu").fit(np.eye(9))
+
+
+def test_without_pytorch_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr("equipoise.engines.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'engine="torch" needs PyTorch: pip install "equipoise\[gpu\]"'):
+        eq.TSNE(engine="torch").fit(np.eye(9))
+    assert isinstance(make_engine("exact", 1, 0.1), Exact)
+
+
+def test_the_gaussian_kernel_on_a_wide_map_is_no_zero():
+    Y = np.float32(3.0) * np.arange(40, dtype=np.float32).reshape(20, 2)
+    found, truth = engine().field(Y, Gaussian()), Reference().field(Y, Gaussian())
+    assert norm_error(found.gradient, truth.gradient) <= TOL  # of 6e-31, which float32 holds
+
+
+def test_neighbours_on_a_device_are_the_nearest(digits):
+    jittered = digits + 0.01 * np.random.default_rng(0).standard_normal(digits.shape)
+    X = torch.from_numpy(jittered)
+    indices, d2, _ = nearest(X, X, 20, torch.arange(len(X)))
+    D = cdist(jittered, jittered)
+    np.fill_diagonal(D, np.inf)
+    true = np.argsort(D, axis=1)[:, :20]
+    np.testing.assert_array_equal(indices.numpy(), true)
+    np.testing.assert_allclose(d2.numpy(), np.take_along_axis(D, true, axis=1) ** 2, rtol=1e-5)
+    sample = torch.arange(0, 400, 7)
+    with_self = nearest(X[sample], X, 21).d2
+    assert recall(d2[sample], with_self) == 1.0
+    assert recall(1.5 * d2[sample], with_self) < 0.9
+
+
+def test_duplicates_are_neighbours_of_one_another():
+    X = torch.tensor([[0.0, 1.0]]).repeat(5, 1)
+    indices, d2, _ = nearest(X, X, 2, torch.arange(len(X)))
+    assert not d2.any() and indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1]]
+
+
+def test_affinities_on_a_device_are_those_of_the_cpu(digits):
+    graph = nearest_neighbors(digits, 30, "euclidean", n_threads=1)
+    D2 = graph.into_squared(len(digits))
+    P = affinities.conditional(affinities.SquaredDistances(D2), np.array([10.0]), np.float64, 1)
+    there = conditional(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
+    np.testing.assert_allclose(there.numpy().ravel(), P.data, rtol=1e-7, atol=1e-15)
+    S = symmetrized(P)
+    rows = Rows.of_neighbors(there, torch.from_numpy(D2.indices.reshape(-1, 30))).symmetrized().host()
+    np.testing.assert_array_equal(rows.indptr, S.indptr)
+    np.testing.assert_array_equal(rows.indices, S.indices)
+    np.testing.assert_allclose(rows.data, S.data, rtol=1e-7)
+
+
+def test_a_row_of_equal_distances_spreads_evenly():
+    p = conditional(torch.tensor([[2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 9.0]]), 2.0)
+    np.testing.assert_allclose(p.numpy(), [[0.25] * 4, [1 / 3, 1 / 3, 1 / 3, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [3000, 3001])
+def test_many_points_in_many_dimensions_are_sampled_as_by_the_engine_sampled(n):
+    rng = np.random.default_rng(0)
+    Y, P = rng.standard_normal((n, 5)).astype(np.float32), graph(rng, n)
+    there, here = Torch(1, TOL, "cpu", seed=7), Sampled(1, 7)
+    for one in (there, here):
+        one.include(P, 5)
+    for charges in (None, rng.random((n, 2))):
+        found, same = (one.field(Y, StudentT(), charges) for one in (there, here))
+        assert norm_error(found.potential, same.potential) <= 1e-6
+        assert norm_error(found.gradient, same.gradient) <= 1e-6
+    targets = Y[:7] + np.float32(0.1)
+    found, same = (one.freeze(Y, StudentT())(targets) for one in (there, here))
+    assert norm_error(found.gradient, same.gradient) <= 1e-5
+    again = pickle.loads(pickle.dumps(there))
+    np.testing.assert_array_equal(again.field(Y, StudentT()).gradient, there.field(Y, StudentT()).gradient)
+
+
+def test_a_map_in_five_dimensions_by_sampled_partners():
+    X = np.random.default_rng(0).standard_normal((3100, 8))
+    fits = [eq.TSNE(5, engine=name, n_iter=30, random_state=0).fit(X) for name in ("torch", "sampled")]
+    assert fits[0].loss_ == pytest.approx(fits[1].loss_, rel=0.01)
+
+
+def test_a_gpu_without_room_says_how_much_it_takes(digits, monkeypatch):
+    def full(self):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Rows, "symmetrized", full)
+    message = r"the GPU has no room for 400 rows of 64 columns, and what is made of them, about 0\.\d+ GB"
+    with pytest.raises(MemoryError, match=message):
+        eq.TSNE(engine="torch", device="cpu").fit(digits)
+    with pytest.raises(MemoryError, match=message):
+        eq.TSNE(engine="torch", device="cpu").problem(digits)
+
+
+def test_the_estimate_of_memory_knows_the_gpu():
+    small, large = (eq.estimate_memory(n, 50, perplexity=30, engine="torch").peak for n in (10_000, 1_000_000))
+    assert 12e9 < large < 16e9 and small < large / 30
+
+
+def test_divergences_of_all_pairs_are_refused():
+    with pytest.raises(ValueError, match=r'engine="torch" takes P on the nearest pairs, and this divergence needs all'):
+        eq.GSNE(alpha=1.5, engine="torch").fit(np.random.default_rng(0).standard_normal((50, 4)))
+
+
+@pytest.mark.parametrize("method", [eq.TSNE(engine="torch"), eq.PCA(engine="torch"), eq.MDS(engine="torch")], ids=repr)
+def test_out_of_memory_is_told_wherever_it_happens(method, digits, monkeypatch):
+    def full(*arguments, **settings):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("torch.Tensor.double", full)
+    monkeypatch.setattr("torch.as_tensor", full)
+    with pytest.raises(MemoryError, match="the GPU has no room for 400 rows of 64 columns"):
+        method.fit(digits)
+
+
+def test_a_constant_metric_on_the_map(digits):
+    fits = [
+        eq.TSNE(g=np.diag([1.0, 4.0]), engine=name, n_iter=60, random_state=0).fit(digits) for name in ("torch", "grid")
+    ]
+    assert fits[0].loss_ == pytest.approx(fits[1].loss_, rel=0.01)
+
+
+def test_plain_descent_keeps_the_precision_of_the_map(digits):
+    fit = eq.TSNE(engine="torch", optimizer=eq.optimize.GradientDescent(), n_iter=20, random_state=0).fit(digits)
+    assert fit.embedding_.dtype == np.float32
+
+
+def test_what_cannot_be_a_table_is_refused():
+    with pytest.raises(ValueError, match=r"X is a tensor of torch.sparse_coo; give a dense one: X.to_dense\(\)"):
+        eq.TSNE(engine="torch").fit(torch.eye(30).to_sparse())
+    with pytest.raises(ValueError, match="deterministic must be True or False, got 'no'"):
+        eq.TSNE(deterministic="no").fit(np.eye(30))
+
+
+def test_whole_numbers_keep_their_digits():
+    X = torch.arange(80).reshape(40, 2) + 2**40
+    maps = [eq.TSNE(engine="torch", random_state=0, n_iter=30).fit_transform(T) for T in (X, X.numpy())]
+    np.testing.assert_array_equal(maps[0].numpy(), maps[1])

@@ -1,0 +1,243 @@
+"""The kernels of a GPU against what they stand for in PyTorch.
+
+On a GPU, or by Triton's interpreter: TRITON_INTERPRET=1 pytest tests/test_fused.py, with NumPy before 2.4.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from support.cases import relative_error
+
+import equipoise as eq
+from equipoise.engines.mesh.plan import Plan
+from equipoise.kernels import Gaussian, StudentT
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("triton", reason="Triton comes with PyTorch for GPUs alone")
+GPU = torch.cuda.is_available()
+if not GPU and os.environ.get("TRITON_INTERPRET") != "1":
+    pytest.skip("there is no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
+
+from equipoise.affinities import perplexity_torch as affinities  # noqa: E402
+from equipoise.arrays import sums_triton as sums  # noqa: E402
+from equipoise.arrays.device_csr import Rows  # noqa: E402
+from equipoise.arrays.namespace import centered  # noqa: E402
+from equipoise.engines.torch import fused  # noqa: E402
+from equipoise.engines.torch.edges import stored_edges  # noqa: E402
+from equipoise.engines.torch.engine import DIRECT, Torch  # noqa: E402
+from equipoise.engines.torch.lookup import Lookup  # noqa: E402
+from equipoise.engines.torch.particle_mesh import Mesh, turned  # noqa: E402
+from equipoise.engines.torch.replay import Replay  # noqa: E402
+from equipoise.engines.torch.source import DeviceSource  # noqa: E402
+from equipoise.neighbors import gpu as neighbors  # noqa: E402
+from equipoise.neighbors.gpu_blocks import Blocks  # noqa: E402
+from equipoise.optimize import step_torch as step  # noqa: E402
+from equipoise.optimize import step_triton as rows_fused  # noqa: E402
+
+HERE, THERE = torch.device("cpu"), torch.device("cuda" if GPU else "cpu")
+DIMENSIONS = pytest.mark.parametrize("d", [1, 2, 3])
+pytestmark = [] if GPU else [pytest.mark.filterwarnings("ignore")]  # those of the interpreter
+on_a_gpu = pytest.mark.skipif(not GPU, reason="it takes a GPU")
+
+
+def points(n, d, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).uniform(-3, 3, (n, d)).astype(np.float32))
+
+
+def same(found, true, tolerance):
+    assert relative_error(found.cpu().double().numpy(), true.cpu().double().numpy()) <= tolerance
+
+
+@DIMENSIONS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [0, 2])
+def test_points_go_to_the_mesh_and_back(d, dtype, m):
+    Y = points(200, d)
+    charges = None if m == 0 else torch.from_numpy(np.random.default_rng(1).random((200, m)).astype(np.float32))
+    mesh = Mesh(StudentT(), Plan(0.5, (30,) * d, 0.0, dtype), HERE, True)
+    mesh.copies = 3
+    source, base = DeviceSource(Y, charges), torch.zeros(max(1, m), dtype=torch.float64)
+    grid = mesh._spread(source, charges)
+    phi = mesh._convolve(grid)
+    there = [None if x is None else x.to(THERE) for x in (Y, charges, mesh._unit(200, charges), phi, base)]
+    assert torch.equal(fused.box(there[0]).cpu(), source.box)
+    box = source.box.to(THERE)
+    same(fused.spread(mesh, there[0], box, there[1], there[2]), grid, 1e-6)
+    potential, gradient = fused.gather(mesh, there[0], box, there[3].contiguous(), there[4])
+    expected = mesh._gather(Y, source.box, phi, base)
+    same(potential, expected[0], 1e-6)
+    same(gradient, expected[1], 1e-5)
+
+
+@DIMENSIONS
+@pytest.mark.parametrize("kernel", [StudentT(), Gaussian()], ids=repr)
+@pytest.mark.parametrize("potential", [True, False])
+def test_edges_are_those_of_pytorch(d, kernel, potential):
+    A = sparse.random(60, 60, 0.1, format="csr", dtype=np.float32, random_state=0)
+    Y, table = points(60, d), Torch(1, 0.01, "cpu")._table(kernel, -1.0)
+    psi, force = stored_edges(Y, Rows.of(A, HERE), Lookup(table, HERE), potential=potential)
+    found = fused.edges(Y.to(THERE), Rows.of(A, THERE), Lookup(table, THERE, kernel.rational), potential)
+    same(found[1], force, 1e-6)
+    if potential:
+        assert float(found[0]) == pytest.approx(float(psi), rel=1e-5)
+
+
+@DIMENSIONS
+def test_direct_sums_are_those_of_pytorch(d):
+    Y, charges = points(60, d), torch.from_numpy(np.random.default_rng(1).random((60, 2)).astype(np.float32))
+    direct = Torch(1, 0.01, "cpu")._make(StudentT(), DIRECT)
+    source = DeviceSource(Y, charges)
+    potential, gradient = direct.solve(source, 1)(source.Y)
+    look = direct._look
+    look.segments = look.segments.to(THERE)
+    found = fused.direct(Y.to(THERE), Y.to(THERE), charges.to(THERE), look, True)
+    same(found[0], potential, 1e-5)
+    same(found[1], gradient, 1e-5)
+
+
+def test_the_flag_goes_up_where_a_map_leaves_its_room():
+    box = torch.tensor([[0.0, 0.0], [2.0, 1.0]], device=THERE)
+    for most, least, up in (((2.0, 1.0), 2.0, 0), ((1.9, 1.0), 0.0, 1), ((9.0, 0.9), 0.0, 1), ((9.0, 9.0), 2.1, 1)):
+        flag = torch.zeros((), dtype=torch.int32, device=THERE)
+        fused.watch(box, flag, most, least)
+        assert int(flag) == up
+    fused.watch(box * float("nan"), flag.zero_(), (9.0, 9.0), 0.0)
+    assert int(flag) == 1
+
+
+@DIMENSIONS
+def test_a_step_is_that_of_pytorch(d):
+    gradient, velocity, gain = (points(50, d, seed) for seed in range(3))
+    gain = gain.abs()
+    there = [x.clone().to(THERE) for x in (gradient, velocity, gain)]
+    rule = (0.3, 0.8, 0.2, 0.8, 0.5, 0.01, 1.0)
+    moved = step.momentum_step(gradient, velocity, gain, *rule)
+    for numbers in (rule[:2], torch.tensor(rule[:2], dtype=torch.float64, device=THERE)):
+        for found, expected in zip(rows_fused.step(*there, *numbers, *rule[2:]), moved, strict=True):
+            same(found, expected, 1e-6)
+
+
+@pytest.mark.parametrize("up", [0, 1])
+def test_a_step_is_taken_unless_the_flag_is_up(up):
+    old, new = ([points(50, 2, seed).to(THERE) for seed in seeds] for seeds in ((0, 1, 2), (3, 4, 5)))
+    old.append(torch.tensor(7.0, dtype=torch.float64, device=THERE))
+    new.append(old[-1] + 1)
+    kept = [x.clone() for x in (old if up else new)]
+    flag, good = (torch.tensor(x, dtype=torch.int32, device=THERE) for x in (up, 4))
+    fused.take(flag, good, old, new)
+    assert all(torch.equal(found, x) for found, x in zip(old, kept, strict=True))
+    assert int(good) == 5 - up
+    new[0] = new[0].T.contiguous().T  # column by column
+    fused.take(flag.zero_(), good, old, new)
+    assert torch.equal(old[0], new[0])
+
+
+@pytest.mark.parametrize("shape", [(1, 40, 37), (2, 33, 70), (2, 3, 40, 37)])
+def test_axes_turn_as_those_of_pytorch(shape):
+    S = torch.view_as_complex(torch.randn(*shape, 2, generator=torch.Generator().manual_seed(0)))
+    assert torch.equal(fused.turned(S.to(THERE), 83).cpu(), turned(S, 83))
+
+
+@DIMENSIONS
+@pytest.mark.parametrize("n", [1, 700, 5000, 300_001])  # the last has more than one pass for each part
+def test_sums_over_all_points_are_those_of_pytorch(d, n):
+    Y = points(n, d) + 1
+    assert float(sums.total(Y.to(THERE))) == pytest.approx(float(Y.double().sum()), rel=1e-13)
+    assert float(sums.total(Y[:, -1].to(THERE))) == pytest.approx(float(Y[:, -1].double().sum()), rel=1e-13)
+    same(sums.centered(Y.to(THERE)) + 1, centered(Y) + 1, 1e-7)
+
+
+def test_rows_of_a_perplexity_are_those_of_pytorch():
+    d2 = points(40, 20).square()
+    same(rows_fused.conditional(d2.to(THERE), 7.0), affinities.conditional(d2, 7.0), 1e-5)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("spread", [1.0, 0.003])  # also in tight clusters, where products lose the digits
+def test_a_sieve_finds_the_nearest(spread):
+    generator = torch.Generator(device=THERE).manual_seed(0)
+    centers = torch.randn(8, 50, generator=generator, device=THERE)
+    X = centers[torch.arange(20_000, device=THERE) % 8]
+    X = X + spread * torch.randn(X.shape, generator=generator, device=THERE)
+    found = neighbors.search(X, 60, 0.99)
+    D = torch.cdist(X[:200].double(), X.double(), compute_mode="donot_use_mm_for_euclid_dist")
+    D.fill_diagonal_(torch.inf)
+    true = D.topk(60, largest=False).indices
+    assert float((true[:, :, None] == found.indices[:200, None, :]).any(dim=2).float().mean()) >= 0.999
+    assert found.recall >= 0.999
+
+
+@on_a_gpu
+def test_a_sieve_through_blocks_finds_the_nearest_in_them():
+    X = torch.randn(20_000, 50, generator=torch.Generator(device=THERE).manual_seed(0), device=THERE)
+    blocks = Blocks(X)
+    _, d2 = blocks.nearest(30, len(blocks.centers))
+    sample = torch.arange(0, 20_000, 97, device=THERE)
+    assert neighbors.recall(d2[sample], neighbors.nearest(X[sample], X, 31).d2) >= 0.999
+
+
+REPLAYED = {
+    "TSNE": eq.TSNE(),
+    "TSNE in 1-D": eq.TSNE(1),
+    "TSNE in 3-D": eq.TSNE(3),
+    "SNE": eq.SNE(),
+    "UMAP": eq.UMAP(),
+    "SphericalSNE": eq.SphericalSNE(init=np.asfortranarray(points(20_000, 3).numpy())),  # column by column
+}
+
+
+def there(method, **settings):
+    """A copy of a method for the GPU, short and from a start that is made quickly."""
+    init = method.init if isinstance(method.init, np.ndarray) else "pca"
+    return clone(method).set_params(engine="torch", device="cuda", random_state=0, n_iter=120, init=init, **settings)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("method", REPLAYED.values(), ids=REPLAYED)
+def test_steps_that_are_replayed_are_those_taken_one_by_one(method, table, monkeypatch):
+    taken, run = [], Replay.run
+
+    def counted(*arguments):
+        taken.append(run(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(Replay, "run", counted)
+    replayed = there(method).fit_transform(table)
+    assert sum(taken) > 60
+    monkeypatch.setattr(Torch, "hasten", lambda *arguments: 0)
+    np.testing.assert_array_equal(there(method).fit_transform(table), replayed)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("method", REPLAYED.values(), ids=REPLAYED)
+def test_a_run_that_was_interrupted_goes_on_to_the_same_bytes(method, table, tmp_path):
+    whole, path = there(method).fit_transform(table), tmp_path / "run.eqc"
+
+    def stop(iteration, loss, Y):
+        if iteration >= 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        there(method, callbacks=[eq.Checkpoint(path, every=37), stop]).fit(table)
+    resumed = there(method, callbacks=[eq.Checkpoint(path, every=37, resume=True)]).fit(table)
+    np.testing.assert_array_equal(resumed.embedding_, whole)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_map_has_the_same_bytes_where_that_was_asked_for(deterministic):
+    X = np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)
+    settings = {"engine": "torch", "device": "cuda", "random_state": 0, "n_iter": 100}
+    maps = [eq.TSNE(deterministic=deterministic, **settings).fit(X) for _ in range(2)]
+    assert np.array_equal(maps[0].embedding_, maps[1].embedding_) == deterministic
+    assert maps[0].loss_ == pytest.approx(maps[1].loss_, rel=5e-3)

@@ -1,0 +1,268 @@
+"""What users have computed themselves: lists of neighbours, and affinities; and affinities of other shapes."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
+
+import equipoise as eq
+from equipoise.affinities.perplexity import SquaredDistances, conditional, uniform
+from equipoise.methods import METHODS
+from equipoise.neighbors.search import Graph, nearest_neighbors
+
+every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
+every_engine = pytest.mark.parametrize("engine", ["exact", "grid"])
+
+ALL, LABELS = make_blobs(200, 5, centers=4, random_state=0)
+X, NEW = ALL[:160], ALL[160:]
+SEARCH = NearestNeighbors(n_neighbors=31).fit(X)
+DISTANCES, INDICES = SEARCH.kneighbors(X)  # the first neighbour of each point is itself
+
+
+def array(P):
+    return P.toarray() if sparse.issparse(P) else P
+
+
+# Lists of neighbours
+
+
+@every_method
+@every_engine
+def test_lists_are_the_sparse_matrix(Method, engine):
+    parameters = {"metric": "precomputed", "perplexity": 10, "engine": engine, "random_state": 0, "n_iter": 30}
+    matrix = Method(**parameters).fit(kneighbors_graph(X, 30, mode="distance"))
+    for pair in (
+        (INDICES, DISTANCES),
+        [INDICES[:, 1:], DISTANCES[:, 1:]],
+        (INDICES.astype(np.uint16)[:, ::-1], DISTANCES[:, ::-1]),
+        Graph(INDICES.astype(np.int32), DISTANCES),
+    ):
+        lists = Method(**parameters).fit(pair)
+        assert lists.embedding_.tobytes() == matrix.embedding_.tobytes()
+        assert lists.n_features_in_ == matrix.n_features_in_ == 160
+
+
+def test_a_search_of_ones_own_is_the_methods_search():
+    graph = nearest_neighbors(X, 30)
+    table = eq.TSNE(perplexity=10, engine="grid", n_iter=0).fit(X)
+    given = eq.TSNE(perplexity=10, engine="grid", n_iter=0, metric="precomputed").fit(graph)
+    assert_allclose(array(given.affinities_), array(table.affinities_), rtol=1e-5, atol=1e-10)
+
+
+def test_the_recall_of_a_graph_is_kept():
+    for engine in ("exact", "grid"):
+        graph = Graph(INDICES, DISTANCES, recall=0.9)
+        assert eq.TSNE(metric="precomputed", perplexity=9, engine=engine, n_iter=0).fit(graph).knn_recall_ == 0.9
+
+
+def test_a_point_missing_from_its_own_list():
+    crowd = np.vstack([np.zeros((40, 5)), X])  # kneighbors lists some of the duplicates, not always the point itself
+    distances, indices = NearestNeighbors(n_neighbors=16).fit(crowd).kneighbors(crowd)
+    assert not (indices == np.arange(200)[:, None]).any(axis=1).all()
+    with pytest.warns(UserWarning, match="40 rows"):
+        method = eq.TSNE(metric="precomputed", perplexity=5, n_iter=30).fit((indices, distances))
+    assert np.isfinite(method.embedding_).all() and method.affinities_.diagonal().max() == 0
+
+
+@pytest.mark.parametrize("k", [10, 15, 30])
+def test_from_as_many_neighbours_as_the_perplexity(k):
+    pair = INDICES[:, : k + 1], DISTANCES[:, : k + 1]
+    P = eq.SNE(metric="precomputed", perplexity=10, n_iter=0).fit(pair).affinities_
+    assert P.nnz == 160 * k
+    entropy = -(P.data.astype(float) * np.log(np.maximum(P.data, 1e-30))).reshape(160, k).sum(axis=1)
+    assert_allclose(entropy, np.log(10), atol=1e-5)
+
+
+def test_lists_are_left_alone():
+    indices, distances = INDICES.copy(), DISTANCES.copy()
+    for array in (indices, distances):
+        array.flags.writeable = False
+    method = eq.TSNE(metric="precomputed", perplexity=10, n_iter=5).fit((indices, distances))
+    method.transform((indices[:, 1:], distances[:, 1:]))
+    assert_array_equal(indices, INDICES)
+    assert_array_equal(distances, DISTANCES)
+
+
+def test_two_rows_of_a_matrix_are_not_a_pair():
+    Y = eq.TSNE(metric="precomputed", n_iter=5).fit_transform([[0, 1], [1, 0]])
+    assert Y.shape == (2, 2)
+
+
+@every_method
+@every_engine
+def test_new_points_by_their_neighbours(Method, engine):
+    distances, indices = SEARCH.kneighbors(NEW, 30)
+    init = Method(random_state=0, engine=engine).fit_transform(X)
+    table = Method(init=init, n_iter=0, engine=engine, perplexity=10).fit(X)
+    given = Method(init=init, n_iter=0, engine=engine, perplexity=10, metric="precomputed").fit((INDICES, DISTANCES))
+    placed = given.transform((indices, distances))
+    assert_allclose(placed, table.transform(NEW), rtol=1e-3, atol=1e-2 * np.abs(init).max())
+    graph = sparse.csr_matrix((distances.ravel(), indices.ravel(), np.arange(0, 1201, 30)), shape=(40, 160))
+    for same in (graph, Graph(indices, distances)):
+        assert given.transform(same).tobytes() == placed.tobytes()
+    assert_array_equal(given.transform((INDICES[:5, :20], DISTANCES[:5, :20])), given.embedding_[:5])
+    assert given.transform((indices[3:4], distances[3:4])).tobytes() == placed[3:4].tobytes()
+
+
+def test_bad_lists_of_new_points():
+    method = eq.TSNE(metric="precomputed", perplexity=10, n_iter=5).fit((INDICES, DISTANCES))
+    distances, indices = SEARCH.kneighbors(NEW, 20)
+    with pytest.raises(ValueError, match="row 0 of indices lists 160, but there are 160 points"):
+        method.transform((np.where(indices == indices[0, 0], 160, indices), distances))
+    with pytest.raises(ValueError, match="stores 5 neighbours, fewer than the perplexity 10"):
+        method.transform((indices[:, :5], distances[:, :5]))
+    with pytest.raises(ValueError, match="expecting 160 features"):
+        method.transform(np.zeros((2, 7)))
+    with pytest.raises(ValueError, match=r"negative at row 1, column 3; distances are finite and not negative"):
+        method.transform(np.where(np.arange(480).reshape(3, 160) == 163, -1.0, 1.0))
+    table = eq.TSNE(n_iter=5).fit(X)
+    with pytest.raises(ValueError, match=r"dim 3|inhomogeneous"):
+        table.transform((indices, distances))
+
+
+# Uniform affinities
+
+
+@every_method
+@every_engine
+def test_uniform_rows_have_their_perplexity_exactly(Method, engine):
+    method = Method(affinity="uniform", perplexity=7.4, engine=engine, n_iter=60, random_state=0).fit(X)
+    rows = np.zeros((160, 160))
+    np.put_along_axis(rows, INDICES[:, 1:8], 1 / 7, axis=1)
+    P = method.affinities_
+    truth = rows if Method is eq.SNE else (rows + rows.T) / 320
+    assert sparse.issparse(P)
+    assert_allclose(P.toarray(), truth, rtol=1e-6)
+    assert np.isfinite(method.embedding_).all() and method.loss_ < method.loss_curve_[0, 1]
+
+
+def test_uniform_from_any_input():
+    graph = kneighbors_graph(X, 30, mode="distance")
+    D = pairwise_distances(X)
+    np.fill_diagonal(D, 0)
+    table = eq.TSNE(affinity="uniform", perplexity=7, n_iter=0).fit(X).affinities_.toarray()
+    for data in (graph, D, (INDICES, DISTANCES)):
+        given = eq.TSNE(affinity="uniform", perplexity=7, n_iter=0, metric="precomputed").fit(data)
+        assert_allclose(given.affinities_.toarray(), table, rtol=1e-6)
+    with pytest.raises(ValueError, match="stores 30 neighbours, fewer than the perplexity 31"):
+        eq.TSNE(affinity="uniform", perplexity=31, metric="precomputed").fit(graph)
+
+
+def test_uniform_on_several_scales_is_the_mean():
+    graph = SquaredDistances(kneighbors_graph(X, 30, mode="distance"))
+    both = uniform(graph, np.array([4.0, 20.0]), np.float64).toarray()
+    mean = sum(uniform(graph, np.array([k]), np.float64).toarray() for k in (4.0, 20.0)) / 2
+    assert_allclose(both, mean, rtol=1e-12)
+    assert_allclose(both.sum(axis=1), 1)
+
+
+def test_uniform_places_new_points():
+    method = eq.TSNE(affinity="uniform", perplexity=10, random_state=0).fit(X)
+    near = KNeighborsClassifier(5).fit(method.embedding_, LABELS[:160])
+    own = near.score(method.embedding_, LABELS[:160])
+    assert near.score(method.transform(NEW), LABELS[160:]) > own - 0.1
+    assert_array_equal(method.transform(X[:5]), method.embedding_[:5])
+
+
+def test_sparse_multi_scale_is_dense_multi_scale(rng):
+    D2 = pairwise_distances(rng.standard_normal((50, 4)), metric="sqeuclidean")
+    np.fill_diagonal(D2, 0)
+    scales = np.array([3.0, 9.0, 25.0])
+    off = ~np.eye(50, dtype=bool)
+    graph = sparse.csr_matrix((D2[off], np.nonzero(off)[1], np.arange(51) * 49), shape=(50, 50))
+    dense, stored = (conditional(SquaredDistances(D), scales, np.float64, 1) for D in (D2, graph))
+    assert_array_equal(stored.toarray(), dense)
+    table = eq.TSNE(perplexity=[3, 9, 17], engine="grid", n_iter=0).fit(X[:50])  # 3 · 17 > 49: every pair is stored
+    exact = eq.TSNE(perplexity=[3, 9, 17], engine="exact", n_iter=0).fit(X[:50])
+    assert_allclose(table.affinities_.toarray(), exact.affinities_, rtol=1e-4, atol=1e-10)
+
+
+# The user's own affinities
+
+
+def own_affinities():
+    rng = np.random.RandomState(0)
+    P = np.exp(-pairwise_distances(X, metric="sqeuclidean")) * rng.uniform(0.5, 2, (160, 160))
+    P[P < 1e-3] = 0
+    P[np.arange(160), INDICES[:, 1]] += 0.1
+    np.fill_diagonal(P, 5.0)  # ignored
+    return P
+
+
+@every_method
+@every_engine
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix, sparse.coo_array], ids=["dense", "csr", "coo"])
+def test_own_affinities(Method, engine, convert):
+    given = own_affinities()
+    P = given.copy()
+    np.fill_diagonal(P, 0)
+    truth = P / P.sum(axis=1, keepdims=True) if Method is eq.SNE else (P + P.T) / (2 * P.sum())
+    data = convert(given)
+    method = Method(affinity="precomputed", engine=engine, random_state=0, n_iter=60).fit(data)
+    assert_allclose(array(method.affinities_), truth, rtol=1e-5, atol=1e-12)
+    assert_array_equal(array(data), given)
+    assert np.isfinite(method.embedding_).all() and method.n_features_in_ == 160
+    again = Method(affinity="precomputed", engine=engine, random_state=0, n_iter=60).fit(1e200 * given)
+    assert_allclose(array(again.affinities_), truth, rtol=1e-5, atol=1e-12)
+    assert pickle.loads(pickle.dumps(method)).embedding_.tobytes() == method.embedding_.tobytes()
+
+
+@every_method
+def test_a_methods_own_affinities_go_round(Method):
+    first = Method(engine="grid", perplexity=10, n_iter=0).fit(X)
+    again = Method(engine="grid", affinity="precomputed", n_iter=0).fit(first.affinities_)
+    assert_allclose(array(again.affinities_), array(first.affinities_), rtol=1e-5)
+
+
+@every_method
+@every_engine
+def test_new_points_by_their_affinities(Method, engine):
+    method = Method(affinity="precomputed", engine=engine, random_state=0).fit(own_affinities())
+    rows = np.exp(-pairwise_distances(NEW, X, metric="sqeuclidean") / 4)
+    Y = method.transform(rows)
+    near = KNeighborsClassifier(5).fit(method.embedding_, LABELS[:160])
+    own = near.score(method.embedding_, LABELS[:160])
+    assert near.score(Y, LABELS[160:]) > own - 0.1
+    assert_allclose(method.transform(7 * sparse.csr_matrix(rows)), Y, atol=1e-4 * np.abs(Y).max())
+    with pytest.raises(ValueError, match="row 2 of the precomputed affinities has no positive entry;"):
+        method.transform(np.where(np.arange(40)[:, None] == 2, 0, rows))
+    with pytest.raises(ValueError, match=r"P\[2, 0\] = -1 is negative"):
+        method.transform(np.where(np.arange(40)[:, None] == 2, -1, rows))
+
+
+def test_own_affinities_over_all_pairs():
+    P = np.exp(-pairwise_distances(X) / 2)
+    dense = eq.GSNE(alpha=1.5, affinity="precomputed", n_iter=20, random_state=0).fit(P)
+    assert dense.affinities_.dtype == np.float64 and dense.loss_ < dense.loss_curve_[0, 1]
+    with pytest.raises(ValueError, match=r"needs P > 0.*P is sparse"):
+        eq.GSNE(alpha=1.5, affinity="precomputed").fit(sparse.csr_matrix(P))
+
+
+# Going on from a finished map
+
+
+@every_method
+@every_engine
+def test_a_finished_map_is_refined_not_undone(Method, engine):
+    method = Method(random_state=0, engine=engine, n_iter=400).fit(X)
+    Y, loss = method.embedding_.copy(), method.problem(X).loss(method.embedding_)
+    refined = clone(method).set_params(n_iter=150).fit(X, init=Y)
+    curve = refined.loss_curve_[:, 1]
+    assert curve[0] == pytest.approx(loss, rel=1e-4)
+    assert (np.diff(curve) <= 1e-3 * np.abs(curve[:-1])).all()  # momentum wobbles a little
+    assert curve[-1] <= (1 + 1e-4) * curve[0]
+    moved = np.linalg.norm(refined.embedding_ - Y, axis=1)
+    assert np.median(moved) < 0.1 * pairwise_distances(Y).max()
+    assert refined.init == "auto"  # the parameter is not touched
+    cold = clone(method).set_params(n_iter=150, init=Y).fit(X)
+    assert cold.loss_curve_[1, 1] > refined.loss_curve_[1, 1]  # early exaggeration would have pulled it together
+    again = clone(method).set_params(n_iter=150).fit_transform(X, init=Y)
+    assert again.tobytes() == refined.embedding_.tobytes()

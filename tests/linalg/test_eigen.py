@@ -1,0 +1,74 @@
+"""Eigenvectors by Lanczos, shift-invert and in full, and shortest paths, against SciPy's dense answers."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from equipoise.linalg import eigen
+from equipoise.neighbors.search import nearest_neighbors
+from equipoise.spaces import GraphGeodesic
+
+
+def matrix(n, rng):
+    A = rng.standard_normal((n, n))
+    return A + A.T
+
+
+@pytest.mark.parametrize("n", [6, 200, 500])
+def test_the_largest(n, rng):
+    A = matrix(n, rng)
+    values, V = eigen.top(A, 3)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(A)[:-4:-1])
+    np.testing.assert_allclose(A @ V, V * values, atol=1e-8)
+    assert (V[np.abs(V).argmax(axis=0), range(3)] > 0).all()
+    assert eigen.norm(lambda v: A @ v, n) == pytest.approx(np.linalg.norm(A, 2), rel=0.02)
+
+
+def laplacian(n, rng):
+    i, j = rng.integers(0, n, (2, 6 * n))
+    W = sparse.coo_matrix((rng.uniform(0.1, 1, 6 * n), (i, j)), shape=(n, n)).tocsr()
+    return csgraph.laplacian(W + W.T).tocsr()
+
+
+@pytest.mark.parametrize("n", [7, 200, 900])
+def test_the_smallest_beyond_the_null_space(n, rng):
+    A = laplacian(n, rng)
+    values, V = eigen.bottom(A, np.full((n, 1), n**-0.5), 2)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(A.toarray())[1:3], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(A @ V, V * values, atol=1e-8)
+    np.testing.assert_allclose(V.sum(axis=0), 0, atol=1e-9)
+
+
+def test_where_lanczos_does_not_converge_all_is_decomposed(rng, monkeypatch):
+    monkeypatch.setattr(eigen, "RESTARTS", 1)
+    A, L = matrix(400, rng), laplacian(400, rng)
+    np.testing.assert_allclose(eigen.top(A, 3)[0], np.linalg.eigvalsh(A)[:-4:-1])
+    null = np.full((400, 1), 400**-0.5)
+    np.testing.assert_allclose(eigen.bottom(L, null, 3)[0], np.linalg.eigvalsh(L.toarray())[1:4], rtol=1e-6)
+    monkeypatch.setattr(eigen, "DENSE", 399)
+    with pytest.raises(RuntimeError, match="the eigenvectors of 400 points did not converge in 1 restarts"):
+        eigen.top(A, 3)
+
+
+def test_a_wide_graph_is_not_factorised(rng, monkeypatch):
+    L = laplacian(400, rng)
+    monkeypatch.setattr(eigen, "WIDEST", 50)
+    monkeypatch.setattr(eigen, "_factor", None)
+    values, V = eigen.bottom(L, np.full((400, 1), 400**-0.5), 2)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(L.toarray())[1:3], rtol=1e-5)
+    np.testing.assert_allclose(L @ V, V * values, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_shortest_paths_are_those_of_scipy(n_threads, rng):
+    X = rng.standard_normal((150, 3))
+    X[40:50] = X[0]  # steps of length 0
+    space = GraphGeodesic(nearest_neighbors(X, 12), n_threads=n_threads)
+    dense = np.full((150, 150), np.inf)
+    rows = np.repeat(np.arange(150), 12)
+    dense[rows, space.graph.indices] = space.graph.data
+    dense = np.minimum(dense, dense.T)
+    truth = csgraph.floyd_warshall(csgraph.csgraph_from_dense(dense, null_value=np.inf))
+    np.testing.assert_allclose(space.matrix(), truth, rtol=1e-12)
+    np.testing.assert_array_equal(space.distances([3, 77]), space.matrix()[[3, 77]])

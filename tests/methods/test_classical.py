@@ -1,0 +1,488 @@
+"""PCA, classical MDS, Isomap, LLE and Laplacian eigenmaps: closed forms, flows, new points, and what they refuse."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial import procrustes
+from scipy.spatial.distance import cdist, pdist, squareform
+from sklearn import decomposition, manifold
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, make_s_curve, make_swiss_roll
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import equipoise as eq
+from equipoise.geometry import Orthonormal
+from equipoise.linalg.gram import Factor, Inner
+from equipoise.methods import CLASSICAL
+from equipoise.objectives import GramLoss
+from equipoise.spaces import PNorm
+
+MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist.npz"
+every_method = pytest.mark.parametrize("Method", CLASSICAL, ids=lambda M: M.__name__)
+SCALING = [eq.PCA, eq.ClassicalMDS, eq.Isomap]
+LOCAL = [eq.LLE, eq.LaplacianEigenmaps]
+
+X = make_s_curve(160, noise=0.05, random_state=0)[0]
+X.flags.writeable = False
+
+
+def r2(A, B):
+    """Procrustes' R²: 1 for maps that are one up to translation, rotation, reflection and scale."""
+    return 1 - procrustes(A, B)[2]
+
+
+def tie_free_digits(n=None):
+    """Digits with a jitter that decides between equally far neighbours, of which integer pixels have many."""
+    A = load_digits().data[:n]
+    return A + 0.01 * np.random.RandomState(0).standard_normal(A.shape)
+
+
+def with_neighbors(Method, k):
+    """The method with so many neighbours, if it has any."""
+    return Method(n_neighbors=k) if Method in (eq.Isomap, *LOCAL) else Method()
+
+
+def mnist_1000():
+    if not MNIST.exists():
+        pytest.skip("../shared/data/mnist.npz is not there")
+    with np.load(MNIST, allow_pickle=False) as file:
+        images = file["X"]
+    return images[np.sort(np.random.RandomState(0).permutation(len(images))[:1000])] / 255.0
+
+
+@parametrize_with_checks([Method() for Method in CLASSICAL] + [eq.PCA(solver="flow")])
+def test_scikit_learn_convention(estimator, check):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the neighbour graph falls into")  # their blobs are far apart
+        check(estimator)
+
+
+@every_method
+def test_parameters_go_round_and_are_documented(Method):
+    method = Method(n_components=3, solver="flow", tol=1e-3)
+    assert clone(method).get_params() == method.get_params()
+    text = inspect.getdoc(Method)
+    assert all(re.search(rf"\b{name}\b", text) for name in inspect.signature(Method).parameters)
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize("shape", ["digits", "s_curve", "swiss_roll"])
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (eq.PCA(), decomposition.PCA(2)),
+        (eq.Isomap(n_neighbors=8), manifold.Isomap(n_neighbors=8)),
+        (eq.LLE(n_neighbors=12), manifold.LocallyLinearEmbedding(n_neighbors=12)),
+        (
+            eq.LaplacianEigenmaps(n_neighbors=12),  # theirs counts the point itself
+            manifold.SpectralEmbedding(affinity="nearest_neighbors", n_neighbors=13, random_state=0),
+        ),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_closed_forms_are_those_of_scikit_learn(ours, theirs, shape):
+    data = {"digits": tie_free_digits, "s_curve": lambda n: make_s_curve(n, random_state=0)[0]}
+    data["swiss_roll"] = lambda n: make_swiss_roll(n, random_state=0)[0]
+    A = data[shape](700)
+    assert r2(clone(ours).fit_transform(A), clone(theirs).fit_transform(A)) >= 0.9999
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine"])
+def test_classical_mds_is_the_eigenvectors_of_the_centred_squares(metric):
+    A = load_digits().data[:400]
+    D2 = cdist(A, A, {"manhattan": "cityblock"}.get(metric, metric)) ** 2
+    C = np.eye(400) - 1 / 400
+    values, V = np.linalg.eigh(-C @ D2 @ C / 2)
+    Y = V[:, :-4:-1] * np.sqrt(values[:-4:-1])
+    method = eq.ClassicalMDS(3, metric=metric).fit(A)
+    assert r2(method.embedding_, Y) > 1 - 1e-9
+    np.testing.assert_allclose(method.eigenvalues_, values[:-4:-1])
+    np.testing.assert_allclose(method.loss_, (values**2).sum() - (values[:-4:-1] ** 2).sum(), rtol=1e-6)
+
+
+def test_pca_has_what_scikit_learn_reports():
+    A = load_digits().data[:300]
+    ours, theirs = eq.PCA(5).fit(A), decomposition.PCA(5, svd_solver="full").fit(A)
+    for name in ("explained_variance_", "explained_variance_ratio_", "mean_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name))
+    np.testing.assert_allclose(np.abs(ours.components_ @ theirs.components_.T), np.eye(5), atol=1e-6)
+    new = load_digits().data[300:320]
+    np.testing.assert_allclose(
+        ours.inverse_transform(ours.transform(new)), theirs.inverse_transform(theirs.transform(new)), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("n", "D"), [(1200, 1100), (60, 2000), (1100, 30)])
+def test_pca_of_wide_and_of_sparse_tables(n, D):
+    A = sparse.random(n, D, 0.05, random_state=0, format="csr")
+    A.data *= 10
+    A = (A @ sparse.diags(np.linspace(3, 0.1, D) ** 2)).tocsr()
+    singular = np.linalg.svd(A.toarray() - A.mean(axis=0).A1, compute_uv=False)[:2]
+    for table in (A, A.toarray()):
+        method = eq.PCA().fit(table)
+        np.testing.assert_allclose(np.sqrt(method.eigenvalues_), singular, rtol=1e-8)
+        np.testing.assert_allclose(method.transform(table[:7]), method.embedding_[:7], atol=1e-8)
+
+
+@every_method
+def test_the_same_bytes_with_any_number_of_threads_and_without_the_users_signs(Method):
+    one, two = (Method(n_jobs=jobs, random_state=0).fit(X).embedding_ for jobs in (1, 2))
+    assert one.tobytes() == two.tobytes()
+    assert (one[np.abs(one).argmax(axis=0), [0, 1]] > 0).all()
+
+
+@every_method
+def test_a_fitted_method_is_pickled(Method):
+    method = Method(random_state=0).fit(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(method)).transform(X[:5]), method.transform(X[:5]))
+
+
+# Flows
+
+
+@pytest.mark.parametrize("name", ["iris", "digits", "mnist"])
+@pytest.mark.parametrize(
+    "method",
+    [eq.PCA(), eq.ClassicalMDS(), eq.ClassicalMDS(metric="manhattan"), eq.Isomap(n_neighbors=10)],
+    ids=["PCA", "ClassicalMDS", "ClassicalMDS-L1", "Isomap"],
+)
+def test_the_flow_reaches_the_closed_form(method, name):
+    A = {"iris": lambda: load_iris().data, "digits": lambda: load_digits().data, "mnist": mnist_1000}[name]()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the neighbour graph falls into 2")  # iris does
+        closed = clone(method).fit(A)
+        flow = clone(method).set_params(solver="flow", random_state=0).fit(A)
+    assert r2(flow.embedding_, closed.embedding_) >= 0.999999
+    np.testing.assert_allclose(flow.embedding_, closed.embedding_, atol=2e-3 * closed.embedding_.std())  # turned too
+    np.testing.assert_allclose(flow.loss_, closed.loss_, rtol=1e-6)
+    assert 0 < flow.n_iter_ < 1000 and closed.n_iter_ == 0
+
+
+@pytest.mark.parametrize("Method", LOCAL)
+def test_the_flow_of_local_methods_reaches_the_closed_form(Method):
+    A = tie_free_digits(150)
+    closed = Method(n_neighbors=20).fit(A)
+    flow = Method(n_neighbors=20, solver="flow", random_state=1).fit(A)
+    assert r2(flow.embedding_, closed.embedding_) >= 0.999999
+    np.testing.assert_allclose(flow.eigenvalues_, closed.eigenvalues_, rtol=1e-5)
+
+
+@every_method
+def test_gradient_by_finite_differences_and_as_two_forces(Method, rng):
+    problem = Method(n_components=3, random_state=0).problem(X[:40])
+    Y = problem.Y0 + 0.1 * problem.Y0.std() * rng.standard_normal(problem.Y0.shape)
+    gradient, step = problem.gradient(Y), 1e-5 * Y.std()
+    for i, c in [(0, 0), (7, 1), (39, 2)]:
+        E = np.zeros_like(Y)
+        E[i, c] = step
+        slope = (problem.loss(Y + E) - problem.loss(Y - E)) / (2 * step)
+        assert slope == pytest.approx(gradient[i, c], abs=1e-5 * np.abs(gradient).max())
+    np.testing.assert_allclose(problem.attraction(Y) + problem.repulsion(Y), -gradient, rtol=1e-12)
+
+
+def test_the_forces_of_pca_act_between_pairs(rng):
+    problem = eq.PCA(random_state=0).problem(X[:30])
+    Y = rng.standard_normal((30, 2))
+    C = np.eye(30) - 1 / 30
+    L = C @ (X[:30] @ X[:30].T - Y @ Y.T) @ C
+    assert problem.loss(Y) == pytest.approx((L**2).sum())
+    by_pairs = 4 * (L[:, :, None] * (Y[:, None] - Y[None])).sum(axis=1)  # Draganov & Dohn 2024, Lemma 3.3
+    np.testing.assert_allclose(problem.gradient(Y), by_pairs, atol=1e-9 * np.abs(by_pairs).max())
+    np.testing.assert_allclose(problem.gradient(Y).sum(axis=0), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", [eq.PCA(), eq.ClassicalMDS(metric="cosine"), *(Method() for Method in LOCAL)])
+def test_losses_are_blind_to_place_and_rotation(method, rng):
+    problem = method.problem(X[:60])
+    Y = rng.standard_normal((60, 2))
+    turn = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    assert problem.loss(Y @ turn + [3, -5]) == pytest.approx(problem.loss(Y))
+
+
+@every_method
+def test_plain_steps_of_the_stated_length_never_go_uphill(Method):
+    problem = Method(random_state=3).problem(X)
+    problem.rule = eq.GradientDescent(every=1, min_loss_change=0.0, min_grad_norm=1e-12)
+    problem.optimize(n_iter=200)
+    loss = problem.loss_curve[:, 1]
+    assert (np.diff(loss) <= 1e-9 * loss[0]).all() and loss[-1] < loss[0]
+
+
+def test_momentum_saves_steps():
+    A = load_iris().data
+    steps = []
+    for rule in (eq.GradientDescent(every=10, min_loss_change=0.0, min_grad_norm=1e-6), None):
+        problem = eq.PCA(random_state=0).problem(A)
+        problem.rule = rule or problem.rule
+        problem.optimize()
+        assert problem.stopped == "min_grad_norm"
+        steps.append(problem.n_iter)
+    assert 4 * steps[1] < steps[0]  # 130 and 1,260 were seen
+
+
+def test_a_flow_that_is_cut_short_says_so_and_tells_its_callbacks():
+    seen = []
+    with pytest.warns(ConvergenceWarning, match=r"n_iter=20 steps, at a gradient of .* instead of tol=1e-06"):
+        eq.PCA(solver="flow", n_iter=20, random_state=0, callbacks=[lambda i, E, Y: seen.append(i)]).fit(X)
+    assert seen == [0, 10, 20]
+    stopped = eq.PCA(solver="flow", random_state=0, callbacks=[lambda i, E, Y: i >= 10]).fit(X)
+    assert stopped.n_iter_ == 10 and len(stopped.loss_curve_) == 2
+
+
+def test_maps_of_one_spread_stay_so(rng):
+    root = rng.uniform(1, 2, 30)
+    surface = Orthonormal(root)
+    U = surface.retract(surface.work(rng.standard_normal((30, 3))))
+    np.testing.assert_allclose(U.T @ U, (root @ root) * np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(root @ U, 0, atol=1e-9)
+    np.testing.assert_allclose(surface.retract(U), U)
+    np.testing.assert_allclose(U.T @ surface.tangent(U, rng.standard_normal((30, 3))), 0, atol=1e-9)
+
+
+# Landmarks: the low-rank gradient of Draganov & Dohn 2024, Theorem 3.4
+
+
+@pytest.mark.parametrize("solver", ["eigen", "flow"])
+@pytest.mark.parametrize("Method", SCALING)
+def test_landmarks_come_close_to_all_points(Method, solver):
+    A = make_swiss_roll(500, random_state=0)[0]
+    full = Method().fit(A)
+    few = Method(n_landmarks=60, solver=solver, random_state=0).fit(A)
+    assert r2(few.embedding_, full.embedding_) > 0.98  # Isomap 0.992, the others 1
+    assert full.low_rank_error_ == 0 and few.low_rank_error_ < (0.35 if Method is eq.Isomap else 1e-9)  # 0.23
+    np.testing.assert_allclose(few.transform(A[:9]), few.embedding_[:9], atol=1e-6 * np.abs(few.embedding_).max())
+
+
+def test_all_points_as_landmarks_are_exact():
+    method = eq.ClassicalMDS(metric="euclidean", n_landmarks=160).fit(X)
+    assert method.low_rank_error_ < 1e-9
+    np.testing.assert_allclose(method.embedding_, eq.PCA().fit_transform(X), atol=1e-9)
+
+
+def test_the_error_of_landmarks_is_as_stated(rng):
+    A = load_digits().data[:300]
+    errors = []
+    for m in (5, 15, 40, 80):
+        method = eq.PCA(n_landmarks=m, random_state=0).fit(A)
+        G = (A - A.mean(axis=0)) @ (A - A.mean(axis=0)).T
+        true = np.linalg.norm(G - method._gram.times(np.eye(300))) / np.linalg.norm(G)
+        assert method.low_rank_error_ == pytest.approx(true, rel=0.35, abs=1e-4)  # from 64 of 300 rows
+        errors.append(true)
+    assert errors == sorted(errors, reverse=True) and errors[-1] < 0.05
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0, 1e3, 1e6])
+def test_a_large_mean_costs_pca_no_digits(rng, mean):
+    A = rng.standard_normal((200, 5)) * [5, 3, 2, 1, 0.5]
+    shifted = eq.PCA().fit(A + mean)
+    plain = eq.PCA().fit(A)
+    np.testing.assert_allclose(shifted.embedding_, plain.embedding_, atol=1e-14 * max(1.0, mean) * 50)
+    np.testing.assert_allclose(shifted.eigenvalues_, plain.eigenvalues_, rtol=1e-12 * max(1.0, mean / 1e3))
+    assert shifted.mean_ == pytest.approx(plain.mean_ + mean)
+
+
+def test_pca_takes_rows_that_are_apart_in_memory_as_they_are(rng):
+    wide = rng.standard_normal((100, 8))
+    apart = wide[:, :5]
+    np.testing.assert_array_equal(eq.PCA().fit_transform(apart), eq.PCA().fit_transform(apart.copy()))
+    np.testing.assert_array_equal(eq.PCA().fit_transform(apart.copy(order="F")), eq.PCA().fit_transform(apart))
+
+
+def test_the_low_rank_gradient_leads_downhill_within_its_bound():
+    A = load_digits().data[:300]
+    exact, low = (eq.PCA(n_landmarks=m, random_state=0).problem(A) for m in (None, 20))
+    Y = low.Y0
+    true, approximate = exact.gradient(Y), low.gradient(Y)
+    assert (true * approximate).sum() > 0
+    bound = low.objective.gradient_error(Y)
+    assert 0.02 * bound < np.linalg.norm(true - approximate) < bound  # 0.07 was seen
+
+
+# New points
+
+
+@every_method
+def test_fitted_rows_keep_their_places_and_new_ones_fall_between(Method):
+    A = make_swiss_roll(900, random_state=0)[0]
+    fitted, new = A[:800], A[800:]
+    method = with_neighbors(Method, 10).fit(fitted)
+    scale = method.embedding_.std()
+    np.testing.assert_allclose(method.transform(fitted[:20]), method.embedding_[:20], atol=1e-6 * scale)
+    together = method.transform(new)
+    np.testing.assert_allclose(together[:3], np.vstack([method.transform(row[None]) for row in new[:3]]), atol=1e-9)
+    nearest = cdist(new, fitted).argmin(axis=1)
+    assert np.median(np.linalg.norm(together - method.embedding_[nearest], axis=1)) < 0.15 * scale
+
+
+def test_new_distances_give_the_places_of_new_rows():
+    A = load_digits().data[:200].astype(float)
+    new = load_digits().data[200:210].astype(float)
+    table = eq.ClassicalMDS(metric="manhattan").fit(A)
+    given = eq.ClassicalMDS(metric="precomputed").fit(cdist(A, A, "cityblock"))
+    np.testing.assert_allclose(given.embedding_, table.embedding_, atol=1e-8)
+    np.testing.assert_allclose(given.transform(cdist(new, A, "cityblock")), table.transform(new), atol=1e-8)
+
+
+# What X may be
+
+
+@pytest.mark.parametrize("Method", [eq.ClassicalMDS, eq.Isomap, eq.LLE, eq.LaplacianEigenmaps])
+def test_distances_in_place_of_coordinates(Method):
+    D = squareform(pdist(X))
+    np.testing.assert_allclose(
+        Method(metric="precomputed").fit_transform(D), Method().fit_transform(X), atol=1e-5, rtol=1e-5
+    )
+
+
+@every_method
+def test_sparse_tables(Method):
+    A = tie_free_digits(250)
+    A[A < 0.5] = 0
+    dense, thin = (with_neighbors(Method, 25).fit(table) for table in (A, sparse.csr_matrix(A)))
+    assert r2(thin.embedding_, dense.embedding_) > 1 - 1e-7
+    np.testing.assert_allclose(thin.transform(sparse.csr_matrix(A[:5])), thin.embedding_[:5], atol=1e-6)
+
+
+def test_a_metric_space_in_place_of_a_table():
+    A = load_iris().data
+    method = eq.ClassicalMDS().fit(PNorm(A, 1))
+    np.testing.assert_allclose(method.embedding_, eq.ClassicalMDS(metric="manhattan").fit_transform(A), atol=1e-9)
+    assert eq.ClassicalMDS(n_landmarks=40, random_state=0).fit(PNorm(A, 1)).low_rank_error_ < 0.2
+    with pytest.raises(ValueError, match="a metric space has no points beyond its own"):
+        method.transform(A)
+
+
+def test_isomap_of_a_given_graph_is_that_of_its_table():
+    graph = eq.neighbors.nearest_neighbors(X, 8)
+    np.testing.assert_allclose(
+        eq.Isomap(metric="precomputed").fit_transform(graph), eq.Isomap(n_neighbors=8).fit_transform(X), atol=1e-9
+    )
+
+
+def test_eigenmaps_of_given_weights():
+    W = eq.LaplacianEigenmaps(n_neighbors=8).fit(X).affinities_
+    given = eq.LaplacianEigenmaps(affinity="precomputed").fit(W)
+    np.testing.assert_allclose(given.embedding_, eq.LaplacianEigenmaps(n_neighbors=8).fit_transform(X), atol=1e-7)
+    heat = eq.LaplacianEigenmaps(affinity="gaussian", n_neighbors=8).fit(X).affinities_
+    assert (heat.data > np.exp(-1) / 2 - 1e-12).sum() >= heat.nnz / 2 and heat.data.max() <= 1
+    assert (abs(heat - heat.T) > 1e-15).nnz == 0
+
+
+# Odd input
+
+
+def two_groups():
+    return np.vstack([X[:60], X[:40] + 100])
+
+
+@pytest.mark.parametrize("Method", LOCAL)
+def test_components_are_told_apart_with_a_warning(Method):
+    with pytest.warns(UserWarning, match="falls into 2 components, of 60, 40 points, and the first 1 axes"):
+        method = Method(n_neighbors=6).fit(two_groups())
+    first = method.embedding_[:, 0]
+    assert np.ptp(first[:60]) < 1e-6 and np.ptp(first[60:]) < 1e-6 and abs(first[0] - first[60]) > 0.5
+    assert method.eigenvalues_[0] == 0 and method.eigenvalues_[1] > 0
+    assert np.ptp(method.embedding_[:, 1]) > 0.5
+
+
+def test_isomap_joins_components_with_a_warning():
+    with pytest.warns(UserWarning, match="falls into 2 components, of 60, 40 points; they are joined by 1 bridge"):
+        Y = eq.Isomap(n_neighbors=6).fit_transform(two_groups())
+    assert np.abs(Y[:60].mean(axis=0) - Y[60:].mean(axis=0)).max() > 50
+
+
+@pytest.mark.parametrize("solver", ["eigen", "flow"])
+@every_method
+def test_duplicates_and_constant_columns(Method, solver):
+    A = np.column_stack([np.repeat(X[:50], 3, axis=0), np.full(150, 7.0)])
+    extra = {} if Method is eq.PCA else {"metric": "euclidean"}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the neighbour graph falls")
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
+        Y = Method(solver=solver, random_state=0, n_iter=500, **extra).fit_transform(A)
+    assert np.isfinite(Y).all() and np.abs(Y).max() > 0
+    if Method in SCALING:
+        np.testing.assert_allclose(Y[::3], Y[1::3], atol=1e-3 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("solver", ["eigen", "flow"])
+@pytest.mark.parametrize("Method", SCALING)
+def test_data_without_a_second_dimension(Method, solver):
+    line = np.linspace(0, 1, 40)[:, None] * [[1.0, 2.0, 3.0]]
+    Y = Method(solver=solver, random_state=0).fit_transform(line)
+    assert abs(np.corrcoef(Y[:, 0], line[:, 0])[0, 1]) > 1 - 1e-9
+    assert np.abs(Y[:, 1]).max() < 0.05 * np.abs(Y[:, 0]).max()
+
+
+def test_all_points_in_one_place():
+    np.testing.assert_array_equal(eq.PCA().fit_transform(np.ones((20, 4))), 0)
+    assert np.abs(eq.PCA(solver="flow", random_state=0).fit_transform(np.ones((20, 4)))).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("method", "A", "message"),
+    [
+        (eq.PCA(solver="svd"), X, 'solver must be "eigen" or "flow", got \'svd\''),
+        (eq.PCA(tol=0), X, "tol must be a positive number, got 0"),
+        (eq.PCA(0), X, "n_components must be a whole number of at least 1, got 0"),
+        (eq.PCA(4), X, "n_components=4 is too large for n_features=3: at most 3"),
+        (eq.LLE(5), X[:5], "n_components=5 is too large for n_samples=5: at most 4"),
+        (eq.PCA(n_landmarks=2), X, "n_landmarks must be a whole number above n_components=2 and at most n_samples=160"),
+        (eq.Isomap(n_landmarks=161), X, "n_landmarks must be a whole number above"),
+        (eq.PCA(n_landmarks=3, random_state=0), np.vstack([np.ones((97, 3)), X[:3]]), "3 landmarks span only"),
+        (eq.LLE(n_neighbors=0), X, 'n_neighbors must be a whole number of at least 1 or "auto", got 0'),
+        (eq.LLE(reg=-1), X, "reg must be a positive number, got -1"),
+        (eq.LLE(metric="precomputed"), sparse.eye(9, format="csr"), "LLE needs the distances among neighbours too"),
+        (eq.ClassicalMDS(metric="precomputed"), sparse.eye(9, format="csr"), "needs the distances of all pairs"),
+        (eq.ClassicalMDS(metric="inner_product"), X, "gives no distances between all pairs"),
+        (eq.Isomap(metric="inner_product"), X, "gives no lengths of paths"),
+        (eq.ClassicalMDS(metric="dist"), X, "metric must be a callable or one of"),
+        (eq.LaplacianEigenmaps(affinity="heat"), X, "affinity must be one of"),
+        (eq.PCA(), np.where(X > 1, np.nan, X), "X contains NaN at row"),
+        (eq.PCA(callbacks=3), X, "callbacks must be a list of functions"),
+        (eq.PCA(n_iter=-1), X, "n_iter must not be negative"),
+    ],
+)
+def test_refusals(method, A, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        method.fit(A)
+
+
+def test_isomap_refuses_a_given_graph_that_falls_apart():
+    graph = sparse.block_diag([squareform(pdist(X[:5])), squareform(pdist(X[5:9]))], format="csr")
+    with pytest.raises(ValueError, match="the graph falls into 2 components"):
+        eq.Isomap(metric="precomputed").fit(graph)
+
+
+def test_inverse_transform_wants_places():
+    with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); places \(m, 2\) are needed"):
+        eq.PCA().fit(X).inverse_transform(np.ones((3, 3)))
+
+
+def test_gram_matrices_agree_with_their_definition(rng):
+    F, V = rng.standard_normal((25, 6)), rng.standard_normal((25, 2))
+    C = np.eye(25) - 1 / 25
+    B = C @ F @ F.T @ C
+    for gram in (
+        Factor(F),
+        Factor(sparse.csr_matrix(F)),
+        Factor(np.hstack([F, np.zeros((25, 30))])),
+        Inner(cdist(F, F) ** 2),
+    ):
+        np.testing.assert_allclose(gram.times(V), B @ V, atol=1e-9)
+        np.testing.assert_allclose(gram.rows(np.array([3, 8])), B[[3, 8]], atol=1e-9)
+        assert gram.norm2() == pytest.approx((B**2).sum())
+        assert np.linalg.norm(B, 2) <= gram.norm() * (1 + 1e-9) and gram.norm() < 1.02 * np.linalg.norm(B, 2)
+        np.testing.assert_allclose(gram.top(3)[0], np.linalg.eigvalsh(B)[:-4:-1])
+    assert GramLoss(Factor(F)).affinities is None

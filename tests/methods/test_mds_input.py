@@ -1,0 +1,106 @@
+"""Stress of odd data, and what MDS refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import pdist
+from support.mds_cases import KNOWN, City, D, W, X, Y, stress
+
+import equipoise as eq
+
+
+def test_duplicates_and_coincident_starts():
+    twice = np.vstack([X[:30], X[:30]])
+    method = eq.MDS(random_state=0, tol=0).fit(twice)
+    assert np.abs(method.embedding_[:30] - method.embedding_[30:]).max() < 1e-2 * np.abs(method.embedding_).max()
+    heap = eq.MDS(init=np.zeros((70, 2)), n_iter=3).fit(X)  # no direction to go: it stays, without NaN
+    assert heap.loss_ == pytest.approx((pdist(X) ** 2).sum(), rel=1e-5) and not heap.embedding_.any()
+    same = eq.MDS(random_state=0).fit(np.ones((5, 3)))
+    assert same.loss_ < 1e-10 and np.isfinite(same.embedding_).all() and np.isfinite(same.stress_1_)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fewer_points_than_dimensions(n):
+    method = eq.MDS(3, random_state=0, tol=0).fit(X[:n])
+    np.testing.assert_allclose(pdist(method.embedding_), pdist(X[:n]), rtol=1e-3)
+
+
+def test_not_a_metric_is_said_and_done():
+    bent = D.copy()
+    bent[3, 7] = bent[7, 3] = 100
+    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is more than D"):
+        method = eq.MDS(metric="precomputed", random_state=0).fit(bent)
+    assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
+
+
+def changed(A, i, j, value, both=False):
+    A = A.copy()
+    A[i, j] = value
+    if both:
+        A[j, i] = value
+    return A
+
+
+GROUPS = np.where(np.arange(70)[:, None] // 40 == np.arange(70) // 40, D, np.nan)
+given = eq.MDS(metric="precomputed")
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "words"),
+    [
+        (given, changed(D, 1, 3, 9.0), r"not symmetric: D\[1, 3\] = 9 but D\[3, 1\] = "),
+        (given, changed(D, 1, 3, np.nan), r"D\[1, 3\] is missing \(NaN\) but D\[3, 1\]"),
+        (given, changed(D, 1, 3, -1.0, True), r"D\[1, 3\] = -1 is negative"),
+        (given, changed(D, 1, 3, np.inf, True), r"D\[1, 3\] = inf is infinite"),
+        (given, changed(D, 2, 2, 1.0), "zero diagonal"),
+        (given, D[:, :5], "square"),
+        (given, changed(KNOWN.tolil(), 0, KNOWN[0].indices[0], 77.0).tocsr(), r"not symmetric: D\[0, \d+\] = 77"),
+        (given, GROUPS, "2 groups of points that none of them joins: 0 and 40"),
+        (given, 1e13 * D, "largest dissimilarity is .* other units"),
+        (eq.MDS(), 1e-14 * X, "other units"),
+        (eq.MDS(), changed(X, 3, 2, np.nan), "X contains NaN at row 3, column 2"),
+        (eq.MDS(weights=W[:5]), X, r"weights must be \(70, 70\)"),
+        (eq.MDS(weights=changed(W, 1, 3, 9.0)), X, r"not symmetric: weights\[1, 3\] = 9, weights\[3, 1\]"),
+        (eq.MDS(weights=changed(W, 1, 3, -1.0, True)), X, r"weights\[1, 3\] = -1"),
+        (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
+        (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
+        (eq.MDS(metric="manhattan"), City(X), "a metric space has its own distance"),
+        (eq.MDS(), City(X[:1]), "at least 2 points"),
+        (eq.MDS(n_components=0), X, "n_components must be a whole number"),
+        (eq.MDS(n_init=0), X, "n_init must be a whole number"),
+        (eq.MDS(stress="none"), X, "stress must be one of 'metric', 'ordinal'"),
+        (eq.MDS(solver="sgd"), X, "solver must be one of"),
+        (eq.MDS(engine="grid"), X, "engine must be one of"),
+        (eq.MDS(tol=-1), X, "tol must be"),
+        (eq.MDS(n_iter=-1), X, "n_iter must not be negative"),
+        (eq.MDS(n_jobs=0), X, "n_jobs must be"),
+        (eq.MDS(callbacks=[1]), X, "callbacks must be"),
+        (eq.MDS(init="spectral"), X, "init must be 'auto'"),
+        (eq.MDS(init=Y[:5]), X, r"init has shape \(5, 2\)"),
+        (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
+        (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),
+        (eq.MDS(engine="sampled", weights=W), X, "chooses the pairs itself"),
+        (eq.MDS(engine="listed"), X, "goes through the pairs of sparse"),
+        (eq.MDS(stress="ordinal", engine="sampled"), X, "ranks all pairs"),
+        (eq.MDS(metric="correlation"), changed(X, 4, slice(None), 1.0), "distance between points 0 and 4 is nan"),
+    ],
+)  # fmt: skip
+def test_refuses(method, data, words):
+    with pytest.raises(ValueError, match=words):
+        method.fit(data)
+
+
+def test_transform_refuses():
+    for method, data, new, words in [
+        (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ says nothing"),
+        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "which a sparse matrix did not have"),
+        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
+        (eq.MDS(n_iter=2), City(X), D, "no points but its own"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            method.fit(data).transform(new)
+    problem = eq.MDS().problem(X)
+    with pytest.raises(ValueError, match=r"Y has shape \(5, 2\)"):
+        problem.loss(Y[:5])

@@ -1,0 +1,63 @@
+"""Stress of ranks: what ordinal MDS sees, where it starts and what it finds."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist, squareform
+from support.mds_cases import D, X, Y, rigid_error
+
+import equipoise as eq
+
+
+def test_ordinal_loss_never_rises():
+    for solver in ("smacof", "lbfgs"):
+        curve = eq.MDS(stress="ordinal", init="random", solver=solver, random_state=0, n_iter=40).fit(X).loss_curve_
+        assert (np.diff(curve[:, 1]) < 0).all() and curve[-1, 1] < 0.9 * curve[0, 1]
+
+
+def test_ordinal_sees_the_order_alone():
+    a, b, c = (
+        eq.MDS(stress="ordinal", metric="precomputed", random_state=0, n_iter=50).fit(delta)
+        for delta in (D, D**3, np.log1p(D))
+    )
+    assert a.embedding_.tobytes() == b.embedding_.tobytes() == c.embedding_.tobytes()
+
+
+def test_ordinal_starts_where_it_is_told():
+    a, b = (eq.MDS(stress=stress, init="pca", random_state=0).problem(X).Y0 for stress in ("metric", "ordinal"))
+    np.testing.assert_allclose(b / np.linalg.norm(b), a / np.linalg.norm(a), atol=1e-6)
+    assert np.sqrt((pdist(b) ** 2).mean()) == pytest.approx(1, rel=1e-5)
+
+
+def test_ordinal_recovers_a_configuration_up_to_scale():
+    Z = np.random.RandomState(0).standard_normal((60, 2))
+    method = eq.MDS(stress="ordinal", metric="precomputed", random_state=0, tol=0).fit(squareform(pdist(Z)) ** 2)
+    found = method.embedding_ * np.sqrt((pdist(Z) ** 2).sum() / (pdist(method.embedding_) ** 2).sum())
+    assert rigid_error(found, Z) < 0.05
+    assert method.stress_1_ < 0.01
+
+
+def test_ordinal_stress_is_kruskals():
+    method = eq.MDS(stress="ordinal", random_state=0).fit(X)
+    assert method.stress_1_ == pytest.approx(np.sqrt(method.loss_))
+    assert method.stress_1_ < eq.MDS(random_state=0).fit(X).stress_1_
+    problem = method.problem(X)
+    d, target = pdist(method.embedding_.astype(float)), problem.stress.disparities(method.embedding_)
+    assert (np.diff(target[np.argsort(pdist(X))]) >= 0).all()
+    assert np.sqrt(((d - target) ** 2).sum() / (d**2).sum()) == pytest.approx(method.stress_1_, rel=1e-4)
+    assert problem.loss(3 * Y) == pytest.approx(problem.loss(Y), rel=1e-5)
+
+
+def test_ties_may_be_broken():
+    levels = np.ceil(D / 2)  # a handful of values; any order within one is as good
+    np.fill_diagonal(levels, 0)
+    loose = eq.MDS(stress="ordinal", metric="precomputed", random_state=0).fit(levels)
+    problem = loose.problem(levels)
+    target, flat = problem.stress.disparities(loose.embedding_), squareform(levels)
+    values = np.unique(flat)
+    for low, high in itertools.pairwise(values):
+        assert target[flat == low].max() <= target[flat == high].min()
+    assert any(np.ptp(target[flat == a]) > 0 for a in np.unique(flat))

@@ -1,0 +1,451 @@
+"""Encoders trained on the losses of methods: their batches estimate the stated loss, and a run can be repeated."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import equipoise as eq
+from equipoise.inputs import table
+from equipoise.kernels import Kernel
+from equipoise.saving import neighbors_cache as kept_neighbors
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from equipoise.methods.parametric.batches import Edges, TrainingRows, as_csr  # noqa: E402
+from equipoise.methods.parametric.encoder import Standardized, default_encoder, working  # noqa: E402
+from equipoise.objectives.autograd.stochastic import Batch, squared, stochastic  # noqa: E402
+
+CPU = torch.device("cpu")
+X, LABELS = make_blobs(80, 6, centers=4, cluster_std=3.0, random_state=0)
+METHODS = {
+    "SNE": eq.SNE(perplexity=8),
+    "SymmetricSNE": eq.SymmetricSNE(perplexity=8),
+    "TSNE": eq.TSNE(perplexity=8),
+    "TSNE, sparse": eq.TSNE(perplexity=8, engine="grid"),
+    "TSNE by PyTorch": eq.TSNE(perplexity=8, engine="torch", device="cpu"),
+    "UMAP by PyTorch": eq.UMAP(n_neighbors=8, engine="torch", device="cpu"),
+    "TSNE under g": eq.TSNE(perplexity=8, g=np.array([[2.0, 0.5], [0.5, 1.0]])),
+    "PowerSNE": eq.PowerSNE(perplexity=8),
+    "GSNE": eq.GSNE(perplexity=8),
+    "GSNE, β < 2": eq.GSNE(perplexity=8, beta=1.2, eta=0.5, alpha=0.3),
+    "GSNE, near KL": eq.GSNE(perplexity=8, alpha=-0.95),
+    "SphericalSNE": eq.SphericalSNE(perplexity=8),
+    "UMAP": eq.UMAP(n_neighbors=8),
+    "UMAP, intended": eq.UMAP(n_neighbors=8, loss="intended"),
+}
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+def small(method=None, **parameters):
+    settings = {"epochs": 6, "batch_size": 32, "random_state": 0, "n_jobs": 1, "device": "cpu"}
+    return eq.Parametric(method or eq.TSNE(perplexity=8), **{**settings, **parameters})
+
+
+def everything(problem, Y):
+    """All points and all edges as one batch, and the tensor of places that it is a function of."""
+    loss = stochastic(problem.objective, len(Y), CPU)
+    A = as_csr(loss.A).tocoo()
+    Y = torch.tensor(Y, requires_grad=True)
+    U = working(Y, problem.geometry)
+    d2 = squared(U[A.row] - U[A.col])
+    return loss, Batch(len(Y), torch.arange(len(Y)), U, d2, torch.as_tensor(A.data.astype(np.float64))), Y
+
+
+@every_method
+def test_all_points_and_all_edges_give_the_loss_and_the_gradient(name, rng):
+    method = clone(METHODS[name])
+    if method.engine == "auto":
+        method.set_params(engine="reference")
+    problem = method.problem(X)
+    Y = rng.standard_normal(problem.Y0.shape)
+    loss, batch, at = everything(problem, Y)
+    loss.linearized(batch).backward()
+    truth = problem.gradient(Y)
+    tol = 0.01 if method.engine == "grid" else 1e-5
+    assert np.abs(at.grad.numpy() - truth).max() < tol * np.abs(truth).max()
+    assert loss.loss_so_far() == pytest.approx(problem.loss(Y), rel=tol)
+
+
+@every_method
+def test_exaggeration_multiplies_the_attraction_alone(name, rng):
+    problem = clone(METHODS[name]).set_params(engine="reference").problem(X)
+    Y = rng.standard_normal(problem.Y0.shape)
+    loss, batch, at = everything(problem, Y)
+    loss.linearized(batch, 3.0).backward()
+    F = problem.objective.balance(problem.geometry.work(Y), problem.engine, loss=False, exaggeration=3.0)
+    truth = -problem.geometry.pull_back(Y, F.attraction + F.repulsion)
+    assert np.abs(at.grad.numpy() - truth).max() < 1e-5 * np.abs(truth).max()
+
+
+@every_method
+def test_batches_estimate_the_sums_without_bias(name, rng):
+    """The mean over many batches is within four of its own standard errors, and these are small."""
+    problem = clone(METHODS[name]).set_params(engine="reference").problem(X)
+    Y = rng.standard_normal(problem.Y0.shape)
+    loss, batch, _ = everything(problem, Y)
+    truth = loss.estimate(batch).detach().numpy()
+    if name == "SNE":  # the logarithms of few partners are biased; what they are taken of is not
+        loss.estimate = lambda batch: torch.stack(
+            [batch.over_edges(batch.d2), batch.over_points(batch.over_partners(loss.objective.kernel))]
+        )
+        truth = loss.estimate(batch).detach().numpy()
+    edges, U = Edges(as_csr(loss.A), CPU), working(torch.as_tensor(Y), problem.geometry)
+    generator, found = torch.Generator().manual_seed(0), []
+    for _ in range(400):
+        for heads, tails, weights in edges.batches(32, generator):
+            d2 = squared(U[heads] - U[tails])
+            found.append(loss.estimate(Batch(80, heads, U[heads], d2, weights * (80 / len(heads)))).numpy())
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - truth) < 4 * error).all()
+    assert (error < 0.05 * np.abs(truth).max()).all()
+
+
+def test_the_average_of_a_row_of_SNE_is_over_its_own_batches(rng):
+    problem = eq.SNE(perplexity=8, engine="reference").problem(X)
+    Y = rng.standard_normal(problem.Y0.shape)
+    loss, edges, U = stochastic(problem.objective, 80, CPU), Edges(as_csr(problem.affinities), CPU), torch.as_tensor(Y)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(300):
+        for heads, tails, weights in edges.batches(32, generator):
+            loss.estimate(Batch(80, heads, U[heads], squared(U[heads] - U[tails]), weights))
+    K = np.exp(-cdist(Y, Y, "sqeuclidean"))
+    Z = K.sum(axis=1) - 1
+    found = (loss.Z.total / loss.Z.weight).numpy()
+    assert abs(np.mean(found / Z) - 1) < 0.05 and np.corrcoef(found, Z)[0, 1] > 0.9
+
+
+def test_edges_are_drawn_in_proportion_to_their_weights():
+    A = sparse.csr_matrix(np.array([[0, 1, 3.0], [0, 0, 0], [2, 0, 0]]))
+    edges, generator = Edges(A, CPU), torch.Generator().manual_seed(0)
+    heads = torch.arange(3).repeat(4000)
+    tails, weights = (t.reshape(4000, 3) for t in edges.drawn(heads, generator))
+    assert weights[0].tolist() == [4, 0, 2]
+    assert (tails[:, 0] == 2).double().mean() == pytest.approx(0.75, abs=0.03) and not (tails[:, 0] == 0).any()
+    assert (tails[:, 1] == 1).all() and (tails[:, 2] == 0).all()  # no edge: the point itself, with weight 0
+
+
+@pytest.mark.parametrize(
+    "n, size, lengths",
+    [(90, 20, [18] * 5), (91, 20, [19] + [18] * 4), (80, 20, [20] * 4), (7, 2, [3, 2, 2]), (3, 2, [3]), (2, 2, [2])],
+)
+def test_an_epoch_sees_every_point_once(n, size, lengths):
+    edges = Edges(as_csr(np.ones((n, n))), CPU)
+    heads = [h for h, _, _ in edges.batches(size, torch.Generator().manual_seed(0))]
+    assert [len(h) for h in heads] == lengths and sorted(torch.cat(heads).tolist()) == list(range(n))
+
+
+@every_method
+def test_every_loss_falls(name):
+    encoder = small(METHODS[name], epochs=60).fit(X)
+    start = small(METHODS[name], epochs=0).fit(X)
+    assert encoder.loss_ < start.loss_ and start.loss_curve_.shape == (0, 2)
+    assert encoder.embedding_.shape == (80, METHODS[name].n_components) and encoder.embedding_.dtype == np.float32
+    assert encoder.loss_ == METHODS[name].problem(X).loss(encoder.embedding_)
+    assert encoder.loss_curve_[:, 0].tolist() == list(range(1, 61)) and encoder.n_epochs_ == 60
+    if name == "SphericalSNE":
+        assert np.abs(np.linalg.norm(encoder.transform(X + 1), axis=1) - 1).max() < 1e-6
+
+
+@every_method
+def test_rows_that_are_equal_do_no_harm(name):
+    twice = np.repeat(X[:40], 2, axis=0)
+    encoder = small(METHODS[name]).fit(twice)
+    assert np.isfinite(encoder.loss_) and np.array_equal(encoder.embedding_[::2], encoder.embedding_[1::2])
+
+
+def test_digits_and_rows_that_were_not_there():
+    data, digit = load_digits(return_X_y=True)
+    order = np.random.RandomState(0).permutation(len(data))
+    old, new = order[:1400], order[1400:]
+    encoder = eq.Parametric(epochs=100, batch_size=256, random_state=0, n_jobs=1, device="cpu").fit(data[old])
+    vote = KNeighborsClassifier(10).fit(encoder.embedding_, digit[old])
+    assert vote.score(encoder.embedding_, digit[old]) > 0.95
+    assert vote.score(encoder.transform(data[new]), digit[new]) > 0.9
+    assert encoder.loss_ < 1.0 and np.mean(encoder.loss_curve_[-10:, 1]) == pytest.approx(encoder.loss_, abs=0.05)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_leaves_the_random_numbers_of_others_alone():
+    torch.manual_seed(3)
+    expected, threads = torch.rand(3), torch.get_num_threads()
+    torch.manual_seed(3)
+    dropping = torch.nn.Sequential(
+        torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(16, 2)
+    )
+    torch.manual_seed(3)
+    for encoder in (None, dropping):
+        one, two, other = (small(encoder=encoder, random_state=seed).fit(X) for seed in (0, 0, 1))
+        assert one.embedding_.tobytes() == two.embedding_.tobytes() != other.embedding_.tobytes()
+        assert one.loss_curve_.tobytes() == two.loss_curve_.tobytes()
+    assert torch.equal(torch.rand(3), expected) and torch.get_num_threads() == threads
+
+
+def test_it_is_an_estimator_of_scikit_learn():
+    encoder = small(eq.TSNE(3, perplexity=8))
+    assert clone(encoder).set_params(method__perplexity=9).method.perplexity == 9
+    assert "epochs=6" in repr(encoder)
+    fitted = clone(encoder).fit(X)
+    assert fitted.n_features_in_ == 6 and fitted.get_feature_names_out().tolist() == [
+        f"parametric{i}" for i in range(3)
+    ]
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.transform(X), fitted.embedding_) and fitted.knn_recall_ == 1.0
+    assert not hasattr(encoder, "embedding_") and fitted.affinities_.shape == (80, 80)
+    assert np.array_equal(clone(encoder).fit_transform(X), fitted.embedding_)
+
+
+@parametrize_with_checks([eq.Parametric(eq.TSNE(perplexity=4), epochs=2, batch_size=16, random_state=0, device="cpu")])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_guide_runs_as_it_is_read():
+    page = Path(__file__).parents[2] / "docs" / "parametric.md"
+    namespace = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)[:3]:
+        exec(code.replace("random_state=0", "random_state=0, epochs=1"), namespace)
+    assert namespace["Y"].shape == (1400, 2) and namespace["Y_new"].shape == (397, 2)
+
+
+def test_columns_have_names():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    encoder = small().fit(frame)
+    assert encoder.feature_names_in_.tolist() == list("abcdef")
+    with pytest.raises(ValueError, match="feature names"):
+        encoder.transform(frame[list("fedcba")])
+    with pytest.raises(ValueError, match="6 features"):
+        small().fit(X).transform(X[:, :4])
+
+
+def test_a_tensor_in_gives_a_tensor_out():
+    table = torch.as_tensor(X)
+    encoder = small().fit(table)
+    assert isinstance(encoder.embedding_, torch.Tensor) and encoder.embedding_.device == table.device
+    assert encoder.embedding_.numpy().tobytes() == small().fit(X).embedding_.tobytes()
+    assert isinstance(pickle.loads(pickle.dumps(encoder)).embedding_, torch.Tensor)
+    Y = encoder.transform(table[:7])
+    assert isinstance(Y, torch.Tensor) and Y.dtype == torch.float32 and Y.device == table.device and not Y.requires_grad
+    assert np.abs(Y.numpy() - encoder.transform(X[:7])).max() < 1e-5
+    Z = small().fit_transform(table)
+    assert isinstance(Z, torch.Tensor) and torch.equal(Z, encoder.embedding_)
+
+
+def test_labels_reach_the_methods_that_use_them():
+    def between(encoder):
+        mu = encoder.affinities_.tocoo()
+        return mu.data[LABELS[mu.row] != LABELS[mu.col]].sum() / mu.data.sum()
+
+    umap = eq.UMAP(n_neighbors=8)
+    assert between(small(umap).fit(X, LABELS)) < 0.3 * between(small(umap).fit(X))
+
+
+class Images(torch.nn.Module):
+    """Rows of 64 as images of 8 × 8."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2)
+        )
+
+    def forward(self, x):
+        return self.layers(x.reshape(-1, 1, 8, 8) / 16)
+
+
+def test_an_encoder_of_ones_own_is_copied_and_trained():
+    data = load_digits().data[:200]
+    given = Images()
+    before = pickle.dumps(given.state_dict())
+    encoder = eq.Parametric(encoder=given, epochs=20, batch_size=64, random_state=0, n_jobs=1, device="cpu").fit(data)
+    assert pickle.dumps(given.state_dict()) == before and isinstance(encoder.encoder_, Images)
+    assert encoder.loss_ < eq.Parametric(encoder=given, epochs=0, random_state=0, device="cpu").fit(data).loss_
+    assert np.array_equal(clone(encoder).fit(data).embedding_, encoder.embedding_)
+
+
+def test_the_default_encoder_begins_with_a_map_of_the_spread_asked_for(rng):
+    table = torch.as_tensor(1000 + 5 * rng.standard_normal((300, 7)), dtype=torch.float32)
+    encoder = default_encoder(TrainingRows(table, CPU), 2, 3.0)
+    assert float(encoder(table).detach().std(dim=0).mean()) == pytest.approx(3.0, rel=0.01)
+    standardized = encoder[0](table)
+    assert isinstance(encoder[0], Standardized) and float(standardized.std()) == pytest.approx(1, rel=0.01)
+    assert TrainingRows(torch.ones(4, 2), CPU).mean_and_scale()[1] == 1.0
+
+
+class Stop:
+    """A callback that presses Ctrl-C, or returns True, after so many epochs."""
+
+    def __init__(self, epoch, press=True):
+        self.epoch, self.press, self.seen = epoch, press, []
+
+    def __call__(self, epoch, loss, Y):
+        self.seen.append((epoch, loss, Y))
+        if epoch == self.epoch and self.press:
+            raise KeyboardInterrupt
+        return epoch == self.epoch
+
+
+@pytest.mark.parametrize("name", ["TSNE", "SNE", "UMAP"])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(name, tmp_path):
+    method, path = METHODS[name], tmp_path / "run.eqc"
+    whole = small(method, epochs=9).fit(X)
+    stopped = small(method, epochs=9, callbacks=[eq.Checkpoint(path, every=2), Stop(5)])
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X)
+    assert stopped.n_epochs_ == 5 and np.array_equal(stopped.transform(X), stopped.embedding_)
+    resumed = small(method, epochs=9, callbacks=[eq.Checkpoint(path, every=2, resume=True)]).fit(X)
+    assert resumed.embedding_.tobytes() == whole.embedding_.tobytes()
+    assert resumed.loss_curve_.tobytes() == whole.loss_curve_.tobytes() and resumed.loss_ == whole.loss_
+    assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
+
+
+def test_neighbours_are_kept_beside_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_neighbors, "LEAST", 50)
+    method, path = eq.TSNE(perplexity=8, engine="grid"), tmp_path / "run.eqc"
+    whole = small(method, callbacks=[eq.Checkpoint(path, every=4)]).fit(X)
+    monkeypatch.setattr(table, "nearest_neighbors", lambda *_, **__: pytest.fail("neighbours were searched again"))
+    resumed = small(method, callbacks=[eq.Checkpoint(path, every=4, resume=True)]).fit(X)
+    assert resumed.embedding_.tobytes() == whole.embedding_.tobytes()
+
+
+class Impatient(torch.nn.Linear):
+    """A layer during whose fifth batch someone presses Ctrl-C."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += self.training
+        if self.training and self.calls == 5:
+            raise KeyboardInterrupt
+        return super().forward(x)
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch_leaves_an_encoder():
+    encoder, threads = small(encoder=Impatient(6, 2)), torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        encoder.fit(X)
+    assert encoder.n_epochs_ == 1 and torch.get_num_threads() == threads
+    assert np.array_equal(encoder.transform(X), encoder.embedding_) and np.isfinite(encoder.loss_)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.eqc"
+    small(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
+    on = [eq.Checkpoint(path, resume=True)]
+    for change, data, what in (
+        ({"epochs": 8}, X, "epochs differs"),
+        ({"batch_size": 16}, X, "batch_size differs"),
+        ({"learning_rate": 1e-3}, X, "learning_rate differs"),
+        ({"random_state": 1}, X, "random_state differs"),
+        ({"epochs": 8, "batch_size": 16}, X, "epochs, batch_size differ"),
+        ({"method": eq.TSNE(perplexity=9)}, X, "affinities, loss differ"),
+        ({"method": eq.TSNE(perplexity=8, dof=2.0)}, X, "loss differs"),
+        ({}, 2 * X, "data.* differs?"),
+        ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder differs"),
+    ):
+        with pytest.raises(ValueError, match=f"another run, whose {what}:"):
+            small(callbacks=on, **change).fit(data)
+    with pytest.raises(ValueError, match="another run"):
+        eq.TSNE(perplexity=8, random_state=0, callbacks=on).fit(X)
+    with pytest.raises(ValueError, match="set random_state to a number"):
+        small(random_state=None, callbacks=on).fit(X)
+
+
+def test_callbacks_see_the_map_and_stop_the_run():
+    stop = Stop(3, press=False)
+    encoder = small(callbacks=[stop]).fit(X)
+    assert encoder.n_epochs_ == 3 and len(encoder.loss_curve_) == 3
+    assert [(epoch, loss) for epoch, loss, _ in stop.seen] == [tuple(row) for row in encoder.loss_curve_]
+    assert np.array_equal(stop.seen[-1][2], encoder.embedding_) and not stop.seen[0][2].flags.writeable
+
+
+def test_the_loss_is_printed_where_no_bar_can_be_seen(capsys):
+    small(verbose=1, epochs=2).fit(X)
+    assert capsys.readouterr().out.count("epoch") == 2
+
+
+class Numeric(Kernel):
+    def value(self, d2):
+        return np.exp(-d2)
+
+    def slope(self, d2):
+        return -np.exp(-d2)
+
+
+class Loop(Kernel):
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+
+def test_a_kernel_of_ones_own():
+    assert np.isfinite(small(eq.SymmetricSNE(kernel=Loop(), perplexity=8)).fit(X).loss_)
+    with pytest.raises(ValueError, match=r"equipoise\.arrays"):
+        small(eq.SymmetricSNE(kernel=Numeric(), perplexity=8)).fit(X)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"method": eq.DKLLE()}, "no function of sums"),
+        ({"method": eq.DKPCA()}, "no function of sums"),
+        ({"method": eq.GSNE(alpha=1.0)}, "no function of sums"),
+        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "no function of sums"),
+        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "no function of sums"),
+        ({"method": eq.PCA()}, "method by forces"),
+        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives it none'),
+        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives it none'),
+        ({"method": eq.TSNE(n_components=0)}, "n_components must be"),
+        ({"epochs": -1}, "epochs must be a whole number of at least 0"),
+        ({"epochs": 1.5}, "epochs must be a whole number"),
+        ({"batch_size": 1}, "batch_size must be a whole number of at least 2"),
+        ({"learning_rate": 0}, "learning_rate must be a positive number"),
+        ({"device": "tpu"}, "device must be one of"),
+        ({"callbacks": [3]}, "callbacks must be"),
+        ({"encoder": "mlp"}, r"torch\.nn\.Module or None"),
+        ({"encoder": torch.nn.ReLU()}, "no parameters to train"),
+        ({"encoder": torch.nn.Linear(5, 2)}, r"does not take rows of shape \(2, 6\)"),
+        ({"encoder": torch.nn.Linear(6, 3)}, r"to places \(2, 2\), n_components=2; got shape \(2, 3\)"),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_work(parameters, message, monkeypatch):
+    monkeypatch.setattr(eq.Embedding, "problem", lambda *_: pytest.fail("neighbours were searched"))
+    with pytest.raises(ValueError, match=message):
+        small(**parameters).fit(X)
+
+
+def test_bad_tables():
+    hole = X.copy()
+    hole[3, 2] = np.nan
+    for rows in (hole, torch.as_tensor(hole)):
+        with pytest.raises(ValueError, match=r"(?i)nan at row 3, column 2"):
+            small().fit(rows)
+    with pytest.raises(ValueError, match="X in float32 contains inf at row 0, column 0"):
+        small().fit(np.where(np.arange(6) == 0, 1e39, X))
+    with pytest.raises(TypeError, match="dense data is required"):
+        small().fit(sparse.csr_matrix(X))
+    with pytest.raises(ValueError, match=r"got a tensor of shape \(6,\)"):
+        small().fit(X).transform(torch.zeros(6))
+
+
+def test_a_rate_that_is_too_large_is_named():
+    with pytest.raises(FloatingPointError, match="lower learning_rate"):
+        small(learning_rate=1e30).fit(X)
+
+
+def test_without_torch_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r'Parametric needs torch: pip install "equipoise\[gpu\]"'):
+        eq.Parametric().fit(X)

@@ -1,0 +1,333 @@
+"""UMAP: affinities against their formula, both losses against finite differences, the sampled descent, and errors."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import equipoise as eq
+from equipoise import _core, data
+from equipoise.affinities import perplexity as affinities
+from equipoise.engines import Reference, Sampled
+from equipoise.kernels import Membership, NonMembership
+from equipoise.neighbors.search import nearest_neighbors
+from equipoise.objectives import EffectiveCrossEntropy
+from equipoise.problems.sampled import CLIP, SOFTENED, phases
+
+LOSSES = ("effective", "intended")
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors=15 is too large for n_samples")
+@parametrize_with_checks([eq.UMAP(n_iter=20)])
+def test_scikit_learn_convention(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_blobs(150, 5, centers=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    bundled = data.load("digits")
+    return bundled.X[:1200], bundled.labels[:1200]
+
+
+def one_nn(Y, labels):
+    graph = nearest_neighbors(np.asarray(Y, np.float64), 1, "euclidean", n_threads=1)
+    return float((labels[graph.indices[:, 0]] == labels).mean())
+
+
+# The affinities
+
+
+def test_memberships_have_the_stated_sum_and_form(rng):
+    D = np.sort(rng.uniform(0.5, 3, (40, 9)), axis=1)
+    graph = sparse.csr_matrix((D.ravel() ** 2, np.tile(np.arange(9), 40), np.arange(0, 361, 9)), shape=(40, 40))
+    W = affinities.memberships(affinities.SquaredDistances(graph), 10, np.float64, 1).data.reshape(40, 9)
+    assert_allclose(W.sum(axis=1), np.log2(10), rtol=1e-8)
+    assert_allclose(W[:, 0], 1)
+    sigma = -(D[:, 1:] - D[:, :1]) / np.log(W[:, 1:])  # one number in every row
+    assert_allclose(sigma, sigma[:, :1] * np.ones((1, 8)), rtol=1e-9)
+
+
+def test_duplicates_have_weight_one_and_measure_nothing():
+    D2 = sparse.csr_matrix(([0.0, 0, 0, 0, 0, 4, 9], ([0] * 7, range(1, 8))), shape=(8, 8))
+    D2 = sparse.csr_matrix((D2.data, D2.indices, np.arange(0, 57, 7)[:2].tolist() + [7] * 7), shape=(8, 8))
+    W = np.empty(7)
+    _core.memberships(D2.indptr.astype(np.int64), D2.data, 3.0, 1e-3, W, 1)
+    assert_allclose(W[:6], 1)  # five duplicates and the nearest at a distance
+    assert 0 <= W[6] < 1e-10
+
+
+def test_fuzzy_union_is_the_chance_of_either_direction(rng):
+    W = sparse.random(30, 30, 0.2, format="csr", random_state=0)
+    W.setdiag(0)
+    W.eliminate_zeros()
+    W.data[:3] = 1
+    dense = W.toarray()
+    assert_allclose(affinities.fuzzy_union(W).toarray(), dense + dense.T - dense * dense.T, atol=1e-12)
+
+
+def test_a_and_b_are_those_of_umap_learn():
+    kernel = Membership.fitted(0.1, 1.0)
+    assert_allclose((kernel.a, kernel.b), (1.577, 0.895), atol=5e-4)
+    assert_allclose(Membership.fitted(0.2, 2.0).b, kernel.b, rtol=1e-5)  # a change of unit
+
+
+# The losses
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradient_by_finite_differences(blobs, rng, loss):
+    problem = eq.UMAP(loss=loss, n_neighbors=6, engine="reference").problem(blobs[0][:40])
+    Y = rng.standard_normal((40, 2))
+    gradient, h = problem.gradient(Y), 1e-6
+    for i, c in [(0, 0), (7, 1), (39, 0)]:
+        step = np.zeros_like(Y)
+        step[i, c] = h
+        assert_allclose((problem.loss(Y + step) - problem.loss(Y - step)) / (2 * h), gradient[i, c], rtol=1e-5)
+    assert_allclose(gradient.sum(axis=0), 0, atol=1e-9 * np.abs(gradient).sum())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_loss_is_the_stated_sum(blobs, rng, loss):
+    problem = eq.UMAP(loss=loss, n_neighbors=6, negative_sample_rate=3, engine="reference").problem(blobs[0][:40])
+    Y, mu = rng.standard_normal((40, 2)), problem.affinities.toarray()
+    kernel, apart = problem.objective.kernel, problem.objective.apart
+    d2 = ((Y[:, None] - Y) ** 2).sum(axis=2)
+    off, degree = ~np.eye(40, dtype=bool), mu.sum(axis=1)
+    gap = 1 - 1 / (1 + kernel.a * (d2 + apart.epsilon) ** kernel.b)
+    c = 1 - mu if loss == "intended" else 3 * (degree[:, None] + degree) / 80
+    stated = -(mu * np.log(kernel.value(d2)) + c * np.log(gap))[off].sum()
+    assert_allclose(problem.loss(Y), stated, rtol=1e-6)  # μ in single precision
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("engine", ["exact", "grid"])
+def test_engines_agree(digits, loss, engine):
+    X = digits[0][:300]
+    truth = eq.UMAP(loss=loss, engine="reference", random_state=0).problem(X)
+    other = eq.UMAP(loss=loss, engine=engine, random_state=0).problem(X)
+    wrong = other.gradient(truth.Y0.astype(np.float32)) - truth.gradient(truth.Y0)
+    scale = np.sqrt((truth.repulsion(truth.Y0) ** 2).mean())
+    assert np.sqrt((wrong**2).mean()) < (0.05 if engine == "grid" else 1e-4) * scale
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.01])
+def test_non_membership_is_minus_log_of_one_minus_k(epsilon):
+    kernel, d2 = NonMembership(1.577, 0.895, epsilon), np.array([0.0, 1e-3, 1, 50, 1e6])
+    x = d2 + epsilon
+    assert_allclose(kernel.value(d2), -np.log1p(-1 / (1 + 1.577 * x**0.895)), rtol=1e-9)
+    h = 1e-6 * x
+    assert_allclose(kernel.slope(d2 + h), (kernel.value(d2 + 2 * h) - kernel.value(d2)) / (2 * h), rtol=1e-5)
+
+
+# The sampled descent
+
+
+def one_step(mu, Y, kernel, seed, step, rate=1e-3, count=5, clip=1e9):
+    out, due = np.empty_like(Y), np.zeros(mu.nnz, np.float32)
+    period = (1 / mu.data).astype(np.float32)
+    degrees = np.asarray(mu.sum(axis=1), np.float32).ravel()
+    arrays = mu.indptr.astype(np.int64), mu.indices, period, degrees, due, Y, out
+    ends = {"until": 1.0, "count": count, "seed": seed, "step": step, "threads": 1}
+    _core.negatives_step(*arrays, kernel.a, kernel.b, SOFTENED, clip, rate, 1.0, **ends)
+    return (out - Y) / rate
+
+
+def test_the_mean_step_is_minus_the_gradient_of_the_effective_loss(rng):
+    n, kernel = 60, Membership.fitted(0.1, 1.0)
+    mu = sparse.random(n, n, 0.1, format="csr", random_state=1)
+    mu = affinities.fuzzy_union(mu - sparse.diags(mu.diagonal()))
+    mu.data = np.ones(mu.nnz, np.float32)  # every edge is due in every iteration
+    lattice = np.argwhere(np.ones((10, 6)))  # no two points so near that rare large pushes decide the mean
+    Y = (lattice + rng.uniform(-0.3, 0.3, (n, 2))).astype(np.float32)
+    mean = np.mean([one_step(mu, Y, kernel, 3, step) for step in range(4000)], axis=0)
+    objective = EffectiveCrossEntropy(mu, kernel, NonMembership(kernel.a, kernel.b, SOFTENED), 5)
+    balance = objective.balance(Y.astype(np.float64), Reference(), loss=False)
+    expected = balance.attraction + balance.repulsion
+    assert np.linalg.norm(mean - expected) < 0.03 * np.linalg.norm(expected)
+
+
+def test_steps_are_clipped():
+    mu, kernel = sparse.csr_matrix(np.array([[0, 1], [1, 0]], np.float32)), Membership.fitted(0.1, 1.0)
+    Y = np.array([[0, 0], [0.01, 0]], np.float32)
+    pull = one_step(mu, Y, kernel, 0, 0, count=0)[0, 0]
+    pushes = [pull - one_step(mu, Y, kernel, 0, step, clip=CLIP)[0, 0] for step in range(60)]
+    assert_array_equal(np.unique(np.round(pushes)), [0, 4, 8, 12, 16, 20])  # one that is itself pushes 0
+
+
+def test_phases_are_the_same_from_both_ends():
+    A = sparse.random(50, 50, 0.1, format="csr", random_state=0)
+    A = (A + A.T).tocsr()
+    phase = sparse.csr_matrix((phases(A, 5) + 1e-9, A.indices, A.indptr), shape=A.shape)
+    assert abs(phase - phase.T).max() == 0
+    assert 0.4 < phases(A, 5).mean() < 0.6
+
+
+@pytest.mark.parametrize("components", [2, 3, 5])
+def test_sampled_descent_has_the_same_bytes_for_any_number_of_threads(digits, components):
+    X = digits[0][:700]
+    maps = [
+        eq.UMAP(components, engine="sampled", n_iter=10, random_state=0, n_jobs=jobs).fit_transform(X)
+        for jobs in (1, 3)
+    ]
+    assert_array_equal(*maps)
+    assert np.isfinite(maps[0]).all()
+
+
+@pytest.mark.parametrize("engine", ["auto", "sampled"])
+def test_digits_are_told_apart(digits, engine):
+    X, labels = digits
+    umap = eq.UMAP(engine=engine, n_iter=200, random_state=0).fit(X)
+    assert one_nn(umap.embedding_, labels) > 0.93
+    assert umap.loss_ < umap._problem.loss(umap._problem.Y0)
+
+
+def test_rows_in_the_order_of_their_classes_make_as_good_a_map(digits):
+    X, labels = digits  # rows side by side share the points they are pushed from
+    order = np.argsort(labels, kind="stable")
+    mixed = eq.UMAP(engine="sampled", random_state=0).fit_transform(X)
+    sorted_ = eq.UMAP(engine="sampled", random_state=0).fit_transform(X[order])
+    assert one_nn(sorted_, labels[order]) > one_nn(mixed, labels) - 0.02
+
+
+def test_the_loss_of_the_sampled_descent_is_told_to_callbacks(blobs):
+    seen = []
+    umap = eq.UMAP(engine="sampled", n_iter=100, callbacks=[lambda i, loss, Y: seen.append(i)], random_state=0)
+    umap.fit(blobs[0])
+    assert seen == [0, 50, 100] and len(umap.loss_curve_) == 3
+    stop = eq.UMAP(engine="sampled", n_iter=100, callbacks=[lambda i, loss, Y: i == 50], random_state=0).fit(blobs[0])
+    assert stop.n_iter_ == 50 and stop._problem.stopped == "callback"
+
+
+# What goes in
+
+
+def test_labels_part_the_classes(digits):
+    X, labels = digits[0][:500], digits[1][:500]
+    plain = eq.UMAP(random_state=0).fit_transform(X)
+    known = eq.UMAP(random_state=0).fit_transform(X, labels)
+    names = np.array(list("abcdefghij"))[labels]
+    assert one_nn(known, labels) > one_nn(plain, labels)
+    assert one_nn(known, labels) > 0.98
+    assert_array_equal(known, eq.UMAP(random_state=0).fit_transform(X, names))
+
+
+def test_unknown_labels_leave_the_graph_as_it_is(blobs):
+    X, _ = blobs
+    none = eq.UMAP().problem(X, np.full(len(X), -1)).affinities.toarray()
+    mu = eq.UMAP().problem(X).affinities.toarray()
+    assert_allclose(none, 2 * mu - mu**2, atol=1e-6)  # rows with a largest weight of 1, united once more
+
+
+def test_transform_puts_new_points_with_their_class(digits):
+    X, labels = digits
+    umap = eq.UMAP(random_state=0).fit(X[:1000])
+    Y = umap.transform(X[1000:])
+    graph = ((Y[:, None] - umap.embedding_) ** 2).sum(axis=2).argmin(axis=1)
+    assert (labels[:1000][graph] == labels[1000:]).mean() > 0.9
+    assert_array_equal(umap.transform(X[:3]), umap.embedding_[:3])
+
+
+def test_separate_components_are_laid_side_by_side(rng):
+    X = np.concatenate([rng.standard_normal((30, 3)) + 1000 * s for s in range(3)])
+    Y = eq.UMAP(n_neighbors=5, random_state=0).fit_transform(X)
+    assert np.isfinite(Y).all()
+    assert one_nn(Y, np.repeat([0, 1, 2], 30)) == 1
+
+
+def test_precomputed_distances_and_neighbours_give_the_same_map(blobs):
+    X = blobs[0][:80]
+    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    graph = nearest_neighbors(X, 14, "euclidean", n_threads=1)
+    plain = eq.UMAP(n_iter=50, random_state=0).fit(X)
+    dense = eq.UMAP(metric="precomputed", n_iter=50, random_state=0).fit(D)
+    lists = eq.UMAP(metric="precomputed", n_iter=50, random_state=0).fit((graph.indices, graph.distances))
+    given = eq.UMAP(affinity="precomputed", n_iter=50, random_state=0).fit(plain.affinities_)
+    for other in (dense, lists):
+        assert_allclose(other.affinities_.toarray(), plain.affinities_.toarray(), atol=1e-5)
+    mu = plain.affinities_.toarray()
+    assert_allclose(given.affinities_.toarray(), 2 * mu - mu**2, atol=1e-6)  # the union with itself
+
+
+def test_more_neighbours_than_points_are_all_points(blobs):
+    with pytest.warns(UserWarning, match="n_neighbors=15 is too large for n_samples=8; n_neighbors=8 is used"):
+        Y = eq.UMAP(random_state=0, n_iter=20).fit_transform(blobs[0][:8])
+    assert np.isfinite(Y).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_neighbors": 1}, "n_neighbors must be a whole number of at least 2"),
+        ({"min_dist": 2.0}, "min_dist must be from 0 to spread=1, got 2.0"),
+        ({"spread": 0}, "spread must be a positive number, got 0"),
+        ({"negative_sample_rate": 0}, "negative_sample_rate must be positive"),
+        ({"negative_sample_rate": 2.5, "engine": "sampled"}, "whole for engine="),
+        ({"loss": "true"}, "loss must be one of 'effective', 'intended', got 'true'"),
+        ({"target_weight": 2}, "target_weight must be from 0 to 1, got 2"),
+        ({"affinity": "gaussian"}, "affinity must be 'fuzzy' or 'precomputed', got 'gaussian'"),
+        ({"n_iter": "many"}, 'n_iter must be a whole number or "auto", got'),
+        ({"engine": "sampled", "optimizer": eq.Momentum()}, "leave optimizer alone"),
+    ],
+)
+def test_bad_parameters(blobs, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        eq.UMAP(**parameters).fit(blobs[0])
+
+
+def test_bad_labels_and_short_lists(blobs):
+    X = blobs[0]
+    with pytest.raises(ValueError, match=r"y has shape \(3,\), but X has n_samples=150 rows"):
+        eq.UMAP().fit(X, [0, 1, 2])
+    with pytest.raises(ValueError, match=r"y\[0\] = 0.5 is no whole number"):
+        eq.UMAP().fit(X, np.full(len(X), 0.5))
+    graph = nearest_neighbors(X, 5, "euclidean", n_threads=1)
+    with pytest.raises(ValueError, match="stores 5 neighbours, fewer than n_neighbors − 1 = 14"):
+        eq.UMAP(metric="precomputed").fit((graph.indices, graph.distances))
+
+
+def test_engine_of_the_loss_is_the_sampling_one(blobs):
+    problem = eq.UMAP(engine="sampled", random_state=0).problem(blobs[0])
+    assert isinstance(problem.engine, Sampled)
+    exact = eq.UMAP(engine="exact", random_state=0).problem(blobs[0])
+    assert_allclose(problem.loss(problem.Y0), exact.loss(problem.Y0), rtol=1e-4)  # few points: all are partners
+
+
+def test_many_dimensions_are_descended_by_the_gradient():
+    X = np.random.default_rng(0).standard_normal((3100, 6))
+    umap = eq.UMAP(5, negative_sample_rate=0.5, n_iter=30, random_state=0).fit(X)
+    assert umap._problem.engine.name == "sampled" and type(umap._problem) is eq.Problem
+    assert umap.embedding_.std() > 0.5
+
+
+def test_callbacks_may_keep_the_maps_of_the_sampled_descent(blobs):
+    frames = []
+    keep = [lambda i, loss, Y: frames.append(Y)]
+    eq.UMAP(engine="sampled", n_iter=100, callbacks=keep, random_state=0).fit(blobs[0])
+    assert len(frames) == 3 and not np.array_equal(frames[0], frames[1]) and not np.array_equal(frames[1], frames[2])
+
+
+def test_the_unit_of_the_map_is_free():
+    one, small = Membership.fitted(0.1, 1.0), Membership.fitted(0.001, 0.01)
+    d2 = np.linspace(0, 9, 50)
+    assert_allclose(small.value(d2 * 1e-4), one.value(d2), rtol=1e-6)
+
+
+def test_labels_that_no_neighbours_share_are_refused(blobs):
+    with pytest.raises(ValueError, match="no two points are joined"):
+        eq.UMAP(target_weight=1, n_iter=5).fit(blobs[0], np.arange(len(blobs[0])))
+
+
+def test_new_rows_of_a_graph_are_on_the_scale_of_the_fit(blobs):
+    X = blobs[0]
+    mu = eq.UMAP(random_state=0).problem(X).affinities
+    umap = eq.UMAP(affinity="precomputed", random_state=0).fit(10 * mu)
+    Y = umap.transform(10 * mu[:20])
+    nearest = np.sqrt(((Y[:, None] - umap.embedding_) ** 2).sum(axis=2)).min(axis=1)
+    assert np.median(nearest) < 0.3

@@ -1,0 +1,436 @@
+"""Metrics g(y) and h(x) and losses of one's own: against flat losses, the closed form of eq. (G1), and differences."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
+from support.cases import KERNELS, differences
+
+import equipoise as eq
+from equipoise.arrays import memory_limits as room
+from equipoise.arrays import namespace as arrays
+from equipoise.data.checks.metric_tensors import check_tensors
+from equipoise.divergences import Alpha, ChiSquare, Divergence
+from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from equipoise.objectives.autograd.curved import curved  # noqa: E402
+from equipoise.objectives.autograd.pairs import on_tensor  # noqa: E402
+
+N, DIM = 24, 5
+ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+DIVERGENCES = pytest.mark.parametrize(
+    "divergence", [Alpha(-1.0), Alpha(0.0), Alpha(-0.5), Alpha(-1.6), Alpha(1.0), ChiSquare()], ids=repr
+)
+
+
+@dataclass(frozen=True)
+class Loop(Kernel):
+    """As a user writes it, with operators."""
+
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+
+class Reverse(Divergence):
+    """As a user writes it, with NumPy."""
+
+    def value(self, t):
+        return t * np.log(t)
+
+    def slope(self, t):
+        return np.log(t) + 1
+
+
+# Each metric with its derivative, in NumPy: G, (d, d) or (n, d, d), and dG[i, c] = ∂G/∂y_ic.
+def identity(Y):
+    return torch.eye(Y.shape[1], dtype=Y.dtype, device=Y.device)
+
+
+def spread_out(Y):
+    """g(y_1, …, y_n): one metric for all, from how the map is spread, as in the paper."""
+    return torch.eye(2, dtype=Y.dtype) + Y.T @ Y / len(Y)
+
+
+def spread_out_slope(Y):
+    n, d = Y.shape
+    dG = np.zeros((n, d, d, d))
+    for c in range(d):
+        dG[:, c, c, :] += Y / n
+        dG[:, c, :, c] += Y / n
+    return np.eye(2) + Y.T @ Y / n, dG
+
+
+def local(Y):
+    """A metric at each point: stretched with its place, and skewed."""
+    skew = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=Y.dtype)
+    return (1 + (Y**2).sum(dim=1))[:, None, None] * skew + 0.2 * Y[:, :, None] * Y[:, None, :]
+
+
+def local_slope(Y):
+    n, d = Y.shape
+    skew, dG = np.array([[2.0, 0.3], [0.3, 1.0]]), np.zeros((n, d, n, d, d))
+    for i in range(n):
+        for c in range(d):
+            dG[i, c, i] = 2 * Y[i, c] * skew
+            dG[i, c, i, c, :] += 0.2 * Y[i]
+            dG[i, c, i, :, c] += 0.2 * Y[i]
+    return (1 + (Y**2).sum(axis=1))[:, None, None] * skew + 0.2 * Y[:, :, None] * Y[:, None, :], dG
+
+
+METRICS = pytest.mark.parametrize(("g", "slope"), [(spread_out, spread_out_slope), (local, local_slope)])
+
+
+def closed_form(P, Y, kernel, divergence, G, dG, direction=None):
+    """∂E/∂y_i by docs/math.md, eq. (G1) and (G2): Lin et al. 2024, eq. (19), with the metric in its direction."""
+    n = len(Y)
+    diff = Y[:, None] - Y
+    M = np.broadcast_to(G, (n, n, 2, 2)) if G.ndim == 2 else (G[:, None] + G) / 2
+    dM = (
+        np.broadcast_to(dG[:, :, None, None], (n, 2, n, n, 2, 2))
+        if G.ndim == 2
+        else (dG[:, :, :, None] + dG[:, :, None]) / 2
+    )
+    d2 = np.einsum("klm,klmn,kln->kl", diff, M, diff) + np.eye(n)
+    off = 1 - np.eye(n)
+    k, slope = off * kernel.value(d2), off * kernel.slope(d2)
+    Z = k.sum()
+    f = off * divergence.slope(k / Z / (P + np.eye(n)) + np.eye(n))
+    weight = slope / Z * (f - (f * k).sum() / Z)  # ∂E/∂d2_kl
+    along = M if direction is None else np.broadcast_to(direction, M.shape)
+    straight = 4 * np.einsum("ij,ijmn,ijn->im", weight, along, diff)
+    bent = np.einsum("kl,icklmn,klm,kln->ic", weight, dM, diff, diff)
+    return straight + bent
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N, DIM))
+
+
+def method(kernel=None, divergence=None, **options):
+    return eq.SymmetricSNE(
+        kernel=kernel, divergence=divergence, perplexity=7, random_state=0, engine="reference", **options
+    )
+
+
+def assert_same_balance(found, truth, rtol=1e-9, same_stiffness=True):
+    for name in ("attraction", "repulsion"):
+        mine, theirs = getattr(found, name), getattr(truth, name)
+        assert_allclose(mine, theirs, atol=rtol * np.abs(theirs).max(), rtol=0)
+    assert_allclose(found.loss, truth.loss, rtol=rtol)
+    if same_stiffness:  # that of DenseDivergence counts a point's force on itself, which is none
+        assert_allclose(found.stiffness, truth.stiffness, rtol=rtol)
+
+
+@ANY_KERNEL
+@DIVERGENCES
+def test_the_flat_metric_gives_the_flat_losses(kernel, divergence, X, rng):
+    flat = method(kernel, divergence).problem(X)
+    Y = 2 * kernel.length * rng.standard_normal((N, 2))
+    bent = curved(flat.objective, identity)
+    for exaggeration in (1.0, 4.0):
+        options = {"loss": True, "exaggeration": exaggeration}
+        found = bent.balance(Y, flat.engine, **options)
+        truth = flat.objective.balance(Y, flat.engine, **options)
+        assert_same_balance(found, truth, same_stiffness=divergence.s is not None)
+
+
+@pytest.mark.parametrize("kernel", [Loop(), PowerLaw()], ids=repr)
+def test_own_kernels_and_divergences_run_as_they_are(kernel, X, rng):
+    flat, Y = method(kernel, Reverse()).problem(X), 2 * rng.standard_normal((N, 2))
+    found = curved(flat.objective, identity).balance(Y, flat.engine, loss=True)
+    assert_same_balance(found, flat.objective.balance(Y, flat.engine, loss=True), same_stiffness=False)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])  # at 30 the Gaussian reaches no other point
+def test_the_flat_metric_gives_original_sne(scale, X, rng):
+    flat, Y = eq.SNE(perplexity=7, engine="reference", random_state=0).problem(X), scale * rng.standard_normal((N, 2))
+    found = curved(flat.objective, identity).balance(Y, flat.engine, loss=True, exaggeration=2.0)
+    assert_same_balance(found, flat.objective.balance(Y, flat.engine, loss=True, exaggeration=2.0))
+
+
+def test_a_constant_function_is_the_constant(X, rng):
+    G, Y = np.array([[2.0, 0.5], [0.5, 1.0]]), rng.standard_normal((N, 2))
+    truth = eq.TSNE(perplexity=7, g=G, engine="reference").problem(X)
+    for g in (
+        lambda Y: torch.tensor(G),
+        lambda Y: torch.tensor(G).expand(len(Y), 2, 2),
+        lambda Y: torch.tensor(G) + 0 * Y.sum(),
+    ):
+        problem = eq.TSNE(perplexity=7, g=g, engine="reference").problem(X)
+        for name in ("loss", "gradient", "attraction", "repulsion"):
+            assert_allclose(getattr(problem, name)(Y), getattr(truth, name)(Y), rtol=1e-10, atol=1e-12)
+
+
+@METRICS
+@pytest.mark.parametrize("divergence", [Alpha(-1.0), Alpha(0.0), Alpha(-0.5), ChiSquare()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), StudentT(), RegularizedPowerLaw(3.0, 0.1), PowerLaw(2.0, 0.3)], ids=repr
+)
+def test_autograd_is_the_closed_form(g, slope, divergence, kernel, X, rng):
+    problem, Y = method(kernel, divergence, g=g).problem(X), 0.7 * rng.standard_normal((N, 2))
+    truth = closed_form(problem.affinities, Y, kernel, divergence, *slope(Y))
+    assert_allclose(problem.gradient(Y), truth, atol=1e-10 * np.abs(truth).max(), rtol=0)
+
+
+@METRICS
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(lambda g, a=a: eq.GSNE(alpha=a, perplexity=7, g=g, engine="reference") for a in (-1.0, 0.0, -0.5, 1.0)),
+        lambda g: eq.TSNE(perplexity=7, g=g, engine="reference"),
+        lambda g: eq.PowerSNE(perplexity=7, r0=0.3, g=g, engine="reference"),
+        lambda g: eq.SNE(perplexity=7, g=g, engine="reference"),
+        lambda g: method(Loop(), ChiSquare(), g=g),
+    ],
+)
+def test_autograd_is_the_slope_of_the_loss(make, g, slope, X, rng):
+    problem, Y = make(g).problem(X), 0.7 * rng.standard_normal((N, 2))
+    truth = differences(problem.loss, Y)
+    assert_allclose(problem.gradient(Y), truth, atol=1e-6 * np.abs(truth).max(), rtol=0)
+
+
+def test_the_printed_equation_lacks_the_metric_and_its_diagonal(X, rng):
+    """Lin et al. 2024, eq. (19) as it stands: y_i − y_j for g (y_i − y_j), and ∂g_mn with m ≠ n alone."""
+    problem, Y = method(StudentT(), g=spread_out).problem(X), 0.7 * rng.standard_normal((N, 2))
+    truth, (G, dG) = problem.gradient(Y), spread_out_slope(Y)
+
+    def error(direction, derivative):
+        found = closed_form(problem.affinities, Y, StudentT(), Alpha(-1.0), G, derivative, direction)
+        return np.abs(found - truth).max() / np.abs(truth).max()
+
+    off_diagonal = dG * (1 - np.eye(2))
+    assert error(G, dG) < 1e-10
+    assert error(np.eye(2), dG) > 0.05 and error(G, off_diagonal) > 0.05 and error(np.eye(2), off_diagonal) > 0.05
+
+
+def test_the_derivatives_of_the_test_are_right(rng):
+    Y = rng.standard_normal((4, 2))
+    for g, slope in ((spread_out, spread_out_slope), (local, local_slope)):
+        G, dG = slope(Y)
+        assert_allclose(g(torch.tensor(Y)).numpy(), G)
+        for i, c in np.ndindex(4, 2):
+            step = np.zeros_like(Y)
+            step[i, c] = 1e-6
+            assert_allclose((slope(Y + step)[0] - slope(Y - step)[0]) / 2e-6, dG[i, c], atol=1e-8)
+
+
+@ANY_KERNEL
+def test_kernels_are_the_same_on_tensors(kernel, rng):
+    d2 = np.concatenate([[0.0], rng.random(50) * 9, [1e6]])
+    for formula in (kernel.value, kernel.slope, kernel.log_value, kernel.log_slope):
+        found, truth = formula(torch.tensor(d2)), formula(d2)
+        assert arrays.is_tensor(found) and found.dtype == torch.float64
+        assert_allclose(found.numpy(), truth, rtol=1e-12, atol=1e-300)
+
+
+@DIVERGENCES
+def test_divergences_are_the_same_on_tensors(divergence, rng):
+    t = np.concatenate([[1e-9], rng.random(50) * 3, [1e3]])
+    for formula in (divergence.value, divergence.slope):
+        assert_allclose(formula(torch.tensor(t)).numpy(), formula(t), rtol=1e-9, atol=1e-12)
+
+
+def test_a_formula_for_numpy_alone_is_refused_on_a_device():
+    elsewhere = torch.ones(3, dtype=torch.float64, device="meta")  # what a GPU refuses, this does too
+    with pytest.raises(TypeError, match=r"Reverse.slope does not take tensors .* equipoise.arrays"):
+        on_tensor(Reverse().slope, elsewhere)
+    assert on_tensor(Loop().value, elsewhere).device.type == "meta"
+
+
+def test_coincident_points_under_a_cusp_stay_finite(X, rng):
+    problem, Y = method(RegularizedPowerLaw(1.2, 0.5), Alpha(-0.5), g=local).problem(X), rng.standard_normal((N, 2))
+    Y[1] = Y[0]
+    assert np.isfinite(problem.loss(Y)) and np.isfinite(problem.gradient(Y)).all()
+
+
+@pytest.mark.parametrize("Method", [eq.SNE, eq.SymmetricSNE, eq.TSNE, eq.PowerSNE, eq.GSNE])
+def test_every_method_falls_under_a_metric(Method, X):
+    fitted = Method(perplexity=5, g=local, n_iter=60, early_exaggeration=2.0, random_state=0).fit(X)
+    assert fitted.loss_ < fitted.loss_curve_[0, 1] and fitted.embedding_.shape == (N, 2)
+    assert fitted.engine_ == "autograd"
+    again = Method(perplexity=5, g=local, n_iter=60, early_exaggeration=2.0, random_state=0).fit(X)
+    assert_array_equal(fitted.embedding_, again.embedding_)
+
+
+def test_a_map_under_a_metric_keeps_to_its_ball():
+    X = eq_digits()
+
+    def ball(Y):
+        inside = (Y**2).sum(dim=1).clamp(max=0.95 * 4**2) / 4**2
+        return (1 - inside)[:, None, None] ** -2 * torch.eye(2, dtype=Y.dtype)
+
+    flat = eq.TSNE(random_state=0).fit(X)
+    bent = eq.TSNE(g=ball, random_state=0).fit(X)
+    assert np.linalg.norm(flat.embedding_, axis=1).max() > 4 > np.linalg.norm(bent.embedding_, axis=1).max()
+    assert bent.loss_ < 1.25 * flat.loss_
+
+
+def eq_digits(n=120):
+    from equipoise import data
+
+    return data.load("digits").X[:n]
+
+
+def test_sparse_affinities_and_the_engine_in_torch(X, rng):
+    Y = rng.standard_normal((N, 2))
+    uniform = eq.TSNE(perplexity=5, affinity="uniform", g=identity, random_state=0)
+    truth = eq.TSNE(perplexity=5, affinity="uniform", random_state=0)
+    assert_allclose(uniform.problem(X).gradient(Y), truth.problem(X).gradient(Y), atol=1e-7)
+    runs = [
+        eq.TSNE(perplexity=5, g=local, engine=name, n_iter=20, random_state=0).fit(X) for name in ("exact", "torch")
+    ]
+    assert_allclose(runs[1].loss_, runs[0].loss_, rtol=1e-3)
+    given = eq.TSNE(perplexity=5, g=local, engine="torch", device="cpu", n_iter=20, random_state=0)
+    Y = given.fit_transform(torch.tensor(X))
+    assert arrays.is_tensor(Y) and Y.shape == (N, 2)
+
+
+def test_the_fitted_method_is_pickled_without_the_pairs(X):
+    fitted = eq.TSNE(perplexity=5, g=spread_out, n_iter=5, random_state=0).fit(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    Y = fitted.embedding_.astype(np.float64)
+    assert again._problem.loss(Y) == fitted._problem.loss(Y)
+
+
+def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r'needs all pairs, which engine=.grid. leaves out; use engine "exact"'):
+        eq.TSNE(g=local, engine="grid").fit(X)
+    with pytest.raises(ValueError, match="cannot tell one function g from another"):
+        eq.TSNE(g=local, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)
+    with pytest.raises(ValueError, match="SphericalSNE has the sphere's own metric"):
+        eq.SphericalSNE(g=local, perplexity=5).fit(X)
+    fitted = eq.TSNE(g=local, perplexity=5, n_iter=1).fit(X)
+    with pytest.raises(ValueError, match="transform needs a constant g"):
+        fitted.transform(X[:2] + 1)
+    with pytest.raises(TypeError, match="forces depend on where two points are"):
+        fitted.pair_forces(np.ones(3))
+    with pytest.raises(TypeError, match="their order stays"):
+        fitted._problem.objective.permuted(np.arange(N))
+    with pytest.raises(ValueError, match=r"g is a function.*keep the map"):
+        eq.save(fitted, tmp_path / "map.eq")
+    monkeypatch.setattr("equipoise.methods.neighbor_embedding.physical_memory", lambda: 1e4)
+    with pytest.raises(MemoryError, match=r"all pairs of 24 points in float64, which takes about 1.38e-05 GB"):
+        eq.TSNE(g=local, perplexity=5).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("g", "error", "message"),
+    [
+        (lambda Y: torch.ones(3, 3), ValueError, r"of shape \(2, 2\), or .* \(24, 2, 2\); it returned shape \(3, 3\)"),
+        (lambda Y: np.eye(2), TypeError, "must return a tensor of PyTorch, computed from the tensor Y, got ndarray"),
+        (lambda Y: torch.tensor([[1.0, 2.0], [0.0, 1.0]]), ValueError, "must be symmetric, and is not$"),
+        (lambda Y: torch.eye(2) / 0 * Y[0, 0], ValueError, "contains NaN or inf$"),
+        (lambda Y: torch.eye(2) * (torch.arange(24) - 3)[:, None, None] ** 2, ValueError, "at point 3 is 0"),
+    ],
+)
+def test_what_g_returns_is_checked(g, error, message, X):
+    with pytest.raises(error, match=message):
+        eq.TSNE(g=g, perplexity=5).problem(X)
+
+
+def test_tensors_are_named_by_their_point():
+    stack = np.tile(np.eye(2), (4, 1, 1))
+    stack[2, 0, 1] = 0.5
+    with pytest.raises(ValueError, match=r"h\(X\) must be symmetric, and is not at point 2"):
+        check_tensors(stack, "h(X)", 4, 2)
+    stack[1, 0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"h\(X\) contains NaN or inf at point 1"):
+        check_tensors(stack, "h(X)", 4, 2)
+
+
+def test_memory_is_known_or_boundless(monkeypatch):
+    assert room.physical_memory() > 1e8
+
+    def unknown(name):
+        raise ValueError(name)
+
+    monkeypatch.setattr("os.sysconf", unknown, raising=False)
+    assert room.physical_memory() == np.inf
+
+
+# A metric h(x) on the data.
+def by_place(X):
+    return (1 + X[:, 0] ** 2)[:, None, None] * np.eye(X.shape[1]) + 0.3
+
+
+def test_h_of_x_gives_the_distances_of_its_formula(X):
+    H = by_place(X)
+    diff = X[:, None] - X
+    d2 = np.einsum("ijk,ijkl,ijl->ij", diff, (H[:, None] + H) / 2, diff)
+    for method in (eq.TSNE(perplexity=5, random_state=0), eq.TSNE(perplexity=5, engine="grid", random_state=0)):
+        by_function = method.set_params(h=by_place).problem(X)
+        truth = method.set_params(h=None, metric="precomputed").problem(np.sqrt(d2))
+        assert_allclose(arrays_of(by_function.affinities), arrays_of(truth.affinities), rtol=1e-5, atol=1e-9)
+
+
+def arrays_of(P):
+    return P.toarray() if hasattr(P, "toarray") else P
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_one_h_for_all_is_the_constant(kind, X):
+    H = np.cov(X.T) + np.eye(DIM)
+    found = eq.TSNE(perplexity=5, h=lambda X: kind(np.cov(X.T) + np.eye(DIM)), random_state=0, n_iter=20).fit(X)
+    truth = eq.TSNE(perplexity=5, h=H, random_state=0, n_iter=20).fit(X)
+    assert_array_equal(found.embedding_, truth.embedding_)
+    assert_array_equal(found.transform(X[:3] + 0.1), truth.transform(X[:3] + 0.1))
+
+
+def test_new_rows_under_h(X):
+    fitted = eq.TSNE(perplexity=5, h=by_place, random_state=0, n_iter=50).fit(X)
+    new = X[:4] + 0.05
+    assert_allclose(fitted._data.squared_to_all(X[:4]), fitted._data.D[:4] ** 2, atol=1e-12)
+    assert_array_equal(fitted.transform(X[:4]), fitted.embedding_[:4])
+    near = cdist(fitted.transform(new), fitted.embedding_).argmin(axis=1)
+    assert (near == np.arange(4)).sum() >= 3
+    among_all = eq.TSNE(perplexity=5, h=lambda X: by_place(X - X.mean(axis=0)), random_state=0, n_iter=5).fit(X)
+    with pytest.raises(ValueError, match="depends on that row alone"):
+        among_all.transform(new)
+
+
+def test_what_h_excludes(X, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"h\(X\) must return one metric tensor of shape \(5, 5\)"):
+        eq.TSNE(h=lambda X: np.eye(2)).fit(X)
+    with pytest.raises(ValueError, match="excludes metric='cosine'"):
+        eq.TSNE(h=by_place, metric="cosine").fit(X)
+    fitted = eq.TSNE(perplexity=5, h=by_place, n_iter=1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"h is a function.*precomputed"):
+        eq.save(fitted, tmp_path / "map.eq")
+    monkeypatch.setattr("equipoise.inputs.varying_metric.physical_memory", lambda: 1e4)
+    with pytest.raises(MemoryError, match=r"h.X. compares all pairs of 24 points, which takes"):
+        eq.TSNE(perplexity=5, h=by_place).fit(X)
+
+
+def test_the_guide_runs_as_it_is_read():
+    page = Path(__file__).parents[2] / "docs" / "autograd.md"
+    namespace = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+        exec(code, namespace)
+    assert namespace["problem"].loss(namespace["Y"]) < 0.8 * namespace["problem"].loss(namespace["start"])
+    assert namespace["places"].shape == (50, 2)
+
+
+def test_without_torch_the_way_to_it_is_named(monkeypatch, X):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for act in (lambda: eq.LossProblem(sum, X), lambda: eq.TSNE(g=local).fit(X)):
+        with pytest.raises(ImportError, match=r'pip install "equipoise\[gpu\]"'):
+            act()
+
+
+def test_the_package_is_imported_without_torch():
+    code = "import sys, equipoise; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

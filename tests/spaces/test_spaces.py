@@ -1,0 +1,241 @@
+"""Metric spaces against their formulas, the axioms, shortest paths in graphs, and landmarks."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+from sklearn.manifold import Isomap
+
+from equipoise.neighbors.search import nearest_neighbors
+from equipoise.spaces import (
+    Discrete,
+    Euclidean,
+    GraphGeodesic,
+    LogCompressed,
+    MetricSpace,
+    PNorm,
+    Precomputed,
+    Product,
+    Restriction,
+    Sphere,
+    as_space,
+    check_metric,
+    farthest_points,
+)
+
+GUIDE = Path(__file__).parents[2] / "docs" / "spaces.md"
+X = np.random.default_rng(0).normal(size=(40, 3))
+UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
+SPACES = (
+    Euclidean(X),
+    PNorm(X, 1),
+    PNorm(X, 2.5),
+    PNorm(X, np.inf),
+    Discrete(7),
+    LogCompressed(PNorm(X, 1)),
+    Product(Euclidean(X[:5]), Discrete(6)),
+    Restriction(Euclidean(X), [3, 30, 4]),
+    Precomputed(squareform(pdist(X))),
+    Sphere(2.5 * UNIT, 2.5),
+    GraphGeodesic.from_table(X, 5),
+)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_every_space_is_a_metric_and_gives_its_matrix_in_parts(space):
+    D = space.matrix()
+    assert D.shape == (space.n, space.n) and D.dtype == np.float64
+    report = check_metric(space)
+    assert report and not report.violations and str(report) == f"a metric on {space.n} points"
+    report.require()
+    i, j = np.array([2, 0, 2]), slice(1, None)
+    np.testing.assert_allclose(space.distances(i, j), D[i, j], rtol=1e-14)
+    np.testing.assert_allclose(space.distances(j, i), D[j, i], rtol=1e-14)
+    assert space.distances([], [0]).shape == (0, 1)
+    rows = list(space.row_blocks())
+    np.testing.assert_allclose(np.concatenate([block for _, block in rows]), D, rtol=1e-14)
+    space.distances()[:] = -1  # the caller's own
+    np.testing.assert_array_equal(space.matrix(), D)
+
+
+def test_formulas():
+    gap = np.abs(X[:, None] - X[None])
+    np.testing.assert_allclose(Euclidean(X).matrix(), np.sqrt((gap**2).sum(axis=2)), rtol=1e-13)
+    np.testing.assert_allclose(PNorm(X, 1).matrix(), gap.sum(axis=2), rtol=1e-13)
+    np.testing.assert_allclose(PNorm(X, 2.5).matrix(), (gap**2.5).sum(axis=2) ** 0.4, rtol=1e-13)
+    np.testing.assert_allclose(PNorm(X, np.inf).matrix(), gap.max(axis=2), rtol=1e-13)
+    np.testing.assert_array_equal(Discrete(3).matrix(), 1 - np.eye(3))
+    np.testing.assert_allclose(LogCompressed(PNorm(X, 1)).matrix(), np.log(1 + gap.sum(axis=2)), rtol=1e-13)
+    product = Product(Euclidean(X[:4]), PNorm(X[4:7], 1))
+    a, b = gap[1, 3], gap[4 + 2, 4 + 0]
+    np.testing.assert_allclose(
+        product.distances([1 * 3 + 2], [3 * 3 + 0]), [[np.hypot(np.sqrt((a**2).sum()), b.sum())]]
+    )
+
+
+def test_points_with_coordinates_in_two_spaces_are_the_diagonal_of_the_product():
+    n = 10
+    together = Restriction(Product(Euclidean(X[:n, :2]), Euclidean(X[:n, 2:])), np.arange(n) * (n + 1))
+    np.testing.assert_allclose(together.matrix(), Euclidean(X[:n]).matrix(), rtol=1e-13)
+
+
+def test_great_circles_keep_their_digits_near_and_opposite():
+    angle = np.array([0, 1e-9, 0.3, np.pi - 1e-9, np.pi])
+    points = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
+    np.testing.assert_allclose(Sphere(points, 3).distances([0])[0], 3 * angle, rtol=1e-7, atol=0)
+    np.testing.assert_allclose(Sphere(UNIT).matrix(), np.arccos(np.clip(UNIT @ UNIT.T, -1, 1)), atol=1e-7)
+
+
+def test_a_space_of_ones_own_takes_ten_lines():
+    class Clock(MetricSpace):
+        n = 12
+
+        def _block(self, i, j):
+            gap = np.abs(i[:, None] - j)
+            return np.minimum(gap, 12 - gap).astype(float)
+
+    assert check_metric(Clock()) and Clock().distances([11], [1, 6]).tolist() == [[2, 5]]
+    with pytest.raises(TypeError, match=r"Bare must define _block\(i, j\)"):
+        bare = type("Bare", (MetricSpace,), {"n": 2})()
+        bare.matrix()
+    assert as_space(bare) is bare and isinstance(as_space(X), Euclidean)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: PNorm(X, 0.5), "p must be 1 or more, got 0.5: below 1 the triangle inequality fails"),
+        (lambda: Discrete(0), "n must be 1 or more"),
+        (lambda: Sphere(2 * UNIT), "row 0 of points is 2 from the origin, not on the sphere of radius 1"),
+        (lambda: Sphere(UNIT, -1), "radius must be positive"),
+        (lambda: Restriction(Discrete(3), [0, 3]), "subset lists the point 3, but there are 3 points, 0 to 2"),
+        (lambda: Restriction(Discrete(3), [1, 1]), "subset lists the point 1 twice"),
+        (lambda: Restriction(Discrete(3), np.array([], int)), "subset is empty"),
+        (lambda: Discrete(3).distances([0.5]), "i must list numbers of points, 0 to 2; got float64"),
+        (lambda: Discrete(3).distances(None, [-1]), "j lists the point -1"),
+        (lambda: Precomputed(sparse.eye(3)), "a sparse one is a graph: use GraphGeodesic"),
+        (lambda: Precomputed([[0, 1], [2, 0]]), "not symmetric"),
+        (lambda: Euclidean([[0.0], [np.nan]]), "X contains NaN at row 1"),
+        (lambda: GraphGeodesic(X), "for a table of coordinates use GraphGeodesic.from_table"),
+        (lambda: GraphGeodesic.from_table(X, 40), "n_neighbors must be between 1 and n_samples - 1 = 39, got 40"),
+        (lambda: farthest_points(Discrete(3), 4), "between 1 and n = 3, got 4"),
+        (lambda: farthest_points(Euclidean(np.ones((5, 2))), 2), "only 1 different points"),
+        (lambda: check_metric(np.ones((2, 3))), "must be square, got shape"),
+        (lambda: check_metric([[0, np.inf], [1, 0]]), r"d\(0, 1\) = inf"),
+    ],
+)
+def test_errors_say_what_to_do(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def spoiled(i, j, value, both=True):
+    D = Euclidean(X[:6]).matrix()
+    D[i, j] = value
+    if both:
+        D[j, i] = value
+    return D
+
+
+def test_the_axiom_that_fails_is_named_with_its_points():
+    negative = check_metric(spoiled(1, 4, -0.5)).violations[0]
+    assert negative.axiom == "non-negativity" and set(negative.points) == {1, 4}
+    (own,) = check_metric(spoiled(3, 3, 0.1)).violations
+    assert own.axiom == "identity of indiscernibles" and own.points == (3, 3)
+    twins = check_metric(Euclidean(X[[0, 1, 0]]))
+    assert twins.violations[0].points == (0, 2) and "two points" in twins.violations[0].text
+    D = spoiled(2, 5, Euclidean(X[:6]).matrix()[2, 5] - 1e-3, both=False)
+    (uneven,) = check_metric(D).violations
+    assert uneven.axiom == "symmetry" and set(uneven.points) == {2, 5} and uneven.amount == pytest.approx(1e-3)
+    assert check_metric(D, tol=1e-2)
+
+
+def test_the_offending_triple_is_the_worst_one():
+    D = PNorm(X, 1).matrix() ** 2  # squares obey no triangle inequality
+    with pytest.raises(ValueError, match="not a metric on 40 points: triangle inequality: d"):
+        check_metric(D).require()
+    (violation,) = check_metric(D).violations
+    excess = (D[:, :, None] - D[:, None, :] - D.T[None]).max(axis=2)  # d(x, y) − d(x, z) − d(z, y), over z
+    x, y, z = violation.points
+    assert violation.axiom == "triangle inequality" and violation.amount == pytest.approx(excess.max())
+    assert D[x, y] - D[x, z] - D[z, y] == pytest.approx(violation.amount)
+    assert check_metric(D, n_threads=3).violations == (violation,)
+
+
+@given(st.integers(2, 9), st.integers(0, 2**32 - 1))
+def test_a_random_matrix_is_a_metric_exactly_when_it_is_its_own_shortest_paths(n, seed):
+    rng = np.random.default_rng(seed)
+    D = rng.integers(1, 6, size=(n, n)).astype(float)
+    D = np.triu(D, 1) + np.triu(D, 1).T
+    shortest = GraphGeodesic(sparse.csr_matrix(D)).matrix()
+    assert bool(check_metric(D)) == np.array_equal(shortest, D)
+    assert check_metric(shortest)
+
+
+def test_graph_geodesics_are_those_of_isomap():
+    rng = np.random.default_rng(1)
+    t = rng.uniform(4, 12, 300)
+    roll = np.column_stack([t * np.cos(t), rng.uniform(0, 10, 300), t * np.sin(t)])
+    space = GraphGeodesic.from_table(roll, 8)
+    np.testing.assert_allclose(space.matrix(), Isomap(n_neighbors=8).fit(roll).dist_matrix_, rtol=1e-6)
+    np.testing.assert_array_equal(GraphGeodesic(nearest_neighbors(roll, 8)).distances([5]), space.distances([5]))
+
+
+def test_an_edge_of_either_direction_and_of_length_zero_counts():
+    graph = sparse.csr_matrix(([3.0, 2.0, 0.0, 1.0], ([0, 1, 1, 3], [1, 0, 2, 2])), shape=(4, 4))
+    np.testing.assert_array_equal(GraphGeodesic(graph).distances([0])[0], [0, 2, 2, 3])
+    twice = np.repeat(X[:10], 2, axis=0)
+    D = GraphGeodesic.from_table(twice, 6).matrix()
+    np.testing.assert_allclose(D[::2, ::2], D[1::2, 1::2])
+    assert (D[np.arange(0, 20, 2), np.arange(1, 20, 2)] == 0).all()
+
+
+def test_a_table_that_falls_apart_is_joined_by_the_shortest_bridges():
+    line = np.concatenate([np.arange(5.0), 10 + np.arange(5.0), 100 + np.arange(4.0)])[:, None]
+    with pytest.warns(
+        UserWarning, match="3 components, of 5, 5, 4 points.* 2 bridges, of length 6 to 86, the longest.* 9"
+    ):
+        space = GraphGeodesic.from_table(line, 2)
+    np.testing.assert_allclose(space.matrix(), np.abs(line - line.T))  # on a line, straight through
+    for metric in ("manhattan", "canberra"):
+        with pytest.warns(UserWarning, match="bridges"):
+            GraphGeodesic.from_table(np.abs(line) + 1, 2, metric=metric)
+
+
+def test_many_islands_of_duplicates_are_joined():
+    islands = np.repeat(np.random.default_rng(2).normal(size=(30, 2)), 4, axis=0)
+    with pytest.warns(UserWarning, match="30 components"):
+        space = GraphGeodesic.from_table(islands, 3)
+    D = space.matrix()
+    assert np.isfinite(D).all() and (D - Euclidean(islands).matrix() > -1e-12).all()
+
+
+def test_a_given_graph_that_falls_apart_is_refused():
+    graph = sparse.block_diag([np.ones((3, 3)), np.ones((2, 2))])
+    with pytest.raises(ValueError, match="2 components, of 3, 2 points, and there is no path from point 0 to point 3"):
+        GraphGeodesic(graph)
+
+
+def test_farthest_points_spread_and_bring_their_distances():
+    space = GraphGeodesic.from_table(X, 6)
+    points, rows = farthest_points(space, 12, random_state=3)
+    D = space.matrix()
+    assert len(set(points)) == 12
+    np.testing.assert_allclose(rows, D[points], rtol=1e-14)
+    for k in range(1, 12):  # each is the farthest from those before
+        assert D[points[k]][points[:k]].min() == pytest.approx(D[:, points[:k]].min(axis=1).max())
+    np.testing.assert_array_equal(farthest_points(space, 12, random_state=3)[0], points)
+
+
+def test_the_python_of_the_guide_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    namespace = {}
+    for block in blocks:  # each goes on from the one before
+        exec(compile(block, "spaces.md", "exec"), namespace)
+    assert namespace["Y"].shape == (200, 2) and len(namespace["report"].violations) == 1
+    assert "not a metric on 200 points: triangle inequality: d(" in capsys.readouterr().out

@@ -1,0 +1,270 @@
+"""The studio in a real browser: the points move, the parameters with them, and a link leads back."""
+
+import csv
+import threading
+
+import numpy as np
+import pytest
+
+from equipoise import data
+
+MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
+
+# How much of the first map is covered by points.
+INK_PIXELS = """() => {
+    const {canvas} = studio.scenes[0]
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d")
+    studio.scenes[0].draw()
+    copy.drawImage(canvas, 0, 0)
+    const {data} = copy.getImageData(0, 0, canvas.width, canvas.height)
+    return data.filter((value, i) => i % 4 === 3 && value > 0).length
+}"""
+
+
+@pytest.fixture(scope="module")
+def studio():
+    pytest.importorskip("bokeh")
+    from equipoise.studio.server.serve import Studio
+
+    studio = Studio("two_lines", n_jobs=1, limit=20_000)
+    thread = threading.Thread(target=studio.run)
+    thread.start()
+    yield studio
+    studio.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def complaint(message):
+    """Whether the console holds an error or a warning; what the browser says of WebGL, of
+    figures that are not shown yet and of an upload that was refused is none."""
+    known = ("GL Driver Message", "could not set initial ranges", "status of 400")
+    return message.type in ("error", "warning") and not any(words in message.text for words in known)
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a page of the studio; in the end there must have been no error and no request to anywhere else."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    trouble = []
+
+    def visit(address):
+        tab = context.new_page()
+        tab.set_default_timeout(20_000)
+        tab.on("console", lambda message: trouble.append(message.text) if complaint(message) else None)
+        tab.on("pageerror", lambda error: trouble.append(str(error)))
+        own = ("http://127.0.0.1", "ws://127.0.0.1", "data:", "blob:")
+        tab.on("request", lambda request: None if request.url.startswith(own) else trouble.append(request.url))
+        tab.goto(address)
+        until(tab, f"{text('title a')}.includes('iteration')")
+        return tab
+
+    yield visit
+    assert not trouble
+    context.close()
+
+
+def text(name):
+    return MODEL.format(name=name) + ".text"
+
+
+def until(tab, condition):
+    tab.wait_for_function(f"() => {{ try {{ return {condition} }} catch (error) {{ return false }} }}")
+
+
+def get(tab, name, attribute):
+    return tab.evaluate(f"{MODEL.format(name=name)}.{attribute}")
+
+
+def put(tab, name, attribute, value):
+    """Move a widget as a person does: its model takes the value and tells the server."""
+    tab.evaluate(f"(value) => {{ {MODEL.format(name=name)}.{attribute} = value }}", value)
+
+
+def places(tab, name="a"):
+    return np.array(tab.evaluate(f"Array.from({MODEL.format(name='points')}.data.{name})")).reshape(-1, 2)
+
+
+def iteration(tab):
+    return int(get(tab, "title a", "text").split("iteration ")[1].split()[0])
+
+
+def press(tab, label):
+    tab.get_by_role("button", name=label, exact=True).click()
+
+
+def play_to(tab, goal):
+    put(tab, "speed", "value", "10")
+    press(tab, "Play")
+    until(tab, f"{MODEL.format(name='history')}.value >= {goal}")
+    press(tab, "Pause")
+    until(tab, f"{MODEL.format(name='play')}.label === 'Play'")
+    settle(tab)
+
+
+def settle(tab):
+    """Wait until what is shown no longer changes."""
+    tab.evaluate("""async () => {
+        let last = "", quiet = 0
+        while (quiet < 8) {
+            await new Promise((go) => setTimeout(go, 50))
+            const now = ["title a", "title b", "code"].map((n) => Bokeh.documents[0].get_model_by_name(n).text).join("")
+            quiet = now === last ? quiet + 1 : 0
+            last = now
+        }
+    }""")
+
+
+def test_points_move_with_the_sliders_and_a_link_leads_back(studio, visit):
+    tab = visit(studio.url)
+    assert tab.title() == "Equipoise studio" and len(places(tab)) == 200
+    start = places(tab)
+    play_to(tab, 120)
+    moved = places(tab)
+    assert not np.allclose(moved, start)
+    losses = get(tab, "curve a", "data.loss")
+    losses = list(losses.values()) if isinstance(losses, dict) else losses
+    assert losses[-1] < 0.8 * losses[0]
+
+    at = iteration(tab)
+    put(tab, "dof", "value", float(np.log10(5)))  # a change in mid-run, the points stay
+    until(tab, f"{text('code')}.includes(\"run.change('dof', 5.0)\")")
+    assert np.array_equal(places(tab), moved) and iteration(tab) == at
+    press(tab, "Step")
+    until(tab, f"{MODEL.format(name='history')}.value === {at + 10}")
+    settle(tab)
+    assert not np.array_equal(places(tab), moved)
+
+    press(tab, "Share link")
+    until(tab, f"{MODEL.format(name='link')}.value.includes('changes')")
+    link = get(tab, "link", "value")
+    assert f"iteration={at + 10}" in link and tab.url == link
+    other = visit(link)
+    until(other, f"{text('title a')} === {get(tab, 'title a', 'text')!r}")
+    settle(other)
+    assert np.array_equal(places(other), places(tab))
+    assert get(other, "dof", "value") == pytest.approx(np.log10(5), abs=1e-3)
+    assert get(other, "code", "text") == get(tab, "code", "text")
+
+    put(tab, "history", "value", 60)  # back, and on from there
+    until(tab, f"{text('title a')}.includes('iteration {max(t for t in range(0, 61, 10))} ')")
+    press(tab, "Step")
+    until(tab, f"{text('code')}.includes('run.rewind(60)')")
+    assert iteration(tab) == 70
+
+
+def test_the_points_of_the_data_set_before_are_not_left_behind(studio, visit):
+    tab = visit(studio.url)
+    settle(tab)
+    assert tab.evaluate(INK_PIXELS) > 0
+    put(tab, "points", "data", {})  # as `Maps.load` does until the next frame
+    until(tab, "studio.scenes[0].at === undefined")
+    assert tab.evaluate(INK_PIXELS) == 0
+
+
+def test_a_click_shows_the_forces_on_a_point(studio, visit):
+    tab = visit(studio.url)
+    play_to(tab, 40)
+    here = places(tab)
+    d2 = ((here[:, None] - here[None]) ** 2).sum(axis=2) + np.diag(np.full(len(here), np.inf))
+    row = int(d2.min(axis=1).argmax())
+    x, y = tab.evaluate(
+        """(row) => {
+            const {view, at} = studio.scenes[0]
+            const {left, top} = view.el.getBoundingClientRect()
+            return [left + view.frame.x_scale.compute(at[2 * row]), top + view.frame.y_scale.compute(at[2 * row + 1])]
+        }""",
+        row,
+    )
+    tab.mouse.move(x + 2, y)
+    tip = tab.locator("#tip")
+    tip.wait_for()
+    assert tip.inner_text().split("\n") == [f"row {row}", "left" if row < 100 else "right"]
+    tab.mouse.click(x, y)
+    until(tab, f"{text('forces')}.includes('attraction')")
+    assert f"Row {row}, " in get(tab, "forces", "text")
+    assert get(tab, "arrows a", "data.x0.length") == 2 and get(tab, "pulls a", "data.x0.length") == 30
+    painted = tab.evaluate(INK_PIXELS)
+    assert painted > 1000  # the points are there, drawn by WebGL
+    press(tab, "Step")  # the arrows go with the point
+    until(tab, f"{MODEL.format(name='history')}.value > {iteration(tab)} || true")
+    settle(tab)
+    assert tab.evaluate(f"{MODEL.format(name='arrows a')}.data.x0[0]") == pytest.approx(places(tab)[row, 0], rel=1e-5)
+
+
+def test_two_runs_beside_each_other_and_trust(studio, visit):
+    tab = visit(studio.url)
+    play_to(tab, 30)
+    tab.get_by_role("button", name="Compare two runs").click()
+    until(tab, f"{text('title b')}.startsWith('UMAP')")
+    settle(tab)
+    assert get(tab, "method", "value") == "umap" and get(tab, "n_neighbors", "visible")
+    assert not get(tab, "perplexity", "visible")
+    assert get(tab, "title b", "text").split(" · ")[1] == get(tab, "title a", "text").split(" · ")[1]
+    first = places(tab)
+    put(tab, "min_dist", "value", 0.7)
+    press(tab, "Step")
+    until(tab, f"{text('code')}.includes('min_dist')")
+    settle(tab)
+    assert not np.array_equal(places(tab), first)  # both go on
+    put(tab, "color", "value", "trust")
+    until(tab, f"{text('legend')}.includes('0.99 or more')")
+    assert set(tab.evaluate(f"Array.from({MODEL.format(name='colors')}.data.b)")) <= {0, 1, 2, 3}
+    press(tab, "Step")  # the colours go on with the map
+    until(tab, f"{text('legend')}.includes('at iteration ' + {iteration(tab) + 10})")
+    press(tab, "Share link")
+    until(tab, f"{MODEL.format(name='link')}.value.includes('b.method=umap')")
+    other = visit(get(tab, "link", "value"))
+    until(other, f"{text('title b')} === {get(tab, 'title b', 'text')!r}")
+    until(other, f"{text('legend')}.includes('0.99 or more')")
+    assert np.array_equal(places(other, "b"), places(tab, "b"))
+
+
+def test_files_come_and_go(studio, visit, tmp_path):
+    tab = visit(studio.url)
+    play_to(tab, 20)
+    saved = {}
+    for kind in ("CSV", "PNG", "HTML"):
+        with tab.expect_download() as download:
+            press(tab, kind)
+        saved[kind] = tmp_path / download.value.suggested_filename
+        download.value.save_as(saved[kind])
+    with open(saved["CSV"], newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["y1", "y2", "class"] and {row[2] for row in rows[1:]} == {"left", "right"}
+    assert np.allclose(np.array([row[:2] for row in rows[1:]], float), places(tab), rtol=1e-5, atol=1e-6)
+    assert saved["PNG"].read_bytes()[:4] == b"\x89PNG" and "two_lines" in saved["HTML"].name
+    assert b"<title>two_lines, t-SNE" in saved["HTML"].read_bytes()
+
+    def upload(name, content):
+        (tmp_path / name).write_bytes(content)
+        with tab.expect_file_chooser() as chooser:
+            tab.get_by_role("button", name="Upload").click()
+        chooser.value.set_files(tmp_path / name)
+
+    upload("big.csv", b"1,2\n" * 10_000)
+    until(tab, f"{text('message')}.includes('big.csv is larger than 20 kB')")
+    upload("ragged.csv", b"1,2\n3\n")
+    until(tab, f"{text('message')}.includes('line 2: a row of 1')")
+    iris = data.load("iris")
+    lines = [",".join(map(str, [*row, iris.classes[c]])) for row, c in zip(iris.X, iris.labels, strict=True)]
+    upload("flowers.csv", ("a,b,c,d,kind\n" + "\n".join(lines)).encode())
+    until(tab, f"{text('facts')}.startsWith('flowers')")
+    until(tab, f"{MODEL.format(name='points')}.data.a.length === 300")
+    assert "setosa" in get(tab, "legend", "text")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("data=file:../../secret.csv", "outside the folder"),
+        ("data=named:nonesuch", "no data set is called"),
+        ("perplexity=many", "perplexity in the link must be a number"),
+    ],
+)
+def test_bad_links_say_why(studio, browser, query, said):
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto(studio.url + "?" + query)
+    until(tab, f"{text('message')}.includes({said!r})")
+    context.close()

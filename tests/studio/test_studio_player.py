@@ -1,0 +1,322 @@
+"""What the studio shows and when: shots, pictures, the pace of frames, stages and trust; no browser and no server."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from equipoise import data, progress
+from equipoise.studio.page import flow
+from equipoise.studio.page.app import Page
+from equipoise.studio.page.flow import AHEAD, PATIENCE, Flow
+from equipoise.studio.page.layout import Layout
+from equipoise.studio.page.link import Shown
+from equipoise.studio.page.picture import Picture
+from equipoise.studio.page.trust_colors import TrustWatch
+from equipoise.studio.session import run
+from equipoise.studio.session.player import Player
+from equipoise.studio.session.python_source import python_source
+from equipoise.studio.session.recipe import Recipe
+from equipoise.studio.session.run import Run, loss_every
+from equipoise.studio.session.stage import Stage
+from equipoise.studio.session.worker import Shot
+
+N = 90
+
+
+@pytest.fixture
+def digits():
+    dataset = data.load("digits")
+    return type(dataset)(dataset.name, dataset.X[:N], dataset.labels[:N], dataset.classes)
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def player(said, digits):
+    player = Player(said.append, lambda: None, n_jobs=1)
+    player.ask("", lambda: player.begin(digits.X, (Shown(),), None))
+    yield player
+    player.close()
+    player.worker.join(20)
+
+
+def finish(player):
+    """Wait until the worker has done all that it was asked for, and what follows is done here."""
+    ended = []
+    player.ask("", lambda: None, ended.append)
+    while not ended:
+        player.settle()
+        time.sleep(0.002)
+
+
+def other_of_the_same_size(dataset):
+    return type(dataset)("other", dataset.X + 1.0, dataset.labels, dataset.classes)
+
+
+def test_a_shot_of_other_data_is_never_shown_even_of_the_same_size(digits):
+    old, new = Run(digits.X, n_jobs=1), other_of_the_same_size(digits)
+    picture = Picture("named:other", new)
+    stale = Shot.of((old,), (old.frame,), None)
+    assert picture.with_shot(stale) is picture
+    with pytest.raises(ValueError, match="no map yet"):
+        picture.export("csv", 0)
+    fresh = Run(new.X, n_jobs=1)
+    shown = picture.with_shot(Shot.of((fresh,), (fresh.step(3),), 5))
+    content, name, _ = shown.export("csv", 1)
+    assert name == "other-tsne-3.csv" and len(content.splitlines()) == N + 1
+    view = shown.view("trust")
+    assert (view.data, view.color, view.point, view.runs[0].iteration) == ("named:other", "trust", 5, 3)
+
+
+def test_new_runs_take_the_waiting_shot_of_the_old_away(player, digits, said):
+    player.ask("", player.worker.publish)
+    finish(player)
+    assert not player.worker.frames.empty()
+    player.ask("", lambda: player.begin(other_of_the_same_size(digits).X, (Shown(),), None))
+    finish(player)
+    assert player.take() is None and player.worker.shown is None and not said
+
+
+def test_a_click_on_the_data_before_and_a_replay_that_is_no_longer_wanted_do_nothing(player, digits, said):
+    arrived = []
+    player.ask("", player.worker.publish)
+    finish(player)
+    seen = player.take()
+    small = digits.X[:20]
+    player.replay([400], lambda: arrived.append("old"))
+    player.ask("", lambda: player.begin(small, (Shown(), Shown(Recipe("umap"))), None))
+    player.choose(N - 1, seen)
+    player.step(lambda: arrived.append("step"))
+    finish(player)
+    finish(player)
+    assert said == [] and arrived == ["step"]
+    shot = player.take()
+    assert shot.point is None and [frame.Y.shape for frame in shot.frames] == [(20, 2), (20, 2)]
+    assert [frame.iteration for frame in shot.frames] == [1, 1]
+
+
+def test_steps_are_counted_from_what_was_published_last(player):
+    for _ in range(3):  # as fast as they come, before the page has drawn any
+        player.step(lambda: None)
+    finish(player)
+    assert player.runs[0].iteration == 3
+    player.look_back(1)
+    player.step(lambda: None)
+    finish(player)
+    assert player.take().frames[0].iteration == 2
+
+
+def test_a_slider_that_runs_ahead_of_the_points_leaves_one_change(player):
+    player.step(lambda: None)
+    finish(player)
+    player.ask("", lambda: time.sleep(0.2))
+    for value in np.linspace(2, 6, 41):
+        player.change(0, "exaggeration", float(value), lambda: None)
+    assert player.moving == {(0, "exaggeration"): 6.0}
+    finish(player)
+    assert not player.moving
+    assert [(event.name, event.value) for event in player.runs[0].recipe.events] == [("exaggeration", 6.0)]
+
+
+@pytest.mark.parametrize("after", ["pause", "reset", "look back", "failure"])
+def test_a_play_that_the_worker_has_not_come_to_can_be_taken_back(player, said, after):
+    player.step(lambda: None)
+    finish(player)
+    busy = threading.Event()
+    player.ask("", lambda: busy.wait(20))
+    if after == "failure":
+        player.ask("", lambda: 1 / 0)
+    player.play()
+    assert player.wanted and not player.playing
+    if after == "look back":
+        player.look_back(0)
+    elif after == "reset":
+        player.reset(lambda: None)
+    elif after == "pause":
+        player.pause()
+    busy.set()
+    finish(player)
+    assert not player.wanted and not player.playing and bool(said) == (after == "failure")
+    assert player.runs[0].iteration == int(after != "reset")
+    player.play()
+    finish(player)
+    assert player.wanted and player.playing
+
+
+def test_a_shot_knows_how_far_its_run_has_come(player):
+    player.speed(5)
+    for _ in range(2):
+        player.step(lambda: None)
+    player.look_back(5)
+    finish(player)
+    shot = player.take()
+    assert (shot.frames[0].iteration, shot.last) == (5, 10)
+    player.reset(lambda: None)
+    finish(player)
+    assert player.take().last == 0
+
+
+def test_a_title_says_of_which_iteration_its_loss_is(monkeypatch, digits):
+    monkeypatch.setattr(run, "MANY", N - 1)
+    one, picture = Run(digits.X, n_jobs=1), Picture("named:digits", digits)
+
+    def title():
+        return picture.with_shot(Shot.of((one,), (one.frame,), None)).title(0)
+
+    one.step(50)
+    at_50 = title()
+    assert at_50 == f"t-SNE · iteration 50 · loss {one.curve[-1][1]:.4g}"
+    one.step(7)
+    assert title() == at_50.replace("iteration 50", "iteration 57") + " at 50"
+
+
+def test_what_a_client_sends_beyond_every_number_is_said():
+    said = []
+    page = SimpleNamespace(layout=SimpleNamespace(quiet=False), _say=said.append)
+    Page._heard(page, int)("value", 0, float("inf"))
+    assert said == ["cannot convert float infinity to integer"]
+
+
+@pytest.fixture
+def layout():
+    pytest.importorskip("bokeh")
+    tables = SimpleNamespace(limit=100, names=lambda: ["digits"])
+    return Layout("session", tables, lambda name, value: None)
+
+
+def test_the_slider_of_the_past_ends_where_the_run_does(layout):
+    for at, last, end in [(120, 120, 120), (60, 120, 120), (70, 70, 70), (0, 0, 1), (5, 0, 5)]:
+        layout.show_iteration(at, last)
+        assert (layout.history.value, layout.history.end) == (at, end)
+
+
+def test_a_second_loss_is_drawn_once_there_is_one(layout):
+    visible = [renderer.visible for renderer in layout.loss.renderers]
+    assert visible == [False, False]
+    layout.show_curves([[(0, 4.0), (1, 2.0)]])
+    layout.show_second(True)
+    assert [renderer.visible for renderer in layout.loss.renderers] == [True, False]
+    layout.show_curves([[(0, 4.0), (1, 2.0)], [(0, 0.0), (1, 3.0)]])
+    assert [renderer.visible for renderer in layout.loss.renderers] == [True, True]
+    assert [list(source.data["loss"]) for source in layout.curves] == [[1.0, 0.5], [0.0, 3.0]]
+    layout.show_curves([[(0, 4.0), (1, 2.0)]])
+    assert [renderer.visible for renderer in layout.loss.renderers] == [True, False]
+
+
+def test_frames_wait_until_the_browser_has_drawn(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(flow.time, "monotonic", lambda: now[0])
+    pace = Flow()
+    for _ in range(AHEAD):
+        assert pace.open()
+        pace.sent()
+    assert not pace.open()
+    pace.drawn(1)
+    assert pace.open()
+    pace.sent()
+    assert not pace.open()
+    now[0] += PATIENCE + 0.1  # a hidden tab, or a page that was not there yet
+    assert pace.open()
+    pace.sent()
+    assert not pace.open()
+    pace.drawn(1 + AHEAD)  # several at once
+    pace.sent()
+    assert pace.open()
+    now[0] += 0.25
+    pace.drawn(9)
+    assert pace.rate == pytest.approx(2 / (PATIENCE + 0.35))
+
+
+def test_a_stage_tells_what_is_done_and_how_much(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("equipoise.studio.session.stage.time.monotonic", lambda: now[0])
+    stage = Stage()
+    assert stage.words == "" and stage.share is None
+    stage.clear("Reading the data")
+    with progress.show_on(stage):
+        assert stage.words == "Reading the data …"
+        progress.stage("neighbours", 70_000)
+        progress.advance_callback()(17_500)
+        now[0] = 4.0
+        assert stage.words == "Finding neighbours · 25% of 70,000 points · 4 s …" and stage.share == 0.25
+        progress.stage("affinities")
+        assert stage.words == "Weighing neighbours · 4 s …" and stage.share is None
+    progress.stage("neighbours", 10)  # outside nobody is told
+    assert stage.words.startswith("Weighing")
+
+
+def test_a_stage_names_its_unit():
+    stage = Stage()
+    with progress.show_on(stage):
+        progress.stage("optimise", 40, "iterations")
+        progress.advance_callback()(10)
+        assert stage.words == "optimise · 25% of 40 iterations …"
+
+
+def test_a_stage_that_ends_while_it_is_looked_at_is_told_as_it_was():
+    stage, looking = Stage(), []
+
+    class Total(int):
+        def __bool__(self):
+            if looking:
+                stage.end()  # as another thread may
+            return int(self) > 0
+
+    stage.begin("neighbours", Total(8), "points", 2)
+    looking.append(True)
+    assert stage.words == "Finding neighbours · 25% of 8 points …"
+    assert stage.words == "Finding neighbours …" and stage.share is None
+
+
+def test_counts_of_several_threads_at_once_are_all_counted():
+    stage = Stage()
+    stage.begin("neighbours", 8, "points", 0)
+    other = threading.Thread(target=lambda: stage.advance(3))
+
+    class Slow(int):
+        def __radd__(self, done):
+            other.start()
+            other.join(0.1)  # it comes in between, unless it has to wait
+            return done + int(self)
+
+    stage.advance(Slow(1))
+    other.join()
+    assert stage.share == 0.5
+
+
+def test_trust_is_measured_of_the_newest_shot(digits):
+    seen, wrong = [], []
+    watch = TrustWatch(lambda shot, colors: seen.append((shot, colors)), wrong.append)
+    one = Run(digits.X, n_jobs=1)
+    shots = [Shot.of((one,), (one.step(5),), None) for _ in range(30)]
+    for shot in shots:
+        watch.look(shot)
+    while not seen or seen[-1][0] is not shots[-1]:
+        time.sleep(0.01)
+    watch.stop()
+    colors = seen[-1][1][0]
+    assert colors.iteration == 150 and len(seen) < 30 and not wrong
+    assert colors.mean == pytest.approx(float(one.trust(shots[-1].frames[0])))
+    assert colors.codes.dtype == np.uint8 and colors.codes.shape == (N,)
+
+
+def test_the_loss_of_many_points_is_taken_rarely_and_the_python_says_so(monkeypatch, digits):
+    monkeypatch.setattr(run, "MANY", N - 1)
+    assert loss_every(N) == 10 and loss_every(N - 1) == 1
+    one = Run(digits.X, n_jobs=1)
+    frames = [one.step() for _ in range(217)]
+    assert [t for t, _ in one.curve] == list(range(0, 218, 10))
+    assert frames[-1].loss == one.curve[-1][1] == frames[209].loss
+    source = python_source(one, "named:digits", 217)
+    assert "every=10" in source
+    namespace = {}
+    exec(source.replace(".X\n", f".X[:{N}]\n"), namespace)
+    assert np.array_equal(namespace["Y"], frames[-1].Y)
+    one.change("exaggeration", 2.0)
+    assert one.frame.loss == pytest.approx(one.problem.loss(one.frame.Y), rel=1e-5)

@@ -1,0 +1,348 @@
+"""The live run of the studio, its recipe, its links and its Python: no browser and no server."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from equipoise import data
+from equipoise.studio.data_sources import Tables
+from equipoise.studio.page.link import Shown, View, from_query, to_query
+from equipoise.studio.session import history as kept
+from equipoise.studio.session.history import Frame, History
+from equipoise.studio.session.parameters import METHODS, PARAMETERS, check_value, defaults
+from equipoise.studio.session.python_source import python_source
+from equipoise.studio.session.recipe import REST, Event, Recipe
+from equipoise.studio.session.run import Run
+from equipoise.studio.session.worker import Worker
+
+N = 120
+
+
+@pytest.fixture(scope="module")
+def X():
+    return data.load("digits").X[:N]
+
+
+def executed(source, n=N):
+    namespace = {}
+    exec(source.replace(".X\n", f".X[:{n}]\n"), namespace)
+    return namespace["Y"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_changes_a_run_is_the_estimator(X, method):
+    run = Run(X, Recipe(method, seed=3), n_jobs=1)
+    assert run.frame.iteration == 0 and run.curve == [(0, run.frame.loss)]
+    run.step(150)
+    frame = run.step(60)
+    assert frame.loss < run.curve[0][1]
+    source = python_source(run, "named:digits", 210)
+    assert "fit_transform" in source and source.count("run.") == 0
+    assert np.array_equal(executed(source), frame.Y)
+
+
+def test_many_points_are_sorted_on_the_way_as_in_the_estimator(monkeypatch):
+    monkeypatch.setattr("equipoise.studio.session.run.LOCALITY", 1000)
+    monkeypatch.setattr("equipoise.problems.forces.LOCALITY", 1000)
+    run = Run(data.load("digits").X[:1050])
+    frame = run.step(205)
+    assert run.problem.engine.local and run._state.order is not None
+    assert np.array_equal(executed(python_source(run, "named:digits", 205), 1050), frame.Y)
+    here = run.problem.gradient(frame.Y)
+    for i in (0, 7):
+        assert np.allclose(sum(run.forces(frame, i)), -here[i], atol=1e-6)
+    run.rewind(205)
+    assert np.array_equal(run.frame.Y, frame.Y)
+    run.step(5)
+    run.change("perplexity", 20.0)
+    last = run.step(60)
+    assert np.array_equal(Run(run.X, run.recipe).step(270).Y, last.Y)  # looking at forces has changed nothing
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value"),
+    [
+        ("tsne", "perplexity", 8.0),
+        ("tsne", "dof", 3.0),
+        ("tsne", "exaggeration", 4.0),
+        ("tsne", "learning_rate", 500.0),
+        ("gsne", "alpha", -0.9),
+        ("gsne", "beta", 2.0),
+        ("gsne", "eta", 1.0),
+        ("sphericalsne", "rho", 0.6),
+        ("umap", "n_neighbors", 8),
+        ("umap", "min_dist", 0.5),
+    ],
+)
+def test_a_change_acts_on_the_run_and_its_recipe_repeats_it(X, method, name, value):
+    run = Run(X, Recipe(method), n_jobs=1)
+    run.step(110)
+    before = run.frame
+    affinities = run.problem.affinities
+    run.change(name, value)
+    assert np.array_equal(run.frame.Y, before.Y)  # nothing jumps
+    assert (run.problem.affinities is not affinities) == PARAMETERS[name].rebuilds
+    after = run.step(30)
+    assert not np.array_equal(after.Y, before.Y)
+    again = Run(X, run.recipe, n_jobs=1)
+    assert np.array_equal(again.step(140).Y, after.Y)
+    plain = Run(X, Recipe(method), n_jobs=1)
+    assert not np.array_equal(plain.step(140).Y, after.Y)
+    assert np.array_equal(executed(python_source(run, "named:digits", 140)), after.Y)
+
+
+def test_changed_values_descend_the_loss_they_say(X):
+    run = Run(X, Recipe("gsne"), n_jobs=1)
+    run.step(120)
+    run.change("beta", 2.0)
+    run.change("alpha", -1.0)
+    frame = run.frame
+    expected = METHODS["gsne"].make(**run.values, random_state=0, n_jobs=1).problem(X)
+    assert frame.loss == pytest.approx(expected.loss(frame.Y), rel=1e-6)
+    assert np.allclose(sum(run.forces(frame, 5)), -expected.gradient(frame.Y)[5], atol=1e-6)
+
+
+def test_early_exaggeration_pulls_that_much_harder(X):
+    run = Run(X, Recipe("tsne", (("early_exaggeration", 4.0),)), n_jobs=1)
+    frame = run.step(5)
+    attraction, repulsion = run.forces(frame, 3)
+    assert np.allclose(attraction, 4 * run.problem.attraction(frame.Y)[3], rtol=1e-5)
+    assert np.allclose(repulsion, run.problem.repulsion(frame.Y)[3], rtol=1e-5)
+
+
+def test_pulls_are_the_largest_affinities(X):
+    run = Run(X, n_jobs=1)
+    near, weights = run.pulls(4, 6)
+    row = np.asarray(run.problem.affinities[[4]]).ravel()
+    assert len(near) == 6 and 4 not in near
+    assert np.array_equal(np.sort(row)[::-1][:6], weights)
+
+
+@pytest.mark.parametrize("back", [40, 100, 130])
+def test_winding_back_and_on_is_repeated_by_the_recipe(X, back):
+    run = Run(X, n_jobs=1)
+    for _ in range(16):
+        run.step(10)
+    run.change("perplexity", 6.0)
+    run.step(10)
+    frame = run.rewind(back + 3)
+    assert frame.iteration == back == run.iteration
+    assert run.values["perplexity"] != 6.0 and run.curve[-1][0] == back
+    run.step(10)
+    run.change("exaggeration", 2.0)
+    last = run.step(20)
+    assert [event.name for event in run.recipe.events] == [REST, "exaggeration"]
+    assert np.array_equal(Run(X, run.recipe, n_jobs=1).step(last.iteration).Y, last.Y)
+    assert np.array_equal(executed(python_source(run, "named:digits", last.iteration)), last.Y)
+
+
+def test_reset_keeps_the_values_and_begins_anew(X):
+    run = Run(X, n_jobs=1)
+    run.step(20)
+    run.change("perplexity", 6.0)
+    start = run.reset()
+    assert start.iteration == 0 and run.values["perplexity"] == 6.0 and not run.recipe.events
+    assert np.array_equal(start.Y, Run(X, run.recipe, n_jobs=1).frame.Y)
+
+
+def test_a_run_that_diverges_goes_back_and_says_so(X):
+    run = Run(X, n_jobs=1)
+    kept_map = run.step(30)
+    with np.errstate(all="ignore"):
+        run._state.velocity[:] = np.inf
+    with pytest.raises(FloatingPointError, match=r"iteration 31: .*lower the learning rate; back at iteration 30"):
+        run.step(5)
+    assert np.array_equal(run.frame.Y, kept_map.Y) and np.isfinite(run.step().loss)
+
+
+def test_values_that_cannot_be_are_refused_and_nothing_changes(X):
+    run = Run(X, n_jobs=1)
+    run.step(5)
+    for name, value, said in (
+        ("perplexity", 400.0, "perplexity"),
+        ("perplexity", float("nan"), "must be a number"),
+        ("perplexity", "many", "must be a number"),
+        ("exaggeration", 1e9, "from 0.25 to 32"),
+        ("alpha", 0.0, "tsne has no 'alpha'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            run.change(name, value)
+    assert run.recipe == Recipe() and run.values == defaults("tsne", N)
+    with pytest.raises(ValueError, match="no method 'pca'"):
+        check_value("pca", "perplexity", 3.0)
+    with pytest.raises(ValueError, match="in the order"):
+        Recipe(events=(Event(9, REST), Event(3, REST)))
+
+
+def test_history_is_thinned_and_keeps_the_first(monkeypatch):
+    monkeypatch.setattr(kept, "FRAMES", 10)
+    frames = [Frame(t, 0.0, np.zeros((4, 2), np.float32), t) for t in range(100)]
+    history = History(frames[0])
+    for frame in frames[1:]:
+        history.add(frame)
+    found = [frame.iteration for frame in history.frames]
+    assert found[0] == 0 and len(found) <= 10 and len(set(np.diff(found))) == 1 and found[-1] >= 80
+    assert history.at(found[3] + 1).iteration == found[3] and history.at(-5).iteration == 0
+    history.cut(found[3])
+    assert history.frames[-1].iteration == found[3]
+
+
+def test_trust_of_a_frame(X):
+    from sklearn.manifold import trustworthiness
+
+    run = Run(X, n_jobs=1)
+    frame = run.step(120)
+    trust = run.trust(frame)
+    assert trust.values.shape == (N,)
+    assert float(trust) == pytest.approx(trustworthiness(X, frame.Y, n_neighbors=15), abs=1e-4)  # ties
+
+
+def test_links_lead_back():
+    first = Recipe(
+        "gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, REST))
+    )
+    second = Recipe("umap", (("n_neighbors", 9),), 1, (Event(4, "min_dist", 0.25),))
+    view = View("file:a b&c.csv", (Shown(first, 60), Shown(second, 55)), "trust", 17)
+    assert from_query(to_query(view)) == view
+    assert from_query("") == View()
+    later = View(runs=(Shown(Recipe(events=(Event(20, REST), Event(50, REST))), 30),))
+    assert from_query(to_query(later)).runs[0].recipe.events == (Event(20, REST),)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("method=pca", "no method 'pca'"),
+        ("seed=-1", "seed in the link must be a whole number"),
+        ("iteration=1e9", "iteration in the link"),
+        ("iteration=99999999", "20000 iterations at most"),
+        ("perplexity=ten", "perplexity in the link must be a number"),
+        ("perplexity=nan", "perplexity must be a number"),
+        ("rho=0.5", "tsne has no 'rho'"),
+        ("changes=5", "iteration:name:value"),
+        ("changes=5:perplexity:3:4", "iteration:name:value"),
+        ("changes=9:rest_3:rest", "in the order"),
+        ("color=mood", "color in the link"),
+        ("seed=1&seed=2", "twice"),
+        ("x" * 20_000, "at most 8000 characters"),
+        ("&".join(f"a{i}=1" for i in range(80)), "cannot be read"),
+    ],
+)
+def test_links_that_cannot_be_read_say_why(query, said):
+    with pytest.raises(ValueError, match=said):
+        from_query(query)
+
+
+def test_a_run_of_too_many_changes_has_no_link():
+    recipe = Recipe(events=tuple(Event(t, "perplexity", 10.123456) for t in range(1, 600)))
+    with pytest.raises(ValueError, match="copy the Python"):
+        to_query(View(runs=(Shown(recipe, 700),)))
+
+
+def test_tables_stay_in_their_folder(tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "secret.csv").write_text("1,2\n3,4\n")
+    (inside / "way.csv").symlink_to(tmp_path / "secret.csv")
+    (inside / "own.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n")
+    tables = Tables(inside, limit=1000)
+    found = tables.load("file:own.csv")
+    assert (
+        found.X.tolist() == [[1, 2], [3, 4], [5, 6]]
+        and found.classes == ("x", "y")
+        and found.labels.tolist() == [0, 1, 0]
+    )
+    for name, said in (
+        ("file:../secret.csv", "outside the folder"),
+        ("file:way.csv", "outside the folder"),
+        (f"file:{tmp_path / 'secret.csv'}", "no name of a file"),
+        ("file:..\\secret.csv", "no name of a file"),
+        ("file:a\0.csv", "no name of a file"),
+        ("file:", "no name of a file"),
+        ("file:none.csv", "there is no file 'none.csv'"),
+        ("file:own.pickle", "tables are .csv or .npy"),
+        ("named:nonesuch", "no data set is called"),
+        ("given:", "without data of its own"),
+        ("ftp:x", "data must be named:NAME"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            tables.load(name)
+    (inside / "big.csv").write_text("1,2\n" * 1000)
+    with pytest.raises(ValueError, match=r"larger than 1 kB"):
+        tables.load("file:big.csv")
+
+
+def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
+    tables = Tables(tmp_path, limit=1000)
+    name = tables.keep("../../étoile & co.CSV", b"1,2\n3,4\n")
+    assert name.startswith("file:étoile_co-") and name.endswith(".csv")
+    assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
+    for given, content, said in (
+        ("a.csv", b"x" * 1001, "larger than"),
+        ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: a row of 1 where the first has 2 cells"),
+        ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
+        ("a.csv", b"x,y\n", "a header and no rows"),
+        ("a.csv", b"x,y\na,b\n", "no column of numbers"),
+        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': no value"),
+        ("a.npy", b"junk", "cannot be read as NPY"),
+        ("a.exe", b"1", "tables are"),
+        ("", b"1", "tables are"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            tables.keep(given, content)
+    assert [path.name for path in tmp_path.iterdir()] == [name[5:]]
+
+
+def test_the_worker_steps_no_further_than_the_page_has_seen(X):
+    said = []
+    worker = Worker(said.append, lambda: None)
+    try:
+        worker.runs = (Run(X, n_jobs=1),)
+        worker.playing = True
+        worker.ask("", lambda: None)
+        assert [worker.frames.get(timeout=20).frames[0].iteration for _ in range(3)] == [1, 2, 3]
+        worker.playing = False
+
+        def fail():
+            raise ValueError("no such thing")
+
+        worker.ask("Trying", fail)
+        worker.point = 4
+        worker.ask("", worker.publish)
+        worker.stop()
+        worker.join(20)
+        shot = worker.frames.get_nowait()
+        assert said == ["no such thing"] and shot.forces[0].attraction.shape == (2,)
+        assert worker.runs[0].iteration <= 5
+    finally:
+        worker.stop()
+
+
+@pytest.mark.parametrize(("method", "name", "value"), [("tsne", "perplexity", 12.0), ("umap", "n_neighbors", 7)])
+def test_a_change_before_the_first_step_is_a_first_value(X, method, name, value):
+    run = Run(X, Recipe(method), n_jobs=1)
+    run.change(name, value)
+    np.testing.assert_array_equal(run.frame.Y, Run(X, run.recipe, n_jobs=1).frame.Y)
+    assert run.curve[0][1] == run.frame.loss and run.recipe.events == ()
+
+
+def test_a_session_that_is_being_made_is_not_called_from_other_threads(tmp_path):
+    pytest.importorskip("bokeh", reason="Bokeh is not installed")
+    from bokeh.document import Document
+
+    from equipoise.studio.page.app import Page
+
+    document = Document()
+    request = SimpleNamespace(headers={}, arguments={})
+    context = SimpleNamespace(id="one", request=request)
+    document._session_context = lambda: context  # as a weak reference to it
+    page = Page(document, Tables(tmp_path, limit=1000), {}, 1)
+    try:
+        page._wake()
+        assert len(document.session_callbacks) == 1  # the clock
+        page._tick()
+        page._wake()
+        assert len(document.session_callbacks) == 2
+    finally:
+        page.close()

@@ -1,0 +1,65 @@
+"""Cases and helpers for tests: kernels, data, finite differences, errors."""
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from equipoise.kernels import (
+    Gaussian,
+    Kernel,
+    Membership,
+    NonMembership,
+    PowerLaw,
+    RegularizedPowerLaw,
+    SphericalExit,
+    StudentT,
+)
+
+KERNELS = (
+    Gaussian(),
+    StudentT(),
+    StudentT(0.5),
+    StudentT(3.0),
+    PowerLaw(),
+    PowerLaw(3.0, 0.5),
+    RegularizedPowerLaw(),
+    RegularizedPowerLaw(1.2, 0.5),
+    RegularizedPowerLaw(3.0, 0.1),
+    SphericalExit(),
+    SphericalExit(0.3, 2),
+    Membership.fitted(0.1, 1.0),
+    NonMembership(1.6, 0.9, 0.01),
+)
+
+
+class UserKernel(Kernel):
+    """A kernel as a user writes it, in NumPy: k = (1 + d2)^(-3/2)."""
+
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+    def __repr__(self):
+        return "UserKernel()"  # no address: parallel test runs need equal ids
+
+
+def unequal_digits(n):
+    """The first n digits of scikit-learn, moved a little: no two distances are the same."""
+    X = load_digits().data[:n]
+    return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)
+
+
+def differences(f, Y, h=1e-5):
+    """The gradient of f at Y by central differences."""
+    found = np.zeros_like(Y)
+    for at in np.ndindex(*Y.shape):
+        step = np.zeros_like(Y)
+        step[at] = h
+        found[at] = (f(Y + step) - f(Y - step)) / (2 * h)
+    return found
+
+
+def relative_error(result, truth):
+    """Largest deviation, as a part of the largest entry of the truth."""
+    return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())

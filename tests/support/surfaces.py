@@ -1,0 +1,25 @@
+"""Triangle meshes for tests."""
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+
+def sheet(rows, columns, keep=lambda x, y: True):
+    """A flat grid of unit squares, each cut along a diagonal; squares with their corner at (x, y) may be left out."""
+    x, y = np.meshgrid(np.arange(columns + 1.0), np.arange(rows + 1.0))
+    number = np.arange(x.size).reshape(x.shape)
+    faces = []
+    for r in range(rows):
+        for c in range(columns):
+            if keep(c, r):
+                a, b, d, e = number[r, c], number[r, c + 1], number[r + 1, c], number[r + 1, c + 1]
+                faces += [[a, b, e], [a, e, d]]
+    used, faces = np.unique(faces, return_inverse=True)
+    return np.column_stack([x.ravel(), y.ravel(), np.zeros(x.size)])[used], faces.reshape(-1, 3)
+
+
+def globe(n):
+    k = np.arange(n) + 0.5
+    z, turn = 1 - 2 * k / n, np.pi * (1 + 5**0.5) * k
+    X = np.column_stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z])
+    return X, ConvexHull(X).simplices  # of mixed orientation

@@ -1,0 +1,344 @@
+"""The page of a map in a real browser, without a network: hover, lasso, search, colours, and what is saved."""
+
+import csv
+import io
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.path import Path
+from support.browser import watched
+
+import equipoise as eq
+from equipoise.views import page as page_module
+from equipoise.views.style import DARK, LIGHT
+
+N = 240
+NAMES = np.array(["cat", "dog", "</script><b>& bird"])
+VIEW = "[...Bokeh.index.roots][0]"
+
+
+@pytest.fixture(scope="module")
+def animals():
+    """A map of three groups, with a quantity, an identifier with commas and quotes, missing values, and images."""
+    pytest.importorskip("bokeh")
+    rng = np.random.default_rng(0)
+    number = np.arange(N) % 3
+    Y = rng.normal(size=(N, 2)) + 9 * np.array([[0, 0], [1, 0], [0, 1]])[number]
+    weight = rng.gamma(2.0, size=N)
+    weight[5] = np.nan
+    table = pd.DataFrame(
+        {
+            "id": [f'no. {i}, "x"' for i in range(N)],
+            "weight": weight,
+            "year": 1900 + np.arange(N),
+            "big": 2**60 + np.arange(N),
+        }
+    )
+    images = np.zeros((N, 4, 3), np.uint8)
+    images[:, 0, 0] = np.arange(N)
+    kind = pd.Series(NAMES[number], name="kind")
+    page = eq.page(Y, kind, table=table, images=images, title="Animals </title><b>& plants")
+    return SimpleNamespace(Y=Y, number=number, table=table, page=page)
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Open a page."""
+    with watched(browser) as tab:
+
+        def visit(page):
+            page.save(tmp_path / "page.html")
+            tab.goto((tmp_path / "page.html").as_uri())
+            tab.wait_for_selector("body[data-ready=yes]")
+            tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            return tab
+
+        yield visit
+
+
+def on_screen(tab, points):
+    """Where points of the map are in the window."""
+    return tab.evaluate(
+        f"""(points) => {{
+            const {{frame, el}} = {VIEW}, {{left, top}} = el.getBoundingClientRect()
+            return points.map(([x, y]) => [left + frame.x_scale.compute(x), top + frame.y_scale.compute(y)])
+        }}""",
+        np.asarray(points, float).tolist(),
+    )
+
+
+def told(tab):
+    rows = tab.locator("#tip tr").all()
+    return {row.locator("th").inner_text(): row.locator("td").inner_text() for row in rows}
+
+
+def take_lasso(tab):
+    tab.locator(".bk-tool-icon-lasso-select").first.click()
+
+
+def draw_lasso(tab, corners):
+    places = on_screen(tab, corners)
+    tab.mouse.move(*places[0])
+    tab.mouse.down()
+    for place in [*places[1:], places[0]]:
+        tab.mouse.move(*place, steps=5)
+    tab.mouse.up()
+
+
+def saved(tab):
+    """The table that the page saves."""
+    with tab.expect_download() as download:
+        tab.click("#export")
+    assert download.value.suggested_filename == "selection.csv"
+    with open(download.value.path(), newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def alone(Y):
+    """The row with the widest free space around it."""
+    d2 = ((Y[:, None] - Y[None]) ** 2).sum(axis=2) + np.diag(np.full(len(Y), np.inf))
+    return int(d2.min(axis=1).argmax())
+
+
+def drawn_colors(tab):
+    """The colours of the picture of the points, as hexadecimal text."""
+    image = tab.locator("#dots").screenshot()
+    from matplotlib.image import imread
+
+    red, green, blue = (255 * imread(io.BytesIO(image))[..., :3]).round().astype(int).reshape(-1, 3).T
+    return {f"#{color:06x}" for color in np.unique(red << 16 | green << 8 | blue)}
+
+
+def near(colors, wanted, tolerance=45):
+    """Whether a colour was drawn, as it looks over the paper."""
+    split = lambda color: np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])  # noqa: E731
+    return any(np.abs(split(color) - split(wanted)).max() < tolerance for color in colors)
+
+
+def test_the_mouse_tells_of_the_nearest_point(animals, visit):
+    tab = visit(animals.page)
+    assert tab.title() == "Animals </title><b>& plants" and tab.inner_text("h1") == "Animals </title><b>& plants"
+    row = alone(animals.Y)
+    (x, y), _ = on_screen(tab, [animals.Y[row], [0, 0]])
+    tab.mouse.move(x + 3, y - 3)
+    tab.wait_for_selector("#tip", state="visible")
+    weight = float(told(tab)["weight"])
+    assert weight == pytest.approx(animals.table["weight"][row], rel=1e-4)
+    assert told(tab) | {"weight": ""} == {
+        "row": str(row),
+        "kind": NAMES[animals.number[row]],
+        "id": f'no. {row}, "x"',
+        "weight": "",
+        "year": str(1900 + row),
+        "big": str(2**60 + row),
+    }
+    first = tab.evaluate(
+        "Array.from(document.querySelector('#tip canvas').getContext('2d').getImageData(0, 0, 2, 1).data)"
+    )
+    assert first == [row, row, row, 255, 0, 0, 0, 255]
+    mark = tab.locator("#mark").bounding_box()
+    assert abs(mark["x"] + mark["width"] / 2 - x) < 1.5 and abs(mark["y"] + mark["height"] / 2 - y) < 1.5
+    tip = tab.locator("#tip").bounding_box()
+    assert 0 < tip["x"] - x < 40 or 0 < x - tip["x"] - tip["width"] < 40
+    corner = tab.evaluate(f"() => {{ const {{left, top}} = {VIEW}.el.getBoundingClientRect(); return [left, top] }}")
+    tab.mouse.move(corner[0] + 60, corner[1] + 60)
+    tab.wait_for_selector("#tip", state="hidden")
+
+
+def test_axes_are_equal_also_after_a_change_of_the_window(animals, visit):
+    tab = visit(animals.page)
+    for width, height in ((1280, 1000), (1100, 600)):
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.wait_for_function(f"Math.abs({VIEW}.el.getBoundingClientRect().height - innerHeight) < 120")
+        tab.wait_for_timeout(200)
+        (x0, y0), (x1, _), (_, y1) = on_screen(tab, [[0, 0], [1, 0], [0, 1]])
+        assert x1 - x0 == pytest.approx(y0 - y1, rel=1e-3) and x1 - x0 > 15
+        places = np.array(on_screen(tab, animals.Y))
+        frame = tab.locator("#dots").bounding_box()
+        low, size = np.array([frame["x"], frame["y"]]), np.array([frame["width"], frame["height"]])
+        assert (places > low).all() and (places < low + size).all()
+
+
+def test_a_lasso_saves_its_rows(animals, visit):
+    tab = visit(animals.page)
+    assert tab.is_disabled("#export")
+    take_lasso(tab)
+    corners = np.array([[-1.4, -2.0], [3.1, -1.5], [7.7, 2.1], [0.4, 1.2]])
+    draw_lasso(tab, corners)
+    expected = np.flatnonzero(Path(corners).contains_points(animals.Y))
+    assert 20 < len(expected) < 150
+    tab.wait_for_function("document.getElementById('selected').textContent !== 'no points'")
+    rows = saved(tab)
+    assert [int(row["row"]) for row in rows] == expected.tolist()
+    assert tab.inner_text("#selected") == f"{len(rows)} points"
+    for row, i in zip(rows, expected, strict=True):
+        assert row["kind"] == NAMES[animals.number[i]] and row["id"] == f'no. {i}, "x"'
+        assert row["year"] == str(1900 + i) and row["big"] == str(2**60 + i)
+        assert float(row["x"]) == pytest.approx(animals.Y[i, 0], rel=1e-6)
+        if i != 5:
+            assert float(row["weight"]) == pytest.approx(animals.table["weight"][i], rel=1e-6)
+    far = np.array([[-3.0, 6.0], [3.0, 6.0], [3.0, 12.0], [-3.0, 12.0]])
+    tab.keyboard.down("Shift")
+    draw_lasso(tab, far)
+    tab.keyboard.up("Shift")
+    both = np.union1d(expected, np.flatnonzero(Path(far).contains_points(animals.Y)))
+    tab.wait_for_function(f"document.getElementById('selected').textContent === '{len(both)} points'")
+    tab.click("#clear")
+    assert tab.inner_text("#selected") == "no points" and tab.is_disabled("#export")
+
+
+def test_a_missing_number_is_saved_as_nothing(animals, visit):
+    tab = visit(animals.page)
+    tab.fill("#search", "no. 5,")
+    tab.wait_for_function("document.getElementById('matches').textContent === '1 point found'")
+    tab.click("#take")
+    (row,) = saved(tab)
+    assert row["row"] == "5" and row["weight"] == ""
+
+
+def test_search_finds_text_and_rows_and_zooms_to_them(animals, visit):
+    tab = visit(animals.page)
+
+    def found(text):
+        tab.fill("#search", text)
+        tab.wait_for_function("document.getElementById('matches').textContent !== ''")
+        tab.wait_for_timeout(250)
+        return int(tab.inner_text("#matches").split()[0])
+
+    assert found("BIRD") == N // 3  # whatever the case
+    assert found("1907") == 1
+    assert found("no such thing") == 0 and tab.is_disabled("#zoom")
+    assert found("17") == sum("17" in str(i) for i in range(N)) + sum(
+        "17" in str(2**60 + i) and "17" not in str(i) for i in range(N)
+    )
+    assert found("dog") == N // 3
+    tab.click("#zoom")
+    tab.wait_for_timeout(100)
+    dogs = np.array(on_screen(tab, animals.Y[animals.number == 1]))
+    frame = tab.locator("#dots").bounding_box()
+    assert np.ptp(dogs, axis=0).max() > 0.8 * min(frame["width"], frame["height"])
+    tab.click("#take")
+    assert [int(row["row"]) for row in saved(tab)] == np.flatnonzero(animals.number == 1).tolist()
+
+
+def test_colours_by_column_and_themes(animals, visit):
+    tab = visit(animals.page)
+    assert tab.locator("#color option").all_inner_texts() == ["one colour", "kind", "weight", "year"]  # no identifiers
+    names = tab.locator("#legend .name").all_inner_texts()
+    assert names == sorted(NAMES) and not tab.locator("#legend b").count()  # a name is text, whatever it holds
+    seen = drawn_colors(tab)
+    assert all(near(seen, color) for color in LIGHT.colors[:3]) and not near(seen, LIGHT.colors[3])
+    tab.select_option("#color", label="weight")
+    assert tab.is_visible("#scale") and not tab.locator("#legend li").count()
+    known = animals.table["weight"].dropna()
+    ends = [float(text) for text in tab.locator("#scale .ends span").all_inner_texts()]
+    assert ends == pytest.approx(np.quantile(known, [0.01, 0.99]), rel=1e-4)
+    tab.click("#theme")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 28)"
+    assert near(drawn_colors(tab), DARK.paper, 2)
+    tab.select_option("#color", label="one colour")
+    assert near(drawn_colors(tab), DARK.colors[0])
+
+
+def test_what_is_missing_lies_below_the_others(visit):
+    """Pairs of points in one place, of which one has no class: whichever comes first, the other is seen."""
+    pytest.importorskip("bokeh")
+    places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    classes = np.array([None, "a", "a", None, "a", None, None, "a"], dtype=object)
+    tab = visit(eq.page(np.repeat(places, 2, axis=0), classes))
+    tab.uncheck("#names")
+    tab.click("#theme")  # what is drawn again keeps the order
+    from matplotlib.image import imread
+
+    image = imread(io.BytesIO(tab.screenshot()))
+    for x, y in on_screen(tab, places):
+        assert near({to_hex(image[round(y), round(x), :3])}, DARK.colors[0])
+
+
+def test_names_on_the_map_do_not_cover_one_another_and_come_closer_up(visit):
+    pytest.importorskip("bokeh")
+    Y = np.array([[0.0, 0.0], [0.1, 0.0], [30.0, 0.0], [0.0, 30.0]])
+    tab = visit(eq.page(Y, ["one long name", "another of them", "far", "away"]))
+    shown = f"() => {VIEW}.model.document.get_model_by_name('names').data.text"
+    assert sorted(tab.evaluate(shown)) == ["another of them", "away", "far"]
+    tab.fill("#search", "o")  # the two that are close
+    tab.wait_for_function("document.getElementById('matches').textContent === '2 points found'")
+    tab.click("#zoom")
+    tab.wait_for_timeout(200)
+    assert {"another of them", "one long name"} <= set(tab.evaluate(shown))
+    tab.uncheck("#names")
+    assert tab.evaluate(shown) == []
+
+
+def test_a_class_of_the_legend_is_selected_by_a_click(animals, visit):
+    tab = visit(animals.page)
+    tab.locator("#legend button").filter(has_text="dog").click()
+    assert tab.inner_text("#selected") == f"{N // 3} points"
+    assert {row["kind"] for row in saved(tab)} == {"dog"}
+
+
+def test_a_notebook_shows_it_in_a_frame(animals, browser, tmp_path):
+    with watched(browser) as tab:
+        (tmp_path / "notebook.html").write_text(f"<body>{animals.page._repr_html_()}</body>", encoding="utf-8")
+        tab.goto((tmp_path / "notebook.html").as_uri())
+        frame = tab.frame_locator("iframe")
+        frame.locator("body[data-ready=yes]").wait_for()
+        assert frame.locator("h1").inner_text() == "Animals </title><b>& plants"
+
+
+@pytest.mark.parametrize("d", [1, 3, 5])
+def test_maps_in_other_dimensions_say_what_is_drawn(d):
+    pytest.importorskip("bokeh")
+    text = eq.page(np.random.default_rng(0).normal(size=(30, d))).html
+    assert re.search(r"What is drawn is a map (on a line|in \d dimensions)", text)
+
+
+def test_a_page_is_small_and_holds_what_it_was_given():
+    pytest.importorskip("bokeh")
+    Y = np.random.default_rng(0).normal(size=(4000, 2))
+    small, large = (eq.page(Y[:n], np.arange(n) % 7) for n in (1000, 4000))
+    # Two floats of four bytes and a class, 4/3 of it in base 64: random numbers hardly compress.
+    assert len(large.html) - len(small.html) < 3000 * 4 / 3 * (2 * 4 + 1)
+    assert repr(small) == f"<page of 1,000 points, {len(small.html.encode()) / 2**20:.1f} MB; save(path) writes it>"
+
+
+def test_what_cannot_be_shown_is_said(monkeypatch):
+    pytest.importorskip("bokeh")
+    Y = np.zeros((3, 2))
+    with pytest.raises(ValueError, match="color is 'age', which is no column of the table; there are: sex"):
+        eq.page(Y, "age", table={"sex": list("fmf")})
+    with pytest.raises(
+        ValueError, match=r"table\['sex'\] must hold a value for each of the 3 points, got shape \(2,\)"
+    ):
+        eq.page(Y, table={"sex": list("fm")})
+    with pytest.raises(ValueError, match="a data frame or a mapping of names to values, got list"):
+        eq.page(Y, table=[1, 2, 3])
+    with pytest.raises(ValueError, match="names belong to classes"):
+        eq.page(Y, names=["a"])
+    monkeypatch.setattr(page_module, "HEAVY", 10)
+    with pytest.raises(ValueError, match="too much for a page"):
+        eq.page(Y, images=np.zeros((3, 2, 2), np.uint8))
+
+
+def test_a_page_needs_bokeh(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bokeh.resources", None)
+    with pytest.raises(ImportError, match=r'page\(\) needs Bokeh: pip install "equipoise\[pages\]"'):
+        eq.page(np.zeros((3, 2)))
+
+
+def test_colour_by_a_column_of_the_table():
+    pytest.importorskip("bokeh")
+    by_name = eq.page(np.eye(3, 2), "sex", table={"age": [1.5, 2.5, 3.5], "sex": [0, 1, 0]}, names=["f", "m"])
+    assert '"names": ["f", "m"]' in by_name.html and '"color": 1' in by_name.html
+
+
+def test_the_column_that_colours_a_page_has_shades_whatever_its_classes():
+    pytest.importorskip("bokeh")
+    names = [f"class {i}" for i in range(300)]
+    page = eq.page(np.random.default_rng(0).normal(size=(300, 2)), names, table={"other": names[::-1]})
+    assert page.html.count('"colored": true') == 1 and page.html.count('"shades": ') == 1
