@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,61 @@ def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int
     M.data, M.indices = values, indices.astype(np.int32, copy=False)
     M.indptr = indptr.astype(np.int32 if len(values) < 2**31 else np.int64, copy=False)
     return M
+
+
+@dataclass(eq=False)
+class _Checked:
+    """A pattern that the core has checked, and the index arrays it was made from."""
+
+    csr: _core.Csr
+    indptr: Array
+    indices: Array
+
+    def fits(self, A: Matrix) -> bool:
+        return self.indptr is A.indptr and self.indices is A.indices and self.csr.shape == A.shape
+
+
+# A matrix keeps its pattern alive; matrices with the same index arrays share one. Keys are ids, of matrices and of
+# `indices`, since SciPy's matrices have no hash.
+_of_matrix: dict[int, tuple[weakref.ref[Any], _Checked]] = {}
+_of_indices: weakref.WeakValueDictionary[int, _Checked] = weakref.WeakValueDictionary()
+
+
+def compiled_pattern(A: Matrix) -> _core.Csr:
+    """Return the pattern of CSR A for the compiled core, which checks row pointers and column indices.
+
+    The check runs once for all matrices that share their index arrays, as long as one of them exists; it does not
+    notice if the elements of these arrays change later. Raises ValueError with the row and the column.
+    """
+    key = id(A)
+    known = _of_matrix.get(key)
+    if known is not None and known[0]() is A and known[1].fits(A):
+        return known[1].csr
+    checked = _of_indices.get(id(A.indices))
+    if checked is None or not checked.fits(A):
+        csr = _core.Csr(np.ascontiguousarray(A.indptr, dtype=np.int64), _narrow_indices(A), A.shape[1])
+        if csr.shape != A.shape:
+            raise ValueError(f"a matrix of shape {A.shape} has row pointers for {csr.shape[0]} rows")
+        checked = _of_indices[id(A.indices)] = _Checked(csr, A.indptr, A.indices)
+    _of_matrix[key] = weakref.ref(A, lambda _: _of_matrix.pop(key, None)), checked
+    return checked.csr
+
+
+def _narrow_indices(A: Matrix) -> Array:
+    """Return the column indices of the stored entries of CSR A, int32."""
+    indices = A.indices[: A.nnz]  # SciPy may have allocated more
+    narrow = np.ascontiguousarray(indices, dtype=np.int32)
+    if narrow.dtype != indices.dtype and (narrow != indices).any():
+        row, column = entry_place(A, int((narrow != indices).argmax()))
+        raise ValueError(
+            f"row {row} has column index {column}, but the matrix has {A.shape[1]} columns, counted from 0"
+        )
+    return narrow
+
+
+def entry_values(A: Matrix) -> Array:
+    """Return the values of the stored entries of CSR A; SciPy may have allocated more."""
+    return np.ascontiguousarray(A.data[: A.nnz])
 
 
 def is_sparse(A: Any) -> bool:
@@ -64,11 +121,10 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     """
     if is_on_device(A):
         return A.symmetrized()
-    n, entries = A.shape[0], A.nnz
+    pattern, n, entries = compiled_pattern(A), A.shape[0], A.nnz
     indptr = np.empty(n + 1, np.int64)
     indices, values = np.empty(2 * entries, np.int32), np.empty(2 * entries, A.dtype)
-    indptr_A, indices_A = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
-    size = _core.symmetrize(indptr_A, indices_A, A.data, indptr, indices, values, n_threads)
+    size = _core.symmetrize(pattern, entry_values(A), indptr, indices, values, n_threads)
     for array in (indices, values):
         array.resize(size, refcheck=False)  # gives back what is left, without a copy
     S = make_csr(values, indices, indptr, A.shape)

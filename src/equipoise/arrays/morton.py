@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from .csr import is_on_device, make_csr
+from .csr import compiled_pattern, entry_values, is_on_device, make_csr
 from .namespace import is_tensor
 
 BITS = {1: 20, 2: 12, 3: 8}  # per axis
@@ -51,7 +51,8 @@ def permuted(A: Matrix, order: Array) -> Matrix:
         return A[np.ix_(order, order)]
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    given, columns = A.data[: A.nnz], A.indices[: A.nnz].astype(np.int32, copy=False)  # SciPy may hold room for more
-    indptr, indices, values = np.empty(len(order) + 1, np.int64), np.empty_like(columns), np.empty_like(given)
-    _core.permute(A.indptr.astype(np.int64, copy=False), columns, given, order, place, indptr, indices, values)
+    given = entry_values(A)
+    indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(given), np.int32)
+    values = np.empty_like(given)
+    _core.permute(compiled_pattern(A), given, order, place, indptr, indices, values)
     return make_csr(values, indices, indptr, A.shape)

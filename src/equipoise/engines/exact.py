@@ -10,6 +10,7 @@ from scipy import sparse
 from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
+from ..arrays.csr import compiled_pattern, entry_values
 from ..kernels import Kernel
 from .base import Field, Memoryless, charge_columns
 from .reference import Reference
@@ -50,8 +51,7 @@ class Exact(Memoryless):
         psi = np.empty(len(Y) if potential else 0)
         force = np.empty(Y.shape)
         if sparse.issparse(A):
-            indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
-            _core.edges_sparse(native, b, indptr, indices, A.data, Y, psi, force, self.n_threads)
+            _core.edges_sparse(native, b, compiled_pattern(A), entry_values(A), Y, psi, force, self.n_threads)
         else:
             _core.edges_dense(native, b, A, Y, psi, force, self.n_threads)
         return (float(psi.sum()) if potential else np.nan), force

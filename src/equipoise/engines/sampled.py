@@ -46,6 +46,7 @@ class Sampled(Memoryless):
         self._stored = Grid(n_threads, 0.05)  # its edges work in any dimension and do not look at the tolerance
         self._compiled = Compiled()
         self._always = NONE
+        self._graph: _core.Csr | None = None  # the same, checked by the core
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -57,9 +58,11 @@ class Sampled(Memoryless):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(*(state[name] for name in ("n_threads", "seed", "partners", "sources")))  # type: ignore[misc]
-        indptr, indices = state["_always"]
-        if len(indices) and not 0 <= indices.min() <= indices.max() < len(indptr) - 1:  # the core checks the rest
-            raise ValueError("a neighbour is none of the points")
+        self._set_always(*state["_always"])
+
+    def _set_always(self, indptr: Array, indices: Array) -> None:
+        """Set the pairs that belong to every sample, as CSR; raises ValueError if an index is out of range."""
+        self._graph = _core.Csr(indptr, indices, len(indptr) - 1) if len(indptr) else None
         self._always = indptr, indices
 
     def include(self, P: Matrix, d: int) -> None:
@@ -70,7 +73,7 @@ class Sampled(Memoryless):
         pairs = symmetrized(make_csr(np.ones(P.nnz, np.float32), P.indices, P.indptr, P.shape), self.n_threads)
         off = pairs.indices != entry_rows(pairs)
         stored = np.concatenate([[0], np.cumsum(off, dtype=np.int64)])
-        self._always = stored[pairs.indptr], pairs.indices[off]
+        self._set_always(stored[pairs.indptr], pairs.indices[off])
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         return self._stored.edges(Y, A, kernel, b, potential=potential)
@@ -82,10 +85,10 @@ class Sampled(Memoryless):
         Y = np.ascontiguousarray(Y)
         c, columns = charge_columns(charges, len(Y))
         offsets, weights = draw_offsets(len(Y), self.partners, self.seed)
-        always = self._always if len(offsets) < len(Y) - 1 else NONE
+        graph = self._graph if len(offsets) < len(Y) - 1 else None
         potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
         native = self._compiled(kernel)
-        _core.field_offsets(native, columns, Y, offsets, weights, *always, potential, half, self.n_threads)
+        _core.field_offsets(native, columns, Y, offsets, weights, graph, potential, half, self.n_threads)
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:

@@ -11,7 +11,7 @@ from .. import _core
 from .._types import Array
 from ..kernels import Kernel
 
-BITS = 17  # of float32's 23 that lie inside a segment, as in table.hpp: 64 segments per octave
+BITS = _core.TABLE_BITS  # mantissa bits of float32, of 23, that vary inside a segment: 64 segments per octave
 
 
 class Table(NamedTuple):
@@ -49,7 +49,7 @@ class Compiled:
     """Kernels as compiled code: a built-in one itself, a user's own as a table of k and k'."""
 
     def __init__(self) -> None:
-        self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
+        self._tables: dict[Kernel, Table] = {}  # by kernel
 
     def __call__(self, kernel: Kernel) -> _core.Kernel:
         native = kernel.native()

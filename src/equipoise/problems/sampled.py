@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array, Callback, Matrix
-from ..arrays.csr import entry_rows
+from ..arrays.csr import compiled_pattern, entry_rows
 from ..engines import Sampled
 from ..kernels import Membership
 from ..objectives import EffectiveCrossEntropy
@@ -43,7 +43,7 @@ class SampledProblem(Problem):
             raise TypeError(f"edges are sampled by the engine that samples, not by {engine.name}")
         told = self._told(keeping.callbacks)
         mu, kernel = objective.affinities, objective.kernel
-        indptr, indices = mu.indptr.astype(np.int64), mu.indices.astype(np.int32, copy=False)
+        graph = compiled_pattern(mu)
         period = (mu.data.max(initial=0.0) / mu.data).astype(np.float32)
         due = state.due = period * phases(mu, engine.seed) if state.due is None else state.due
         degrees = np.maximum(objective.degrees, np.finfo(np.float32).tiny).astype(np.float32)
@@ -59,8 +59,7 @@ class SampledProblem(Problem):
                 rate = (RATE if phase.rate is None else phase.rate) * (1 - state.iteration / n_iter)
                 for part in range(1, PARTS + 1):
                     _core.negatives_step(
-                        indptr,
-                        indices,
+                        graph,
                         period,
                         degrees,
                         due,

@@ -20,6 +20,7 @@ from ... import _core
 from ..._tags import tagged
 from ..._types import Array, Matrix
 from ..._warn import warn
+from ...arrays.csr import compiled_pattern, entry_values
 from ...arrays.namespace import host
 from ...divergences import antiderivative
 from ...kernels import Kernel
@@ -109,10 +110,9 @@ class Grid(OnHost):
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
         native, _ = self._native(kernel, b)
         force = np.empty(targets.shape)
-        indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
         targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
-        values = np.ascontiguousarray(A.data, dtype=np.float32)
-        if not _core.edges_to(native, indptr, indices, values, targets, Y, force, self.n_threads):
+        values = entry_values(A).astype(np.float32, copy=False)
+        if not _core.edges_to(native, compiled_pattern(A), values, targets, Y, force, self.n_threads):
             return self._exact.edges_to(targets, Y, A, kernel, b)
         return force
 

@@ -14,7 +14,7 @@ from ..._types import Array
 from ...kernels import Kernel
 from .transform import Transform, split
 
-ORDER = 6  # quintic splines, as in grid.hpp
+ORDER = _core.MESH_ORDER  # of the B-splines: one more than their degree
 # Nodes beyond the map. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the spline
 # spreads it with a factor of 0.43 per node (the pole of the quintic spline): 10 nodes on, 1e-3 of it are left.
 BEYOND = ORDER + 10

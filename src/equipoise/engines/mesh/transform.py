@@ -88,7 +88,7 @@ class Transform:
     def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
         """Return the potential (m, nodes) on the mesh of charges (n, m) at Y."""
         m, nodes = charges.shape[1], int(np.prod(self.size))
-        room = np.empty(m * nodes + 8, self.dtype)  # a spline may read a few numbers more, with weight 0
+        room = np.empty(m * nodes + _core.MESH_PADDING, self.dtype)  # a spline may read beyond the end, with weight 0
         room[m * nodes :] = 0
         grid = room[: m * nodes].reshape(m, nodes)
         _core.spread(mesh, Y, charges, grid, n_threads)
@@ -106,7 +106,7 @@ def in_groups(K: Array, size: tuple[int, ...], dtype: type[np.floating]) -> Arra
         K = K.take(np.concatenate([np.minimum(f, 2 * n - f)[::2], np.minimum(f, 2 * n - f)[1::2]]), axis=axis)
     f = np.arange(size[-1] + 1)
     K = K.take(np.concatenate([f[::2], f[1::2]]), axis=-1)
-    lines = 32 // np.dtype(dtype).itemsize
+    lines = _core.VECTOR_BYTES // np.dtype(dtype).itemsize
     groups = -(-len(f) // lines)
     out = np.zeros((groups, K.size // len(f), lines), dtype)
     rows = K.reshape(-1, len(f))

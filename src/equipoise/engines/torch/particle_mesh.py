@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ... import _core
 from ..._types import Array
 from ...arrays.namespace import is_tensor
 from ...arrays.tiles import in_tiles
@@ -19,7 +20,7 @@ from ..mesh.transform import SPLINE
 from .source import DeviceSource, Solved, as_given
 
 ROOM = 2.0**62  # the largest sum of charges that int64 holds on a node, with a bit to spare
-FINEST = 2.0**40  # parts of a charge that are counted
+FINEST = 2.0**_core.FIXED_POINT_BITS  # parts that a charge is divided into, at most
 COPIES = 64, 2**18  # of a small mesh, at most, and nodes of all of them: fewer points meet on a node
 
 
@@ -207,7 +208,7 @@ def outer(weights: list[torch.Tensor]) -> torch.Tensor:
 @cache
 def spline() -> tuple[Array, Array]:
     """Return coefficients (power, node) of the quintic B-spline and of its slope around a point at f in [0, 1)."""
-    w = np.zeros((ORDER, ORDER))  # node, power; from the Cox-de Boor recursion, as in grid.hpp
+    w = np.zeros((ORDER, ORDER))  # node, power; from the Cox-de Boor recursion, as in primitives/mesh.hpp
     w[0, :2], w[1, 1] = (1, -1), 1
     for order in range(3, ORDER + 1):
         new = np.zeros_like(w)
