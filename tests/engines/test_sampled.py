@@ -31,7 +31,7 @@ def nearest(Y, k):
 def sampled(seed=0, partners=32, graph=None, threads=1):
     engine = Sampled(threads, seed, partners)
     if graph is not None:
-        engine.include(graph, 5)
+        engine.sum_exactly(graph, 5)
     return engine
 
 

@@ -1,4 +1,4 @@
-"""Points and charges on a device."""
+"""Arrays on a device: where they are placed, and points with their charges."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from ..._types import Array
-from ...arrays.namespace import is_tensor
+from ...arrays.device_csr import Rows
+from ...arrays.namespace import host, is_tensor
+from .replay import CudaGraph
 
 Solved = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → potential (t, m) and gradient (t, m, d)
 
@@ -18,6 +21,34 @@ Solved = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → potential (t, m)
 def as_given(given: Any, result: torch.Tensor) -> Any:
     """Return a result as what was given: a tensor, or an array of NumPy in float64."""
     return result if is_tensor(given) else result.double().cpu().numpy()
+
+
+class DevicePlacement:
+    """Float32 tensors and CSR matrices (`Rows`) on a device; operations may be recorded as a CUDA graph."""
+
+    def __init__(self, device: torch.device, graph: CudaGraph):
+        self.device, self._graph = device.type, graph
+
+    def to_device(self, array: Any, dtype: Any = None) -> Any:
+        """Return an array as a float32 tensor or a SciPy matrix as `Rows`; what is on a device stays as it is.
+
+        With a dtype, tensors are also converted to float32 and moved to this device, in row-major order.
+        """
+        if sparse.issparse(array):
+            return Rows.of(array, torch.device(self.device))
+        if dtype is None and not isinstance(array, np.ndarray):
+            return array
+        return torch.as_tensor(array, dtype=torch.float32, device=self.device).contiguous()
+
+    def indices_where(self, mask: Any) -> Any:
+        """Return the indices at which a mask (n,) is true; while recording, none, and the flag is set if there are."""
+        if self._graph.recording:
+            self._graph.flag_where(mask)
+            return ()
+        return host(mask).nonzero()[0]
+
+    def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        return self._graph.concurrently(first, second) if self._graph.recording else (first(), second())
 
 
 class DeviceSource:
