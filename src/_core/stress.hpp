@@ -48,22 +48,22 @@ template <class R> struct StressBlock {
             for (std::int64_t t = low; t < high; ++t) weight[t] = 1.0f;
     }
 
-    // One row, at `home` (d): adds its half gradient to sum[c * stride] and returns its stress. Coordinate c of column t
-    // is columns[c * step + t]; a null w means weights of 1.
+    // One row, at `home` (d): adds its half gradient to sum[c * stride] and returns its stress. Coordinate c of column
+    // t is columns[c * step + t]; a null w means weights of 1.
     double row(const R *home, const R *columns, std::int64_t step, const float *target, const float *w, double *sum,
                std::int64_t stride) {
         switch (d) {
-        case 1: return row_in<1>(home, columns, step, target, w, sum, stride);
-        case 2: return row_in<2>(home, columns, step, target, w, sum, stride);
-        case 3: return row_in<3>(home, columns, step, target, w, sum, stride);
-        default: return row_in<0>(home, columns, step, target, w, sum, stride);
+            case 1: return row_in<1>(home, columns, step, target, w, sum, stride);
+            case 2: return row_in<2>(home, columns, step, target, w, sum, stride);
+            case 3: return row_in<3>(home, columns, step, target, w, sum, stride);
+            default: return row_in<0>(home, columns, step, target, w, sum, stride);
         }
     }
 
     // DIMENSION is d if it is known at compile time, else 0.
-    template <int DIMENSION>
-    EQ_INLINE double row_in(const R *home, const R *__restrict columns, std::int64_t step, const float *__restrict target,
-                            const float *__restrict w, double *sum, std::int64_t stride) {
+    template <int DIMENSION> EQ_INLINE double row_in(const R *home, const R *__restrict columns, std::int64_t step,
+                                                     const float *__restrict target, const float *__restrict w,
+                                                     double *sum, std::int64_t stride) {
         const int dimension = DIMENSION > 0 ? DIMENSION : d;
         R *__restrict r = strength;
         R *__restrict e = residual;
@@ -193,8 +193,7 @@ inline void condensed_distances(Points<float> X, float *out, int threads) {
 }
 
 // All pairs. The targets δ are stored in condensed form, with or without weights, or computed from points.
-template <class R>
-double stress_pairs(const Targets &targets, Points<R> map, double *half_gradient, int threads) {
+template <class R> double stress_pairs(const Targets &targets, Points<R> map, double *half_gradient, int threads) {
     const std::int64_t n = map.n;
     const int d = map.d;
     const Columns<R> Y(map);
@@ -204,7 +203,8 @@ double stress_pairs(const Targets &targets, Points<R> map, double *half_gradient
     const std::int64_t quarter = blocks / 4 + 1, stripes = quarter < STRIPES ? quarter : STRIPES;
     Buffer<double> sums(stripes * d * Y.stride), stress(stripes);
 
-    const auto add_block = [&](std::int64_t b, std::int64_t tile, StressBlock<R> &block, float *distances, double *sum) {
+    const auto add_block = [&](std::int64_t b, std::int64_t tile, StressBlock<R> &block, float *distances,
+                               double *sum) {
         const std::int64_t first = b * ROWS, last = first + ROWS < n ? first + ROWS : n, start = tile * TILE;
         const bool whole = start >= last && start + TILE <= n;
         double total = 0;
@@ -235,7 +235,8 @@ double stress_pairs(const Targets &targets, Points<R> map, double *half_gradient
 #pragma omp for schedule(dynamic, 1)
         for (std::int64_t s = 0; s < stripes; ++s)
             for (std::int64_t b = 0; b < blocks; ++b) {
-                const std::int64_t turn = b % (2 * stripes);  // back and forth, so that each stripe gets long rows and short ones
+                const std::int64_t turn =
+                    b % (2 * stripes);  // back and forth, so that each stripe gets long rows and short ones
                 if (turn != s && turn != 2 * stripes - 1 - s) continue;
                 for (std::int64_t tile = b * ROWS / TILE; tile < tiles; ++tile)
                     stress[s] += add_block(b, tile, block, distances, sums.data + s * d * Y.stride);
@@ -254,9 +255,8 @@ double stress_pairs(const Targets &targets, Points<R> map, double *half_gradient
 }
 
 // Points Y (n, d) against points T (m, d), with targets δ (n, m), a weight per column, and half gradients of both.
-template <class R>
-double stress_between(const float *delta, const float *weights, Points<R> Y, Points<R> others, double *half_gradient,
-                      double *half_gradient_T, int threads) {
+template <class R> double stress_between(const float *delta, const float *weights, Points<R> Y, Points<R> others,
+                                         double *half_gradient, double *half_gradient_T, int threads) {
     const std::int64_t n = Y.n, m = others.n;
     const int d = Y.d;
     const Columns<R> T(others);
@@ -281,8 +281,8 @@ double stress_between(const float *delta, const float *weights, Points<R> Y, Poi
                             row = block.delta;
                             weight = block.weight;
                         }
-                        stress[s] += block.row(Y.row(i), T.data.data + start, T.stride, row, weight,
-                                               half_gradient + i * d, 1);
+                        stress[s] +=
+                            block.row(Y.row(i), T.data.data + start, T.stride, row, weight, half_gradient + i * d, 1);
                     }
                     block.finish(sums.data + s * d * T.stride + start, T.stride, count);
                 }
@@ -300,9 +300,8 @@ double stress_between(const float *delta, const float *weights, Points<R> Y, Poi
 
 // The pairs of a symmetric CSR matrix of weights, which stores both directions, with targets δ. `stress` (n) is the sum
 // over the pairs of each point.
-template <class R>
-void stress_listed(const Weights &A, const float *delta, Points<R> map, double *stress, double *half_gradient,
-                   int threads) {
+template <class R> void stress_listed(const Weights &A, const float *delta, Points<R> map, double *stress,
+                                      double *half_gradient, int threads) {
     const std::int64_t n = map.n;
     const int d = map.d;
     const Columns<R> Y(map);

@@ -7,9 +7,9 @@
 namespace eq {
 namespace EQ_ISA {
 
-// Replaces distances beyond the nearest, x >= 0, by weights with sum `target`: Newton's method on log(1/σ), with bisection
-// where a step leaves the bracket. The sum decreases from m at σ = ∞ to the number of zeros at σ = 0; a target outside
-// that range gives the nearer end. σ is at least `smallest`.
+// Replaces distances beyond the nearest, x >= 0, by weights with sum `target`: Newton's method on log(1/σ), with
+// bisection where a step leaves the bracket. The sum decreases from m at σ = ∞ to the number of zeros at σ = 0; a
+// target outside that range gives the nearer end. σ is at least `smallest`.
 inline void solve_memberships(double *x, std::int64_t m, double target, double smallest) {
     double largest = 0, zeros = 0;
     for (std::int64_t t = 0; t < m; ++t) {

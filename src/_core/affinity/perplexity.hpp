@@ -1,4 +1,5 @@
-// p_{j|i} ∝ exp(-β_i d²_ij), with β_i such that the entropy of row i is the log of the perplexity; docs/math.md section 3.
+// p_{j|i} ∝ exp(-β_i d²_ij), with β_i such that the entropy of row i is the log of the perplexity; docs/math.md
+// section 3.
 #pragma once
 #include <cmath>
 
@@ -126,8 +127,7 @@ void conditional(const Distances &D, Perplexities perplexities, R *P, std::uint8
     const std::int64_t n = D.n, *const indptr = D.graph.indptr;
     const std::int64_t longest = indptr != nullptr ? D.graph.longest_row() : n - 1;
     const std::int64_t pairs = indptr != nullptr ? D.graph.entries() : n * n;
-    PerThread<RowScratch> rows(useful_threads(threads, pairs * perplexities.count),
-                               (longest + LANES) / LANES * LANES);
+    PerThread<RowScratch> rows(useful_threads(threads, pairs * perplexities.count), (longest + LANES) / LANES * LANES);
 #pragma omp parallel num_threads(rows.threads())
     {
         RowScratch &row = rows.mine();

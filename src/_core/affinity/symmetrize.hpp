@@ -1,6 +1,6 @@
 // S = A + Aᵀ for a CSR matrix A without duplicates, with sorted columns; docs/math.md section 3.
-// S has at most twice the entries of A. It is written into its final arrays with gaps, which are closed at the end, so no
-// copy of A is needed. Each thread fills a range of rows in a fixed order, so results do not depend on their number.
+// S has at most twice the entries of A. It is written into its final arrays with gaps, which are closed at the end, so
+// no copy of A is needed. Each thread fills a range of rows in a fixed order, so results do not depend on their number.
 #pragma once
 #include <algorithm>
 #include <vector>

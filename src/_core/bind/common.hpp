@@ -1,5 +1,5 @@
-// Shared by the bindings: array types, checks, and the entry points for this processor. nanobind checks the types and the
-// number of axes of arrays, the bindings check sizes and indices, and Python checks the rest.
+// Shared by the bindings: array types, checks, and the entry points for this processor. nanobind checks the types and
+// the number of axes of arrays, the bindings check sizes and indices, and Python checks the rest.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -18,8 +18,8 @@ eq::Csr check_csr(const Vector<std::int64_t> &indptr, const Vector<std::int32_t>
     if (p[0] != 0) fail("indptr must start at 0, got " + std::to_string(p[0]));
     for (std::int64_t i = 0; i < csr.rows; ++i)
         if (p[i] > p[i + 1])
-            fail("indptr must not decrease, but row " + std::to_string(i) + " goes from " + std::to_string(p[i]) + " to " +
-                 std::to_string(p[i + 1]));
+            fail("indptr must not decrease, but row " + std::to_string(i) + " goes from " + std::to_string(p[i]) +
+                 " to " + std::to_string(p[i + 1]));
     if (p[csr.rows] != entries)
         fail("indptr ends at " + std::to_string(p[csr.rows]) + ", but there are " + std::to_string(entries) +
              " column indices");
@@ -34,10 +34,10 @@ eq::Csr check_csr(const Vector<std::int64_t> &indptr, const Vector<std::int32_t>
     return csr;
 }
 
-template <class R>
-eq::CsrOut<R> output(std::int64_t rows, std::int64_t entries, const OutVector<std::int64_t> &indptr,
-                     const OutVector<std::int32_t> &indices, const OutVector<R> &values) {
-    require(std::int64_t(indptr.shape(0)) == rows + 1, "out_indptr must have one element more than the matrix has rows");
+template <class R> eq::CsrOut<R> output(std::int64_t rows, std::int64_t entries, const OutVector<std::int64_t> &indptr,
+                                        const OutVector<std::int32_t> &indices, const OutVector<R> &values) {
+    require(std::int64_t(indptr.shape(0)) == rows + 1,
+            "out_indptr must have one element more than the matrix has rows");
     require(std::int64_t(indices.shape(0)) == entries && std::int64_t(values.shape(0)) == entries,
             "out_indices and out_values have the wrong length");
     return {indptr.data(), indices.data(), values.data()};
@@ -52,7 +52,8 @@ template <class R> void bind_permute(nb::module_ &m) {
             const auto B = output(A.rows, A.entries(), out_indptr, out_indices, out_values);
             const std::size_t n = std::size_t(A.rows);
             require(A.columns == A.rows, "A must be square");
-            require(order.shape(0) == n && position.shape(0) == n, "order and position must have one element per row of A");
+            require(order.shape(0) == n && position.shape(0) == n,
+                    "order and position must have one element per row of A");
             for (std::size_t i = 0; i < n; ++i)
                 require(order(i) >= 0 && order(i) < A.rows && position(std::size_t(order(i))) == std::int32_t(i),
                         "position must be the inverse of order");

@@ -25,7 +25,8 @@ void bind_geodesic(nb::module_ &m) {
            In<std::int32_t, nb::shape<-1, 3>> twins, Vector<std::uint8_t> bends, const eq::Csr &leaving,
            Vector<std::int32_t> sources, OutMatrix<double> distances, int threads) {
             const std::size_t m = faces.shape(0), n = bends.shape(0), count = sources.shape(0);
-            require(lengths.shape(0) == m && twins.shape(0) == m, "lengths and twins must have the shape of faces, (m, 3)");
+            require(lengths.shape(0) == m && twins.shape(0) == m,
+                    "lengths and twins must have the shape of faces, (m, 3)");
             require(std::size_t(leaving.rows) == n && std::size_t(leaving.columns) == 3 * m &&
                         std::size_t(leaving.entries()) == 3 * m,
                     "leaving must list each of the 3 m half-edges at one of the n vertices");
@@ -33,7 +34,7 @@ void bind_geodesic(nb::module_ &m) {
             for (std::size_t i = 0; i < count; ++i)
                 require(sources(i) >= 0 && std::size_t(sources(i)) < n, "sources must be vertices from 0 to n - 1");
             require(distances.shape(0) == count && distances.shape(1) == n, "distances must have shape (n_sources, n)");
-            const eq::Surface surface{std::int64_t(n), faces.data(),   lengths.data(),  twins.data(),
+            const eq::Surface surface{std::int64_t(n), faces.data(),   lengths.data(), twins.data(),
                                       bends.data(),    leaving.indptr, leaving.indices};
             nb::gil_scoped_release release;
             eq::surface_distances(surface, sources.data(), std::int64_t(count), distances.data(), threads);

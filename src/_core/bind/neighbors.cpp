@@ -22,8 +22,7 @@ struct Request {
         require(std::int64_t(values.shape(1)) == eq::tiles(n) * eq::RANK_TILE,
                 "values must have n columns, rounded up to a multiple of RANK_TILE");
         require(k >= 1 && std::int64_t(k) < n, "k must be between 1 and n - 1");
-        for (std::size_t r = 0; r < m; ++r)
-            require(rows(r) >= 0 && rows(r) < n, "rows must be points from 0 to n - 1");
+        for (std::size_t r = 0; r < m; ++r) require(rows(r) >= 0 && rows(r) < n, "rows must be points from 0 to n - 1");
     }
 
     // Calls act(ranking, row) for each of the rows.

@@ -22,7 +22,8 @@ void bind_kernel(nb::module_ &m) {
                 return kernel.family != Family::regularized_power && kernel.family != Family::log_complement;
             },
             "Whether k'/k is a rational function of d2, without exp or log.")
-        .def_static("gaussian", [] { return make_kernel(Family::gaussian, 0, 0, 0); }, "exp(-d2)")
+        .def_static(
+            "gaussian", [] { return make_kernel(Family::gaussian, 0, 0, 0); }, "exp(-d2)")
         .def_static(
             "shifted_power", [](double a, double b, double c) { return make_kernel(Family::shifted_power, a, b, c); },
             "a"_a, "b"_a, "c"_a, "(a + b d2)^-c")
@@ -143,8 +144,8 @@ template <class R> void bind_fields(nb::module_ &m) {
             const auto out = field_sums(Y.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
             const eq::Offsets sample{offsets.data(), weights.data(), std::int64_t(offsets.shape(0))};
             nb::gil_scoped_release release;
-            ops<R>().field_offsets(kernel, as_charges(charges), points(Y), sample, graph == nullptr ? eq::Csr() : *graph,
-                                   out, threads);
+            ops<R>().field_offsets(kernel, as_charges(charges), points(Y), sample,
+                                   graph == nullptr ? eq::Csr() : *graph, out, threads);
         },
         "kernel"_a, array("charges"), array("Y"), array("offsets"), array("weights"), "graph"_a.none(),
         array("potential"), array("half_gradient"), "threads"_a,

@@ -17,7 +17,8 @@ template <class R> void bind_momentum_step(nb::module_ &m) {
         },
         array("gradient"), array("velocity"), array("gain"), "rate"_a, "momentum"_a, "gain_up"_a, "gain_down"_a,
         "turned"_a, "min_gain"_a, "max_step"_a,
-        "v ← momentum · v − rate · gain · gradient in place, after updating the gains; steps are at most max_step long.");
+        "v ← momentum · v − rate · gain · gradient in place, after updating the gains; steps are at most max_step "
+        "long.");
 }
 
 }  // namespace

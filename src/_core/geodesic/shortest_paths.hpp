@@ -36,7 +36,8 @@ public:
                 if (!(there < d[j])) continue;
                 d[j] = there;
                 if (place[std::size_t(j)] == UNSEEN) heap.push_back({});
-                rise(place[std::size_t(j)] == UNSEEN ? std::int32_t(heap.size()) - 1 : place[std::size_t(j)], {there, j});
+                rise(place[std::size_t(j)] == UNSEEN ? std::int32_t(heap.size()) - 1 : place[std::size_t(j)],
+                     {there, j});
             }
         }
     }

@@ -1,6 +1,7 @@
 // Exact geodesic distances on a triangulated surface: straight lines are unfolded from face to face, as windows on the
 // edges, nearest first (Chen & Han 1990, with the queue and the filters of Xin & Wang 2009); docs/math.md section 18.
-// Only the lengths of the edges matter. Each source is computed by one thread, so results do not depend on their number.
+// Only the lengths of the edges matter. Each source is computed by one thread, so results do not depend on their
+// number.
 #pragma once
 #include <omp.h>
 
@@ -18,10 +19,11 @@ namespace eq {
 // lies on the positive x axis, and the third vertex of its face, the apex, is above.
 struct Surface {
     std::int64_t n;
-    const std::int32_t *faces;   // (m, 3)
-    const double *lengths;       // (m, 3), of the half-edges
-    const std::int32_t *twins;   // (m, 3): the half-edge of the other face, or -1 at a boundary
-    const std::uint8_t *bends;   // (n): whether a shortest path may bend at the vertex: total angle above 2π, or a boundary
+    const std::int32_t *faces;  // (m, 3)
+    const double *lengths;      // (m, 3), of the half-edges
+    const std::int32_t *twins;  // (m, 3): the half-edge of the other face, or -1 at a boundary
+    const std::uint8_t
+        *bends;  // (n): whether a shortest path may bend at the vertex: total angle above 2π, or a boundary
     const std::int64_t *indptr;  // (n + 1), with `leaving` (3 m): the half-edges that start at each vertex
     const std::int32_t *leaving;
 };
@@ -40,8 +42,8 @@ inline Point apex(const Surface &S, std::int32_t h) {
     return {x, std::sqrt(std::max(0.0, (near - x) * (near + x)))};
 }
 
-// The part [from, to] of half-edge h that is lit from the point `light` below it. `behind` is the distance from the source
-// to `light`, along a path that last bent at vertex `bend`. h < 0 stands for the vertex `bend` as a new light.
+// The part [from, to] of half-edge h that is lit from the point `light` below it. `behind` is the distance from the
+// source to `light`, along a path that last bent at vertex `bend`. h < 0 stands for the vertex `bend` as a new light.
 struct Window {
     double key;  // a lower bound for the distance of its points from the source
     std::int32_t h, bend;
@@ -51,7 +53,7 @@ struct Window {
 };
 
 class Geodesics {
-  public:
+public:
     explicit Geodesics(const Surface &surface) : S(surface) {}
 
     // The distances (n) from one vertex to all. May throw std::bad_alloc: the number of windows has no useful bound.
@@ -66,17 +68,17 @@ class Geodesics {
             const Window w = queue.top();
             queue.pop();
             if (w.behind > d[w.bend]) continue;  // a shorter path to the light was found in the meantime
-            if (w.h < 0)
-                shine(w.bend);
-            else
-                cross(w);
+            if (w.h < 0) shine(w.bend);
+            else cross(w);
         }
     }
 
-  private:
+private:
     static constexpr double infinite = std::numeric_limits<double>::infinity();
-    static constexpr double slack = 1e-9;      // relative to the edge: a vertex this close to the end of a window counts as lit
-    static constexpr double thin = 1e-12;      // relative to the edge: narrower windows are dropped; the slack of their neighbours covers them
+    static constexpr double slack =
+        1e-9;  // relative to the edge: a vertex this close to the end of a window counts as lit
+    static constexpr double thin =
+        1e-12;  // relative to the edge: narrower windows are dropped; the slack of their neighbours covers them
     static constexpr double keep = 1 - 1e-12;  // so that rounding drops no window
 
     void reach(std::int32_t vertex, double length) {
@@ -165,14 +167,15 @@ class Geodesics {
 
     const Surface S;
     double *d = nullptr;
-    std::vector<double> best, best_at;  // per half-edge: the shortest path through it to its apex, and where that crosses it
+    std::vector<double> best,
+        best_at;  // per half-edge: the shortest path through it to its apex, and where that crosses it
     std::priority_queue<Window> queue;
 };
 
 // Distances (count, n) from some vertices to all. An exception must not leave a parallel region, where it would end the
 // process: the first one is kept, and thrown after it.
-inline void surface_distances(const Surface &surface, const std::int32_t *sources, std::int64_t count, double *distances,
-                              int threads) {
+inline void surface_distances(const Surface &surface, const std::int32_t *sources, std::int64_t count,
+                              double *distances, int threads) {
     std::vector<Geodesics> solvers(std::size_t(std::max(threads, 1)), Geodesics(surface));
     std::exception_ptr error;
 #pragma omp parallel for schedule(dynamic) num_threads(int(solvers.size()))

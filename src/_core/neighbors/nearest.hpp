@@ -9,8 +9,8 @@
 namespace eq {
 namespace EQ_ISA {
 
-// A value and its column as one integer, ordered by value and then by column. A type of its own, so that the instances of
-// standard algorithms are not shared between instruction sets.
+// A value and its column as one integer, ordered by value and then by column. A type of its own, so that the instances
+// of standard algorithms are not shared between instruction sets.
 struct Ranked {
     std::uint64_t key;
     Ranked() = default;
@@ -34,10 +34,10 @@ EQ_INLINE bool any(Integers holds) {
     return (pairs[0] | pairs[1] | pairs[2] | pairs[3]) != 0;
 }
 
-// For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot in ascending order, the first of ties.
-// All values must be finite. Values t with the same t modulo L form a class. There are L >= 4 k classes, so the k-th
-// smallest of their minima bounds the k smallest values from above, and few other values are below it. The first pass
-// finds the minima; the second lists the values up to that bound, 32 at a time.
+// For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot in ascending order, the first of
+// ties. All values must be finite. Values t with the same t modulo L form a class. There are L >= 4 k classes, so the
+// k-th smallest of their minima bounds the k smallest values from above, and few other values are below it. The first
+// pass finds the minima; the second lists the values up to that bound, 32 at a time.
 inline void nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out) {
     const std::int64_t whole = columns / 32 * 32;
@@ -84,7 +84,8 @@ inline void nearest(const float *dots, const float *norms, std::int64_t rows, st
 }
 
 // How many of n values, n a multiple of 8, are below each of W limits.
-template <int W> EQ_INLINE void count_below(const float *values, std::int64_t n, const float *limits, std::int32_t *counts) {
+template <int W>
+EQ_INLINE void count_below(const float *values, std::int64_t n, const float *limits, std::int32_t *counts) {
     Vector limit[W];
     Integers count[W];
     for (int b = 0; b < W; ++b) {
@@ -102,7 +103,8 @@ template <int W> EQ_INLINE void count_below(const float *values, std::int64_t n,
 }
 
 // The same for any even number m of limits: six at a time, as many as fit in the registers, then two.
-inline void count_below(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts) {
+inline void count_below(const float *values, std::int64_t n, const float *limits, std::int64_t m,
+                        std::int32_t *counts) {
     std::int64_t b = 0;
     for (; b + 6 <= m; b += 6) count_below<6>(values, n, limits + b, counts + b);
     for (; b < m; b += 2) count_below<2>(values, n, limits + b, counts + b);

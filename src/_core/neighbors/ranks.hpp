@@ -1,6 +1,6 @@
-// Exact neighbours and ranks by distance from a point. Approximate distances in float32, within `slack` of the exact ones,
-// decide where they can; exact distances in float64 decide the rest. So the order is that of the exact distances, however
-// the approximate ones were rounded. Ties are ordered by index.
+// Exact neighbours and ranks by distance from a point. Approximate distances in float32, within `slack` of the exact
+// ones, decide where they can; exact distances in float64 decide the rest. So the order is that of the exact distances,
+// however the approximate ones were rounded. Ties are ordered by index.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -42,7 +42,7 @@ inline std::int64_t tiles(std::int64_t n) { return (n + TILE_OF_GROUPS - 1) / TI
 
 // The distances from one point to all others: `exact` computes them, and `values` + shift are within `slack` of them.
 template <class Exact> class Ranking {
-  public:
+public:
     Ranking(std::int64_t n_, const Backend &select_)
         : n(n_), select(select_), groups(tiles(n) * GROUP), near(std::size_t(n + GROUP)), minima(std::size_t(groups)),
           listed(std::size_t(groups * GROUP)) {}
@@ -73,29 +73,29 @@ template <class Exact> class Ranking {
     void ranks(const std::int32_t *others, std::int64_t k, std::int32_t *out) {
         places.clear();
         for (std::int64_t t = 0; t < k; ++t) add(others[t], t);
-        if (k <= FEW)
-            ranks_of_few(out);
-        else
-            ranks_of_many(k, out);
+        if (k <= FEW) ranks_of_few(out);
+        else ranks_of_many(k, out);
     }
 
-  private:
+private:
     static constexpr float INF = std::numeric_limits<float>::infinity();
-    static constexpr std::int64_t FEW = 24;  // up to this many ranks, points are counted for each rank separately; chosen
+    static constexpr std::int64_t FEW =
+        24;  // up to this many ranks, points are counted for each rank separately; chosen
 
     void ranks_of_few(std::int32_t *out) {
         const std::size_t k = places.size();
         limits.resize(2 * k);
         counts.resize(2 * k);
         for (std::size_t b = 0; b < k; ++b) {
-            limits[b] = -up(-(places[b].d - shift - slack));                        // below it, a point is certainly nearer
+            limits[b] = -up(-(places[b].d - shift - slack));  // below it, a point is certainly nearer
             limits[k + b] = std::nextafter(up(places[b].d - shift + slack), INF);  // from it on, certainly farther
         }
         select.count_below(values, groups * GROUP, limits.data(), std::int64_t(2 * k), counts.data());
         for (std::size_t b = 0; b < k; ++b) {
             std::int32_t rank = counts[b] + 1;
             if (counts[k + b] - counts[b] > 1) {  // besides the point itself
-                const std::int64_t size = select.between(values, groups * GROUP, limits[b], limits[k + b], listed.data());
+                const std::int64_t size =
+                    select.between(values, groups * GROUP, limits[b], limits[k + b], listed.data());
                 for (std::int64_t t = 0; t < size; ++t)
                     rank += Place{exact(listed[std::size_t(t)]), listed[std::size_t(t)], 0} < places[b];
             }
@@ -159,8 +159,8 @@ template <class Exact> class Ranking {
 
     void find_minima() { select.tile_minima(values, groups / GROUP, minima.data()); }
 
-    // An upper bound for the values of the k nearest: the k-th smallest value plus twice the slack. If there are 4 k groups
-    // or more, the k-th smallest of their minima is hardly larger than that of all values.
+    // An upper bound for the values of the k nearest: the k-th smallest value plus twice the slack. If there are 4 k
+    // groups or more, the k-th smallest of their minima is hardly larger than that of all values.
     float bound(std::int64_t k) {
         float kth;
         if (4 * k <= TILE_OF_GROUPS && TILE_OF_GROUPS < groups) {

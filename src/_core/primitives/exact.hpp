@@ -41,8 +41,7 @@ template <int TILE, class R> struct Pairs {
     }
 };
 
-template <class R>
-void field(const Kernel &kernel, Charges charges, Points<R> points, FieldSums out, int threads) {
+template <class R> void field(const Kernel &kernel, Charges charges, Points<R> points, FieldSums out, int threads) {
     const std::int64_t n = points.n;
     const int d = points.d, m = charges.m;
     const Columns<R> Y(points);
@@ -136,9 +135,9 @@ EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, int d, EdgeSums out, i
         EdgeTile<TILE, R> tile;
 #pragma omp for schedule(dynamic, 64)
         for (std::int64_t i = 0; i < n; ++i)
-            edge_row<TILE>(k, e, d, length(i), pairs, tile,
-                           [&](std::int64_t start) { load(i, start, pairs, tile.weight); },
-                           out.potential == nullptr ? nullptr : out.potential + i, out.force + i * d);
+            edge_row<TILE>(
+                k, e, d, length(i), pairs, tile, [&](std::int64_t start) { load(i, start, pairs, tile.weight); },
+                out.potential == nullptr ? nullptr : out.potential + i, out.force + i * d);
     }
 }
 
@@ -161,20 +160,22 @@ void edges(const Kernel &kernel, double b, const Weights &A, Points<R> points, E
     threads = useful_threads(threads, A.indptr == nullptr ? n * n : A.entries());
     with_kernel<R>(kernel, [&](auto k) {
         if (A.indptr == nullptr)
-            edge_rows<TILE>(k, e, n, Y.d, out, threads, [&](std::int64_t) { return n; },
-                            [&](std::int64_t i, std::int64_t start, Pairs<TILE, R> &pairs, R *weight) {
-                                pairs.consecutive(Y, i, start);
-                                load_weights<TILE>(A, i * n + start, int(n - start < TILE ? n - start : TILE), weight);
-                                if (i >= start && i < start + TILE) weight[i - start] = R(0);
-                            });
+            edge_rows<TILE>(
+                k, e, n, Y.d, out, threads, [&](std::int64_t) { return n; },
+                [&](std::int64_t i, std::int64_t start, Pairs<TILE, R> &pairs, R *weight) {
+                    pairs.consecutive(Y, i, start);
+                    load_weights<TILE>(A, i * n + start, int(n - start < TILE ? n - start : TILE), weight);
+                    if (i >= start && i < start + TILE) weight[i - start] = R(0);
+                });
         else
-            edge_rows<SHORT>(k, e, n, Y.d, out, threads, [&](std::int64_t i) { return A.length(i); },
-                             [&](std::int64_t i, std::int64_t start, Pairs<SHORT, R> &pairs, R *weight) {
-                                 const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
-                                 const int count = int(left < SHORT ? left : SHORT);
-                                 pairs.listed(Y, i, A.indices + from, count);
-                                 load_weights<SHORT>(A, from, count, weight);
-                             });
+            edge_rows<SHORT>(
+                k, e, n, Y.d, out, threads, [&](std::int64_t i) { return A.length(i); },
+                [&](std::int64_t i, std::int64_t start, Pairs<SHORT, R> &pairs, R *weight) {
+                    const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
+                    const int count = int(left < SHORT ? left : SHORT);
+                    pairs.listed(Y, i, A.indices + from, count);
+                    load_weights<SHORT>(A, from, count, weight);
+                });
     });
 }
 

@@ -1,5 +1,6 @@
-// The convolution on the mesh: discrete Fourier transforms of many lines at once, and products with a real, even kernel.
-// A vector contains one element of several lines, so that butterflies need no shuffles. docs/math.md, section 10.
+// The convolution on the mesh: discrete Fourier transforms of many lines at once, and products with a real, even
+// kernel. A vector contains one element of several lines, so that butterflies need no shuffles. docs/math.md,
+// section 10.
 #pragma once
 #include <cmath>
 #include <utility>
@@ -72,8 +73,8 @@ template <int F, bool BACK, class R> EQ_INLINE void butterfly(Complex<R> *a) {
     }
 }
 
-// Transforms of lines of n = 2^a 3^b 5^c elements along one axis, padded with n zeros: of the 2n frequencies, the even ones
-// are those of the line and the odd ones those of the line times e^{-πi j/n}, so the zeros are never stored.
+// Transforms of lines of n = 2^a 3^b 5^c elements along one axis, padded with n zeros: of the 2n frequencies, the even
+// ones are those of the line and the odd ones those of the line times e^{-πi j/n}, so the zeros are never stored.
 template <class R> class Axis {
 public:
     std::int64_t n;
@@ -91,7 +92,9 @@ public:
     }
 
     // Multiplies by e^{-πi j/n}, which turns odd frequencies into even ones; BACK reverses it.
-    template <bool BACK> EQ_INLINE Complex<R> shift(Complex<R> a, std::int64_t j) const { return turn<BACK>(a, half_[j]); }
+    template <bool BACK> EQ_INLINE Complex<R> shift(Complex<R> a, std::int64_t j) const {
+        return turn<BACK>(a, half_[j]);
+    }
 
     // X_k = Σ_j x_j e^{∓2πi jk/n}, unscaled, by Stockham's algorithm. Returns a pointer to the result: x or work.
     template <bool BACK> Complex<R> *transform(Complex<R> *x, Complex<R> *work) const {
@@ -148,8 +151,8 @@ template <class R, int S = LINES<R> / 2> EQ_INLINE void transpose(Lines<R> *rows
     }
 }
 
-// The spectrum of real rows along the last axis: n + 1 frequencies, even ones first, LINES of them in a vector; a block of
-// vectors contains one group of frequencies for all rows. Two rows are transformed as one complex line, re and im.
+// The spectrum of real rows along the last axis: n + 1 frequencies, even ones first, LINES of them in a vector; a block
+// of vectors contains one group of frequencies for all rows. Two rows are transformed as one complex line, re and im.
 template <class R> class Rows {
 public:
     std::int64_t rows, groups;
@@ -210,7 +213,9 @@ private:
 
     std::size_t width(std::int64_t j) const { return std::size_t(axis_.n - j < L ? axis_.n - j : L); }
     template <int ODD> std::int64_t count() const { return ODD ? axis_.n + 1 - even_ : even_; }
-    template <int ODD> std::int64_t mirror(std::int64_t k) const { return ODD ? axis_.n - 1 - k : k == 0 ? 0 : axis_.n - k; }
+    template <int ODD> std::int64_t mirror(std::int64_t k) const {
+        return ODD ? axis_.n - 1 - k : k == 0 ? 0 : axis_.n - k;
+    }
 
     // z = a + ib for real rows a, b: 2 A_k = Z_k + conj Z_-k, 2i B_k = Z_k - conj Z_-k. The factor ½ is in the kernel.
     template <int ODD> void unpack(const Complex<R> *Z, std::int64_t first, Complex<R> *spectrum) const {
@@ -234,7 +239,9 @@ private:
                     if (row >= rows) break;
                     Complex<R> &out = spectrum[group * rows + row];
                     if (low == 0) out = {part[2 * half][t], part[2 * half + 1][t]};
-                    else out = out + Complex<R>{part[2 * half][t], part[2 * half + 1][t]};  // the even ones are in its low lanes
+                    else
+                        out = out + Complex<R>{part[2 * half][t],
+                                               part[2 * half + 1][t]};  // the even ones are in its low lanes
                 }
         }
     }
@@ -262,8 +269,8 @@ private:
     }
 };
 
-// Transforms x along the axes from the given one on, multiplies it by the kernel and transforms back, in place. K (2n, …)
-// lists the frequencies of each axis, even ones first.
+// Transforms x along the axes from the given one on, multiplies it by the kernel and transforms back, in place. K (2n,
+// …) lists the frequencies of each axis, even ones first.
 template <class R> class Product {
 public:
     Product(Axis<R> *const *axes, int count) : axes_(axes), count_(count) {}
@@ -310,8 +317,8 @@ private:
     std::int64_t block(int a) const { return a >= count_ ? 1 : axes_[a]->n * block(a + 1); }
 };
 
-// Convolves the grid (m, nodes) with a kernel given at its frequencies (groups, 2 n_0, …, LINES). Each line is transformed
-// by one thread, so results do not depend on their number.
+// Convolves the grid (m, nodes) with a kernel given at its frequencies (groups, 2 n_0, …, LINES). Each line is
+// transformed by one thread, so results do not depend on their number.
 template <class R> void convolve(const Mesh &mesh, const R *K, int m, R *grid, int threads) {
     const int last = mesh.d - 1;
     Axis<R> axis(mesh.size[last]), first(mesh.d > 1 ? mesh.size[0] : 1), second(mesh.d > 2 ? mesh.size[1] : 1);

@@ -1,5 +1,5 @@
-// The built-in kernels: k, log k and the logarithmic slope k'/k at a squared distance. The compiler removes members that
-// are not used. kernels.py has the same kernels in NumPy.
+// The built-in kernels: k, log k and the logarithmic slope k'/k at a squared distance. The compiler removes members
+// that are not used. kernels.py has the same kernels in NumPy.
 #pragma once
 #include "primitives/table.hpp"
 #include "simd/vecmath.hpp"

@@ -1,6 +1,6 @@
-// The particle mesh: B-splines spread charges to a regular grid, and interpolate a potential on the grid and its gradient
-// at the points. fourier.hpp has the convolution in between, near_field.hpp the pairs closer than the mesh resolves.
-// docs/math.md, section 10.
+// The particle mesh: B-splines spread charges to a regular grid, and interpolate a potential on the grid and its
+// gradient at the points. fourier.hpp has the convolution in between, near_field.hpp the pairs closer than the mesh
+// resolves. docs/math.md, section 10.
 #pragma once
 #include <type_traits>
 
@@ -28,8 +28,8 @@ template <int P, class R> EQ_INLINE R sum(Run<P, R> x) {
     return total;
 }
 
-// The weights of the P nodes around a point at offset f in [0, 1) of its cell, as polynomials in f: `weight[k][j]` is the
-// coefficient of f^k at node j, from the Cox-de Boor recursion.
+// The weights of the P nodes around a point at offset f in [0, 1) of its cell, as polynomials in f: `weight[k][j]` is
+// the coefficient of f^k at node j, from the Cox-de Boor recursion.
 template <int P, class R> struct Spline {
     R weight[P][WIDTH<P>] = {}, slope[P - 1][WIDTH<P>] = {};
 
@@ -89,7 +89,8 @@ template <int D, int P, class R> struct Stencil {
 };
 
 // Calls use(first node of a run along the last axis, its weight, derivatives of the weight along the other axes).
-template <int D, int P, class R, class Use> EQ_INLINE void for_runs(const Mesh &mesh, const Stencil<D, P, R> &s, Use use) {
+template <int D, int P, class R, class Use>
+EQ_INLINE void for_runs(const Mesh &mesh, const Stencil<D, P, R> &s, Use use) {
     if constexpr (D == 1) {
         use(s.corner, R(1), R(0), R(0));
     } else if constexpr (D == 2) {
@@ -109,8 +110,7 @@ template <class R> struct Strips {
     std::int64_t count;
     Buffer<std::int32_t> order;
     Buffer<std::int64_t> start;
-    Strips(const Mesh &mesh, Points<R> Y)
-        : count((mesh.size[0] + STRIP - 1) / STRIP), order(Y.n), start(count + 1) {
+    Strips(const Mesh &mesh, Points<R> Y) : count((mesh.size[0] + STRIP - 1) / STRIP), order(Y.n), start(count + 1) {
         const std::int64_t n = Y.n;
         Buffer<std::int32_t> key(n);
         for (std::int64_t i = 0; i < n; ++i) {
@@ -159,7 +159,8 @@ void spread_in(const Mesh &mesh, Points<R> points, Charges charges, R *grid, int
     }
     const Strips<R> strips(mesh, points);
     for (std::int64_t t = 0; t < size; ++t) grid[t] = R(0);
-    for (int colour = 0; colour < 2; ++colour) {  // even strips, then odd strips: strips of the same colour never overlap
+    for (int colour = 0; colour < 2;
+         ++colour) {  // even strips, then odd strips: strips of the same colour never overlap
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
         for (std::int64_t s = colour; s < strips.count; s += 2)
             for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t)
@@ -201,13 +202,11 @@ template <class Use> EQ_INLINE void with_mesh(const Mesh &mesh, Use use) {
     else use(std::integral_constant<int, 3>{});
 }
 
-template <class R>
-void spread(const Mesh &mesh, Points<R> Y, Charges charges, R *grid, int threads) {
+template <class R> void spread(const Mesh &mesh, Points<R> Y, Charges charges, R *grid, int threads) {
     with_mesh(mesh, [&](auto D) { spread_in<D, MESH_ORDER, R>(mesh, Y, charges, grid, threads); });
 }
 
-template <class R>
-void gather(const Mesh &mesh, Points<R> Y, const R *grid, int m, FieldSums out, int threads) {
+template <class R> void gather(const Mesh &mesh, Points<R> Y, const R *grid, int m, FieldSums out, int threads) {
     with_mesh(mesh, [&](auto D) { gather_in<D, MESH_ORDER, R>(mesh, Y, grid, m, out, threads); });
 }
 

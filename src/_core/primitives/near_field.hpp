@@ -1,5 +1,5 @@
-// The near field of the mesh: pairs closer than the mesh resolves, summed directly with cell lists. docs/math.md, section
-// 10.
+// The near field of the mesh: pairs closer than the mesh resolves, summed directly with cell lists. docs/math.md,
+// section 10.
 #pragma once
 #include <type_traits>
 
@@ -12,7 +12,7 @@ namespace EQ_ISA {
 // Points sorted by cell, stored by columns; the last axis of the cells varies fastest.
 template <int D, class R> struct Cells {
     const Mesh &mesh;
-    std::int64_t n, stride;  // columns are padded, so that eight points can be read from any position
+    std::int64_t n, stride;      // columns are padded, so that eight points can be read from any position
     Buffer<std::int64_t> start;  // cell k contains the points start[k] .. start[k + 1] - 1
     Buffer<std::int32_t> order;
     Buffer<R> axes;
@@ -61,13 +61,15 @@ template <int D, class R> struct Cells {
 template <class R> struct Pack {
     typedef R type __attribute__((vector_size(8 * sizeof(R)), aligned(sizeof(R)), may_alias));
 };
-EQ_INLINE void near_eight(const Table &table, Pack<float>::type d2, Pack<float>::type *value, Pack<float>::type *slope) {
+EQ_INLINE void near_eight(const Table &table, Pack<float>::type d2, Pack<float>::type *value,
+                          Pack<float>::type *slope) {
     Vector v = {}, s = {};
     look_up_eight<true>(table, {table, Vector(d2)}, &v, &s);
     *value = v;
     *slope = s;
 }
-EQ_INLINE void near_eight(const Table &table, Pack<double>::type d2, Pack<double>::type *value, Pack<double>::type *slope) {
+EQ_INLINE void near_eight(const Table &table, Pack<double>::type d2, Pack<double>::type *value,
+                          Pack<double>::type *slope) {
     for (int l = 0; l < 8; ++l) {
         double v, s;
         look_up(table, double(d2[l]), &v, &s);
@@ -79,9 +81,8 @@ EQ_INLINE void near_eight(const Table &table, Pack<double>::type d2, Pack<double
 // Adds Σ_{j≠i, r<a} c_j u(d2) and Σ c_j u'(d2)(t_i - y_j) at targets t for a tabulated radial function u, with the
 // sources sorted into cells of side a. Each target sums the cells around it in a fixed order. If targets.data is null,
 // the targets are the sources.
-template <int D, class R>
-void near_in(const Mesh &mesh, const Table &table, Points<R> targets, Points<R> Y, Charges charges, FieldSums out,
-             int threads) {
+template <int D, class R> void near_in(const Mesh &mesh, const Table &table, Points<R> targets, Points<R> Y,
+                                       Charges charges, FieldSums out, int threads) {
     using Eight = typename Pack<R>::type;
     const bool same = targets.data == nullptr;
     const std::int64_t n = Y.n, n_targets = same ? n : targets.n;
@@ -125,9 +126,8 @@ void near_in(const Mesh &mesh, const Table &table, Points<R> targets, Points<R> 
     }
 }
 
-template <class R>
-void near(const Mesh &cells, const Table &table, Points<R> targets, Points<R> Y, Charges charges, FieldSums out,
-          int threads) {
+template <class R> void near(const Mesh &cells, const Table &table, Points<R> targets, Points<R> Y, Charges charges,
+                             FieldSums out, int threads) {
     const auto run = [&](auto D) { near_in<D, R>(cells, table, targets, Y, charges, out, threads); };
     if (Y.d == 1) run(std::integral_constant<int, 1>{});
     else if (Y.d == 2) run(std::integral_constant<int, 2>{});

@@ -1,6 +1,6 @@
-// One step of stochastic gradient descent with negative sampling: sampled edges attract, and each comes with a few random
-// points that repel (docs/math.md, section 16). Each point sees the others where they were before the step, and its own
-// moves at once. So points are independent, and results do not depend on the number of threads.
+// One step of stochastic gradient descent with negative sampling: sampled edges attract, and each comes with a few
+// random points that repel (docs/math.md, section 16). Each point sees the others where they were before the step, and
+// its own moves at once. So points are independent, and results do not depend on the number of threads.
 #pragma once
 #include "primitives/tiles.hpp"
 
@@ -24,13 +24,14 @@ struct Crowd {
     const float *degrees, *Y;
     std::int64_t n, longest;
     int d;
-    int count = 0, who[CROWD];                 // the points by their number of due edges, descending
+    int count = 0, who[CROWD];  // the points by their number of due edges, descending
     std::int64_t found[CROWD];
-    Buffer<std::int64_t> edges;                // (CROWD, longest): the edges that are due
-    Buffer<float> y, diff, sum;  // (d, CROWD)
-    alignas(32) float inverse[CROWD];          // 1 / degree
+    Buffer<std::int64_t> edges;        // (CROWD, longest): the edges that are due
+    Buffer<float> y, diff, sum;        // (d, CROWD)
+    alignas(32) float inverse[CROWD];  // 1 / degree
 
-    Crowd(const Negatives &step, const Weights &graph_, const float *degrees_, Points<float> points, std::int64_t longest_)
+    Crowd(const Negatives &step, const Weights &graph_, const float *degrees_, Points<float> points,
+          std::int64_t longest_)
         : s(step), graph(graph_), degrees(degrees_), Y(points.data), n(points.n), longest(longest_), d(points.d),
           edges(CROWD * longest), y(std::int64_t(d) * CROWD), diff(std::int64_t(d) * CROWD),
           sum(std::int64_t(d) * CROWD) {}
@@ -89,7 +90,8 @@ struct Crowd {
 
     template <int D> void run(std::int64_t first) {
         const int dimension = D > 0 ? D : d;
-        const std::uint64_t key = mix(mix(s.seed + 0x9E3779B97F4A7C15u * std::uint64_t(s.step + 1)) + std::uint64_t(first));
+        const std::uint64_t key =
+            mix(mix(s.seed + 0x9E3779B97F4A7C15u * std::uint64_t(s.step + 1)) + std::uint64_t(first));
         std::uint64_t counter = 0;
         int moved = count;
         for (std::int64_t r = 0;; ++r) {
@@ -126,9 +128,8 @@ struct Crowd {
 };
 
 // D is the dimension if it is known at compile time, else 0.
-template <int D>
-void negatives_rows(const Negatives &s, const Weights &graph, const float *degrees, float *due, Points<float> Y,
-                    float *out, int threads) {
+template <int D> void negatives_rows(const Negatives &s, const Weights &graph, const float *degrees, float *due,
+                                     Points<float> Y, float *out, int threads) {
     const std::int64_t n = Y.n;
     const int d = Y.d;
     PerThread<Crowd> crowds(threads, s, graph, degrees, Y, graph.longest_row() + 1);

@@ -1,5 +1,5 @@
-// The field from a sample of partners (docs/math.md, section 13), in any dimension. The partners of a block of consecutive
-// points at one offset are consecutive too, so every loop runs over the block.
+// The field from a sample of partners (docs/math.md, section 13), in any dimension. The partners of a block of
+// consecutive points at one offset are consecutive too, so every loop runs over the block.
 #pragma once
 #include "primitives/kernels.hpp"
 #include "primitives/tiles.hpp"
@@ -30,8 +30,8 @@ template <class R> struct Ring {
     }
 };
 
-// Columns of a block of points: x(c, t) = data[c * stride + S * t]. With S = 1 the points are consecutive, with S = 0 they
-// are all the same.
+// Columns of a block of points: x(c, t) = data[c * stride + S * t]. With S = 1 the points are consecutive, with S = 0
+// they are all the same.
 template <int S, class R> struct Partners {
     const R *data;
     std::int64_t stride;
@@ -45,8 +45,7 @@ template <class R> struct BlockSum {
     Buffer<R> run;         // (m, d + 1, BLOCK): sums over the last RUN partners
     Buffer<double> total;  // the same over all partners
     int pending = 0;
-    BlockSum(int d_, int m_)
-        : d(d_), m(m_), home(std::int64_t(d_) * BLOCK), run(size()), total(size()) {}
+    BlockSum(int d_, int m_) : d(d_), m(m_), home(std::int64_t(d_) * BLOCK), run(size()), total(size()) {}
     std::int64_t size() const { return std::int64_t(m) * (d + 1) * BLOCK; }
 
     void start(const R *rows, std::int64_t count) {  // the rows of the block, padded with the first
@@ -146,9 +145,8 @@ struct Remainder {
 };
 
 // Adds the stored pairs, minus their share in the sample, in float32.
-template <class R, class K>
-void add_stored(const K &k, const Weights &graph, Charges charges, Points<R> Y, const Offsets &offsets, FieldSums out,
-                int threads) {
+template <class R, class K> void add_stored(const K &k, const Weights &graph, Charges charges, Points<R> Y,
+                                            const Offsets &offsets, FieldSums out, int threads) {
     const std::int64_t n = Y.n;
     const int d = Y.d, m = charges.m, W = (d + 7) / 8 * 8;
     Buffer<float> rows(n * W), offset_weight(n), charge(n);
@@ -168,9 +166,8 @@ void add_stored(const K &k, const Weights &graph, Charges charges, Points<R> Y, 
     }
 }
 
-template <class R>
-void field_offsets(const Kernel &kernel, Charges charges, Points<R> Y, const Offsets &offsets, const Csr &graph,
-                   FieldSums out, int threads) {
+template <class R> void field_offsets(const Kernel &kernel, Charges charges, Points<R> Y, const Offsets &offsets,
+                                      const Csr &graph, FieldSums out, int threads) {
     const Ring<R> points(Y.data, Y.n, Y.d), charge(charges.data, Y.n, charges.m);
     with_kernel<R>(kernel, [&](auto k) {
         block_sums(Y, charges.m, offsets.count, out, threads, [&](std::int64_t first, BlockSum<R> &sum) {

@@ -1,5 +1,5 @@
-// Edges of a sparse graph in float32: the inner loop of a large embedding. In one to four dimensions a vector contains one
-// coordinate of 8 points, so everything is computed for 8 edges at a time. wide_edges.hpp handles more dimensions.
+// Edges of a sparse graph in float32: the inner loop of a large embedding. In one to four dimensions a vector contains
+// one coordinate of 8 points, so everything is computed for 8 edges at a time. wide_edges.hpp handles more dimensions.
 #pragma once
 #include <type_traits>
 
@@ -10,8 +10,8 @@
 namespace eq {
 namespace EQ_ISA {
 
-// A kernel is evaluated in two steps, `place` and `read`, so that several vectors of edges can be placed before the first
-// is read. AHEAD is their number.
+// A kernel is evaluated in two steps, `place` and `read`, so that several vectors of edges can be placed before the
+// first is read. AHEAD is their number.
 
 // k'/k = -c b / (a + b d2): every kernel that is a power of a + b d2, and the Gaussian as b → 0.
 struct Rational {
@@ -91,7 +91,10 @@ struct PaddedPoints {
     Buffer<float> copy;
     const float *data;
     explicit PaddedPoints(Points<float> Y)
-        : W(Y.d < 3 ? Y.d : Y.d < 5 ? 4 : (Y.d + 7) / 8 * 8), copy(W == Y.d ? 1 : Y.n * W), data(Y.data) {
+        : W(Y.d < 3   ? Y.d
+            : Y.d < 5 ? 4
+                      : (Y.d + 7) / 8 * 8),
+          copy(W == Y.d ? 1 : Y.n * W), data(Y.data) {
         if (W == Y.d) return;
         for (std::int64_t i = 0; i < Y.n; ++i)
             for (int c = 0; c < Y.d; ++c) copy[i * W + c] = Y.data[i * Y.d + c];
@@ -124,10 +127,8 @@ inline bool sparse_edges(const Kernel &kernel, const Weights &A, Points<float> t
     if (rational)
         run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},
             std::false_type{});
-    else if (out.potential == nullptr)
-        run(LookUp{kernel.table}, std::false_type{});
-    else
-        run(LookUp{kernel.table}, std::true_type{});
+    else if (out.potential == nullptr) run(LookUp{kernel.table}, std::false_type{});
+    else run(LookUp{kernel.table}, std::true_type{});
     return true;
 }
 

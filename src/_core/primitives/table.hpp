@@ -14,13 +14,15 @@ template <class V, class I> struct Place {
     V f, step;
     Place() = default;
     EQ_INLINE Place(const Table &table, V d2) {
-        const V low = V{} + bits<float>(table.first << TABLE_BITS), high = V{} + bits<float>((table.first + table.size - 1) << TABLE_BITS);
+        const V low = V{} + bits<float>(table.first << TABLE_BITS),
+                high = V{} + bits<float>((table.first + table.size - 1) << TABLE_BITS);
         V x = d2 * table.scale;
         x = x > low ? x : low;
         x = x < high ? x : high;
         const I b = bits<I>(x);
         segment = (b >> TABLE_BITS) - table.first;
-        f = bits<V>(((b & INSIDE) << (23 - TABLE_BITS)) | 0x3F800000) - 1.0f;  // moved to the top of the mantissa of 1 + f
+        f = bits<V>(((b & INSIDE) << (23 - TABLE_BITS)) | 0x3F800000) -
+            1.0f;  // moved to the top of the mantissa of 1 + f
         step = (x - bits<V>(b & ~INSIDE)) * (1.0f / table.scale);
     }
 };

@@ -1,5 +1,5 @@
-// Edges of a sparse graph in float32, for more than four dimensions: a point is a row of vectors of 8 floats. The squared
-// distances of 8 edges are collected in one vector, so that the kernel is evaluated for 8 edges at a time.
+// Edges of a sparse graph in float32, for more than four dimensions: a point is a row of vectors of 8 floats. The
+// squared distances of 8 edges are collected in one vector, so that the kernel is evaluated for 8 edges at a time.
 #pragma once
 #include "primitives/tiles.hpp"
 #include "simd/vector8.hpp"
@@ -30,8 +30,8 @@ struct Stored {
     EQ_INLINE Vector operator()(std::int64_t, const std::int32_t *, const float *stored) const { return load(stored); }
 };
 
-// Rows of W floats, W a multiple of 8; FIXED is W if it is known at compile time, else 0. `weigh` returns the weights of
-// 8 edges of point i from their indices and stored weights, which are 1 for a graph without weights.
+// Rows of W floats, W a multiple of 8; FIXED is W if it is known at compile time, else 0. `weigh` returns the weights
+// of 8 edges of point i from their indices and stored weights, which are 1 for a graph without weights.
 template <int FIXED, bool POTENTIAL, class K, class Weigh>
 void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *targets, const float *Y, RowShape shape,
                EdgeSums out, int threads) {

@@ -30,7 +30,8 @@ template <class T> class PerThread {
 public:
     template <class... Arguments> explicit PerThread(int threads, const Arguments &...arguments) {
         const int wanted = threads > 1 ? threads : 1;
-        slots_ = static_cast<Slot *>(::operator new(std::size_t(wanted) * sizeof(Slot), std::align_val_t(alignof(Slot))));
+        slots_ =
+            static_cast<Slot *>(::operator new(std::size_t(wanted) * sizeof(Slot), std::align_val_t(alignof(Slot))));
         try {
             for (; count_ < wanted; ++count_) new (slots_ + count_) Slot{T(arguments...)};
         } catch (...) {

@@ -1,5 +1,6 @@
 // exp and log without branches or tables, so that the compiler vectorises plain loops over them.
-// Every instruction set runs the same operations, without fused multiply-add, so all x86-64 machines give the same bytes.
+// Every instruction set runs the same operations, without fused multiply-add, so all x86-64 machines give the same
+// bytes.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -20,8 +20,8 @@ EQ_INLINE double total(Vector x) {
     return sum;
 }
 
-// Gathers 8 rows of a matrix with W = 1, 2 or 4 columns, and transposes them: column[c] contains column c of the 8 rows.
-// A row is one load; the shuffles stay within the halves of a vector.
+// Gathers 8 rows of a matrix with W = 1, 2 or 4 columns, and transposes them: column[c] contains column c of the 8
+// rows. A row is one load; the shuffles stay within the halves of a vector.
 template <int W> EQ_INLINE void columns(const float *rows, const std::int32_t *index, Vector *column) {
     if constexpr (W == 1) {
         for (int t = 0; t < 8; ++t) column[0][t] = rows[index[t]];
