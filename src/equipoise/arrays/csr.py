@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,7 @@ class _Checked:
 # `indices`, since SciPy's matrices have no hash.
 _of_matrix: dict[int, tuple[weakref.ref[Any], _Checked]] = {}
 _of_indices: weakref.WeakValueDictionary[int, _Checked] = weakref.WeakValueDictionary()
+atexit.register(_of_matrix.clear)  # nanobind reports its objects that still exist at the end
 
 
 def compiled_pattern(A: Matrix) -> _core.Csr:
@@ -63,6 +65,12 @@ def compiled_pattern(A: Matrix) -> _core.Csr:
         checked = _of_indices[id(A.indices)] = _Checked(csr, A.indptr, A.indices)
     _of_matrix[key] = weakref.ref(A, lambda _: _of_matrix.pop(key, None)), checked
     return checked.csr
+
+
+def check_indices(A: Matrix) -> None:
+    """Raise ValueError, with the row and the column, if CSR A has an index that is out of range."""
+    if sparse.issparse(A):
+        compiled_pattern(A)
 
 
 def _narrow_indices(A: Matrix) -> Array:
