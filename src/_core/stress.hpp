@@ -147,8 +147,8 @@ struct PointTargets {
     float at(std::int64_t i, std::int64_t c) const { return panels[(i / TILE * D + c) * TILE + i % TILE]; }
 
     // Distances (ROWS, TILE) from rows first .. first + ROWS - 1 to one tile of columns; rows beyond n repeat the last.
-    void block(std::int64_t first, std::int64_t tile, float *out) const {
-        const float *panel = panels.data + tile * D * TILE;
+    void block(std::int64_t first, std::int64_t tile, float *__restrict out) const {
+        const float *__restrict panel = panels.data + tile * D * TILE;
         for (int r = 0; r < ROWS; r += 4) {
             std::int64_t row[4];
             for (int q = 0; q < 4; ++q) row[q] = first + r + q < n ? first + r + q : n - 1;

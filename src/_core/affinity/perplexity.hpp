@@ -16,7 +16,8 @@ struct Entropy {
 
 // Distances of a row are shifted to minimum 0 and scaled to mean 1, so β is near 1 whatever the unit of the data.
 // Writes the unnormalised weights to `p`. Arrays are padded to a multiple of LANES, with weight 0.
-EQ_INLINE Entropy entropy(const double *x, std::int64_t padded, double beta, double *p, double *total) {
+EQ_INLINE Entropy entropy(const double *__restrict x, std::int64_t padded, double beta, double *__restrict p,
+                          double *total) {
     double s0[LANES] = {}, s1[LANES] = {}, s2[LANES] = {};
     for (std::int64_t t = 0; t < padded; t += LANES)
         for (int l = 0; l < LANES; ++l) {
@@ -66,7 +67,8 @@ struct RowScratch {
 inline bool solve_row(RowScratch &row, std::int64_t m, Perplexities perplexities) {
     const int scales = perplexities.count;
     const std::int64_t padded = (m + LANES - 1) / LANES * LANES;
-    double *x = row.x.data, smallest = INFINITY, mean = 0;
+    double *__restrict x = row.x.data;
+    double smallest = INFINITY, mean = 0;
     for (std::int64_t t = 0; t < m; ++t) smallest = x[t] < smallest ? x[t] : smallest;
     std::int64_t ties = 0;
     for (std::int64_t t = 0; t < m; ++t) {
