@@ -8,8 +8,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from equipoise import _core
-from equipoise.engines import tables
-from equipoise.engines.mesh import plan
 from equipoise.engines.tables import tabulate
 from equipoise.evaluate import order
 from equipoise.kernels import StudentT
@@ -70,8 +68,6 @@ def test_a_table_has_a_segment():
 
 
 def test_python_uses_the_constants_of_the_core():
-    assert plan.ORDER == _core.MESH_ORDER
-    assert tables.BITS == _core.TABLE_BITS
     assert order.TILE == _core.RANK_TILE
 
 

@@ -13,17 +13,9 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
-from ..arrays.csr import (
-    compiled_pattern,
-    entry_rows,
-    entry_values,
-    is_on_device,
-    is_sparse,
-    make_csr,
-    on_host,
-    symmetrized,
-)
+from ..arrays.csr import entry_rows, is_on_device, is_sparse, make_csr, on_host, symmetrized
 from ..arrays.namespace import like
+from ..arrays.pattern import compiled_pattern, entry_values
 from ..progress import stage
 
 

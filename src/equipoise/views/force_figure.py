@@ -1,4 +1,4 @@
-"""Force laws as curves (Lin et al. 2024, Fig. 3)."""
+"""Figure of force laws (Lin et al. 2024, Fig. 3)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ if TYPE_CHECKING:
 
 
 def force_figure(r: Array, attraction: dict[str, Array], repulsion: dict[str, Array]) -> Figure:
-    """Return a figure of attraction and repulsion over distance, one curve per method."""
+    """Return a figure of attraction and repulsion against distance, one curve per method.
+
+    Parameters
+    ----------
+    r : ndarray of shape (m,)
+        Distances.
+    attraction, repulsion : dict of str to ndarray of shape (m,)
+        Magnitudes by the name of the method.
+    """
     figure: Figure = new_figure(figsize=(10, 4.2), dpi=150)
     for axes, title, curves in zip(
         figure.subplots(1, 2), ("attraction", "repulsion"), (attraction, repulsion), strict=True
     ):
         for i, (name, force) in enumerate(curves.items()):
             axes.plot(r, force, label=name, color=COLORS[i % len(COLORS)], linewidth=2)
-        # A power law is near infinite at 0: the second highest peak sets the scale, so that no curve hides the others.
+        # Power laws diverge at 0; scaling to the second highest peak keeps them from flattening the other curves.
         peaks = sorted(float(force.max()) for force in curves.values())
         axes.set_ylim(0, 1.15 * peaks[max(len(peaks) - 2, 0)])
         axes.set_xlim(0, r.max())

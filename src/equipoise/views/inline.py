@@ -1,4 +1,4 @@
-"""What is written into a page that needs no network: the scripts of Bokeh, its plots, and arrays."""
+"""Parts of self-contained HTML pages: Bokeh's scripts, plots and arrays, all inline."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ JS_ARRAYS = {
 }
 
 
-def bokeh_scripts(what: str, *components: str) -> str:
-    """Return the scripts of some components of Bokeh; `what` needs them."""
+def bokeh_scripts(feature: str, *components: str) -> str:
+    """Return the inline scripts of some components of Bokeh; `feature` names what needs them in the error message."""
     try:
         from bokeh.resources import Resources
     except ImportError as error:
-        raise ImportError(f'{what} needs Bokeh: pip install "equipoise[pages]"') from error
+        raise ImportError(f'{feature} needs Bokeh: pip install "equipoise[pages]"') from error
     resources: Any = Resources(mode="inline", components=list(components))
     scripts: str = resources.render()
     return scripts
 
 
-def script(name: str, package: str = __package__) -> str:
-    """Return the script `name`.js of a package, by default this one."""
+def read_script(name: str, package: str = __package__) -> str:
+    """Return the text of `name`.js in a package, by default this one."""
     return files(package).joinpath(f"{name}.js").read_text(encoding="utf-8")
 
 
-def filled(name: str, package: str, **parts: str) -> str:
-    """Return the page `name`.html of a package with its parts, and with elements.js and its script `name`.js."""
+def render_page(name: str, package: str, **parts: str) -> str:
+    """Return the template `name`.html of a package, filled with `parts`, elements.js and `name`.js."""
     page = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
-    return page.substitute(parts, script=script("elements") + script(name, package))
+    return page.substitute(parts, script=read_script("elements") + read_script(name, package))
 
 
 def as_json(value: Any) -> str:
-    """Return JSON that no name of a class can end early."""
+    """Return JSON that is safe inside a <script> element."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
 
 
-def plot_json(plot: Any, place: str) -> str:
-    """Return a plot of Bokeh as JSON for the element `place`."""
+def plot_json(plot: Any, element_id: str) -> str:
+    """Return a Bokeh plot as JSON, to be embedded in the element `element_id`."""
     from bokeh.document import Document
     from bokeh.embed import json_item
 
-    Document().add_root(plot)  # its own, not the one of a server that this may run in
-    return json.dumps(json_item(plot, place)).replace("<", "\\u003c")
+    Document().add_root(plot)  # a document of its own, not that of a running Bokeh server
+    return json.dumps(json_item(plot, element_id)).replace("<", "\\u003c")
 
 
-def packed(values: Array) -> dict[str, str]:
-    """Return an array as a type of JavaScript and its bytes, compressed and in base 64."""
+def encode_array(values: Array) -> dict[str, str]:
+    """Return an array as the name of its JavaScript type and its bytes, compressed and in base 64."""
     values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     data = base64.b64encode(zlib.compress(values.tobytes(), 6)).decode()
     return {"type": JS_ARRAYS[values.dtype.name], "data": data}

@@ -1,4 +1,4 @@
-"""Some of many points, so that what is drawn at them does not overlap."""
+"""Choose points far enough apart for what is drawn at them not to overlap."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import numpy as np
 from .._types import Array
 
 
-def thin(points: Array, side: float) -> Array:
-    """Return the rows of points (n, 2) around which squares of a side do not overlap, as many as a greedy choice gives.
+def spaced_rows(points: Array, side: float) -> Array:
+    """Return sorted rows of `points` (n, 2) such that squares of width `side` around them do not overlap.
 
-    The order of choice is random with a fixed seed, so that it does not favour the first rows.
+    Points are chosen greedily in a random order with a fixed seed, so that early rows are not favoured.
     """
     cells: dict[tuple[int, int], list[int]] = {}
     grid = np.floor(points / side).astype(np.int64).tolist()
-    places = points.tolist()
+    positions = points.tolist()
     chosen = []
     for row in np.random.RandomState(0).permutation(len(points)).tolist():
-        (x, y), (a, b) = places[row], grid[row]
+        (x, y), (a, b) = positions[row], grid[row]
         near = (other for i in (a - 1, a, a + 1) for j in (b - 1, b, b + 1) for other in cells.get((i, j), ()))
-        if all(abs(places[other][0] - x) >= side or abs(places[other][1] - y) >= side for other in near):
+        if all(abs(positions[other][0] - x) >= side or abs(positions[other][1] - y) >= side for other in near):
             cells.setdefault((a, b), []).append(row)
             chosen.append(row)
     return np.sort(np.array(chosen, dtype=np.int64))

@@ -9,7 +9,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
-from ...arrays.csr import check_indices, entry_place, entry_rows, make_csr
+from ...arrays.csr import entry_place, entry_rows, make_csr
+from ...arrays.pattern import check_indices
 from ..containers import as_array, column_names
 
 

@@ -61,7 +61,7 @@ class Layout:
             sizing_mode="stretch_width",
         )  # fmt: skip
         upload = files(__package__).joinpath("upload.js").read_text(encoding="utf-8")
-        facts = {"session": session, "limit": tables.limit, "words": in_words(tables.limit)}
+        facts = {"session": session, "limit": tables.limit, "limit_text": in_words(tables.limit)}
         self.upload.js_on_click(
             models.CustomJS(args={"message": self.message, "inbox": self.inbox, **facts}, code=upload)
         )
