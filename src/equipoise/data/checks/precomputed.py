@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.csr import entry_rows, make_csr
+from ...arrays.pattern import check_indices
 from ...neighbors.graph import Graph
 from .table import bad_entry
 
@@ -97,6 +98,7 @@ def check_new_distances(X: Any, n: int) -> Matrix:
     X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
     if X.shape[1] != n:
         raise ValueError(f"X has shape {X.shape}; (m, {n}) distances to the fitted points are needed")
+    check_indices(X)
     if (bad := bad_entry(X)) is not None:
         i, j, _, kind = bad
         raise ValueError(f"X contains {kind} at row {i}, column {j}; distances are finite and not negative")
@@ -116,6 +118,7 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
         wanted = "be square" if own else f"have shape (m, {n}), a column for each fitted point"
         raise ValueError(f"precomputed affinities must {wanted}; got shape {P.shape}")
     P = sparse.csr_matrix(P) if sparse.issparse(P) else P
+    check_indices(P)
     if (bad := bad_entry(P)) is not None:
         i, j, value, kind = bad
         raise ValueError(f"precomputed affinities must be finite and not negative: P[{i}, {j}] = {value:g} is {kind}")
