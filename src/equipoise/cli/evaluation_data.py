@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..data import Dataset
-from ..data.read.wanted import listed
+from ..data.read.selection import list_names
 from ..saving.checkpoint import digest
 from .map_files import DrawnMap, add_coordinates
 from .option_values import whole_number
@@ -65,8 +65,8 @@ def read_measured(args: argparse.Namespace, maps: Mapping[str, DrawnMap]) -> Mea
             )
         if args.columns is None and columns and other.columns not in (None, columns):
             raise ValueError(
-                f"{name} was made of other columns than a model before it ({listed(other.columns or ())};"
-                f" {listed(columns)}); say by --columns which ones measure all"
+                f"{name} was made of other columns than a model before it ({list_names(other.columns or ())};"
+                f" {list_names(columns)}); say by --columns which ones measure all"
             )
         if args.metric is None and _metric(other) != metric:
             raise ValueError(

@@ -15,7 +15,7 @@ from scipy import sparse
 from .. import data
 from .._types import Array, Matrix
 from ..data import Dataset
-from ..data.read.wanted import NoColumn, listed
+from ..data.read.selection import UnknownColumn, list_names
 from .options import STDIN, column_names, existing
 from .saved_model import Kept, is_kept, recall
 
@@ -55,7 +55,7 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> DrawnMap:
         return DrawnMap(Path(path).stem, kept.method.embedding_, (), {}, kept)
     try:
         dataset = data.read(path, columns=coordinates or ("y1",))
-    except NoColumn as missing:
+    except UnknownColumn as missing:
         if coordinates is not None:
             raise
         if source == STDIN or any(not re.fullmatch(r"column \d+", name) for name in missing.names):
@@ -89,7 +89,7 @@ def _dense(X: Matrix) -> Array:
 def _no_map(source: str, names: Sequence[str]) -> str:
     return (
         f"{source} is no map: a map has its coordinates in columns y1, y2 …, as `equipoise embed` writes them, and this"
-        f" has {listed(names)}; say which columns are coordinates with --coordinates A,B, or make a map of it with"
+        f" has {list_names(names)}; say which columns are coordinates with --coordinates A,B, or make a map of it with"
         f" `equipoise embed {source}`"
     )
 

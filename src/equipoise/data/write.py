@@ -14,7 +14,7 @@ from .._atomic import atomic_write
 from .._optional import import_optional
 from .._types import Array
 from .dataset import Dataset
-from .read.wanted import as_text, spelled
+from .read.selection import to_text, to_texts
 
 ROWS = 4096  # rows of text made at once
 
@@ -46,7 +46,7 @@ def check_map_path(path: str | Path) -> None:
 
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
     """Return the columns of a written map by name; an `extra` one whose name is taken gets a _ behind it."""
-    columns: dict[str, Array] = {} if dataset.ids is None else {"id": as_text(np.asarray(dataset.ids))}
+    columns: dict[str, Array] = {} if dataset.ids is None else {"id": to_texts(np.asarray(dataset.ids))}
     columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}
     if dataset.labels is not None:
         columns["class"] = np.array(dataset.classes, dtype=object)[dataset.labels]
@@ -88,7 +88,7 @@ def _cells(values: Array) -> list[str]:
     """Return the values in letters, floats as short as they read back the same in their own precision."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
-    return [spelled(value) for value in values.tolist()]
+    return [to_text(value) for value in values.tolist()]
 
 
 def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
