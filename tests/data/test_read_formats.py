@@ -239,9 +239,7 @@ def test_h5ad_that_ends_the_process(tmp_path, monkeypatch):
     annotated(X).write_h5ad(path)
     monkeypatch.setattr(annotated_module, "TRIAL", trial)
     trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    refused(
-        path, r"t\.h5ad cannot be read as H5AD: it crashes the HDF5 library \(status .*; download"
-    )
+    refused(path, r"t\.h5ad cannot be read as H5AD: it crashes the HDF5 library \(status .*; download")
     trial.write_text("import a_module_that_is_not_there\n")
     with pytest.warns(UserWarning, match="could not be checked in a separate process .*a_module_that_is_not_there"):
         data.read(path)
