@@ -24,7 +24,7 @@ from scipy.spatial import cKDTree
 import equipoise as eq
 from equipoise import _core, engines
 from equipoise.engines.mesh import plan
-from equipoise.engines.mesh.grid import Grid
+from equipoise.engines.mesh.mesh_engine import Grid
 from equipoise.kernels import Kernel, RegularizedPowerLaw, StudentT
 
 DECAY = 0.5  # of the mixture: variances fall as those of principal components do

@@ -7,7 +7,7 @@ from typing import Any
 from ._types import Array
 from .methods import MDS
 from .methods.estimator import threads
-from .optimize.stress_placement import place_by_stress
+from .optimize.placement import place_by_stress
 from .spaces import MeshGeodesic, Precomputed, farthest_points
 
 

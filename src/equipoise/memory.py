@@ -8,7 +8,7 @@ import numpy as np
 
 from .affinities.perplexity import resolve_perplexity
 from .engines import choose_engine
-from .engines.mesh.grid import CACHE
+from .engines.mesh.mesh_engine import CACHE
 
 FREE = 200e6  # libraries, search buffers and whatever does not grow with the data
 GPU_NEIGHBOR = 140  # bytes on a GPU for each neighbour, most of them while P is made symmetric; benchmarks/gpu.py

@@ -14,7 +14,8 @@ from equipoise.engines import Reference, Sampled
 from equipoise.kernels import Membership, NonMembership
 from equipoise.neighbors.search import nearest_neighbors
 from equipoise.objectives import EffectiveCrossEntropy
-from equipoise.problems.sampled import CLIP, SOFTENED, phases
+from equipoise.optimize.negative_sampling import CLIP, SOFTENED, edge_offsets
+from equipoise.problems import ForceProblem
 
 LOSSES = ("effective", "intended")
 
@@ -164,9 +165,9 @@ def test_steps_are_clipped():
 def test_phases_are_the_same_from_both_ends():
     A = sparse.random(50, 50, 0.1, format="csr", random_state=0)
     A = (A + A.T).tocsr()
-    phase = sparse.csr_matrix((phases(A, 5) + 1e-9, A.indices, A.indptr), shape=A.shape)
+    phase = sparse.csr_matrix((edge_offsets(A, 5) + 1e-9, A.indices, A.indptr), shape=A.shape)
     assert abs(phase - phase.T).max() == 0
-    assert 0.4 < phases(A, 5).mean() < 0.6
+    assert 0.4 < edge_offsets(A, 5).mean() < 0.6
 
 
 @pytest.mark.parametrize("components", [2, 3, 5])
@@ -302,7 +303,7 @@ def test_engine_of_the_loss_is_the_sampling_one(blobs):
 def test_many_dimensions_are_descended_by_the_gradient():
     X = np.random.default_rng(0).standard_normal((3100, 6))
     umap = eq.UMAP(5, negative_sample_rate=0.5, n_iter=30, random_state=0).fit(X)
-    assert umap._problem.engine.name == "sampled" and type(umap._problem) is eq.Problem
+    assert umap._problem.engine.name == "sampled" and type(umap._problem) is ForceProblem
     assert umap.embedding_.std() > 0.5
 
 

@@ -12,7 +12,7 @@ from sklearn.datasets import make_blobs
 
 import equipoise as eq
 from equipoise.methods import METHODS, SphericalSNE
-from equipoise.optimize.state import State
+from equipoise.optimize.descent import State
 
 FLAT = [Method for Method in METHODS if Method is not SphericalSNE]
 every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)

@@ -16,10 +16,10 @@ from sklearn.datasets import make_blobs
 import equipoise as eq
 from equipoise.inputs import table
 from equipoise.methods import ALL, CLASSICAL
-from equipoise.problems import forces as problem_module
+from equipoise.optimize import gradient_steps
 from equipoise.saving import archive
 from equipoise.saving import neighbors_cache as kept_neighbors
-from equipoise.saving.checkpoint import digest
+from equipoise.saving.checkpoint import fingerprint
 
 X, _ = make_blobs(60, 5, centers=4, cluster_std=5.0, random_state=0)
 quietly = pytest.mark.filterwarnings("ignore::UserWarning")  # flows that stop early say so
@@ -90,7 +90,7 @@ def test_a_checkpoint_changes_nothing(tmp_path):
 
 @pytest.mark.parametrize("last", [25, 35])  # in the late phase, which begins at 20
 def test_points_put_in_another_order_stay_so(last, tmp_path, monkeypatch):
-    monkeypatch.setattr(problem_module, "LOCALITY", 10)
+    monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
     path, settings = tmp_path / "run.eqc", {"engine": "grid", "optimizer": eq.Momentum(every=1, min_loss_change=0)}
     whole = brief(eq.TSNE, **settings).fit(X)
     assert whole._problem._state.order is not None
@@ -314,19 +314,18 @@ def test_checkpoints_are_checked_when_made(tmp_path):
 
 
 def test_a_fingerprint_sees_every_part():
-    digest = eq.checkpoint.digest
     A = sparse.csr_matrix(np.eye(3))
     B = A.copy()
     B.data[1] = 2.0
     values = [1, 1.0, "1", True, None, np.ones(2), np.ones(2, np.float32), np.ones((2, 1)), A, B, [1], (1,), [[1], []],
               [[], [1]], eq.kernels.StudentT(1.0), eq.kernels.StudentT(2.0), eq.kernels.Gaussian()]  # fmt: skip
-    assert len({digest(value) for value in values}) == len(values)
-    assert digest(eq.kernels.StudentT(2.0)) == digest(eq.kernels.StudentT(2.0))
+    assert len({fingerprint(value) for value in values}) == len(values)
+    assert fingerprint(eq.kernels.StudentT(2.0)) == fingerprint(eq.kernels.StudentT(2.0))
 
 
 def test_fingerprints_tell_functions_and_dicts_apart():
-    assert digest(len) != digest(max) and digest({"a": 1}) != digest({"a": 2})
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert fingerprint(len) != fingerprint(max) and fingerprint({"a": 1}) != fingerprint({"a": 2})
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
 
 
 @pytest.mark.parametrize("method", [eq.TSNE, eq.MDS, eq.UMAP], ids=lambda method: method.__name__)

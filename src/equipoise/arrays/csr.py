@@ -9,7 +9,6 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from .namespace import is_tensor
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
@@ -32,7 +31,7 @@ def is_sparse(A: Any) -> bool:
 
 def is_on_device(A: Any) -> bool:
     """Return whether A is a sparse matrix on a device (device/rows.py)."""
-    return is_tensor(getattr(A, "indptr", None))
+    return getattr(A, "is_device_csr", False)
 
 
 def on_host(A: Any) -> Matrix:

@@ -16,6 +16,8 @@ from .transfer import again, from_array
 class Rows:
     """A CSR matrix (n, n) on a device, under SciPy's names: float32 `data`, int32 `indices`, int64 `indptr`."""
 
+    is_device_csr = True  # told apart without importing PyTorch
+
     def __init__(self, data: torch.Tensor, indices: torch.Tensor, indptr: torch.Tensor):
         self.data, self.indices, self.indptr = data, indices, indptr
         self.shape = (len(indptr) - 1, len(indptr) - 1)
@@ -53,6 +55,12 @@ class Rows:
     def row_sums(self) -> torch.Tensor:
         """Return the sum of each row in float64; every time in the same order."""
         return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
+
+    def __matmul__(self, U: torch.Tensor) -> torch.Tensor:
+        """Return A U for U (n, b), every row added up in the same order each time."""
+        columns = [self.data * u[self.indices] for u in U.T]
+        sums = [torch.segment_reduce(c, "sum", offsets=self.indptr, axis=0) for c in columns]
+        return torch.stack(sums, dim=1)
 
     def with_data(self, data: torch.Tensor) -> Rows:
         """Return other values in the same places."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..data import Dataset
 from ..data.read.selection import list_names
-from ..saving.checkpoint import digest
+from ..saving.checkpoint import fingerprint
 from .map_files import DrawnMap, add_coordinates
 from .option_values import whole_number
 from .options import add_data, read_preparation, read_source
@@ -58,7 +58,7 @@ def read_measured(args: argparse.Namespace, maps: Mapping[str, DrawnMap]) -> Mea
     columns = next((model.columns for model in kept.values() if model.columns), None)
     metric = args.metric or _metric(model)
     for name, other in kept.items():
-        if digest(vars(other.preparation)) != digest(vars(model.preparation)):
+        if fingerprint(vars(other.preparation)) != fingerprint(vars(model.preparation)):
             raise ValueError(
                 f"the data of {first} was prepared in another way than that of {name} ({model.preparation};"
                 f" {other.preparation}); evaluate each by itself"

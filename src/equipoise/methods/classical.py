@@ -21,9 +21,9 @@ from ..inputs import Input
 from ..linalg import eigen
 from ..linalg.blas import one_blas_thread
 from ..objectives import ClosedForm
-from ..optimize.rules import Accelerated
-from ..optimize.schedule import Steady
-from ..problems.forces import Problem, check_n_iter
+from ..optimize.rules import Accelerated, Steady
+from ..problems.base import check_n_iter
+from ..problems.forces import ForceProblem
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
 from .estimator import Estimator, check_callbacks, check_n_components, is_positive
@@ -104,17 +104,17 @@ class ClassicalEmbedding(Estimator):
         """Return the places (m, d) of checked new rows."""
         raise TypeError(f"{type(self).__name__} must define _place()")
 
-    def problem(self, X: Any) -> Problem:
+    def problem(self, X: Any) -> ForceProblem:
         """Return the unsolved problem for X: loss, gradient, forces, and a random initial map."""
         with one_blas_thread():
             return clone(self)._problem(X)[0]
 
-    def _problem(self, X: Any) -> tuple[Problem, Model]:
+    def _problem(self, X: Any) -> tuple[ForceProblem, Model]:
         model, rng = self._built(X)
         Y0 = model.geometry.map(model.objective.start(self.n_components, rng))
         rule = Accelerated(min_grad_norm=self.tol)
         schedule = Steady(check_n_iter(self.n_iter))
-        return Problem(model.objective, model.geometry, Reference(), Y0, schedule, rule, model.recall), model
+        return ForceProblem(model.objective, model.geometry, Reference(), Y0, schedule, rule, model.recall), model
 
     def _built(self, X: Any) -> tuple[Model, np.random.RandomState]:
         self._check_parameters()

@@ -23,9 +23,9 @@ from ..kernels import Kernel
 from ..memory import gpu_memory
 from ..objectives import Objective
 from ..optimize.placement import Placement
-from ..optimize.rules import Momentum, Rule
-from ..optimize.schedule import Schedule
-from ..problems.forces import Problem, check_n_iter
+from ..optimize.rules import Momentum, Rule, Schedule
+from ..problems.base import check_n_iter
+from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import keeping_neighbors
 from .estimator import Estimator, check_callbacks, check_n_components, is_positive
@@ -148,12 +148,12 @@ class Embedding(Estimator):
         """Return the dimension of the surface that the map covers."""
         return self.n_components
 
-    def problem(self, X: Any, y: Any = None) -> Problem:
+    def problem(self, X: Any, y: Any = None) -> ForceProblem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
         with self._gpu_room(X):
             return self._build(X, y)[0]
 
-    def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[Problem, Input, Neighborhoods]:
+    def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
         """Return the problem, the checked input, and its neighbourhoods; `init` is a map to go on from."""
         self._check_parameters()
         kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
@@ -183,7 +183,7 @@ class Embedding(Estimator):
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
         problem = self._kind()(objective, geometry, engine, Y0, schedule, rule, recall)
-        problem.given_on = X.device if name == "torch" and is_tensor(X) else None
+        problem.output_device = X.device if name == "torch" and is_tensor(X) else None
         return problem, data, neighborhoods
 
     def _neighbors(self, n: int) -> int:
@@ -193,9 +193,9 @@ class Embedding(Estimator):
     def _gpu_bytes(self, n: int, D: int) -> float:
         return gpu_memory(n, D, self._neighbors(n))
 
-    def _kind(self) -> type[Problem]:
+    def _kind(self) -> type[ForceProblem]:
         """Return the class of the problem: how it descends."""
-        return Problem
+        return ForceProblem
 
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
         """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it.
@@ -228,14 +228,19 @@ class Embedding(Estimator):
         """P as it was built, fetched from the device it is on."""
         return on_host(self._affinities)
 
-    def _take(self, problem: Problem) -> None:
+    def _take(self, problem: ForceProblem) -> None:
         """Take over what an optimiser has reached."""
         self.embedding_ = problem.Y
         self.loss_curve_ = problem.loss_curve
         self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
         self.n_iter_ = problem.n_iter
         self._placement = Placement(
-            problem.objective, problem.geometry, problem.engine, host(self.embedding_), problem.schedule.exaggeration
+            problem.objective,
+            problem.geometry,
+            problem.engine,
+            host(self.embedding_),
+            problem.schedule.exaggeration,
+            problem.engine.state(),
         )
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
@@ -293,7 +298,7 @@ class Embedding(Estimator):
         return self.optimizer
 
 
-def describe(problem: Problem) -> str:
+def describe(problem: ForceProblem) -> str:
     """Return which engine runs, and on what, in one line."""
     P, (n, d) = problem.objective.affinities, problem.Y0.shape
     if not is_sparse(P):

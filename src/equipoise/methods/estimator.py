@@ -64,7 +64,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             table = X[0] if is_neighbors(X) else X
             n, *others = getattr(table, "shape", None) or np.shape(table)
             D = int(np.prod(others))
-            return f"{n} rows of {D} columns, and what is made of them,", self._gpu_bytes(int(n), D)
+            return f"fitting {n} rows of {D} columns", self._gpu_bytes(int(n), D)
 
         return explained(what)
 

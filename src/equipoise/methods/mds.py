@@ -24,8 +24,8 @@ from ..inputs.dissimilarities import Dissimilarities, Given, KnownPairs, Space, 
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
-from ..optimize.stress_placement import place_by_stress
-from ..problems.forces import check_n_iter
+from ..optimize.placement import place_by_stress
+from ..problems.base import check_n_iter
 from ..problems.stress import StressProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss

@@ -19,7 +19,7 @@ from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..objectives import Objective, joint_objective, require_dense
 from ..problems.autograd import CurvedProblem
-from ..problems.forces import Problem
+from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
 
@@ -80,7 +80,7 @@ class NeighborEmbedding(Embedding):
 
         return curved(flat, self.g)
 
-    def _kind(self) -> type[Problem]:
+    def _kind(self) -> type[ForceProblem]:
         return CurvedProblem if callable(self.g) else super()._kind()
 
     def _check_parameters(self) -> None:

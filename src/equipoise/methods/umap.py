@@ -13,7 +13,7 @@ from ..arrays.namespace import host
 from ..inputs import Input, make_input
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
-from ..problems.forces import Problem
+from ..problems.forces import ForceProblem
 from ..problems.sampled import SampledProblem
 from .embedding import Embedding
 from .estimator import is_positive
@@ -119,9 +119,9 @@ class UMAP(Embedding):
             return 1.0 if self.engine == "sampled" else 4.0
         return super()._early()
 
-    def _kind(self) -> type[Problem]:
+    def _kind(self) -> type[ForceProblem]:
         # In many dimensions "auto" takes the engine that samples the field, but descends by its gradient.
-        return SampledProblem if self.engine == "sampled" and self.loss == "effective" else Problem
+        return SampledProblem if self.engine == "sampled" and self.loss == "effective" else ForceProblem
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

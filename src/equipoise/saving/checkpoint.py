@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 
 from .._tags import tag_of
-from .._types import Callback
 from .._warn import warn
 from ..arrays.namespace import host, is_tensor
 from . import archive
@@ -62,28 +61,25 @@ class Checkpoint:
             archive.read(self.path, _accept_version)
 
 
-class Keeping:
-    """What the checkpoints among the callbacks of one run do: find its state, and keep it.
+class RunCheckpoints:
+    """The checkpoints of one run.
 
-    `run` says what makes the run what it is: two with equal values, plain or digests, take the same way. `state` gives
-    all that going on from now takes, in values that archive.py writes.
+    Parameters
+    ----------
+    checkpoints : sequence of Checkpoint
+    description : dict
+        What the run depends on, plain values or fingerprints: runs with equal descriptions give equal results.
+    state : callable
+        Returns what resuming from the current iteration needs, in values that archive.py writes.
     """
 
-    def __init__(
-        self,
-        callbacks: Sequence[Callback | Checkpoint],
-        run: Callable[[], dict[str, Any]],
-        state: Callable[[], Any],
-    ):
-        self.state = state
-        self.callbacks: list[Callback] = [c for c in callbacks if not isinstance(c, Checkpoint)]
-        self.checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)]
-        self._about: dict[str, Any] = {"kind": "checkpoint", "format": FORMAT, "equipoise": archive.version()}
-        if self.checkpoints:
-            self._about["run"] = run()
+    def __init__(self, checkpoints: Sequence[Checkpoint], description: dict[str, Any], state: Callable[[], Any]):
+        self.checkpoints, self.state = checkpoints, state
+        version = archive.version()
+        self._about: dict[str, Any] = {"kind": "checkpoint", "format": FORMAT, "equipoise": version, "run": description}
 
-    def found(self) -> Any:
-        """Return the state to go on from; None at the beginning of a run."""
+    def load(self) -> Any:
+        """Return the saved state to resume from; None if the run starts at the beginning."""
         for checkpoint in self.checkpoints:
             if not checkpoint.resume:
                 continue
@@ -92,8 +88,12 @@ class Keeping:
             warn(f"there is no checkpoint {str(checkpoint.path)!r} yet: the run starts at the beginning")
         return None
 
-    def keep(self, iteration: int) -> None:
-        """Write the state after so many iterations, where it is time to."""
+    def next_due(self, iteration: int) -> int:
+        """Return the first iteration from `iteration` on at which a file is written."""
+        return min(-(-iteration // checkpoint.every) * checkpoint.every for checkpoint in self.checkpoints)
+
+    def save_if_due(self, iteration: int) -> None:
+        """Write the state to each checkpoint that is due after `iteration` iterations."""
         for checkpoint in self.checkpoints:
             if iteration % checkpoint.every == 0:
                 archive.write(checkpoint.path, self._about, self.state())
@@ -124,15 +124,15 @@ def _accept_version(path: str | Path, about: dict[str, Any]) -> None:
         )
 
 
-def digest(*values: Any) -> str:
-    """Return a fingerprint of numbers, strings, arrays, matrices and objects made of these."""
+def fingerprint(*values: Any) -> str:
+    """Return a hash of numbers, strings, arrays, matrices and objects made of these, as 32 hexadecimal digits."""
     result = hashlib.blake2b(digest_size=16)
     for value in values:
-        _digest(value, result.update)
+        _update(value, result.update)
     return result.hexdigest()
 
 
-def _digest(value: Any, update: Callable[[Any], None]) -> None:
+def _update(value: Any, update: Callable[[Any], None]) -> None:
     update(type(value).__name__.encode() + b"(")
     if value is None or isinstance(value, str | bool | int | float | np.generic):
         update(repr(value).encode())
@@ -140,14 +140,14 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
         update(f"{value.dtype} {value.shape}".encode())
         update(np.ascontiguousarray(value).data if value.size else b"")
     elif is_tensor(value):
-        _digest(host(value), update)
+        _update(host(value), update)
     elif sparse.issparse(value):
-        _digest([value.shape, value.data[: value.nnz], value.indices[: value.nnz], value.indptr], update)
+        _update([value.shape, value.data[: value.nnz], value.indices[: value.nnz], value.indptr], update)
     elif isinstance(value, list | tuple):
         for item in value:
-            _digest(item, update)
+            _update(item, update)
     elif isinstance(value, dict):
-        _digest(sorted(value.items()), update)
+        _update(sorted(value.items()), update)
     elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # of these the name alone
         tag = tag_of(value)
         update((f"{value.__module__}.{value.__qualname__}" if tag is None else f"equipoise.{tag}").encode())
@@ -155,5 +155,5 @@ def _digest(value: Any, update: Callable[[Any], None]) -> None:
         computed = archive.cached(type(value))
         for name, item in sorted(vars(value).items()):
             if name not in computed | {"n_threads"}:
-                _digest([name, item], update)
+                _update([name, item], update)
     update(b")")

@@ -14,7 +14,7 @@ from ..inputs import Input, Table
 from ..neighbors.graph import Graph
 from . import archive
 from .archive import Refused
-from .checkpoint import Checkpoint, digest
+from .checkpoint import Checkpoint, fingerprint
 
 FORMAT = 1  # of the files
 LEAST = 10_000  # points; of fewer the search takes less than a second, and nothing is kept; chosen
@@ -44,7 +44,7 @@ class KeptNeighbors:
     def graph(self, X: Array, k: int, settings: list[Any], search: Callable[[], Graph]) -> Graph:
         """Return the k neighbours of each row of X that were kept, found with the same settings, or search and keep."""
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
-        about["search"] = digest(X, k, settings)
+        about["search"] = fingerprint(X, k, settings)
         for checkpoint in self.checkpoints:
             if checkpoint.resume and (found := _read(_beside(checkpoint), about, (len(X), k))) is not None:
                 return found
