@@ -436,7 +436,9 @@ def test_a_map_in_text(tmp_path):
 def test_maps_that_cannot_be_written(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"shape \(60, 2\), but t has 5 rows"):
         data.write_map(tmp_path / "map.csv", Y, Dataset("t", X[:5], None, ()))
-    with pytest.raises(ValueError, match=r"written as one of \.csv, \.tsv, \.parquet, \.npy, \.h5ad"):
+    with pytest.raises(
+        ValueError, match=r"unknown suffix for a map; choose from \.csv, \.tsv, \.parquet, \.npy, \.h5ad"
+    ):
         data.write_map(tmp_path / "map.doc", Y, MAPPED)
     with pytest.raises(ValueError, match=r"the output folder '.*nowhere' does not exist"):
         data.check_map_path(tmp_path / "nowhere" / "map.csv")

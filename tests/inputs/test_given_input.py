@@ -115,7 +115,7 @@ def test_new_points_by_their_neighbours(Method, engine):
 def test_bad_lists_of_new_points():
     method = eq.TSNE(metric="precomputed", perplexity=10, n_iter=5).fit((INDICES, DISTANCES))
     distances, indices = SEARCH.kneighbors(NEW, 20)
-    with pytest.raises(ValueError, match="row 0 of indices lists 160, but there are 160 points"):
+    with pytest.raises(ValueError, match="row 0 of indices contains 160, but the 160 points"):
         method.transform((np.where(indices == indices[0, 0], 160, indices), distances))
     with pytest.raises(ValueError, match="stores 5 neighbours, fewer than the perplexity 10"):
         method.transform((indices[:, :5], distances[:, :5]))

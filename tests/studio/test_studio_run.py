@@ -261,7 +261,7 @@ def test_tables_stay_in_their_folder(tmp_path):
         ("file:", "no name of a file"),
         ("file:none.csv", "there is no file 'none.csv'"),
         ("file:own.pickle", "tables are .csv or .npy"),
-        ("named:nonesuch", "no data set is called"),
+        ("named:nonesuch", "unknown data set"),
         ("given:", "without data of its own"),
         ("ftp:x", "data must be named:NAME"),
     ):
