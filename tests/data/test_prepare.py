@@ -71,4 +71,4 @@ def test_a_data_set_and_its_preparation_are_shown_in_one_line():
     digits = data.load("digits")
     assert repr(digits) == "<digits: table 1,797 × 64, 10 classes>"
     assert repr(data.preparation(digits, log1p=True, pca=1)) == "<preparation: log(1 + x), 1 principal component>"
-    assert str(data.preparation(digits)) == "as it is"
+    assert str(data.preparation(digits)) == "unchanged"

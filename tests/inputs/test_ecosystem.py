@@ -313,7 +313,7 @@ def test_tensors_of_torch():
         assert_array_equal(eq.TSNE(**tsne()).fit_transform(tensor), plain)
     whole = torch.tensor(X).round()
     assert_array_equal(check_table(whole.to(torch.bfloat16)), whole.numpy())
-    with pytest.raises(ValueError, match="cannot be read as an array"):
+    with pytest.raises(ValueError, match="cannot be converted to an array"):
         eq.TSNE().fit(whole.to_sparse())
 
 

@@ -121,7 +121,7 @@ def test_bad_lists_of_new_points():
         method.transform((indices[:, :5], distances[:, :5]))
     with pytest.raises(ValueError, match="expecting 160 features"):
         method.transform(np.zeros((2, 7)))
-    with pytest.raises(ValueError, match=r"negative at row 1, column 3; distances are finite and not negative"):
+    with pytest.raises(ValueError, match=r"distances must be finite and nonnegative: X\[1, 3\] = -1 is negative"):
         method.transform(np.where(np.arange(480).reshape(3, 160) == 163, -1.0, 1.0))
     table = eq.TSNE(n_iter=5).fit(X)
     with pytest.raises(ValueError, match=r"dim 3|inhomogeneous"):

@@ -49,7 +49,7 @@ def read_measured(args: argparse.Namespace, maps: Mapping[str, DrawnMap]) -> Mea
     if not kept:
         source = read_source(args)
         done = read_preparation(args, source)
-        hint = " (no --log1p, --standardize or --pca)" if str(done) == "as it is" else ""
+        hint = " (no --log1p, --standardize or --pca)" if str(done) == "unchanged" else ""
         return Measured(done.apply(source), args.metric or METRIC, f"{source.name}, {done}{hint}")
     for option in ("log1p", "standardize", "pca"):
         if getattr(args, option):

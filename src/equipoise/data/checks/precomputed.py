@@ -105,8 +105,8 @@ def check_new_distances(X: Any, n: int) -> Matrix:
     if X.shape[1] != n:
         raise ValueError(f"X has shape {X.shape}; expected distances (m, {n}) to the fitted points")
     if (bad := bad_entry(X)) is not None:
-        i, j, _, kind = bad
-        raise ValueError(f"X contains {kind} at row {i}, column {j}; distances must be finite and nonnegative")
+        i, j, value, kind = bad
+        raise ValueError(f"distances must be finite and nonnegative: X[{i}, {j}] = {value:g} is {kind}")
     return sparse.csr_matrix(X.sorted_indices()) if sparse.issparse(X) else X
 
 

@@ -37,7 +37,7 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C")
         return X
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
         raise ValueError(
-            f"X must contain numbers, got {X.dtype}; convert times to numbers, for example days since a date"
+            f"X must contain numbers, but contains times ({X.dtype}); convert them, for example to days since a date"
         )
     try:
         return check_array(
@@ -138,7 +138,7 @@ def check_finite(X: Array, name: str, columns: Any = None) -> None:
 
 def _not_finite(name: str, value: float, i: int, column: str, count: int) -> ValueError:
     kind = "NaN" if np.isnan(value) else "inf"
-    more = f" and {count - 1} more entries" if count > 1 else ""
+    more = f", and {count - 1} more such entries" if count > 1 else ""
     remedy = "; drop these rows or fill them in" if name == "X" else ""
     return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
 
