@@ -1,4 +1,4 @@
-"""Run as a program of its own: read all of an HDF5 file and keep nothing. A file that ends this process is broken."""
+"""Program that reads a whole HDF5 file and keeps nothing: the file is damaged if this process crashes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import h5py
 
-CELLS = 1 << 20  # read at once
+CELLS = 1 << 20  # read at a time
 
 
 def touch(thing: Any, known: set[tuple[int, int]]) -> None:
-    """Read the attributes and values of a group or an array, and what is below it, each once, as far as it goes."""
-    with suppress(Exception):  # what raises here raises there too; what comes after it may be worse
+    """Read the attributes and values of a group or array and of everything below it, each once, ignoring errors."""
+    with suppress(Exception):  # an error is raised again by the real reader; only crashes matter here
         for name in thing.attrs:
             with suppress(Exception):
                 thing.attrs[name]
@@ -32,7 +32,7 @@ def touch(thing: Any, known: set[tuple[int, int]]) -> None:
 
 
 def read(array: Any) -> None:
-    """Read an array, some rows at a time."""
+    """Read an array in blocks of rows."""
     if not array.shape:
         array[()]
         return
