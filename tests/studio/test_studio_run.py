@@ -261,7 +261,7 @@ def test_tables_stay_in_their_folder(tmp_path):
         ("file:", "is not a file name"),
         ("file:none.csv", "the file 'none.csv' does not exist"),
         ("file:own.pickle", "unknown format '.pickle'; upload a .csv or .npy file"),
-        ("named:nonesuch", "no data set is called"),
+        ("named:nonesuch", "unknown data set"),
         ("given:", "started without data"),
         ("ftp:x", "data must be named:NAME"),
     ):
@@ -281,12 +281,12 @@ def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
         ("a.csv", b"x" * 1001, "exceeds the limit"),
         ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: expected 2 cells as in the first row, got 1"),
         ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
-        ("a.csv", b"x,y\n", "a header and no rows"),
-        ("a.csv", b"x,y\na,b\n", "no column of numbers"),
-        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': no value"),
+        ("a.csv", b"x,y\n", "a header but no rows"),
+        ("a.csv", b"x,y\na,b\n", "no numeric column to embed"),
+        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': missing value"),
         ("a.npy", b"junk", "cannot be read as NPY"),
-        ("a.exe", b"1", "tables are"),
-        ("", b"1", "tables are"),
+        ("a.exe", b"1", "unknown format"),
+        ("", b"1", "unknown format"),
     ):
         with pytest.raises(ValueError, match=said):
             tables.store(given, content)
