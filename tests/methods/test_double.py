@@ -293,7 +293,7 @@ def test_components_stay_apart(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1, got 0"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer >= 1, got 0"),
         ({"bandwidth": "wide"}, 'bandwidth must be "local", "global" or a positive number, got \'wide\''),
         ({"bandwidth": -1.0}, 'bandwidth must be "local", "global" or a positive number, got -1.0'),
     ],

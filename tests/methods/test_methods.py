@@ -232,5 +232,5 @@ def test_the_number_of_threads(monkeypatch):
     for said, expected in {"1": 1, "1,2": 1}.items():
         monkeypatch.setenv("OMP_NUM_THREADS", said)
         assert threads(None) == expected and threads(-1) == all_cores
-    with pytest.raises(ValueError, match="n_jobs must be a number of threads"):
+    with pytest.raises(ValueError, match="n_jobs must be a positive number of threads"):
         threads(0)

@@ -387,18 +387,18 @@ class Loop(Kernel):
 
 def test_a_kernel_of_ones_own():
     assert np.isfinite(small(eq.SymmetricSNE(kernel=Loop(), perplexity=8)).fit(X).loss_)
-    with pytest.raises(ValueError, match=r"equipoise\.arrays"):
+    with pytest.raises(ValueError, match="array_namespace"):
         small(eq.SymmetricSNE(kernel=Numeric(), perplexity=8)).fit(X)
 
 
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"method": eq.DKLLE()}, "no function of sums"),
-        ({"method": eq.DKPCA()}, "no function of sums"),
-        ({"method": eq.GSNE(alpha=1.0)}, "no function of sums"),
-        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "no function of sums"),
-        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "no function of sums"),
+        ({"method": eq.DKLLE()}, "not a function of sums"),
+        ({"method": eq.DKPCA()}, "not a function of sums"),
+        ({"method": eq.GSNE(alpha=1.0)}, "not a function of sums"),
+        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "not a function of sums"),
+        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "not a function of sums"),
         ({"method": eq.PCA()}, "method by forces"),
         ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives it none'),
         ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives it none'),
