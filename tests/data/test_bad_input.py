@@ -8,6 +8,8 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from support.cases import changed
+from support.methods import every_method
 
 import equipoise as eq
 from equipoise import _core
@@ -38,18 +40,10 @@ def refuses(method, data, match, error=ValueError):
         method.fit(data)
 
 
-def changed(A, i, j, value, *, both=False):
-    A = A.copy()
-    A[i, j] = value
-    if both:
-        A[j, i] = value
-    return A
-
-
 # The table
 
 
-@pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
+@every_method
 def test_every_method_checks(Method):
     refuses(Method(), changed(X, 3, 2, np.nan), r"X contains NaN at row 3, column 2\b")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from support.cases import changed
 from support.mds_cases import KNOWN, City, D, W, X, Y, stress
 
 import equipoise as eq
@@ -33,14 +34,6 @@ def test_not_a_metric_is_said_and_done():
     with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is more than D"):
         method = eq.MDS(metric="precomputed", random_state=0).fit(bent)
     assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
-
-
-def changed(A, i, j, value, both=False):
-    A = A.copy()
-    A[i, j] = value
-    if both:
-        A[j, i] = value
-    return A
 
 
 GROUPS = np.where(np.arange(70)[:, None] // 40 == np.arange(70) // 40, D, np.nan)
