@@ -359,7 +359,7 @@ def test_a_metric_space_in_place_of_a_table():
     method = eq.ClassicalMDS().fit(PNorm(A, 1))
     np.testing.assert_allclose(method.embedding_, eq.ClassicalMDS(metric="manhattan").fit_transform(A), atol=1e-9)
     assert eq.ClassicalMDS(n_landmarks=40, random_state=0).fit(PNorm(A, 1)).low_rank_error_ < 0.2
-    with pytest.raises(ValueError, match="a metric space has no points beyond its own"):
+    with pytest.raises(ValueError, match="a metric space has no points other than its own"):
         method.transform(A)
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .._types import Array
-from ..data import as_array, check_finite, check_table
-from ..inputs.dissimilarities import make_dissimilarities
+from ..data import as_array, check_finite
+from ..inputs import Input, Table, make_distance_input
 from ..spaces import MetricSpace
-from .source import Others, Points, Source
 
 EUCLIDEAN = ("euclidean", "l2")
 K = 15  # neighbours that a report looks at where there are enough points; chosen
 
 
-def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Source, Points]:
+def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]:
     """Return data and a map of the same points.
 
     X is a table (n, D), dense or sparse, under a metric, a matrix (n, n) of distances if metric="precomputed", or a
@@ -28,7 +26,7 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Source, Point
     Y = check_map(Y)
     if n != len(Y):
         raise ValueError(f"X has {n} rows and Y has {len(Y)}; they must be the same points, in the same order")
-    return check_data(X, metric), Points(Y)
+    return check_data(X, metric), Table(Y, "euclidean")
 
 
 def count_points(X: Any) -> int:
@@ -36,20 +34,15 @@ def count_points(X: Any) -> int:
     return int(X.n if isinstance(X, MetricSpace) else X.shape[0] if hasattr(X, "shape") and X.shape else len(X))
 
 
-def check_data(X: Any, metric: Any = "euclidean") -> Source:
-    """Return the data as a source of distances."""
-    X = as_array(X)
-    if is_euclidean_table(X, metric) and not sparse.issparse(X):
-        X = check_table(X)
-        _require_points(len(X), "X")
-        if not np.ptp(X, axis=0).any():
-            raise ValueError(f"all {len(X)} rows of X are equal, so no distance can be kept or lost; look at the data")
-        return Points(X)
-    source = make_dissimilarities(X, metric)
-    _require_points(source.n, "X")
-    if source.known is not None:
-        raise ValueError("X holds the distances of some pairs; measures compare all pairs and need a dense matrix")
-    return Others(source)
+def check_data(X: Any, metric: Any = "euclidean") -> Input:
+    """Return the data as an input with all distances."""
+    data = make_distance_input(as_array(X), metric)
+    _require_points(data.n, "X")
+    if data.points is not None and not np.ptp(data.points, axis=0).any():
+        raise ValueError(f"all {data.n} rows of X are equal, so there are no distances to compare; check the data")
+    if data.known is not None:
+        raise ValueError("X holds the distances of some pairs only; measures compare all pairs and need a dense matrix")
+    return data
 
 
 def is_euclidean_table(X: Any, metric: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
-from .source import Points, Source
+from ..inputs import Input
 
 HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
 TILE = 64  # of ranks.hpp
@@ -111,18 +111,18 @@ class BlockOrder(Order):
 
     _nearest, _ranks = staticmethod(_core.nearest_of_rows), staticmethod(_core.ranks_of_rows)
 
-    def __init__(self, source: Source):
-        self._source = source
-        self._everyone = np.arange(source.n)
+    def __init__(self, data: Input):
+        self._data = data
+        self._everyone = np.arange(data.n)
 
     def _seen(self, rows: Array, sheet: Sheet) -> tuple[Any, ...]:
-        D = self._source.block(rows, self._everyone)
+        D = self._data.block(rows, self._everyone)
         D = np.ldexp(D, -int(np.frexp(D.max())[1]))  # at most 1
         sheet.place(len(rows))[:] = D
         slack = np.full(len(rows), 2 * HALF_ULP)
         return D, sheet.n, sheet.rough(len(rows)), np.zeros(len(rows)), slack, rows
 
 
-def make_order(source: Source) -> Order:
-    """Return the order of the points of a source."""
-    return PointOrder(source.X) if isinstance(source, Points) else BlockOrder(source)
+def make_order(data: Input) -> Order:
+    """Return the order of the points of an input."""
+    return BlockOrder(data) if data.points is None else PointOrder(data.points)

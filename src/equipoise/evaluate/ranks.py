@@ -15,7 +15,6 @@ from .checks import check_k, check_pair
 from .measured import Measured, RecallCurve
 from .order import Order, Sheet, make_order
 from .sample import sample_points
-from .source import Points
 
 BLOCK = 2**18  # distances at a time, 1 MB
 ROWS = 16  # at least, so that they share the reading of the data
@@ -53,7 +52,7 @@ class Neighborhoods:
         self.k = check_k(k, self.n)
         self.points = sample_points(self.n, random_state)
         # A metric of the user's may not be called by several threads at once.
-        self._n_threads = threads(n_jobs) if isinstance(data, Points) else 1
+        self._n_threads = 1 if data.points is None else threads(n_jobs)
         self._in_x, self._in_y = make_order(data), make_order(drawn)
 
     @property

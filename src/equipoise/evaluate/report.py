@@ -22,7 +22,6 @@ from .local import LARGEST
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 from .reading import CARE, NOT, READ, Reading, read
-from .source import Points
 from .structure import centroid_correlation, triplet_accuracy
 from .table import as_html, as_text, cells
 
@@ -196,7 +195,7 @@ def evaluate(
     data, drawn = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _about(X, metric)
-    X, Y = data.X if isinstance(data, Points) else X, drawn.X  # converted once, not by each measure
+    X, Y = X if data.points is None else data.points, drawn.X  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
     centred = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
     options: dict[str, Any] = {"metric": metric, "n_jobs": n_jobs, "random_state": random_state}

@@ -22,7 +22,7 @@ from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
-from .neighbor_graphs import measured_neighbors, resolve_neighbors
+from .neighbor_graphs import resolve_neighbors
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
@@ -80,7 +80,7 @@ class LLE(ClassicalEmbedding):
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         near, recall = data.neighbors(self._k, self._n_threads())
-        self.weights_ = self._weights(data, near.D2.indices.reshape(data.n, self._k))
+        self.weights_ = self._weights(data, near.indices.reshape(data.n, self._k))
         M = lle.lle_matrix(self.weights_)
         objective = TraceQuotient(M, np.ones(data.n), M)
         _warn_apart("LLE", objective.components)
@@ -156,7 +156,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             W, recall = sparse.csr_matrix(data.P), 1.0
         else:
             self._k = resolve_neighbors(self.n_neighbors, data.n)
-            D2, recall = measured_neighbors(data, self._k, self._n_threads())
+            D2, recall = data.measured_neighbors(self._k, self._n_threads())
             if not np.diff(D2.indptr).all():
                 i = int(np.diff(D2.indptr).argmin())
                 raise ValueError(f"row {i} of the precomputed graph stores no neighbour; give it one, or leave it out")

@@ -7,13 +7,13 @@ from scipy.spatial.distance import squareform
 
 from .._types import Matrix
 from ..data.checks.dissimilarities import check_size
-from ..inputs.dissimilarities import Dissimilarities
+from ..inputs import Input
 from ..objectives.stress.metric import Stress
 from .mds_pairs import condensed_weights
 from .on_device import on_device
 
 
-def stress_on(device: str, source: Dissimilarities, W: Matrix | None, most: int, n_threads: int) -> Stress:
+def stress_on(device: str, source: Input, W: Matrix | None, most: int, n_threads: int) -> Stress:
     """Return the loss over all pairs on a device, with dense weights or none.
 
     The Euclidean distances of a table are stored there for up to `most` points, and beyond computed at every pass.

@@ -10,14 +10,14 @@ from scipy.spatial.distance import squareform
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
 from ..engines.sampled import draw_offsets
-from ..inputs.dissimilarities import Dissimilarities, KnownPairs
+from ..inputs import Input
 from ..objectives.stress.metric import NONE
 
 # Random partners of a point. Measured on digits, stress of the map above the least with 128, 256, 512: 15, 6, 2 %.
 PARTNERS = 512
 
 
-def known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:
+def known_pairs(source: Input, W: Matrix | None) -> Matrix | None:
     """Return CSR with δ of the pairs that are known and have weight, or None if all are and have."""
     if W is None or (not sparse.issparse(W) and (W + np.eye(len(W)) > 0).all()):
         return source.known
@@ -27,10 +27,10 @@ def known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:
         pattern.data = np.ones_like(pattern.data)
         weighted = weighted.multiply(pattern).tocsr()
         weighted.eliminate_zeros()
-    if isinstance(source, KnownPairs) and source.known is not None:
+    if source.sparse and source.known is not None:
         delta = np.asarray(source.known[entry_rows(weighted), weighted.indices]).ravel()
     else:
-        delta = source.along(weighted, 1)
+        delta = source.stored_pairs(weighted, 1)
     return make_csr(delta, weighted.indices, weighted.indptr, weighted.shape)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from .._warn import warn
 from ..arrays.csr import make_csr
 from ..inputs import Distances, Input
 from ..spaces.graph_geodesic import joined
-
-if TYPE_CHECKING:
-    from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
 NEIGHBORS = 10  # of "auto"; chosen
 ROWS = 1024  # distances to all are held for so many points at once
@@ -40,18 +37,12 @@ def limited(n_neighbors: int, most: int, n: int) -> int:
     return min(n_neighbors, most)
 
 
-def measured_neighbors(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
-    """Return d² to the k nearest of each point, CSR (n, n) on the host in float64, and the recall."""
-    near, recall = data.neighbors(k, n_threads)
-    return cast("DeviceTable", data).measured(near.D2) if data.on_device else near.D2, recall
-
-
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
     """Return the distances to the k nearest of each point, CSR (n, n), as a connected graph, and the recall.
 
     A graph given by the user stays as it is. One that falls apart is joined by its shortest bridges, with a warning.
     """
-    D2, recall = measured_neighbors(data, k, n_threads)
+    D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)
     if isinstance(data, Distances) and data.sparse:
         return graph, recall
