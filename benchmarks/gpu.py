@@ -186,8 +186,8 @@ def stages(X: torch.Tensor) -> list[Stage]:
         held.balance(Y, engine, loss=False)
         step()
 
-    engine._replay.running = True  # it plans nothing anew
-    engine._replay._flag, engine._replay._least = torch.zeros((), dtype=torch.int32, device="cuda"), 0.0
+    engine._graph.recording = True  # it plans nothing anew
+    engine._graph._flag, engine._graph._min_extent = torch.zeros((), dtype=torch.int32, device="cuda"), 0.0
     points = 4 * n * d
     short = {
         "edges": (lambda: engine.edges(Y, A, kernel, -1.0, potential=False), 10 * A.nnz, 8 * A.nnz + 2 * points),
@@ -198,7 +198,8 @@ def stages(X: torch.Tensor) -> list[Stage]:
     }
     timed = [Stage(name, replayed(act), ops, moved) for name, (act, ops, moved) in short.items()]
     whole = Stage("iteration", replayed(iteration), sum(s.operations for s in timed), sum(s.bytes for s in timed))
-    engine.rest()
+    engine._graph.recording = False
+    engine.stepper.free_buffers()
     rng = np.random.RandomState(0)
     return [
         Stage("initial map", events(lambda: data.principal(2, rng)), 2.0 * n * D * D, 4 * n * D + 8 * n),

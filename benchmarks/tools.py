@@ -49,7 +49,7 @@ def fit_equipoise(X: np.ndarray, threads: int) -> Fit:
 
     details = {"engine": problem.engine.name, "n_iter": problem.n_iter, "own_loss": float(problem.loss_curve[-1, 1])}
     fit = Fit(Y, total(search), built - start, end - built, details=details)
-    if problem.engine.sparse:
+    if problem.engine.needs_sparse_P:
         fit.search, fit.found = "faiss", found
         details["own_recall"] = problem.knn_recall
     else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from equipoise.studio.server.server import Studio
+from equipoise.studio.server.serve import Studio
 
 LINKS = {
     "studio.png": "?data=named:digits&iteration=300&point=40",

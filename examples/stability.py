@@ -25,7 +25,7 @@ import equipoise as eq
 from equipoise import data
 from equipoise.data import toys
 from equipoise.procrustes import disagreement, fit_similarity
-from equipoise.views.panel import class_colors, draw_map
+from equipoise.views.small_map import class_colors, draw_map
 from equipoise.views.style import new_figure
 
 SETS = {

@@ -20,7 +20,7 @@ from scipy.spatial import ConvexHull, cKDTree
 
 import equipoise as eq
 from equipoise import data
-from equipoise.views.panel import class_colors, draw_map
+from equipoise.views.small_map import class_colors, draw_map
 from equipoise.views.style import COLORS, new_figure
 
 SHAPES = ("two_sizes", "three_distances", "noise", "nested", "linked_rings", "trefoil")

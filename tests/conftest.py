@@ -1,3 +1,13 @@
+"""Fixtures and settings of all tests."""
+
+import os
+
+# Parallel test runs share the cores: without this, every worker would start a thread per core.
+if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
+    threads = max(1, (os.cpu_count() or 1) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, str(threads))  # read by NumPy, faiss and PyTorch when they are imported
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -5,6 +15,13 @@ from support.browser import launched
 
 settings.register_profile("equipoise", deadline=None)  # the first example of a run may wait for an import
 settings.load_profile("equipoise")
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests that open a page with `browser`."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 import pytest
 
-from equipoise._atomic import write_whole
+from equipoise._atomic import atomic_write
 
 
 def test_a_file_appears_when_all_is_written(tmp_path):
     path = tmp_path / "map.csv"
     path.write_text("old")
-    with write_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
         file.flush()
         assert path.read_text() == "old"
@@ -18,7 +18,7 @@ def test_a_file_appears_when_all_is_written(tmp_path):
 def test_a_failure_leaves_what_was_there(tmp_path):
     path = tmp_path / "map.csv"
     path.write_text("old")
-    with pytest.raises(RuntimeError, match="in the middle"), write_whole(path) as file:
+    with pytest.raises(RuntimeError, match="in the middle"), atomic_write(path) as file:
         file.write(b"ne")
         raise RuntimeError("in the middle")
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["map.csv"]
@@ -26,5 +26,5 @@ def test_a_failure_leaves_what_was_there(tmp_path):
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "none" / "a"
-    with pytest.raises(FileNotFoundError, match=r"the folder '.*none' does not exist"), write_whole(path):
+    with pytest.raises(FileNotFoundError, match=r"the folder '.*none' does not exist"), atomic_write(path):
         raise AssertionError("there is nothing to write to")

@@ -42,7 +42,7 @@ def test_the_stages_of_a_fit_with_the_falling_loss(capsys):
     assert stages(terminal) == ["initial map", "neighbours", "affinities", "optimise"]
     text = terminal.getvalue()
     assert "90/90 [" in text and re.search(r"60/60 \[\d\d:\d\d<\d\d:\d\d, +[\d.]+ iterations/s, loss \d\.\d{4}\]", text)
-    assert re.findall(r"loss (\d\.\d{4})", text)[-1] == progress.number(method.loss_)  # quick ones are not all drawn
+    assert re.findall(r"loss (\d\.\d{4})", text)[-1] == progress.format_loss(method.loss_)  # not all are drawn
     assert re.fullmatch(r"engine grid: 90 points in 2-D, .*\n", capsys.readouterr().out)
 
 
@@ -120,13 +120,13 @@ def test_what_fails_leaves_no_screen_behind():
 
 
 def test_notebooks_count_as_terminals(monkeypatch):
-    assert not progress.visible()
+    assert not progress.can_show()
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
-    assert progress.visible()
+    assert progress.can_show()
 
 
 def test_losses_are_short():
-    assert [progress.number(loss) for loss in (1.23456, 12345.6, 1.2e-5, 0.0)] == [
+    assert [progress.format_loss(loss) for loss in (1.23456, 12345.6, 1.2e-5, 0.0)] == [
         "1.2346",
         "1.2346e+04",
         "1.2000e-05",

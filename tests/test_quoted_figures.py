@@ -61,15 +61,18 @@ QUOTES = [
         "README.md",
         "{equi_fashion_s:.1f} s, KL {equi_fashion_kl:.3f} | {open_fashion_s:.0f} s, KL {open_fashion_kl:.3f}",
     ),
-    ("README.md", "`UMAP` of MNIST takes {umap_s:.1f} s, sampled {sampled_s:.1f} s; umap-learn {learn_s:.0f} s"),
+    (
+        "README.md",
+        "`UMAP` of MNIST takes {umap_s:.1f} s, or {sampled_s:.1f} s with sampling; umap-learn takes {learn_s:.0f} s",
+    ),
     ("README.md", "and {learn_first:.0f} s at its first call"),
-    ("README.md", "A new point is placed among 70,000 in {new_ms:.0f} ms, 10,000 in {many_s:.1f} s"),
+    ("README.md", "Placing a new point among 70,000 takes {new_ms:.0f} ms, and 10,000 new points {many_s:.1f} s"),
     ("README.md", "{1m_s:.0f} seconds against {100k_s:.0f}, and {1m_gb:.1f} GB"),
     (
         "README.md",
-        "take {gsne_run:.1f} times as long as those of `TSNE`, those of a kernel written in NumPy {own_run:.1f}",
+        "takes {gsne_run:.1f} times as long as one of `TSNE`, and one with a kernel written in NumPy {own_run:.1f}",
     ),
-    ("README.md", "on one and the same map {gsne_map:.1f} and {own_map:.1f} times"),
+    ("README.md", "on the same map the factors are {gsne_map:.1f} and {own_map:.1f}"),
     ("docs/start/which_method.md", "keeps {equi_mnist_kept:.1f} % of the 10 nearest neighbours; umap-learn"),
     ("docs/start/which_method.md", "umap-learn {umap_mnist_kept:.1f} %, PaCMAP {PaCM_mnist_kept:.1f} %"),
     (

@@ -1,4 +1,4 @@
-"""Equipoise: neighbour embedding and manifold learning as a balance of attraction and repulsion."""
+"""Neighbour embedding and manifold learning as a balance of attraction and repulsion."""
 
 from __future__ import annotations
 

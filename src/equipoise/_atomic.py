@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic file writing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,21 @@ from typing import BinaryIO
 
 
 @contextmanager
-def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing; it takes the name `path` once all is written, and disappears if that fails."""
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a temporary file for writing; rename it to `path` on success, delete it on failure.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Destination. Its folder must exist.
+
+    Yields
+    ------
+    file : binary file
+    """
     path = Path(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; make it, or choose another")
+        raise FileNotFoundError(f"the folder {str(path.parent)!r} does not exist; create it or choose another")
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(partial, "wb") as file:
@@ -25,3 +35,6 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+write_whole = atomic_write  # old name

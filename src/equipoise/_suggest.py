@@ -1,21 +1,24 @@
-"""What a word that is not known was probably meant to be."""
+"""Suggestions for misspelled words."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-ALIKE = 0.7  # share of letters that two words have in common in the same order; chosen: --colour is not --columns
+CUTOFF = 0.7  # minimum similarity ratio of difflib; chosen so that --colour does not match --columns
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that one looks most like, whatever its case and dashes before it; none if none is near."""
-    spelt = {one.lower().lstrip("-"): one for one in known}
-    found = difflib.get_close_matches(word.lower().lstrip("-"), spelt, n=1, cutoff=ALIKE)
-    return spelt[found[0]] if found else None
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word most similar to `word`, ignoring case and leading dashes; None if none is similar."""
+    spellings = {one.lower().lstrip("-"): one for one in known}
+    found = difflib.get_close_matches(word.lower().lstrip("-"), spellings, n=1, cutoff=CUTOFF)
+    return spellings[found[0]] if found else None
 
 
-def hint(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Return what to do about a word that is not known: take the nearest, or what is said otherwise."""
-    near = nearest(word, known)
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return "did you mean X?" for the most similar known word, or `otherwise` if none is similar."""
+    near = closest(word, known)
     return f"did you mean {near}?" if near is not None else otherwise
+
+
+hint, nearest = did_you_mean, closest  # old names

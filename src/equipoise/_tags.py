@@ -1,4 +1,4 @@
-"""Names under which classes and functions are stored in files, independent of the module they live in."""
+"""Stable names of classes and functions in saved files, independent of the module they live in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BY_TAG: dict[str, Any] = {}
 
 
 def tagged(tag: str) -> Callable[[T], T]:
-    """Return a decorator that gives a class or function its name in saved files.
+    """Return a decorator that registers a class or function under `tag`, its name in saved files.
 
     A tag never changes, even if the class is renamed or moved, so files written by earlier versions still load. The
     first tags are the module paths of version 0.1.0.
@@ -20,7 +20,7 @@ def tagged(tag: str) -> Callable[[T], T]:
 
     def register(thing: T) -> T:
         if tag in _BY_TAG:
-            raise ValueError(f"the tag {tag!r} is used twice")
+            raise ValueError(f"the tag {tag!r} is already in use; choose another")
         _TAGS[thing], _BY_TAG[tag] = tag, thing
         return thing
 
@@ -28,10 +28,10 @@ def tagged(tag: str) -> Callable[[T], T]:
 
 
 def tag_of(thing: Any) -> str | None:
-    """Return the tag of a class or function; None if it has none. A subclass does not inherit a tag."""
+    """Return the tag of a class or function, or None. Tags are not inherited by subclasses."""
     return _TAGS.get(thing)
 
 
 def from_tag(tag: str) -> Any:
-    """Return the class or function with a tag; None if no imported module defines it."""
+    """Return the class or function registered under a tag; None if no imported module registers it."""
     return _BY_TAG.get(tag)

@@ -1,4 +1,4 @@
-"""Names for the arrays that the modules hand to one another."""
+"""Type aliases shared by all modules."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]  # of floats unless said otherwise
-Matrix = Any  # a dense ndarray or a scipy.sparse CSR matrix: scipy ships no types
-
-
+Array = npt.NDArray[Any]  # float unless stated otherwise
+Matrix = Any  # dense ndarray or scipy.sparse CSR matrix; SciPy ships no types
 Callback = Callable[[int, float, Array], Any]  # (iteration, loss, Y); returns True to stop

@@ -1,3 +1,3 @@
-"""The version of the package, in one place."""
+"""Version of the package."""
 
 __version__ = "0.1.0"

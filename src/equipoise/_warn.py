@@ -1,4 +1,4 @@
-"""Warnings that point at the line of the user's program, not into the package."""
+"""Warnings attributed to the user's code instead of the package."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import sklearn
 
-# scikit-learn stands between the user and the package in pipelines, searches and behind `set_output`.
-INSIDE = tuple(str(Path(name).parent) + os.sep for name in (__file__, sklearn.__file__))
+# Pipelines, grid searches and `set_output` put frames of scikit-learn between the user and the package.
+INTERNAL = tuple(str(Path(name).parent) + os.sep for name in (__file__, sklearn.__file__))
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the nearest line of the call stack that is outside the package; at the outermost if none is."""
+    """Issue a warning at the innermost frame outside the package, or at the outermost frame if all are inside."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INTERNAL):
         frame = frame.f_back
     warnings.warn_explicit(
         message,

@@ -30,7 +30,7 @@ class ForceCurves:
 
     def figure(self) -> Figure:
         """Return a matplotlib figure, attraction on the left and repulsion on the right."""
-        from .views.forces import force_figure
+        from .views.force_figure import force_figure
 
         return force_figure(self.r, self.attraction, self.repulsion)
 

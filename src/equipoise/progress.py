@@ -1,8 +1,8 @@
-"""Progress of the long steps: the stage, its rate, the time left and the falling loss, where someone can see them.
+"""Progress bars for long computations.
 
-The steps say what they are doing, `stage("neighbours", n)`, and how far they are; within `shown()` this becomes bars of
-tqdm on stderr, within `told(screen)` it goes to a screen of one's own. Elsewhere, and where stderr is neither a
-terminal nor a notebook, nothing is shown and nothing computed.
+Code that takes time announces its stages: `stage("neighbours", n)`, then calls the function from `advance_callback()`
+as it advances. Inside `with shown():` this updates tqdm bars on stderr; inside `with show_on(display):` it goes to
+another `Display`. Otherwise, or if stderr is neither a terminal nor a notebook, these functions do nothing.
 """
 
 from __future__ import annotations
@@ -15,30 +15,37 @@ from typing import Any, Protocol
 
 from ._types import Array
 
-WIDTH = 16  # columns of the names of stages
+WIDTH = 16  # characters for the name of a stage
 COUNTED = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
 UNCOUNTED = "{desc}{elapsed}"
 
-_screen: ContextVar[Screen | None] = ContextVar("screen", default=None)
+_display: ContextVar[Display | None] = ContextVar("display", default=None)
 
 
-class Screen(Protocol):
-    """Where progress is seen; `advance` is called from any thread."""
+class Display(Protocol):
+    """What shows progress; `advance` may be called from any thread."""
 
-    def begin(self, name: str, total: int | None, unit: str, done: int) -> None: ...
-    def end(self) -> None: ...
-    def advance(self, count: int) -> None: ...
-    def tell(self, iteration: int, loss: float, Y: Array) -> None: ...
+    def begin(self, name: str, total: int | None, unit: str, done: int) -> None:
+        """Begin a stage of `total` units (None if unknown), of which `done` are already complete."""
+
+    def end(self) -> None:
+        """End the current stage, if any."""
+
+    def advance(self, count: int) -> None:
+        """Record that `count` more units are complete."""
+
+    def on_iteration(self, iteration: int, loss: float, Y: Array) -> None:
+        """Record an iteration of the optimiser; has the signature of a callback."""
 
 
 class _Bars:
-    """One bar at a time; each is left as it ended when the next begins."""
+    """One tqdm bar at a time; finished bars stay on screen."""
 
     def __init__(self) -> None:
         self.bar: Any = None
 
     def begin(self, name: str, total: int | None, unit: str, done: int) -> None:
-        from tqdm.auto import tqdm  # of a notebook in notebooks, of a terminal elsewhere
+        from tqdm.auto import tqdm  # picks the notebook bar in notebooks
 
         self.end()
         self.bar = tqdm(
@@ -59,69 +66,100 @@ class _Bars:
         if self.bar is not None:
             self.bar.update(count)
 
-    def tell(self, iteration: int, loss: float, Y: Array) -> None:
+    def on_iteration(self, iteration: int, loss: float, Y: Array) -> None:
         if self.bar is not None:
-            self.bar.set_postfix_str(f"loss {number(loss)}", refresh=False)
+            self.bar.set_postfix_str(f"loss {format_loss(loss)}", refresh=False)
             self.bar.update(iteration - self.bar.n)
 
 
-def number(loss: float) -> str:
-    """Return a loss in as many digits as tell it from another."""
+def format_loss(loss: float) -> str:
+    """Return a loss with four decimals, in scientific notation if it is very small or large."""
     return f"{loss:.4f}" if loss == 0 or 1e-3 <= abs(loss) < 1e4 else f"{loss:.4e}"
 
 
-def visible() -> bool:
-    """Return whether someone can see bars: stderr is a terminal, or belongs to a notebook."""
+def can_show() -> bool:
+    """Return whether stderr is a terminal or the process is a notebook kernel."""
     return "ipykernel" in sys.modules or sys.stderr.isatty()
 
 
 @contextmanager
 def shown(wanted: object = True) -> Iterator[bool]:
-    """Show the progress of what runs within, if it is wanted and can be seen; gives whether it is.
+    """Show progress bars for the computations in a `with` block.
 
+    Parameters
+    ----------
+    wanted : object, default=True
+        Show nothing if false.
+
+    Yields
+    ------
+    visible : bool
+        Whether progress is displayed: False if not wanted, or if stderr is neither a terminal nor a notebook.
+
+    Examples
+    --------
     >>> with shown():
     ...     eq.TSNE().fit(X)
     """
-    if not wanted or not visible() or _screen.get() is not None:
-        yield _screen.get() is not None
+    if not wanted or not can_show() or _display.get() is not None:
+        yield _display.get() is not None
         return
-    with told(_Bars()):
+    with show_on(_Bars()):
         yield True
 
 
 @contextmanager
-def told(screen: Screen) -> Iterator[None]:
-    """Tell a screen the progress of what runs within."""
-    token = _screen.set(screen)
+def show_on(display: Display) -> Iterator[None]:
+    """Send the progress of the computations in a `with` block to `display`."""
+    token = _display.set(display)
     try:
         yield
     finally:
-        screen.end()
-        _screen.reset(token)
+        display.end()
+        _display.reset(token)
 
 
 def stage(name: str, total: int | None = None, unit: str = "points") -> None:
-    """Say that a stage of the work begins, of `total` units if they can be counted; the one before it is over."""
-    if (screen := _screen.get()) is not None:
-        screen.begin(name, total, unit, 0)
+    """Begin a stage and end the previous one.
+
+    Parameters
+    ----------
+    name : str
+    total : int, optional
+        Number of units of work, if known.
+    unit : str, default="points"
+    """
+    if (display := _display.get()) is not None:
+        display.begin(name, total, unit, 0)
 
 
-def pause() -> None:
-    """End the stage, so that something else can be printed."""
-    if (screen := _screen.get()) is not None:
-        screen.end()
+def end_stage() -> None:
+    """End the current stage, so that other text can be printed below its bar."""
+    if (display := _display.get()) is not None:
+        display.end()
 
 
-def advancing() -> Callable[[int], None]:
-    """Return the function to be told of every so many units done, from any thread."""
-    screen = _screen.get()
-    return screen.advance if screen is not None else lambda count: None
+def advance_callback() -> Callable[[int], None]:
+    """Return a function that takes the number of units just completed; it may be called from any thread."""
+    display = _display.get()
+    return display.advance if display is not None else lambda count: None
 
 
-def optimizing(n_iter: int, done: int) -> list[Callable[[int, float, Array], None]]:
-    """Say that an optimiser begins, and return the callback that it needs: none where nothing is shown."""
-    screen = _screen.get()
-    if screen is None:
+def start_optimizer_stage(n_iter: int, done: int) -> list[Callable[[int, float, Array], None]]:
+    """Begin the stage of an optimiser and return its callbacks: one if progress is displayed, else none."""
+    display = _display.get()
+    if display is None:
         return []
-    screen.begin("optimise", n_iter, "iterations", done)
-    return [screen.tell]
+    display.begin("optimise", n_iter, "iterations", done)
+    return [display.on_iteration]
+
+
+# Old names
+told, number, visible, pause, advancing, optimizing = (
+    show_on,
+    format_loss,
+    can_show,
+    end_stage,
+    advance_callback,
+    start_optimizer_stage,
+)

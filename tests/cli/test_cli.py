@@ -96,7 +96,7 @@ def test_studio_serves_what_the_options_say(monkeypatch, tmp_path):
     pytest.importorskip("bokeh")
     calls = []
     fake = SimpleNamespace(serve=lambda *data, **settings: calls.append((*data, settings)))
-    for module in ("equipoise.studio", "equipoise.studio.server.server"):
+    for module in ("equipoise.studio", "equipoise.studio.server.serve"):
         monkeypatch.setitem(sys.modules, module, fake)
     (tmp_path / "t.csv").write_text("a,kind\n1,x\n3,y\n")
     assert main(["studio"]) == 0

@@ -8,7 +8,7 @@ from support.command_line import embed, names, one_line_error, read_csv
 import equipoise
 from equipoise import cli, data
 from equipoise.cli import main
-from equipoise.cli.screen import Screen
+from equipoise.cli.console import Screen
 
 METHODS = sorted(cli.METHODS)
 QUICK = ("--iterations", 20, "--plot", "none")
@@ -344,7 +344,7 @@ def test_an_error_in_the_picture_leaves_the_map(tmp_path, monkeypatch, capsys):
     def fail(*arguments, **settings):
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("equipoise.cli.writing.picture", fail)
+    monkeypatch.setattr("equipoise.cli.write_map.picture", fail)
     assert embed("circle", "--iterations", 5, "--out", tmp_path) == 2
     assert "no ink" in one_line_error(capsys)
     assert names(tmp_path) == ["circle.csv"] and len(read_csv(tmp_path / "circle.csv")[1]) == 100

@@ -9,7 +9,7 @@ from support.command_line import embed, names, one_line_error, read_csv
 import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
-from equipoise.cli.maps import read_map
+from equipoise.cli.map_files import read_map
 from equipoise.cli.pictures import Drawing, _side_by_side
 
 

@@ -286,7 +286,7 @@ def test_many_points_in_many_dimensions_are_sampled_as_by_the_engine_sampled(n):
     Y, P = rng.standard_normal((n, 5)).astype(np.float32), graph(rng, n)
     there, here = Torch(1, TOL, "cpu", seed=7), Sampled(1, 7)
     for one in (there, here):
-        one.include(P, 5)
+        one.sum_exactly(P, 5)
     for charges in (None, rng.random((n, 2))):
         found, same = (one.field(Y, StudentT(), charges) for one in (there, here))
         assert norm_error(found.potential, same.potential) <= 1e-6

@@ -1,6 +1,6 @@
 """The kernels of a GPU against what they stand for in PyTorch.
 
-On a GPU, or by Triton's interpreter: TRITON_INTERPRET=1 pytest tests/test_fused.py, with NumPy before 2.4.
+On a GPU, or by Triton's interpreter: TRITON_INTERPRET=1 pytest tests/engines/test_triton.py, with NumPy before 2.4.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from equipoise.arrays import sums_triton as sums  # noqa: E402
 from equipoise.arrays.device_csr import Rows  # noqa: E402
 from equipoise.arrays.namespace import centered  # noqa: E402
 from equipoise.engines.torch import fused  # noqa: E402
+from equipoise.engines.torch.device_arrays import DeviceSource  # noqa: E402
 from equipoise.engines.torch.edges import stored_edges  # noqa: E402
-from equipoise.engines.torch.engine import DIRECT, Torch  # noqa: E402
+from equipoise.engines.torch.engine import DIRECT, GraphStepper, Torch  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.particle_mesh import Mesh, turned  # noqa: E402
-from equipoise.engines.torch.replay import Replay  # noqa: E402
-from equipoise.engines.torch.source import DeviceSource  # noqa: E402
+from equipoise.engines.torch.replay import CudaGraph  # noqa: E402
 from equipoise.neighbors import gpu as neighbors  # noqa: E402
 from equipoise.neighbors.gpu_blocks import Blocks  # noqa: E402
 from equipoise.optimize import step_torch as step  # noqa: E402
@@ -41,7 +41,7 @@ from equipoise.optimize import step_triton as rows_fused  # noqa: E402
 
 HERE, THERE = torch.device("cpu"), torch.device("cuda" if GPU else "cpu")
 DIMENSIONS = pytest.mark.parametrize("d", [1, 2, 3])
-pytestmark = [] if GPU else [pytest.mark.filterwarnings("ignore")]  # those of the interpreter
+pytestmark = [pytest.mark.gpu, *([] if GPU else [pytest.mark.filterwarnings("ignore")])]  # the interpreter warns
 on_a_gpu = pytest.mark.skipif(not GPU, reason="it takes a GPU")
 
 
@@ -104,9 +104,9 @@ def test_the_flag_goes_up_where_a_map_leaves_its_room():
     box = torch.tensor([[0.0, 0.0], [2.0, 1.0]], device=THERE)
     for most, least, up in (((2.0, 1.0), 2.0, 0), ((1.9, 1.0), 0.0, 1), ((9.0, 0.9), 0.0, 1), ((9.0, 9.0), 2.1, 1)):
         flag = torch.zeros((), dtype=torch.int32, device=THERE)
-        fused.watch(box, flag, most, least)
+        fused.flag_extent(box, flag, most, least)
         assert int(flag) == up
-    fused.watch(box * float("nan"), flag.zero_(), (9.0, 9.0), 0.0)
+    fused.flag_extent(box * float("nan"), flag.zero_(), (9.0, 9.0), 0.0)
     assert int(flag) == 1
 
 
@@ -129,11 +129,11 @@ def test_a_step_is_taken_unless_the_flag_is_up(up):
     new.append(old[-1] + 1)
     kept = [x.clone() for x in (old if up else new)]
     flag, good = (torch.tensor(x, dtype=torch.int32, device=THERE) for x in (up, 4))
-    fused.take(flag, good, old, new)
+    fused.accept_step(flag, good, old, new)
     assert all(torch.equal(found, x) for found, x in zip(old, kept, strict=True))
     assert int(good) == 5 - up
     new[0] = new[0].T.contiguous().T  # column by column
-    fused.take(flag.zero_(), good, old, new)
+    fused.accept_step(flag.zero_(), good, old, new)
     assert torch.equal(old[0], new[0])
 
 
@@ -205,16 +205,16 @@ def table():
 @on_a_gpu
 @pytest.mark.parametrize("method", REPLAYED.values(), ids=REPLAYED)
 def test_steps_that_are_replayed_are_those_taken_one_by_one(method, table, monkeypatch):
-    taken, run = [], Replay.run
+    taken, run = [], CudaGraph.replay
 
     def counted(*arguments):
         taken.append(run(*arguments))
         return taken[-1]
 
-    monkeypatch.setattr(Replay, "run", counted)
+    monkeypatch.setattr(CudaGraph, "replay", counted)
     replayed = there(method).fit_transform(table)
     assert sum(taken) > 60
-    monkeypatch.setattr(Torch, "hasten", lambda *arguments: 0)
+    monkeypatch.setattr(GraphStepper, "replay_steps", lambda *arguments: 0)
     np.testing.assert_array_equal(there(method).fit_transform(table), replayed)
 
 

@@ -95,7 +95,7 @@ def test_a_click_on_a_point_lists_its_neighbours(report, visit):
     head = tab.inner_text("#head")
     i = int(np.flatnonzero(report.points == row)[0])
     assert head.startswith(f"Row {row}, class {report.labels[row]}: trust {report.trust[i]:.3f}")
-    assert f"keeps {len(expected['kept'])} of its 8 neighbours" in head
+    assert f"{len(expected['kept'])} of 8 neighbours preserved" in head
     assert {kind: rows_listed(tab, kind) for kind in expected} == expected
     first = tab.locator("#chosen table.false tbody tr").first.inner_text().split()
     hoods = report.neighborhoods
@@ -123,7 +123,7 @@ def test_a_row_of_the_list_leads_on(report, visit):
     assert tab.inner_text("#head").startswith(f"Row {other},") and tab.input_value("#row") == str(other)
     tab.fill("#row", "240")
     tab.press("#row", "Enter")
-    assert "There are rows 0 to 239" in tab.inner_text("#one")
+    assert "Rows go from 0 to 239" in tab.inner_text("#one")
 
 
 def test_other_colours(report, visit):
@@ -150,7 +150,7 @@ def test_of_a_sample_the_others_are_grey_and_say_so(visit, monkeypatch):
     out = int(np.setdiff1d(np.arange(400), report.points)[0])
     tab.fill("#row", str(out))
     tab.press("#row", "Enter")
-    assert f"Row {out} is not among the 100 rows that were measured" in tab.inner_text("#one")
+    assert f"Row {out} is not among the 100 measured rows" in tab.inner_text("#one")
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -158,7 +158,7 @@ def test_maps_in_other_dimensions(d, visit):
     pytest.importorskip("bokeh")
     X = np.random.default_rng(0).normal(size=(60, 4))
     tab = visit(eq.evaluate(X, X[:, :d], k=5))
-    assert "What is drawn is a map" in tab.inner_text("main")
+    assert "This plot shows" in tab.inner_text("main")
 
 
 def test_large_maps_are_drawn_by_webgl_and_take_few_bytes(monkeypatch):

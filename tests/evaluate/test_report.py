@@ -27,7 +27,7 @@ from equipoise.evaluate import sample as sampling
 from equipoise.evaluate.figures.shading import shadings
 from equipoise.evaluate.figures.shepard import bands
 from equipoise.evaluate.reading import CARE, NOT, READ, Limits
-from equipoise.evaluate.table import random_trust
+from equipoise.evaluate.report_table import random_trust
 from equipoise.views.plane import in_plane
 
 FAR = "distances between groups"
@@ -313,7 +313,7 @@ def test_a_page_needs_bokeh(report, monkeypatch):
 
 
 def test_measured_numbers_are_written_with_the_digits_that_hold():
-    row = importlib.import_module("equipoise.evaluate.table").ROWS[0]
+    row = importlib.import_module("equipoise.evaluate.report_table").ROWS[0]
     assert row.write(Measured(0.98765, 0.0123)) == "0.988 ± 0.012"
     assert row.write(Measured(0.98765, 0.0001)) == row.write(0.98765) == "0.988"
     assert row.write(None) == ""

@@ -24,7 +24,7 @@ INK_PIXELS = """() => {
 @pytest.fixture(scope="module")
 def studio():
     pytest.importorskip("bokeh")
-    from equipoise.studio.server.server import Studio
+    from equipoise.studio.server.serve import Studio
 
     studio = Studio("two_lines", n_jobs=1, limit=20_000)
     thread = threading.Thread(target=studio.run)

@@ -14,7 +14,7 @@ from equipoise.studio.page.flow import AHEAD, PATIENCE, Flow
 from equipoise.studio.page.layout import Layout
 from equipoise.studio.page.link import Shown
 from equipoise.studio.page.picture import Picture
-from equipoise.studio.page.trust import TrustWatch
+from equipoise.studio.page.trust_colors import TrustWatch
 from equipoise.studio.session import run
 from equipoise.studio.session.player import Player
 from equipoise.studio.session.python_source import python_source
@@ -239,10 +239,10 @@ def test_a_stage_tells_what_is_done_and_how_much(monkeypatch):
     stage = Stage()
     assert stage.words == "" and stage.share is None
     stage.clear("Reading the data")
-    with progress.told(stage):
+    with progress.show_on(stage):
         assert stage.words == "Reading the data …"
         progress.stage("neighbours", 70_000)
-        progress.advancing()(17_500)
+        progress.advance_callback()(17_500)
         now[0] = 4.0
         assert stage.words == "Finding neighbours · 25% of 70,000 points · 4 s …" and stage.share == 0.25
         progress.stage("affinities")
@@ -253,9 +253,9 @@ def test_a_stage_tells_what_is_done_and_how_much(monkeypatch):
 
 def test_a_stage_names_its_unit():
     stage = Stage()
-    with progress.told(stage):
+    with progress.show_on(stage):
         progress.stage("optimise", 40, "iterations")
-        progress.advancing()(10)
+        progress.advance_callback()(10)
         assert stage.words == "optimise · 25% of 40 iterations …"
 
 

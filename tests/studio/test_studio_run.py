@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from equipoise import data
+from equipoise.studio.data_sources import Tables
 from equipoise.studio.page.link import Shown, View, from_query, to_query
-from equipoise.studio.server.tables import Tables
 from equipoise.studio.session import history as kept
 from equipoise.studio.session.history import Frame, History
 from equipoise.studio.session.parameters import METHODS, PARAMETERS, check_value, defaults
@@ -47,7 +47,7 @@ def test_many_points_are_sorted_on_the_way_as_in_the_estimator(monkeypatch):
     monkeypatch.setattr("equipoise.problems.forces.LOCALITY", 1000)
     run = Run(data.load("digits").X[:1050])
     frame = run.step(205)
-    assert run.problem.engine.local and run._state.order is not None
+    assert run.problem.engine.gains_from_locality and run._state.order is not None
     assert np.array_equal(executed(python_source(run, "named:digits", 205), 1050), frame.Y)
     here = run.problem.gradient(frame.Y)
     for i in (0, 7):

@@ -19,7 +19,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from equipoise.studio.server.guard import is_loopback
-from equipoise.studio.server.server import Studio, _ended_by_system, serve
+from equipoise.studio.server.serve import Studio, _ended_by_system, serve
 
 LIMIT = 4096
 

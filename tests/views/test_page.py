@@ -240,7 +240,7 @@ def test_colours_by_column_and_themes(animals, visit):
     assert ends == pytest.approx(np.quantile(known, [0.01, 0.99]), rel=1e-4)
     tab.click("#theme")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 28)"
-    assert near(drawn_colors(tab), DARK.paper, 2)
+    assert near(drawn_colors(tab), DARK.background, 2)
     tab.select_option("#color", label="one colour")
     assert near(drawn_colors(tab), DARK.colors[0])
 
@@ -295,7 +295,9 @@ def test_a_notebook_shows_it_in_a_frame(animals, browser, tmp_path):
 def test_maps_in_other_dimensions_say_what_is_drawn(d):
     pytest.importorskip("bokeh")
     text = eq.page(np.random.default_rng(0).normal(size=(30, d))).html
-    assert re.search(r"What is drawn is a map (on a line|in \d dimensions)", text)
+    assert re.search(
+        r"This plot shows (a map on a line|the first two principal components of a map in \d dimensions)", text
+    )
 
 
 def test_a_page_is_small_and_holds_what_it_was_given():
@@ -310,18 +312,18 @@ def test_a_page_is_small_and_holds_what_it_was_given():
 def test_what_cannot_be_shown_is_said(monkeypatch):
     pytest.importorskip("bokeh")
     Y = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="color is 'age', which is no column of the table; there are: sex"):
+    with pytest.raises(ValueError, match="color='age' is not a column of the table; choose from sex"):
         eq.page(Y, "age", table={"sex": list("fmf")})
     with pytest.raises(
-        ValueError, match=r"table\['sex'\] must hold a value for each of the 3 points, got shape \(2,\)"
+        ValueError, match=r"table\['sex'\] must have one value for each of the 3 points, got shape \(2,\)"
     ):
         eq.page(Y, table={"sex": list("fm")})
     with pytest.raises(ValueError, match="a data frame or a mapping of names to values, got list"):
         eq.page(Y, table=[1, 2, 3])
-    with pytest.raises(ValueError, match="names belong to classes"):
+    with pytest.raises(ValueError, match="names needs the class of each point"):
         eq.page(Y, names=["a"])
-    monkeypatch.setattr(page_module, "HEAVY", 10)
-    with pytest.raises(ValueError, match="too much for a page"):
+    monkeypatch.setattr(page_module, "MAX_IMAGE_BYTES", 10)
+    with pytest.raises(ValueError, match="a page is limited to 0 MB"):
         eq.page(Y, images=np.zeros((3, 2, 2), np.uint8))
 
 
@@ -337,8 +339,8 @@ def test_colour_by_a_column_of_the_table():
     assert '"names": ["f", "m"]' in by_name.html and '"color": 1' in by_name.html
 
 
-def test_the_column_that_colours_a_page_has_shades_whatever_its_classes():
+def test_the_chosen_column_has_colours_however_many_classes():
     pytest.importorskip("bokeh")
     names = [f"class {i}" for i in range(300)]
     page = eq.page(np.random.default_rng(0).normal(size=(300, 2)), names, table={"other": names[::-1]})
-    assert page.html.count('"colored": true') == 1 and page.html.count('"shades": ') == 1
+    assert page.html.count('"colored": true') == 1 and page.html.count('"color_indices": ') == 1

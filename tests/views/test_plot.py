@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 import equipoise as eq
 from equipoise.views import plot as plot_module
-from equipoise.views.coloring import limits, ramp, shades
+from equipoise.views.coloring import assign_colors, color_limits, color_ramp
 from equipoise.views.column import Classes, Numbers, read_column
-from equipoise.views.labels import hearts
+from equipoise.views.labels import class_centers
+from equipoise.views.spacing import spaced_rows
 from equipoise.views.style import DARK, LIGHT
-from equipoise.views.thin import thin
 
 # G. M. Machado, M. M. Oliveira & L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision
 # Deficiency", 2009, table 1, severity 1: what linear RGB looks like.
@@ -78,7 +78,7 @@ def test_ten_colours_can_be_told_apart_by_everyone(theme, apart, blindness):
 
 
 def test_every_colour_stands_out_from_the_dark_paper():
-    luminance = linear([*DARK.colors, *ramp(DARK), DARK.paper]) @ [0.2126, 0.7152, 0.0722]
+    luminance = linear([*DARK.colors, *color_ramp(DARK), DARK.background]) @ [0.2126, 0.7152, 0.0722]
     contrast = (luminance + 0.05) / (luminance[-1] + 0.05)
     assert contrast[:10].min() > 3 and contrast[10:-1].min() > 1.5
 
@@ -113,7 +113,7 @@ def test_missing_values_and_the_order_of_names():
 def test_beyond_ten_classes_a_colour_comes_back_far_away():
     angle = 2 * np.pi * np.arange(25) / 25
     places = np.column_stack([np.cos(angle), np.sin(angle)])
-    found = shades(Classes("color", np.arange(25, dtype=np.int32), tuple(map(str, range(25)))), places)
+    found = assign_colors(Classes("color", np.arange(25, dtype=np.int32), tuple(map(str, range(25)))), places)
     assert found[:10].tolist() == list(range(10))
     same = [
         np.linalg.norm(places[i] - places[j]) for i, j in itertools.combinations(range(25), 2) if found[i] == found[j]
@@ -138,11 +138,13 @@ def test_a_quantity_goes_from_dark_to_bright_and_what_is_missing_is_grey(groups)
     values[7] = np.nan
     figure = eq.plot(Y, pd.Series(values, name="depth"), dark=True)
     colors = dict(zip(map(tuple, dots(figure)[0]), dots(figure)[1], strict=True))
-    assert colors[tuple(Y[0])] == ramp(DARK)[0] and colors[tuple(Y[149])] == ramp(DARK)[-1]
+    assert colors[tuple(Y[0])] == color_ramp(DARK)[0] and colors[tuple(Y[149])] == color_ramp(DARK)[-1]
     assert colors[tuple(Y[7])] == DARK.missing
     bar = figure.axes[1]
-    assert bar.get_ylabel() == "depth" and bar.get_ylim() == pytest.approx(limits(read_column(values, 150, "color")))
-    assert to_hex(figure.get_facecolor()) == DARK.paper
+    assert bar.get_ylabel() == "depth" and bar.get_ylim() == pytest.approx(
+        color_limits(read_column(values, 150, "color"))
+    )
+    assert to_hex(figure.get_facecolor()) == DARK.background
 
 
 # Names ----------------------------------------------------------------------------------------------------------------
@@ -151,8 +153,8 @@ def test_a_quantity_goes_from_dark_to_bright_and_what_is_missing_is_grey(groups)
 def test_a_name_stands_on_its_group_and_not_between_islands(rng):
     left, right = rng.normal(size=(300, 2)), rng.normal(size=(200, 2)) + np.array([40, 0])
     Y = np.concatenate([left, right])
-    (heart,) = hearts(Y, Classes("color", np.zeros(500, np.int32), ("two islands",)))
-    assert np.linalg.norm(heart) < 1.0
+    (center,) = class_centers(Y, Classes("color", np.zeros(500, np.int32), ("two islands",)))
+    assert np.linalg.norm(center) < 1.0
     figure = eq.plot(Y, np.full(500, "two islands"))
     box = boxes(figure)["two islands"]
     pixels = figure.axes[0].transData.transform(left)
@@ -166,7 +168,7 @@ def test_a_name_lies_beside_the_points_of_its_class_and_not_on_them(rng):
     figure = eq.plot(Y, np.array(["cats", "dogs", "owls"])[number])
     axes = figure.axes[0]
     pixels = axes.transData.transform(Y)
-    places = axes.transData.transform(hearts(Y, Classes("color", number.astype(np.int32), ("", "", ""))))
+    places = axes.transData.transform(class_centers(Y, Classes("color", number.astype(np.int32), ("", "", ""))))
 
     def under(middle, box):
         return int((np.abs(pixels - middle) < np.array([box.width, box.height]) / 2).all(axis=1).sum())
@@ -194,11 +196,11 @@ def test_a_map_lies_in_grey_beneath_the_points_placed_in_it(d, rng):
     assert {to_hex(color) for color in beneath.get_facecolors()} == {LIGHT.missing} or d == 3  # which fades with depth
     axes = figure.axes[0]
     told = axes.texts[0].get_text() if d == 3 else axes.get_xlabel()
-    assert "in grey the 60 points of the map they were placed in" in told
+    assert "grey: the 60 points of the original map" in told
 
 
 def test_what_lies_beneath_must_be_of_the_same_map(rng):
-    with pytest.raises(ValueError, match="Y is a map in 2-D and over one in 3-D; they must be of the same map"):
+    with pytest.raises(ValueError, match="Y is 2-D but over is 3-D"):
         eq.plot(rng.normal(size=(5, 2)), over=rng.normal(size=(9, 3)))
 
 
@@ -213,7 +215,7 @@ def test_names_never_overlap_and_stay_inside(d, rng):
     assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y0 <= frame.y1 for box in found.values())
     left_out = 40 - len(found)
     note = figure.axes[0].get_xlabel()
-    assert (f"{left_out} of 40 classes found no room" in note) == (left_out > 0)
+    assert (f"{left_out} of 40 class names did not fit" in note) == (left_out > 0)
     assert len(found) > 15
 
 
@@ -223,7 +225,7 @@ def test_names_are_plain_text_with_a_halo(groups):
     assert set(boxes(figure)) == {"$x_", "a" * 27 + "…", "b c"}
     for text in figure.axes[0].texts:
         (halo,) = text.get_path_effects()
-        assert halo._gc["foreground"] == DARK.paper and text.get_color() == DARK.ink
+        assert halo._gc["foreground"] == DARK.background and text.get_color() == DARK.text
 
 
 # Shapes of maps -------------------------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ def test_axes_are_equal_in_three_dimensions(rng):
 
 def test_a_line_is_a_strip_and_a_sphere_is_unrolled(rng):
     strip = eq.plot(rng.normal(size=(50, 1)))
-    assert strip.get_figwidth() > 2 * strip.get_figheight() and "height of a point" in strip.axes[0].get_xlabel()
+    assert strip.get_figwidth() > 2 * strip.get_figheight() and "heights are random" in strip.axes[0].get_xlabel()
     sphere = rng.normal(size=(50, 3))
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
     assert eq.plot(sphere).axes[0].name == "mollweide"
@@ -305,7 +307,7 @@ def test_images_stand_at_their_points_and_do_not_overlap(rng):
 
 def test_thinning_leaves_no_room(rng):
     points = rng.normal(size=(800, 2))
-    kept = thin(points, 0.3)
+    kept = spaced_rows(points, 0.3)
     gaps = np.abs(points[:, None] - points[None, kept]).max(axis=2)
     assert (gaps.min(axis=1) < 0.3).all()  # each of the others would overlap one of them
     assert all(np.abs(points[i] - points[j]).max() >= 0.3 for i, j in itertools.combinations(kept, 2))
@@ -331,12 +333,15 @@ def test_arrows_are_the_forces_to_one_scale(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"color": [1, 2]}, r"color must hold a value for each of the 4 points, got shape \(2,\)"),
-        ({"names": ["a"]}, "names belong to classes; give the class of each point as color"),
-        ({"color": list("abcd"), "names": ["a"]}, "names belong to class numbers, but color holds text"),
-        ({"color": [0, 1, 2, 0], "names": ["a", "b"]}, "color is 2 at row 2, but there are names for 0 to 1"),
-        ({"images": np.zeros((4, 9))}, r"images must have the shape \(4, height, width\) or .* got \(4, 9\)"),
-        ({"images": np.full((4, 2, 2), 16.0)}, "images must be uint8, or between 0 and 1; these are float64 from 16"),
+        ({"color": [1, 2]}, r"color must have one value for each of the 4 points, got shape \(2,\)"),
+        ({"names": ["a"]}, "names needs the class of each point; pass it as color"),
+        (
+            {"color": list("abcd"), "names": ["a"]},
+            "names requires integer classes, but color contains text; omit names",
+        ),
+        ({"color": [0, 1, 2, 0], "names": ["a", "b"]}, "color is 2 at row 2, but names covers only 0 to 1"),
+        ({"images": np.zeros((4, 9))}, r"images must have shape \(4, height, width\) or .* got \(4, 9\); reshape"),
+        ({"images": np.full((4, 2, 2), 16.0)}, "images must be uint8 or between 0 and 1, got float64 from 16"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(arguments, message):
@@ -347,13 +352,13 @@ def test_what_cannot_be_drawn_is_said(arguments, message):
 def test_maps_that_cannot_be_drawn(rng):
     with pytest.raises(ValueError, match="Y contains NaN at row 1, column 0"):
         eq.plot([[0.0, 1.0], [np.nan, 2.0]])
-    with pytest.raises(ValueError, match=r"Y must be a map \(n, d\)"):
+    with pytest.raises(ValueError, match=r"Y must be a map of shape \(n, d\)"):
         eq.plot(np.zeros(4))
     Y = rng.normal(size=(30, 3))
-    with pytest.raises(ValueError, match="forces are drawn on maps in 2-D, this one is in 3-D"):
+    with pytest.raises(ValueError, match="forces requires a 2-D map, got 3-D"):
         eq.plot(Y, forces=eq.TSNE(perplexity=5).problem(Y))
-    with pytest.raises(ValueError, match="images are drawn on flat maps"):
+    with pytest.raises(ValueError, match="images can be drawn only on flat maps"):
         eq.plot(Y, images=np.zeros((30, 2, 2)))
-    with pytest.raises(ValueError, match="needs axes made with projection='3d', the ones given are 'rectilinear'"):
+    with pytest.raises(ValueError, match="needs axes with projection='3d', but ax has 'rectilinear'"):
         eq.plot(Y, ax=Figure().subplots())
     assert eq.plot([[1.0, 2.0]]).axes[0].get_xlim() == pytest.approx((0.96, 1.04))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import progress
-from .parameters import METHODS
+from .method_options import METHODS
 from .parser import parse
 
 __all__ = ["METHODS", "main"]
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_warning(message: Warning | str, *where: Any, **details: Any) -> None:
-    progress.pause()
+    progress.end_stage()
     print(f"equipoise: warning: {_line(message)}", file=sys.stderr)
 
 

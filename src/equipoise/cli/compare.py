@@ -7,8 +7,8 @@ from typing import Any
 
 from ..evaluate import compare
 from ..progress import shown
-from .maps import class_of_each, read_maps
-from .measured import add_measuring, read_measured
+from .evaluation_data import add_measuring, read_measured
+from .map_files import class_of_each, read_maps
 from .options import add_verb
 from .outputs import tell_written
 from .pictures import add_figure, save_figure

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..data import DATASETS
+from .method_options import DEFAULT, METHODS
 from .options import add_verb
-from .parameters import DEFAULT, METHODS
 
 EXAMPLES = """\
   eval "$(equipoise completion bash)"           in ~/.bashrc

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .._suggest import hint
+from .._suggest import did_you_mean
 from ..data import DATASETS, load
 from ..data.toys import TOYS
+from .console import WIDTH
 from .options import add_verb
-from .screen import WIDTH
 
 EXAMPLES = """\
   equipoise data
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
             print(textwrap.fill(line, WIDTH, subsequent_indent=" " * (width + 1)) if sys.stdout.isatty() else line)
         return 0
     if args.name not in DATASETS:
-        what = hint(args.name, DATASETS, "`equipoise data` lists them")
+        what = did_you_mean(args.name, DATASETS, "`equipoise data` lists them")
         raise ValueError(f"no data set is called {args.name!r}; {what}")
     print(_description(args.name))
     return 0

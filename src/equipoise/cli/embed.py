@@ -15,13 +15,13 @@ from ..data import Dataset
 from ..data.read.wanted import listed
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..saving.checkpoint import Checkpoint
-from .kept import keep
-from .maps import class_of_each
+from .console import Screen, counted
+from .map_files import class_of_each
+from .method_options import add_parameters, given_parameters, in_closed_form, make_method
 from .options import add_data, add_verb, read_preparation, read_source
 from .outputs import add_outputs, choose_outputs, in_words, tell_written, writable
-from .parameters import add_parameters, given_parameters, in_closed_form, make_method
-from .screen import Screen, counted
-from .writing import write
+from .saved_model import keep
+from .write_map import write
 
 EXAMPLES = """\
   equipoise embed digits
@@ -107,7 +107,7 @@ def _success(method: Any) -> str:
         return f"Gram matrix kept    {kept / (kept + method.loss_) if kept else 0.0:.1%} {way}"
     if isinstance(method, MDS):
         return f"stress-1            {method.stress_1_:.4f} {way}"
-    return f"loss                {progress.number(method.loss_)} {way}"
+    return f"loss                {progress.format_loss(method.loss_)} {way}"
 
 
 def _say_quality(screen: Screen, method: Any, dataset: Dataset) -> None:

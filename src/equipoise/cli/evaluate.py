@@ -7,8 +7,8 @@ from typing import Any
 
 from ..evaluate import evaluate
 from ..progress import shown
-from .maps import class_of_each, read_map
-from .measured import add_measuring, read_measured
+from .evaluation_data import add_measuring, read_measured
+from .map_files import class_of_each, read_map
 from .options import add_verb
 from .outputs import need_pages, tell_written, writable, write_bytes
 from .pictures import add_figure, save_figure

@@ -13,8 +13,8 @@ from typing import Any
 from .. import __version__, _core
 from ..engines import ENGINES
 from ..methods.estimator import threads
+from .console import counted
 from .options import add_verb
-from .screen import counted
 
 FOR_DEVELOPERS = ("test", "docs")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import data
-from .._suggest import hint, nearest
+from .._suggest import closest, did_you_mean
 from ..data import Dataset
-from .values import whole_number
+from .option_values import whole_number
 
 STDIN = "-"
 NAMED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".h5ad", STDIN)  # sources whose columns have names
@@ -28,13 +28,13 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [*map(str, action.choices)]
-            what = hint(str(value), known, f"choose from {', '.join(known)}")
+            what = did_you_mean(str(value), known, f"choose from {', '.join(known)}")
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {what}")
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
         """Leave because of words that mean nothing here."""
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
-        near = next((near for word in options if (near := nearest(word, self._option_string_actions))), None)
+        near = next((near for word in options if (near := closest(word, self._option_string_actions))), None)
         self.error(f"unknown: {' '.join(words)}{f'; did you mean {near}?' if near else ''}")
 
 
@@ -114,6 +114,6 @@ def read_preparation(args: argparse.Namespace, dataset: Dataset) -> data.Prepara
 def existing(source: str) -> str:
     """Return the name of a file or folder that is there, or of standard input."""
     if source != STDIN and not Path(source).exists():
-        what = hint(source, data.DATASETS, "digits is one of them")
+        what = did_you_mean(source, data.DATASETS, "digits is one of them")
         raise ValueError(f"{source!r} is neither a file nor a name that `equipoise data` lists; {what}")
     return source

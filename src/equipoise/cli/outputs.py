@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._atomic import write_whole
-from .._optional import optional
+from .._atomic import atomic_write
+from .._optional import import_optional
 from ..data import DATASETS, check_map_path
 from .options import STDIN
 
@@ -129,7 +129,7 @@ def writable(text: str) -> Path:
 
 def need_pages() -> None:
     """Raise before any work if the package is missing that makes pages."""
-    optional("bokeh", "pages", "a page")
+    import_optional("bokeh", "pages", "a page")
 
 
 def _plots(text: str) -> Sequence[str]:
@@ -143,5 +143,5 @@ def _plots(text: str) -> Sequence[str]:
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file whole, in a folder that is made if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(content)

@@ -7,8 +7,8 @@ from collections.abc import Generator, Sequence
 
 from .. import __version__
 from . import compare, completion, data, embed, evaluate, info, plot, studio, sweep, transform
+from .method_options import foreign_parameter, method_named_in
 from .options import Parser
-from .parameters import foreign_parameter, method_named_in
 
 DESCRIPTION = "Maps of data, by attraction and repulsion."
 EPILOG = """\

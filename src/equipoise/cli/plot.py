@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .._suggest import nearest
-from .maps import CLASS, DrawnMap, add_coordinates, read_map
+from .._suggest import closest
+from .map_files import CLASS, DrawnMap, add_coordinates, read_map
 from .options import add_verb
 from .outputs import tell_written, writable, write_bytes
 from .pictures import Drawing, picture, picture_path
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     columns = {**drawn.others, **dict(zip(names, drawn.Y.T, strict=True))}
     color = (CLASS if CLASS in columns else None) if args.color is None else args.color
     if color is not None and color not in columns:
-        near = nearest(color, columns)
+        near = closest(color, columns)
         what = f"there are {', '.join(columns)}" if near is None else f"did you mean {near!r}?"
         raise ValueError(f"{args.map} has no column {color!r}; {what}")
     title = args.title or (drawn.name if color in (None, CLASS) else f"{drawn.name}, {color}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .option_values import whole_number
 from .options import add_data, add_verb, read_data
 from .outputs import need_pages
-from .values import whole_number
 
 EXAMPLES = """\
   equipoise studio
@@ -34,7 +34,7 @@ def add(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     need_pages()
-    from ..studio.server.server import serve
+    from ..studio.server.serve import serve
 
     dataset = None if args.data is None else read_data(args)
     serve(dataset, port=args.port, address=args.address, show=not args.no_browser)

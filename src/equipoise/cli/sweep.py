@@ -8,13 +8,13 @@ from typing import Any
 
 from ..evaluate.sweep import sweep
 from ..progress import shown
-from .maps import class_of_each
+from .console import WIDTH
+from .map_files import class_of_each
+from .method_options import SEED, add_parameters, given_parameters, make_method
+from .option_values import whole_number
 from .options import add_data, add_verb, read_data
 from .outputs import tell_written
-from .parameters import SEED, add_parameters, given_parameters, make_method
 from .pictures import add_figure, save_figure
-from .screen import WIDTH
-from .values import whole_number
 
 EXAMPLES = """\
   equipoise sweep iris --perplexity 50 15 5

@@ -7,11 +7,11 @@ import sys
 from typing import Any
 
 from ..progress import shown
-from .kept import recall
+from .console import Screen, counted
 from .options import add_source, add_verb, read_source
 from .outputs import add_outputs, choose_outputs, tell_written
-from .screen import Screen, counted
-from .writing import write
+from .saved_model import recall
+from .write_map import write
 
 EXAMPLES = """\
   equipoise embed iris --save iris.eq

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn import datasets
 
-from .._suggest import hint
+from .._suggest import did_you_mean
 from .dataset import Dataset
 from .toys import TOYS
 
@@ -34,6 +34,6 @@ def load(name: str) -> Dataset:
     if name in TOYS:
         return TOYS[name].make()
     if name not in BUNDLED:
-        what = hint(str(name), DATASETS, f"there are: {', '.join(DATASETS)}")
+        what = did_you_mean(str(name), DATASETS, f"there are: {', '.join(DATASETS)}")
         raise ValueError(f"no data set is called {name!r}; {what}")
     return load_bundled(name)

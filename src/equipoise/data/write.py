@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from .._atomic import write_whole
-from .._optional import optional
+from .._atomic import atomic_write
+from .._optional import import_optional
 from .._types import Array
 from .dataset import Dataset
 from .read.wanted import as_text, spelled
@@ -29,7 +29,7 @@ def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     if Y.ndim != 2 or len(Y) != dataset.X.shape[0]:
         raise ValueError(f"the map has shape {Y.shape}, but {dataset.name} has {dataset.X.shape[0]} rows")
     check_map_path(path)
-    with write_whole(path) as file:
+    with atomic_write(path) as file:
         WRITERS[_suffix(path)](file, Y, dataset)
 
 
@@ -41,9 +41,9 @@ def check_map_path(path: str | Path) -> None:
     if not Path(path).parent.is_dir():
         raise ValueError(f"the output folder {str(Path(path).parent)!r} does not exist")
     if suffix == ".parquet":
-        optional("pyarrow", "tables", "writing Parquet")
+        import_optional("pyarrow", "tables", "writing Parquet")
     if suffix == ".h5ad":
-        optional("anndata", "anndata", "writing H5AD")
+        import_optional("anndata", "anndata", "writing H5AD")
 
 
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
@@ -94,14 +94,14 @@ def _cells(values: Array) -> list[str]:
 
 
 def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
-    pyarrow = optional("pyarrow", "tables", "writing Parquet")
-    parquet = optional("pyarrow.parquet", "tables", "writing Parquet")
+    pyarrow = import_optional("pyarrow", "tables", "writing Parquet")
+    parquet = import_optional("pyarrow.parquet", "tables", "writing Parquet")
     parquet.write_table(pyarrow.table(map_columns(Y, dataset)), file)
 
 
 def _write_h5ad(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
-    anndata = optional("anndata", "anndata", "writing H5AD")
-    h5py, pandas = optional("h5py", "anndata", "writing H5AD"), optional("pandas", "anndata", "writing H5AD")
+    anndata = import_optional("anndata", "anndata", "writing H5AD")
+    h5py, pandas = (import_optional(name, "anndata", "writing H5AD") for name in ("h5py", "pandas"))
     columns = map_columns(Y, dataset)
     index = np.arange(len(Y)).astype(str) if dataset.ids is None else columns.pop("id")
     places = {name: columns.pop(name) for name in map_names(Y)}

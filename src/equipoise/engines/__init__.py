@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .base import Engine, Field
+from .base import Engine, Field, Placement, sum_stored_pairs
 from .choose import DEVICES, ENGINES, choose_device, choose_engine, make_engine
+from .cpu import HOST
 from .exact import Exact
 from .mesh.grid import Grid
 from .reference import Reference
@@ -12,13 +13,16 @@ from .sampled import Sampled
 __all__ = [
     "DEVICES",
     "ENGINES",
+    "HOST",
     "Engine",
     "Exact",
     "Field",
     "Grid",
+    "Placement",
     "Reference",
     "Sampled",
     "choose_device",
     "choose_engine",
     "make_engine",
+    "sum_stored_pairs",
 ]

@@ -1,14 +1,13 @@
-"""What an engine promises."""
+"""Protocols of the engines: the two primitives, where arrays live, how steps are replayed, what checkpoints store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays.namespace import host
 from ..kernels import Kernel
 
 
@@ -19,129 +18,135 @@ class Field(NamedTuple):
     gradient: Array  # (n, d), or (n, m, d)
 
 
-def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
-    """Return the charges, one each by default, and the same as columns (n, m)."""
-    c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
-    return c, np.ascontiguousarray(c.reshape(n, -1))
+class Placement(Protocol):
+    """Where the arrays of an engine live: in host memory or on a device."""
+
+    device: str  # "cpu" or "cuda"
+
+    def to_device(self, array: Any, dtype: Any = None) -> Any:
+        """Return an array or a sparse matrix where the engine computes.
+
+        Parameters
+        ----------
+        array : ndarray, tensor, SciPy CSR matrix or CSR matrix on a device
+        dtype : NumPy dtype, optional
+            Convert to this precision. By default arrays that are already in place are returned unchanged.
+        """
+        ...
+
+    def indices_where(self, mask: Any) -> Any:
+        """Return the indices at which a mask (n,) is true, for a loop on the host."""
+        ...
+
+    def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        """Return the results of two independent functions, which run at the same time where the device can."""
+        ...
 
 
-class OnHost:
-    """What an engine has that works on arrays of NumPy."""
+class Stepper(Protocol):
+    """How the steps of an optimiser are recorded once and replayed."""
 
-    dtype: type[np.floating]
+    def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
+        """Take up to `count` steps without reporting any, and return how many were taken (0 if none can be replayed).
 
-    def here(self, Y: Array) -> Array:
-        return np.asarray(Y, dtype=self.dtype)
+        Parameters
+        ----------
+        step : callable
+            Takes one step and updates the state it is given.
+        key : object
+            Identifies the step: a new key records a new one.
+        state : State
+            The state of the optimiser, updated in place.
+        count : int
+            The maximum number of steps.
+        min_extent : float
+            Stop when the widest side of the embedding becomes shorter than this.
+        """
+        ...
 
-    def holding(self, objective: Any) -> Any:
-        return objective
-
-    def answering(self, objective: Any) -> Any:
-        return objective
-
-    def which(self, holds: Any) -> Any:
-        return host(holds).nonzero()[0]
-
-    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        return first(), second()
-
-    def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
-        return 0
-
-    def rest(self) -> None:
-        """Do nothing: it keeps nothing."""
+    def free_buffers(self) -> None:
+        """Free the buffers of recorded steps after a run."""
+        ...
 
 
-class Memoryless(OnHost):
-    """What an engine has that learns nothing from the maps it sees."""
+class Resumable(Protocol):
+    """What a checkpoint stores of an engine."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {}
+        """Parameters that change results; a checkpoint is refused if they differ."""
+        ...
 
     def state(self) -> list[dict[str, Any]]:
-        return []
+        """Return, in plain values, what the engine has learnt from earlier embeddings and later results depend on."""
+        ...
 
     def restore(self, state: list[dict[str, Any]]) -> None:
-        if state:
-            raise ValueError(f"{type(self).__name__} remembers nothing")
+        """Restore the state returned by `state()`, replacing the present one."""
+        ...
 
 
-class Engine(Protocol):
-    """The two primitives. Y is (n, d), float32 or float64: its type is the precision of the arithmetic."""
+class Engine(Resumable, Protocol):
+    """The two primitives, edges and field, and both for new points.
+
+    Embeddings Y (n, d) are float32 or float64; their dtype is the precision of the arithmetic.
+
+    Attributes
+    ----------
+    name : str
+        The name in `engine="..."`.
+    dtype : type
+        The precision in which embeddings are optimised.
+    needs_sparse_P : bool
+        Whether P is stored for the nearest neighbours only.
+    gains_from_locality : bool
+        Whether it is faster when neighbours in the embedding are neighbours in memory.
+    placement : Placement
+    stepper : Stepper
+    """
 
     name: str
-    sparse: bool  # whether it wants P on the nearest neighbours alone
-    dtype: type[np.floating]  # the precision it optimises in
-    local: bool  # whether it gains from neighbours in the map being neighbours in memory
+    dtype: type[np.floating]
+    needs_sparse_P: bool
+    gains_from_locality: bool
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """What its answers depend on, beside what it is asked."""
-        ...
+    def placement(self) -> Placement: ...
 
-    def state(self) -> list[dict[str, Any]]:
-        """Return, in plain values, what it has learnt from the maps that it saw and its next answers depend on."""
-        ...
-
-    def restore(self, state: list[dict[str, Any]]) -> None:
-        """Know what `state` says, and nothing else."""
-        ...
-
-    def here(self, Y: Array) -> Any:
-        """Return an array as the engine has it, in its precision: it answers in kind."""
-        ...
-
-    def holding(self, objective: Any) -> Any:
-        """Return an objective with what it holds where the engine works."""
-        ...
-
-    def answering(self, objective: Any) -> Any:
-        """Return an objective that can be asked about arrays of NumPy."""
-        ...
-
-    def which(self, holds: Any) -> Any:
-        """Return where a condition on points (n,) holds, as numbers of rows to look at one by one."""
-        ...
-
-    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        """Return what two questions give that do not wait for each other, asked at the same time where it can."""
-        ...
-
-    def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
-        """Take up to `count` steps from a state at once, where it can, and return how many; none of them is reported.
-
-        `step` takes one, `key` tells different ones apart; the widest side of the map must stay above `least`.
-        """
-        ...
-
-    def rest(self) -> None:
-        """Let go of what it kept for a descent that has ended."""
-        ...
-
-    def include(self, P: Matrix, d: int) -> None:
-        """Take note of the pairs that P stores, the neighbours in the data, for maps in d dimensions.
-
-        What is summed in full has no need to.
-        """
-        ...
+    @property
+    def stepper(self) -> Stepper: ...
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ = Σ_ij A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i − y_j), (n, d).
 
         ψ_b is an antiderivative, ψ_b' = k^b k': with e = b + 1, log k at e = 0, (k^e − 1)/e near it, else k^e / e.
-        A is dense (n, n) with its diagonal ignored, or CSR. Without `potential` Ψ is NaN.
+        A is CSR, or dense (n, n) with its diagonal ignored. Without `potential` Ψ is NaN.
         """
         ...
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
-        """Return the field of charges c, (n,) or (n, m); one at every point by default."""
+        """Return the field of charges (n,) or (n, m) at the points Y; every charge is 1 by default."""
         ...
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return the field of the points Y as a function of targets (m, d), which feel every point of Y."""
+        """Return the field of the points Y as a function of targets (m, d); no term is left out."""
         ...
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
-        """Return E_i = Σ_j A_ij k^b k' (t_i − y_j), (m, d), from targets (m, d) along A, CSR (m, n)."""
+        """Return E_i = Σ_j A_ij k^b k' (t_i − y_j), (m, d), from targets (m, d) to Y along A, CSR (m, n)."""
         ...
+
+
+@runtime_checkable
+class SamplesPairs(Protocol):
+    """An engine that estimates the field from some of the pairs."""
+
+    def sum_exactly(self, P: Matrix, d: int) -> None:
+        """From now on, include the pairs stored in P in every sample, for embeddings in d dimensions."""
+        ...
+
+
+def sum_stored_pairs(engine: Engine, P: Matrix, d: int) -> None:
+    """Let an engine that samples the field sum the pairs stored in P, the neighbours in the data, exactly."""
+    if isinstance(engine, SamplesPairs):
+        engine.sum_exactly(P, d)

@@ -11,28 +11,26 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..kernels import Kernel
-from .base import Field, Memoryless, charge_columns
+from .base import Field
+from .cpu import StatelessEngine, charge_columns
 from .reference import Reference
 
 
 @tagged("engines.exact.Exact")
-class Exact(Memoryless):
+class Exact(StatelessEngine):
     """Direct sums in the precision of Y, accumulated in float64. The same bytes for any number of threads.
 
     A user's kernel, known only to NumPy, goes through the reference engine's blocks.
     """
 
     name = "exact"
-    sparse = False
     dtype = np.float32
-    local = False
+    needs_sparse_P = False
+    gains_from_locality = False
 
     def __init__(self, n_threads: int):
         self.n_threads = n_threads
         self._numpy = Reference()
-
-    def include(self, P: Matrix, d: int) -> None:
-        """Do nothing: every pair is in the sum."""
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         native = kernel.native()

@@ -11,22 +11,20 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
-from .base import Field, Memoryless, charge_columns
+from .base import Field
+from .cpu import StatelessEngine, charge_columns
 
 BLOCK = 256  # rows at a time: (256, n, d) float64 stays small
 
 
 @tagged("engines.reference.Reference")
-class Reference(Memoryless):
+class Reference(StatelessEngine):
     """Direct sums in float64. Slow and plain."""
 
     name = "reference"
-    sparse = False
     dtype = np.float64
-    local = False
-
-    def include(self, P: Matrix, d: int) -> None:
-        """Do nothing: every pair is in the sum."""
+    needs_sparse_P = False
+    gains_from_locality = False
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         Y = np.asarray(Y, dtype=np.float64)

@@ -12,7 +12,8 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
-from .base import Field, Memoryless, charge_columns
+from .base import Field
+from .cpu import StatelessEngine, charge_columns
 from .mesh.grid import Grid
 from .tables import Compiled
 
@@ -25,7 +26,7 @@ NONE = np.empty(0, np.int64), np.empty(0, np.int32)  # no graph
 
 
 @tagged("engines.sampled.Sampled")
-class Sampled(Memoryless):
+class Sampled(StatelessEngine):
     """Edges over the stored pairs; field from these and from `partners` random offsets, the same for every point.
 
     The offsets depend on the seed and on n alone: they stay the same. So the estimates are functions of Y, and the
@@ -34,9 +35,9 @@ class Sampled(Memoryless):
     """
 
     name = "sampled"
-    sparse = True
     dtype = np.float32
-    local = False
+    needs_sparse_P = True
+    gains_from_locality = False
 
     def __init__(self, n_threads: int, seed: int, partners: int = PARTNERS, sources: int = SOURCES):
         self.n_threads = n_threads
@@ -62,10 +63,11 @@ class Sampled(Memoryless):
             raise ValueError("a neighbour is none of the points")
         self._always = indptr, indices
 
-    def include(self, P: Matrix, d: int) -> None:
-        """From now on take the pairs that P, CSR (n, n), stores in either direction into every sample.
+    def sum_exactly(self, P: Matrix, d: int) -> None:
+        """From now on, include the pairs stored in P, CSR (n, n), in either direction in every sample.
 
-        They are the neighbours in the data, so most of those in the map: what is left to chance is far and smooth.
+        They are the neighbours in the data, hence most of the neighbours in the embedding: the pairs left to chance are
+        distant ones, whose part of the field is smooth.
         """
         pairs = symmetrized(make_csr(np.ones(P.nnz, np.float32), P.indices, P.indptr, P.shape), self.n_threads)
         off = pairs.indices != entry_rows(pairs)

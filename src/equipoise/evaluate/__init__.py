@@ -5,9 +5,9 @@ from __future__ import annotations
 from .classes import davies_bouldin, davies_bouldin_curve, knn_accuracy, one_nn_error, silhouette
 from .compare import Comparison, compare
 from .distances import Shepard, Stress, distortions, shepard, stress
-from .local import continuity, neighbor_recall, preservation_ratio, recall_curve, trustworthiness
 from .losses import loss
 from .measured import DaviesBouldinCurve, Measured, RecallCurve
+from .neighborhood import continuity, neighbor_recall, preservation_ratio, recall_curve, trustworthiness
 from .ranks import Neighborhoods
 from .reading import Reading
 from .report import Report, evaluate

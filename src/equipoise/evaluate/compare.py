@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .report import Report, evaluate
-from .table import as_html, as_text, side_by_side
+from .report_table import as_html, as_text, side_by_side
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ class Comparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from .figures.trust import as_image
+        from .figures.report_figure import as_image
 
         return (
             f"<div>{as_image(self.figure())}{as_html(*side_by_side(self.reports))}"
@@ -45,7 +45,7 @@ class Comparison:
 
     def figure(self) -> Figure:
         """Return a matplotlib figure: each map by trust, and the recall curves of all."""
-        from .figures.trust import comparison_figure
+        from .figures.report_figure import comparison_figure
 
         return comparison_figure(self.reports)
 

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._atomic import write_whole
+from .._atomic import atomic_write
 from .._types import Array
 from ..data import as_array
 from ..spaces import MetricSpace
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
 from .distances import Shepard, Stress, shepard, stress
-from .local import LARGEST
 from .measured import Measured, RecallCurve
+from .neighborhood import LARGEST
 from .ranks import Neighborhoods
 from .reading import CARE, NOT, READ, Reading, read
+from .report_table import as_html, as_text, cells
 from .structure import centroid_correlation, triplet_accuracy
-from .table import as_html, as_text, cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,7 +130,7 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from .figures.trust import as_image, report_figure
+        from .figures.report_figure import as_image, report_figure
 
         items = "".join(
             f"<li><b>{escape(reading.about)}: {escape(reading.verdict)}.</b> {escape(reading.text)}</li>"
@@ -143,7 +143,7 @@ class Report:
 
     def figure(self) -> Figure:
         """Return a matplotlib figure: the map by trust, the Shepard plot and the recall curve."""
-        from .figures.trust import report_figure
+        from .figures.report_figure import report_figure
 
         return report_figure(self)
 
@@ -157,7 +157,7 @@ class Report:
         page = fidelity_page(self)
         if path is None:
             return page
-        with write_whole(path) as file:
+        with atomic_write(path) as file:
             file.write(page.encode())
         return None
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from .._types import Array
 from ..procrustes import mean_map, superimpose, variation
 from .checks import check_k
-from .local import neighbor_recall
+from .neighborhood import neighbor_recall
 from .variants import Variants
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Stability:
 
     def figure(self, labels: Any = None) -> Figure:
         """Return a figure: the mean map coloured by variation, how it is distributed, and some of the runs."""
-        from .figures.stability import stability_figure
+        from .figures.stability_figure import stability_figure
 
         return stability_figure(self, labels)
 

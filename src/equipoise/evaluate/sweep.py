@@ -78,7 +78,7 @@ class Sweep:
 
     def figure(self, labels: Any = None) -> Figure:
         """Return the maps side by side, each with its scores, and the scores over the values of a single parameter."""
-        from .figures.sweep import sweep_figure
+        from .figures.sweep_figure import sweep_figure
 
         return sweep_figure(self, labels)
 

@@ -15,7 +15,7 @@ from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import is_sparse, on_host
 from ..arrays.namespace import host, is_tensor, placed
-from ..engines import choose_device, choose_engine, make_engine
+from ..engines import choose_device, choose_engine, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.choose import Start
 from ..inputs import Input, make_input
@@ -176,9 +176,9 @@ class Embedding(Estimator):
         # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.dtype
         with keeping_neighbors(data, self.callbacks):
-            P, recall = neighborhoods.rows(data, dtype, few=engine.sparse and not all_pairs)
+            P, recall = neighborhoods.rows(data, dtype, few=engine.needs_sparse_P and not all_pairs)
         objective = self._objective(P, kernel)
-        engine.include(P, self.n_components)
+        sum_stored_pairs(engine, P, self.n_components)
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
@@ -214,7 +214,7 @@ class Embedding(Estimator):
             self.knn_recall_ = problem.knn_recall
             self.engine_ = problem.engine.name
             if self.verbose:
-                progress.pause()
+                progress.end_stage()
                 print(describe(problem), flush=True)
             callbacks = [*self.callbacks, *([print_loss] if self.verbose and not seen else [])]
             try:

@@ -200,7 +200,7 @@ class MDS(Estimator):
             self.engine_ = problem.engine
             if self.verbose:
                 n, d = problem.Y0.shape
-                progress.pause()
+                progress.end_stage()
                 print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not seen else [])])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._optional import optional
+from .._optional import import_optional
 from .._types import Matrix
 from ..affinities import perplexity as affinities
 from ..affinities.builders import Gaussian, Given, Neighborhoods, Uniform, width
@@ -87,7 +87,7 @@ class NeighborEmbedding(Embedding):
         super()._check_parameters()
         if not callable(self.g):
             return self._check_constant()
-        optional("torch", "gpu", "a function g(Y), which is differentiated,")
+        import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
         if self.engine in ("grid", "sampled"):
             raise ValueError(
                 f"a function g(Y) needs all pairs, which engine={self.engine!r} leaves out; use engine"

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._types import Array
 from ..linalg.blas import one_blas_thread
-from ..progress import advancing
+from ..progress import advance_callback
 
 TRAINING = 32  # training points per cell for k-means; chosen, like the iterations and the number of cells
 ITERATIONS = 4
@@ -143,7 +143,7 @@ def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
     """Return the k nearest points of `base` (n, D), float32, to each query (n, D) other than itself: (n, k) int32."""
     n = len(base)
     everyone = Groups(base, np.zeros(n, np.int64), 1)
-    result, advance = np.empty((n, k), np.int32), advancing()
+    result, advance = np.empty((n, k), np.int32), advance_callback()
 
     def store(rows: Array, found: Array) -> None:
         result[rows] = without_self(found, rows)
@@ -210,7 +210,7 @@ class Cells:
                     return order[:reached]
             return order[: int(np.searchsorted(total, k + 1)) + 1]
 
-        result, advance = np.empty((len(self.queries), k), np.int32), advancing()
+        result, advance = np.empty((len(self.queries), k), np.int32), advance_callback()
 
         def store(rows: Array, found: Array) -> None:
             result[rows] = without_self(found, rows)

@@ -171,7 +171,7 @@ def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], 
     """
     blocks = _row_blocks(len(Q))
     result: Array | None = None
-    advance = progress.advancing()
+    advance = progress.advance_callback()
     for rows in blocks:
         found = search(Q[rows], k)
         found = found if tidy is None else tidy(found, np.arange(rows.start, rows.stop))
@@ -184,7 +184,7 @@ def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], 
 def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
     """Return the exact neighbours under any metric of scikit-learn, or a callable, in blocks of rows."""
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
-    start, advance = 0, progress.advancing()
+    start, advance = 0, progress.advance_callback()
     for block in pairwise_distances_chunked(X, metric=metric):
         rows = np.arange(start, start + len(block))
         block[np.arange(len(block)), rows] = np.inf

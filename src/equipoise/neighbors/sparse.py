@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from .._types import Array, Matrix
-from ..progress import advancing, stage
+from ..progress import advance_callback, stage
 from .vectors import Graph, product_distances, smallest, undefined_for_row
 
 PRODUCTS = ("euclidean", "l2", "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
@@ -62,7 +62,7 @@ class SparseSearcher:
         n = self.X.shape[0]
         indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
         stage("neighbours", n)
-        advance = advancing()
+        advance = advance_callback()
         for rows, block in self._blocks(self.X):
             block[np.arange(len(block)), np.arange(rows.start, rows.stop)] = np.inf
             near = np.argpartition(block, k - 1, axis=1)[:, :k]

@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Array, Matrix
 from ..arrays.csr import is_sparse
 from ..arrays.namespace import is_tensor
-from ..engines import Engine
+from ..engines import Engine, Placement
 from ..kernels import Kernel
 
 
@@ -56,6 +56,10 @@ class Objective(Protocol):
 
     def permuted(self, order: Array) -> Objective:
         """Return the same objective for the points in another order."""
+        ...
+
+    def to(self, placement: Placement) -> Objective:
+        """Return a copy of the objective with its arrays where a placement puts them."""
         ...
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._types import Array, Matrix
-from ..engines import Engine
+from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
 
@@ -51,6 +51,10 @@ class ClosedForm:
     def aligned(self, U: Array) -> tuple[Array, Array]:
         """Return what `solve` does for the span of U: values of the axes, and U turned to them."""
         raise TypeError(f"{type(self).__name__} must define aligned()")
+
+    def to(self, placement: Placement) -> ClosedForm:
+        """Return the loss itself: it computes where its matrices are."""
+        return self
 
     def permuted(self, order: Array) -> ClosedForm:
         raise TypeError("matrix products need no order of the points")

@@ -13,7 +13,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import is_sparse, symmetrized
 from ..arrays.morton import permuted
 from ..arrays.namespace import host, like, log, total, where
-from ..engines import Engine
+from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance, sum_positive
 
@@ -43,7 +43,7 @@ class ConditionalKL:
         self._A = symmetrized(P) if is_sparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        (psi, edges), (Z, gradient) = engine.at_once(
+        (psi, edges), (Z, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self._A, self.kernel, -1.0, potential=loss),
             lambda: engine.field(Y, self.kernel),
         )
@@ -51,7 +51,7 @@ class ConditionalKL:
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
         log_Z = log(where(far, 1.0, Z))
-        for i in engine.which(far):
+        for i in engine.placement.indices_where(far):
             log_Z[i] = self._far_row(host(Y), int(i), repulsion)
         value = self.negative_entropy - psi / 2 + total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
@@ -67,6 +67,11 @@ class ConditionalKL:
         force[i] -= force.sum(axis=0)
         repulsion -= like(repulsion, force)
         return log_Z
+
+    def to(self, placement: Placement) -> ConditionalKL:
+        other = copy(self)
+        other.affinities, other._A = placement.to_device(self.affinities), placement.to_device(self._A)
+        return other
 
     def permuted(self, order: Array) -> ConditionalKL:
         other = copy(self)

@@ -12,7 +12,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import row_sums
 from ..arrays.morton import permuted
 from ..arrays.namespace import beside, total
-from ..engines import Engine
+from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
 
@@ -34,12 +34,17 @@ class CrossEntropy:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
-        (excess, freed), (phi, gradient) = engine.at_once(
+        (excess, freed), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss),
             lambda: engine.field(Y, self.apart),
         )
         value = -psi + total(phi) - excess if loss else np.nan
         return Balance(4 * exaggeration * (edges + freed), -2 * gradient, value, self.mass * exaggeration)
+
+    def to(self, placement: Placement) -> CrossEntropy:
+        other = copy(self)
+        other.affinities = placement.to_device(self.affinities)
+        return other
 
     def permuted(self, order: Array) -> CrossEntropy:
         other = copy(self)
@@ -88,7 +93,7 @@ class EffectiveCrossEntropy:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         c = self.negatives / len(Y)
-        (psi, edges), (phi, gradient) = engine.at_once(
+        (psi, edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss),
             lambda: engine.field(Y, self.apart, self.charges),
         )
@@ -97,6 +102,11 @@ class EffectiveCrossEntropy:
         repulsion *= -c
         value = -psi + c * total(phi[:, 1]) if loss else np.nan
         return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
+
+    def to(self, placement: Placement) -> EffectiveCrossEntropy:
+        other = copy(self)
+        other.affinities, other.charges = placement.to_device(self.affinities), placement.to_device(self.charges)
+        return other
 
     def permuted(self, order: Array) -> EffectiveCrossEntropy:
         other = copy(self)

@@ -12,7 +12,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.morton import permuted
 from ..divergences import Divergence
-from ..engines import Engine
+from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
 
@@ -69,6 +69,11 @@ class DenseDivergence:
         _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
         return Balance(-4 / Z * pull, -4 / Z * push, total, max(1.0, len(Y) * load))
+
+    def to(self, placement: Placement) -> DenseDivergence:
+        other = copy(self)
+        other.affinities = placement.to_device(self.affinities)
+        return other
 
     def permuted(self, order: Array) -> DenseDivergence:
         other = copy(self)

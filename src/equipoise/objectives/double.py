@@ -15,7 +15,7 @@ from ..affinities.locally_linear import lle_matrix
 from ..arrays.csr import entry_rows, make_csr, row_sums
 from ..arrays.morton import permuted
 from ..arrays.namespace import total
-from ..engines import Engine
+from ..engines import Engine, Placement
 from ..kernels import Kernel, Squared
 from .base import Balance, sum_positive
 
@@ -56,6 +56,12 @@ class DoubleKernelLLE:
         value = pulled + pushed + total(phi) / len(Y) + self._constant if loss else np.nan
         repulsion = -4 * exaggeration * push - 2 / len(Y) * gradient
         return Balance(-4 * exaggeration * pull, repulsion, value, self._stiffness * exaggeration)
+
+    def to(self, placement: Placement) -> DoubleKernelLLE:
+        other = copy(self)
+        for name in ("weights", "affinities", "_pull", "_push"):
+            setattr(other, name, placement.to_device(getattr(self, name)))
+        return other
 
     def permuted(self, order: Array) -> DoubleKernelLLE:
         other = copy(self)
@@ -125,6 +131,11 @@ class DoubleKernelPCA:
         """Return the row sums of K_Y, and the row means ρ and the mean μ of K_X − K_Y."""
         rho = (self._sums - sums) / n
         return sums, rho, total(rho) / n
+
+    def to(self, placement: Placement) -> DoubleKernelPCA:
+        other = copy(self)
+        other.affinities, other._sums = placement.to_device(self.affinities), placement.to_device(self._sums)
+        return other
 
     def permuted(self, order: Array) -> DoubleKernelPCA:
         other = copy(self)

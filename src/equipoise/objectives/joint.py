@@ -15,7 +15,7 @@ from ..arrays.csr import is_on_device, is_sparse, make_csr
 from ..arrays.morton import permuted
 from ..arrays.namespace import double, is_tensor, log, total
 from ..divergences import NEAR_LOG, Divergence, deformed_log
-from ..engines import Engine
+from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance, Objective, sum_positive
 from .dense import DenseDivergence
@@ -72,7 +72,7 @@ class JointDivergence:
             Y
         ):  # near α = 1 the two forces, of order 1/s, cancel: float64 keeps the difference
             Y = double(Y)
-        (psi, edges), (phi, gradient) = engine.at_once(
+        (psi, edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0),
             lambda: engine.field(Y, self.kernel),
         )
@@ -92,6 +92,13 @@ class JointDivergence:
             return (1 - T) / (s * e), T
         balance = deformed_log(log(Z), -e) - Z**-e * (self._H + psi)  # (1 − T)/e
         return balance / s, 1.0 if e == 0 else 1 - e * balance
+
+    def to(self, placement: Placement) -> JointDivergence:
+        other = copy(self)
+        other.affinities = placement.to_device(self.affinities)
+        shared = self.weights is self.affinities
+        other.weights = other.affinities if shared else placement.to_device(self.weights)
+        return other
 
     def permuted(self, order: Array) -> JointDivergence:
         other = copy(self)

@@ -11,7 +11,7 @@ import numpy as np
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows
-from ..engines import Engine
+from ..engines import HOST, Engine
 from ..geometry import Geometry
 from ..objectives import Objective
 from .rules import Momentum
@@ -34,7 +34,7 @@ class Placement:
     def _force(self) -> Callable[[Array, Matrix], Array]:
         """The force of the map on new points, computed when first needed."""
         self.engine.restore(self._known)
-        asked = self.engine.answering(self.objective)
+        asked = self.objective.to(HOST)
         return asked.freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -43,6 +43,6 @@ class CurvedProblem(AutogradProblem):
         rule: Rule,
         knn_recall: float = 1.0,
     ):
-        there = objective.on(engine.settings.get("device", "cpu"))
+        there = objective.on(engine.placement.device)
         there.check(host(Y0))
         super().__init__(there, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)

@@ -13,14 +13,14 @@ from ..arrays.csr import on_host
 from ..arrays.morton import locality
 from ..arrays.namespace import host
 from ..data.checks.table import check_finite
-from ..engines import Engine
+from ..engines import HOST, Engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
 from ..optimize.descent import descend
 from ..optimize.rules import GradientDescent, Momentum, Rule
 from ..optimize.schedule import Phase, Schedule
 from ..optimize.state import State
-from ..progress import optimizing
+from ..progress import start_optimizer_stage
 from ..saving.checkpoint import Checkpoint, Keeping, digest
 
 LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no order
@@ -57,7 +57,7 @@ class Problem:
         self.schedule = schedule
         self.rule = rule
         self.given_on: Any = None  # the device where maps are given as tensors; None: as arrays
-        self._Y0 = engine.here(Y0)
+        self._Y0 = engine.placement.to_device(Y0, engine.dtype)
         self._state = self._start(self._Y0)
 
     @property
@@ -91,7 +91,8 @@ class Problem:
 
     def _start(self, Y: Array) -> State:
         """Return the state at rest in a map."""
-        return State.start(self.geometry.retract(self.geometry.work(self.engine.here(Y))))
+        Y = self.engine.placement.to_device(Y, self.engine.dtype)
+        return State.start(self.geometry.retract(self.geometry.work(Y)))
 
     def loss(self, Y: Array) -> float:
         """Return the stated loss at Y, without exaggeration."""
@@ -129,12 +130,12 @@ class Problem:
         if (found := keeping.found()) is not None:
             self._state.restore(found["state"])
             self.engine.restore(found["engine"])
-        keeping.callbacks += optimizing(n_iter, self._state.iteration)
+        keeping.callbacks += start_optimizer_stage(n_iter, self._state.iteration)
         try:
             with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
                 self._descend(n_iter, keeping)
         finally:
-            self.engine.rest()
+            self.engine.stepper.free_buffers()
         return self.Y
 
     def _run(self, n_iter: int) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class Problem:
 
     def _descend(self, n_iter: int, keeping: Keeping) -> None:
         state = self._state
-        held = self.engine.holding(self.objective)
+        held = self._objective_to_descend()
         there = held if state.order is None else held.permuted(state.order)
 
         def balance(U: Array, exaggeration: float, loss: bool) -> Balance:
@@ -175,7 +176,7 @@ class Problem:
 
         def sort(U: Array) -> Array | None:
             nonlocal there
-            if not self.engine.local or len(U) < LOCALITY or U.shape[1] > 3:
+            if not self.engine.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
                 return None
             order = locality(U)
             there = held.permuted(order)
@@ -184,7 +185,7 @@ class Problem:
         def hasten(step: Callable[[State], None], phase: Phase, state: State, count: int, least: float) -> int:
             if type(self.rule) not in (Momentum, GradientDescent):  # which look at nothing in between
                 return 0
-            return self.engine.hasten(step, (there, phase), state, count, least)
+            return self.engine.stepper.replay_steps(step, (there, phase), state, count, least)
 
         descend(
             balance,
@@ -201,6 +202,10 @@ class Problem:
             [checkpoint.every for checkpoint in keeping.checkpoints],
         )
 
+    def _objective_to_descend(self) -> Objective:
+        """Return the objective on the engine's device."""
+        return self.objective.to(self.engine.placement)
+
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
         Y = self._check(Y)
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite loss is an answer
@@ -211,7 +216,7 @@ class Problem:
     @cached_property
     def _asked(self) -> Objective:
         """The objective, for questions about maps that are given as arrays."""
-        return self.engine.answering(self.objective)
+        return self.objective.to(HOST)
 
     def _check(self, Y: Array) -> Array:
         Y = host(Y)

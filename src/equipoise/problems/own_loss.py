@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._optional import optional
+from .._optional import import_optional
 from .._types import Array
 from ..arrays.namespace import host, is_tensor
 from ..data.checks.table import check_finite
 from ..engines import choose_device
 from ..geometry import Placed
+from ..objectives import Objective
 from ..optimize.rules import Accelerated, Rule
 from ..optimize.schedule import Steady
 from ..optimize.state import State
@@ -62,7 +63,7 @@ class LossProblem(AutogradProblem):
         optimizer: Rule | None = None,
         device: str = "auto",
     ):
-        optional("torch", "gpu", "LossProblem")
+        import_optional("torch", "gpu", "LossProblem")
         from ..objectives.autograd.own_loss import OwnLoss
 
         if not callable(loss):
@@ -77,10 +78,11 @@ class LossProblem(AutogradProblem):
         if start.ndim != 2 or start.dtype.kind not in "fiu" or not start.size:
             raise ValueError(f"Y0 must be a map (n, d) of some numbers, got shape {start.shape} of {start.dtype}")
         check_finite(start, "Y0")
+        self._estimates_curvature = auto
         super().__init__(
             OwnLoss(loss, choose_device("torch", device)[1]),
             Placed(),
-            _Watching() if auto else Autograd(),
+            Autograd(),
             start,
             Steady(check_n_iter(n_iter), learning_rate),
             Accelerated() if optimizer is None else optimizer,
@@ -91,6 +93,12 @@ class LossProblem(AutogradProblem):
         self.objective.check(host(Y))  # a loss that cannot be differentiated says so before the first step
         return super()._start(Y)
 
+    def _objective_to_descend(self) -> Objective:
+        """Return the loss; without a learning rate, one that estimates its curvature during the descent."""
+        from ..objectives.autograd.own_loss import watched
+
+        return watched(self.objective) if self._estimates_curvature else super()._objective_to_descend()
+
     def attraction(self, Y: Array) -> Array:
         raise TypeError("a loss of one's own is not split into attraction and repulsion; ask for its gradient(Y)")
 
@@ -99,12 +107,3 @@ class LossProblem(AutogradProblem):
 
     def _run(self, n_iter: int) -> dict[str, Any]:
         raise ValueError("a checkpoint cannot tell one loss of one's own from another; keep Y in a callback instead")
-
-
-class _Watching(Autograd):
-    """For losses that nothing is known of: each descent learns their curvature on its way."""
-
-    def holding(self, objective: Any) -> Any:
-        from ..objectives.autograd.own_loss import watched
-
-        return watched(objective)

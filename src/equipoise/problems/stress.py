@@ -11,7 +11,7 @@ from .._types import Array, Callback
 from ..data import check_finite
 from ..objectives.stress.metric import Stress
 from ..optimize.majorize import Descent, minimize
-from ..progress import optimizing
+from ..progress import start_optimizer_stage
 from ..saving.checkpoint import Checkpoint, Keeping, digest
 from .forces import check_n_iter
 
@@ -98,7 +98,7 @@ class StressProblem:
             if number == len(self._runs):
                 self._runs.append(Descent(np.array(start, dtype=np.float64)))
             run = self._runs[-1]
-            told = [*keeping.callbacks, *optimizing(n_iter, run.iteration)]
+            told = [*keeping.callbacks, *start_optimizer_stage(n_iter, run.iteration)]
             minimize(self.stress.slope, run, self.solver, n_iter, self.tol, told, keeping.keep)
             if run.stopped == "callback":
                 break

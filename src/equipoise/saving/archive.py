@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from scipy import sparse
 
-from .._atomic import write_whole
+from .._atomic import atomic_write
 from .._types import Array, Matrix
 from .._version import __version__
 from ..arrays.csr import make_csr
@@ -56,7 +56,7 @@ def write(path: str | Path, about: dict[str, Any], content: Any, describe: Descr
     text = json.dumps({**about, "content": writer.plain(content)}, allow_nan=False).encode()
     if len(text) > LONGEST:
         raise ValueError(f"{path}: the names and numbers outside arrays take {len(text)} bytes, more than {LONGEST}")
-    with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(CONTENT, EPOCH), text)
         for number, array in enumerate(writer.arrays):
             with archive.open(zipfile.ZipInfo(f"{number}.npy", EPOCH), "w", force_zip64=True) as entry:

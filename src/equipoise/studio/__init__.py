@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .server.server import serve
+from .server.serve import serve
 from .session.recipe import Recipe
 from .session.run import Run
 

@@ -1,1 +1,1 @@
-"""Pictures. matplotlib is imported here and nowhere above."""
+"""Plots and pages of maps. matplotlib and Bokeh are imported only when something is drawn."""

@@ -1,4 +1,4 @@
-"""The colours of points by their classes or by a quantity."""
+"""Colours of points by class or by a numeric value."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from .._types import Array
 from .column import Classes, Column, Numbers
 from .style import COLORS, Theme
 
-TAIL = 0.01  # share of the points at either end of a quantity that get the colour of the end; chosen
+TAIL = 0.01  # fraction of values at either end that is clipped to the end of the colour ramp; chosen
 
 
-def shades(classes: Classes, hearts: Array) -> Array:
-    """Return which of the ten colours each class has.
+def assign_colors(classes: Classes, centers: Array) -> Array:
+    """Return the index of the colour of each class.
 
-    The first ten have one each. More cannot be told apart by everybody, so that every further class shares a colour:
-    the one whose classes, by their `hearts` (c, 2), are farthest away in the map.
+    The first ten classes get one colour each. Ten is as many as everybody can tell apart, so each further class reuses
+    the colour whose classes are farthest away in the map, by their `centers` (c, 2).
     """
     count = len(classes.names)
     found = np.arange(count) % len(COLORS)
     for i in range(len(COLORS), count):
-        d2 = ((hearts[:i] - hearts[i]) ** 2).sum(axis=1)
+        d2 = ((centers[:i] - centers[i]) ** 2).sum(axis=1)
         nearest = [np.nanmin(d2[found[:i] == color], initial=np.inf) for color in range(len(COLORS))]
         found[i] = int(np.argmax(nearest))
     return found
 
 
-def limits(numbers: Numbers) -> tuple[float, float]:
-    """Return the values that the two ends of the ramp stand for."""
+def color_limits(numbers: Numbers) -> tuple[float, float]:
+    """Return the values at the two ends of the colour ramp."""
     known = numbers.values[np.isfinite(numbers.values)]
     if not len(known):
         return 0.0, 1.0
@@ -37,26 +37,26 @@ def limits(numbers: Numbers) -> tuple[float, float]:
     return (float(low), float(high)) if low < high else (float(low) - 0.5, float(low) + 0.5)
 
 
-def ramp(theme: Theme) -> list[str]:
-    """Return 256 colours from low to high: viridis (van der Walt & Smith 2015), less what the paper would swallow."""
+def color_ramp(theme: Theme) -> list[str]:
+    """Return 256 colours of viridis (van der Walt & Smith 2015), without those too close to the background."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     return [to_hex(color) for color in colormaps["viridis"](np.linspace(*theme.ramp, 256))]
 
 
-def row_colors(column: Column | None, n: int, hearts: Array, theme: Theme) -> Array:
-    """Return the colour (n, 3) of each of n points."""
+def point_colors(column: Column | None, n: int, centers: Array, theme: Theme) -> Array:
+    """Return the RGB colours (n, 3) of n points; `centers` (c, 2) are those of the classes."""
     from matplotlib.colors import to_rgb
 
     if column is None:
         return np.tile(to_rgb(theme.colors[0]), (n, 1))
     if isinstance(column, Classes):
-        table = [to_rgb(theme.colors[i]) for i in shades(column, hearts)]
+        table = [to_rgb(theme.colors[i]) for i in assign_colors(column, centers)]
         return np.array([*table, to_rgb(theme.missing)])[column.codes]
-    low, high = limits(column)
-    table = [to_rgb(color) for color in ramp(theme)]
+    low, high = color_limits(column)
+    table = [to_rgb(color) for color in color_ramp(theme)]
     with np.errstate(invalid="ignore"):
-        place = np.clip(256 * (column.values - low) / (high - low), 0, 255)
-    place = np.where(np.isnan(column.values), 256, place).astype(np.int64)
-    return np.array([*table, to_rgb(theme.missing)])[place]
+        index = np.clip(256 * (column.values - low) / (high - low), 0, 255)
+    index = np.where(np.isnan(column.values), 256, index).astype(np.int64)
+    return np.array([*table, to_rgb(theme.missing)])[index]

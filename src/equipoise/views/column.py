@@ -1,4 +1,4 @@
-"""One value for each point, as numbers or as classes: what is coloured, and what a page shows of a point."""
+"""A column of values, one per point, read as numbers or as classes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,39 @@ import numpy as np
 
 from .._types import Array
 
-FEW = 20  # distinct whole numbers that are taken for classes, more for a quantity; chosen
-EXACT = 2**53  # whole numbers from here on are no float64: they are identifiers, kept as text
+MAX_INTEGER_CLASSES = 20  # integers with more distinct values are a quantity, not classes; chosen
+EXACT = 2**53  # larger integers are not exact in float64: they are treated as identifiers and kept as text
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A quantity: values (n,) in float64, NaN where missing."""
+    """A numeric column.
+
+    Attributes
+    ----------
+    name : str
+    values : ndarray of float64, shape (n,)
+        NaN where missing.
+    whole : bool, default=False
+        Whether all values are integers.
+    """
 
     name: str
     values: Array
-    whole: bool = False  # whether all are whole numbers
+    whole: bool = False
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Classes: codes (n,) in int32 number the names, −1 where missing."""
+    """A column of classes.
+
+    Attributes
+    ----------
+    name : str
+    codes : ndarray of int32, shape (n,)
+        Index into `names`, −1 where missing.
+    names : tuple of str
+    """
 
     name: str
     codes: Array
@@ -36,46 +53,57 @@ Column = Numbers | Classes
 
 
 def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column:
-    """Return n values as classes or as numbers, by what they are.
+    """Return n values as classes or as numbers, depending on their type.
 
-    Text, truth values and categories are classes, and whole numbers of at most 20 different values; other numbers are a
-    quantity. `names` makes classes of whole numbers: it names number i by `names[i]`.
+    Text, booleans, categories and integers with at most 20 distinct values become classes; other numbers stay numbers.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+    n : int
+        Number of points.
+    argument : str
+        Name of the argument, for error messages and as the name of unnamed columns.
+    names : sequence of str, optional
+        Class names: the integer i is the class `names[i]`.
     """
     name = getattr(values, "name", None)
     name = argument if name is None else str(name)
-    nullable = str(getattr(values, "dtype", "")).startswith(("Int", "UInt"))  # of pandas: an array of it may be floats
+    # NumPy may convert the nullable integers of pandas to floats.
+    nullable = str(getattr(values, "dtype", "")).startswith(("Int", "UInt"))
     values = np.asarray(values)
     if values.shape != (n,):
-        raise ValueError(f"{argument} must hold a value for each of the {n} points, got shape {values.shape}")
+        raise ValueError(f"{argument} must have one value for each of the {n} points, got shape {values.shape}")
     missing = _missing(values)
-    numbers = _numbers(values, missing)
+    numbers = _as_numbers(values, missing)
     if names is not None:
-        return _named(name, argument, numbers, missing, names)
+        return _named_classes(name, argument, numbers, missing, names)
     if numbers is None:
-        return _texts(name, values, missing)
+        return _text_classes(name, values, missing)
     known = numbers[~missing]
     whole = bool((known == np.round(known)).all()) and (values.dtype.kind != "f" or nullable)
-    if whole and len(different := np.unique(known)) <= FEW:
-        codes = np.where(missing, -1, np.searchsorted(different, numbers)).astype(np.int32)
-        return Classes(name, codes, tuple(str(int(value)) for value in different))
+    if whole and len(distinct := np.unique(known)) <= MAX_INTEGER_CLASSES:
+        codes = np.where(missing, -1, np.searchsorted(distinct, numbers)).astype(np.int32)
+        return Classes(name, codes, tuple(str(int(value)) for value in distinct))
     return Numbers(name, numbers, whole)
 
 
 def _missing(values: Array) -> Array:
+    """Return a boolean mask (n,) of the missing values."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind == "M":
         return np.isnat(values)
     if values.dtype.kind != "O":
         return np.zeros(len(values), bool)
-    absent = ("NAType", "NaTType")  # of pandas, which need not be there
+    absent = ("NAType", "NaTType")  # of pandas, by name because pandas is optional
     return np.array(
         [v is None or type(v).__name__ in absent or (isinstance(v, float) and v != v) for v in values], bool
     )
 
 
-def _numbers(values: Array, missing: Array) -> Array | None:
-    """Return the values in float64, NaN where missing, or nothing if they are no numbers."""
+def _as_numbers(values: Array, missing: Array) -> Array | None:
+    """Return the values as float64, NaN where missing; None if they are not numbers."""
     if values.dtype.kind not in "iufO":
         return None
     known = values[~missing]
@@ -90,28 +118,30 @@ def _numbers(values: Array, missing: Array) -> Array | None:
     return numbers
 
 
-def _texts(name: str, values: Array, missing: Array) -> Classes:
+def _text_classes(name: str, values: Array, missing: Array) -> Classes:
+    """Return the distinct texts as classes, in natural order."""
     texts = values.astype(str) if values.dtype.kind != "O" else np.array([str(v) for v in values], dtype=object)
     found, codes = np.unique(texts[~missing], return_inverse=True)
-    order = np.array(sorted(range(len(found)), key=lambda i: _parts(str(found[i]))), dtype=np.int64)
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order))
+    order = np.array(sorted(range(len(found)), key=lambda i: _natural_key(str(found[i]))), dtype=np.int64)
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order))
     result = np.full(len(values), -1, np.int32)
-    result[~missing] = place[codes]
+    result[~missing] = position[codes]
     return Classes(name, result, tuple(str(text) for text in found[order]))
 
 
-def _parts(name: str) -> list[Any]:
-    """Return what a name is sorted by: text and numbers in turn, so that 10 comes after 9."""
+def _natural_key(name: str) -> list[Any]:
+    """Return a sort key that compares digits as numbers, so that "10" comes after "9"."""
     return [int(part) if i % 2 else part for i, part in enumerate(re.split("([0-9]{1,18})", name))]
 
 
-def _named(name: str, argument: str, numbers: Array | None, missing: Array, names: Any) -> Classes:
+def _named_classes(name: str, argument: str, numbers: Array | None, missing: Array, names: Any) -> Classes:
+    """Return integers as classes with the given names."""
     names = tuple(str(one) for one in names)
     if numbers is None:
-        raise ValueError(f"names belong to class numbers, but {argument} holds text; leave names out")
+        raise ValueError(f"names requires integer classes, but {argument} contains text; omit names")
     wrong = ~missing & ~((numbers >= 0) & (numbers < len(names)) & (numbers == np.round(numbers)))
     if wrong.any():
         i = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"{argument} is {numbers[i]:g} at row {i}, but there are names for 0 to {len(names) - 1}")
+        raise ValueError(f"{argument} is {numbers[i]:g} at row {i}, but names covers only 0 to {len(names) - 1}")
     return Classes(name, np.where(missing, -1, numbers).astype(np.int32), names)

@@ -1,38 +1,38 @@
-// The points of a page or of the studio, drawn by WebGL below a plot of Bokeh: they stay on the graphics card while the
-// window moves.
+// Draws the points of a page or of the studio with WebGL, below a Bokeh plot. The points stay on the GPU while the view
+// moves.
 "use strict"
 
-const PLACE = `#version 300 es
+const VERTEX_SHADER = `#version 300 es
 in vec2 at;
 in vec4 color;
-uniform vec2 low, span; // the window, in units of the map
+uniform vec2 low, span; // the visible region, in map coordinates
 uniform float size; // the diameter of a dot, in pixels
-uniform vec4 ink; // the colour of all, unless its last part is 0
-out vec4 shade;
+uniform vec4 override; // colour of all points, unless its alpha is 0
+out vec4 fill;
 void main() {
   gl_Position = vec4(2.0 * (at - low) / span - 1.0, 0.0, 1.0);
   gl_PointSize = size + 1.0;
-  shade = ink.a > 0.0 ? ink : color;
+  fill = override.a > 0.0 ? override : color;
 }`
-const ROUND = `#version 300 es
+const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
-in vec4 shade;
+in vec4 fill;
 uniform float size;
-out vec4 drawn;
+out vec4 pixel;
 void main() {
-  float away = length(gl_PointCoord - 0.5) * (size + 1.0);
-  float cover = shade.a * clamp(0.5 * size + 0.5 - away, 0.0, 1.0);
-  drawn = vec4(shade.rgb * cover, cover);
+  float radius = length(gl_PointCoord - 0.5) * (size + 1.0);
+  float alpha = fill.a * clamp(0.5 * size + 0.5 - radius, 0.0, 1.0);
+  pixel = vec4(fill.rgb * alpha, alpha);
 }`
 
 class Dots {
   constructor(canvas) {
     this.canvas = canvas
     const gl = canvas.getContext("webgl2", {antialias: false})
-    if (gl === null) throw new Error("this browser offers no WebGL 2, by which the points are drawn")
+    if (gl === null) throw new Error("this browser does not support WebGL 2, which is needed to draw the points")
     this.gl = gl
     const program = gl.createProgram()
-    for (const [kind, text] of [[gl.VERTEX_SHADER, PLACE], [gl.FRAGMENT_SHADER, ROUND]]) {
+    for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX_SHADER], [gl.FRAGMENT_SHADER, FRAGMENT_SHADER]]) {
       const shader = gl.createShader(kind)
       gl.shaderSource(shader, text)
       gl.compileShader(shader)
@@ -43,25 +43,25 @@ class Dots {
     gl.useProgram(program)
     gl.enable(gl.BLEND)
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA)
-    this.uniforms = Object.fromEntries(["low", "span", "size", "ink"].map((n) => [n, gl.getUniformLocation(program, n)]))
+    this.uniforms = Object.fromEntries(["low", "span", "size", "override"].map((n) => [n, gl.getUniformLocation(program, n)]))
     this.buffers = Object.fromEntries(["at", "color", "order", "found"].map((name) => [name, gl.createBuffer()]))
     this.counts = {order: 0, found: 0}
-    for (const [name, size, type, share] of [["at", 2, gl.FLOAT, false], ["color", 4, gl.UNSIGNED_BYTE, true]]) {
-      const place = gl.getAttribLocation(program, name)
+    for (const [name, size, type, normalized] of [["at", 2, gl.FLOAT, false], ["color", 4, gl.UNSIGNED_BYTE, true]]) {
+      const location = gl.getAttribLocation(program, name)
       gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[name])
-      gl.enableVertexAttribArray(place)
-      gl.vertexAttribPointer(place, size, type, share, 0, 0)
+      gl.enableVertexAttribArray(location)
+      gl.vertexAttribPointer(location, size, type, normalized, 0, 0)
     }
   }
 
-  // Places (2n floats) or colours (4n bytes) of the points.
+  // Set the positions ("at", 2n floats) or colours ("color", 4n bytes) of the points.
   set(name, values) {
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffers[name])
     this.gl.bufferData(this.gl.ARRAY_BUFFER, values, this.gl.STATIC_DRAW)
   }
 
-  // Rows in the order in which they are drawn, or the rows that have a ring.
-  list(name, rows) {
+  // Set the rows to draw, in this order ("order"), or the rows to draw with a ring ("found").
+  set_rows(name, rows) {
     this.counts[name] = rows.length
     this.gl.bindBuffer(this.gl.ELEMENT_ARRAY_BUFFER, this.buffers[name])
     this.gl.bufferData(this.gl.ELEMENT_ARRAY_BUFFER, Uint32Array.from(rows), this.gl.STATIC_DRAW)
@@ -78,31 +78,31 @@ class Dots {
     return pixels
   }
 
-  draw({low, span, size, ink, paper}) {
+  draw({low, span, size, ring, background}) {
     const {gl} = this
     const pixels = this.clear()
     gl.uniform2f(this.uniforms.low, ...low)
     gl.uniform2f(this.uniforms.span, ...span)
-    const stamp = (name, diameter, color) => {
+    const draw_rows = (name, diameter, color) => {
       gl.uniform1f(this.uniforms.size, pixels * diameter)
-      gl.uniform4f(this.uniforms.ink, ...color)
+      gl.uniform4f(this.uniforms.override, ...color)
       gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.buffers[name])
       gl.drawElements(gl.POINTS, this.counts[name], gl.UNSIGNED_INT, 0)
     }
-    stamp("order", size, [0, 0, 0, 0])
+    draw_rows("order", size, [0, 0, 0, 0])
     if (this.counts.found) {
-      stamp("found", size + 6, ink)
-      stamp("found", size + 3, paper)
-      stamp("found", size, [0, 0, 0, 0])
+      draw_rows("found", size + 6, ring)
+      draw_rows("found", size + 3, background)
+      draw_rows("found", size, [0, 0, 0, 0])
     }
   }
 }
 
 const rgb = (color) => [1, 3, 5].map((i) => parseInt(color.slice(i, i + 2), 16))
-const solid = (color) => [...rgb(color).map((part) => part / 255), 1]
+const opaque = (color) => [...rgb(color).map((part) => part / 255), 1]
 
-// All of n rows in an order without meaning, so that the last class does not cover the others.
-function scattered(n) {
+// Return 0 … n − 1 in a fixed scrambled order, so that the last class does not cover the others.
+function scrambled(n) {
   let step = Math.max(Math.floor(0.618 * n), 1)
   while (gcd(step, n) > 1) step++
   return Uint32Array.from({length: n}, (_, k) => k * step % n)
@@ -110,22 +110,22 @@ function scattered(n) {
 
 function gcd(a, b) { return b ? gcd(b, a % b) : a }
 
-// Show a part of the map, and somewhat more, in a plot with equal axes.
-function show({model, frame}, [left, right], [low, high], options) {
+// Set the ranges of a plot with equal axes to show a region of the map with a margin of 8 %.
+function show_region({model, frame}, [left, right], [low, high], options) {
   const {width, height} = frame.bbox
-  const unit = Math.max((right - left) / width, (high - low) / height) * 1.08 || 1 / width // of the map, per pixel
+  const unit = Math.max((right - left) / width, (high - low) / height) * 1.08 || 1 / width // map units per pixel
   const [x, y] = [(left + right) / 2, (low + high) / 2]
   model.x_range.setv({start: x - unit * width / 2, end: x + unit * width / 2}, options)
   model.y_range.setv({start: y - unit * height / 2, end: y + unit * height / 2}, options)
 }
 
-// What a plot shows, as `draw` wants it.
-function shown({x_range, y_range}) {
+// Return the visible region of a plot, for `draw`.
+function visible_region({x_range, y_range}) {
   return {low: [x_range.start, y_range.start], span: [x_range.end - x_range.start, y_range.end - y_range.start]}
 }
 
-// Lay a canvas below the frame of a plot.
-function lay(canvas, view) {
+// Align a canvas with the frame of a plot.
+function align_canvas(canvas, view) {
   const {left, top, width, height} = view.frame.bbox
   const inner = view.el.getBoundingClientRect(), outer = canvas.parentElement.getBoundingClientRect()
   Object.assign(canvas.style, {
@@ -134,14 +134,14 @@ function lay(canvas, view) {
   })
 }
 
-// Have something done whenever the frame of a plot has another size.
-function on_resize(view, act) {
-  let known = ""
+// Call a function whenever the size of a plot's frame changes.
+function on_resize(view, callback) {
+  let last = ""
   const resized = () => {
     const {width, height} = view.frame.bbox
-    if (!(width > 0 && height > 0) || known === `${width} ${height}`) return
-    known = `${width} ${height}`
-    act()
+    if (!(width > 0 && height > 0) || last === `${width} ${height}`) return
+    last = `${width} ${height}`
+    callback()
   }
   for (const property of [view.model.properties.inner_width, view.model.properties.inner_height])
     property.change.connect(() => requestAnimationFrame(resized))

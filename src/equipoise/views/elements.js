@@ -1,4 +1,4 @@
-// What the scripts of all pages use: elements of the page, the JSON in one, a new one in another.
+// Helpers of all pages: find an element, parse the JSON in it, add a child.
 "use strict"
 
 const element = (id) => document.getElementById(id)

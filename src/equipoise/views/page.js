@@ -1,14 +1,15 @@
-// The page of views/page.py: unpacks the points, colours them, tells about one under the mouse, finds and saves some.
+// Script of views/page.py: decodes the points, colours them, shows a tooltip, searches, selects and exports.
 "use strict"
 
-const REACH = 12 // pixels between the mouse and the point that it means, at most
-const NAMED = 40 // classes that are named on the map, at most
-const LISTED = 200 // classes in the legend, at most
-const FAINT = 30 // of 255, how much a point covers the paper that is not selected while others are
-const GROWTH = 0.4, LARGEST = 3 // a dot grows by this power of the magnification, up to this factor
-const PAUSE = 150 // milliseconds without a key until the search begins
+const REACH = 12 // maximum distance in pixels between the mouse and the point under it
+const MAX_NAMED = 40 // maximum number of classes named on the map
+const MAX_LISTED = 200 // maximum number of classes in the legend
+const OPACITY = 230, FAINT = 30 // of 255: points, and unselected points during a selection
+const GROWTH = 0.4, MAX_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
+const SEARCH_DELAY = 150 // milliseconds after the last key before the search starts
 
-async function unpack({type, data}) {
+// Decode an array written by encode_array of views/inline.py.
+async function decode_array({type, data}) {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))
   return new window[type](await new Response(stream).arrayBuffer())
@@ -29,49 +30,49 @@ class Page {
 
   async load() {
     const {facts} = this
-    this.x = await unpack(facts.x)
-    this.y = await unpack(facts.y)
-    for (const column of facts.columns) column.values = await unpack(column.values)
-    if (facts.image) facts.image.pixels = await unpack(facts.image.pixels)
+    this.x = await decode_array(facts.x)
+    this.y = await decode_array(facts.y)
+    for (const column of facts.columns) column.values = await decode_array(column.values)
+    if (facts.image) facts.image.pixels = await decode_array(facts.image.pixels)
     const all = this.rows(() => true)
     this.extent = [this.x, this.y].map((values) => this.range(values, all))
-    const places = new Float32Array(2 * all.length)
-    for (const i of all) [places[2 * i], places[2 * i + 1]] = [this.x[i], this.y[i]]
-    this.dots.set("at", places)
+    const positions = new Float32Array(2 * all.length)
+    for (const i of all) [positions[2 * i], positions[2 * i + 1]] = [this.x[i], this.y[i]]
+    this.dots.set("at", positions)
     this.color = facts.color
-    this.dress(document.documentElement.dataset.theme)
-    this.name()
+    this.apply_theme(document.documentElement.dataset.theme)
+    this.update_names()
     this.select([])
   }
 
-  // The window on the map, with equal axes ------------------------------------------------------------------------------
+  // Visible region, with equal axes ---------------------------------------------------------------------------------
 
   range(values, rows) {
     return rows.reduce(([a, b], i) => [Math.min(a, values[i]), Math.max(b, values[i])], [Infinity, -Infinity])
   }
 
   home() {
-    show(this.view, ...this.extent)
-    this.broad = this.plot.x_range.end - this.plot.x_range.start
+    show_region(this.view, ...this.extent)
+    this.home_width = this.plot.x_range.end - this.plot.x_range.start
   }
 
   zoom(rows) {
-    const least = 0.02 * Math.max(...this.extent.map(([a, b]) => b - a))
-    const wide = ([a, b]) => [Math.min(a, (a + b - least) / 2), Math.max(b, (a + b + least) / 2)]
-    show(this.view, wide(this.range(this.x, rows)), wide(this.range(this.y, rows)))
+    const smallest = 0.02 * Math.max(...this.extent.map(([a, b]) => b - a))
+    const widen = ([a, b]) => [Math.min(a, (a + b - smallest) / 2), Math.max(b, (a + b + smallest) / 2)]
+    show_region(this.view, widen(this.range(this.x, rows)), widen(this.range(this.y, rows)))
   }
 
   draw() {
-    if (this.asked) return
-    this.asked = true
+    if (this.redraw_pending) return
+    this.redraw_pending = true
     requestAnimationFrame(() => {
-      this.asked = false
-      this.name()
-      const {ink, paper} = this.facts.themes[this.theme]
-      const window = shown(this.plot)
-      const closer = Math.max(this.broad / window.span[0], 1)
-      const size = this.facts.size * Math.min(closer ** GROWTH, LARGEST)
-      this.dots.draw({...window, size, ink: solid(ink), paper: solid(paper)})
+      this.redraw_pending = false
+      this.update_names()
+      const {text, background} = this.facts.themes[this.theme]
+      const region = visible_region(this.plot)
+      const magnification = Math.max(this.home_width / region.span[0], 1)
+      const size = this.facts.size * Math.min(magnification ** GROWTH, MAX_GROWTH)
+      this.dots.draw({...region, size, ring: opaque(text), background: opaque(background)})
     })
   }
 
@@ -85,8 +86,8 @@ class Page {
     select.addEventListener("change", () => {
       this.color = Number(select.value)
       this.paint()
-      this.list()
-      this.name()
+      this.update_legend()
+      this.update_names()
     })
   }
 
@@ -94,33 +95,33 @@ class Page {
     const theme = this.facts.themes[this.theme]
     const column = this.facts.columns[this.color]
     if (!column) return [theme.colors[0]]
-    return column.kind === "class" ? column.shades.map((shade) => theme.colors[shade]) : theme.ramp
+    return column.kind === "class" ? column.color_indices.map((index) => theme.colors[index]) : theme.ramp
   }
 
   paint() {
     const {missing} = this.facts.themes[this.theme]
     const column = this.facts.columns[this.color]
     const colors = [...this.palette(), missing].map(rgb), last = colors.length - 1
-    const place = !column ? () => 0
+    const color_index = !column ? () => 0
       : column.kind === "class" ? (value) => value < 0 ? last : value
       : (value) => Number.isNaN(value) ? last
         : Math.min(Math.max(Math.floor(last * (value - column.low) / (column.high - column.low)), 0), last - 1)
     const bytes = new Uint8Array(4 * this.x.length)
-    const level = new Uint8Array(this.x.length) // what is missing lies at the bottom, what is chosen on top
+    const level = new Uint8Array(this.x.length) // missing values at the bottom, selected points on top
     for (const i of this.selection) level[i] = 2
     for (let i = 0; i < level.length; i++) {
-      const color = place(column?.values[i])
+      const color = color_index(column?.values[i])
       bytes.set(colors[color], 4 * i)
-      bytes[4 * i + 3] = this.selection.length && !level[i] ? FAINT : 230
+      bytes[4 * i + 3] = this.selection.length && !level[i] ? FAINT : OPACITY
       if (!level[i] && color < last) level[i] = 1
     }
-    const order = scattered(this.x.length)
-    this.dots.list("order", [0, 1, 2].flatMap((wanted) => [...order.filter((i) => level[i] === wanted)]))
+    const order = scrambled(this.x.length)
+    this.dots.set_rows("order", [0, 1, 2].flatMap((wanted) => [...order.filter((i) => level[i] === wanted)]))
     this.dots.set("color", bytes)
     this.draw()
   }
 
-  list() {
+  update_legend() {
     const column = this.facts.columns[this.color]
     const legend = element("legend"), scale = element("scale"), colors = this.palette()
     legend.replaceChildren()
@@ -128,55 +129,55 @@ class Page {
     if (column?.kind === "number") {
       scale.querySelector(".bar").style.background = `linear-gradient(to right, ${colors.join(", ")})`
       const ends = scale.querySelectorAll(".ends span")
-      ends[0].textContent = this.written(column, column.low)
-      ends[1].textContent = this.written(column, column.high)
+      ends[0].textContent = this.format(column, column.low)
+      ends[1].textContent = this.format(column, column.high)
     }
     if (column?.kind !== "class") return
     const sizes = new Uint32Array(column.names.length)
     for (const code of column.values) if (code >= 0) sizes[code]++
-    column.names.slice(0, LISTED).forEach((name, code) => {
+    column.names.slice(0, MAX_LISTED).forEach((name, code) => {
       const button = add(add(legend, "li"), "button", "", {type: "button", title: "select this class"})
       add(button, "span", "", {className: "dot"}).style.background = colors[code]
       add(button, "span", name, {className: "name"})
-      add(button, "span", sizes[code].toLocaleString("en"), {className: "soft"})
+      add(button, "span", sizes[code].toLocaleString("en"), {className: "muted"})
       button.addEventListener("click", () => this.select(this.rows((i) => column.values[i] === code)))
     })
-    const more = column.names.length - LISTED
-    if (more > 0) add(legend, "li", `and ${more} more`, {className: "soft"})
+    const more = column.names.length - MAX_LISTED
+    if (more > 0) add(legend, "li", `and ${more} more`, {className: "muted"})
   }
 
-  name() {
+  update_names() {
     const column = this.facts.columns[this.color]
-    const known = column?.kind === "class" && column.names.length <= NAMED
-    element("naming").hidden = !known
-    const shown = known && element("names").checked
-    const places = shown ? this.apart(column.names.map((text, i) => [text, ...column.hearts[i]])) : []
-    const data = {text: places.map(([text]) => text), x: places.map(([, x]) => x), y: places.map(([, , y]) => y)}
+    const nameable = column?.kind === "class" && column.names.length <= MAX_NAMED
+    element("naming").hidden = !nameable
+    const shown = nameable && element("names").checked
+    const labels = shown ? this.without_overlap(column.names.map((text, i) => [text, ...column.centers[i]])) : []
+    const data = {text: labels.map(([text]) => text), x: labels.map(([, x]) => x), y: labels.map(([, , y]) => y)}
     if (JSON.stringify(data) !== JSON.stringify(this.names.data)) this.names.data = data
   }
 
-  // The names that do not cover an earlier one, as the window is now; closer up there are more of them.
-  apart(names) {
+  // Return the names that do not overlap an earlier one at the current zoom; zooming in shows more.
+  without_overlap(names) {
     const {x_scale, y_scale} = this.view.frame
     const boxes = []
     return names.filter(([text, x, y]) => {
       if (x === null) return false
-      const box = [x_scale.compute(x), y_scale.compute(y), 4.5 * text.length + 4, 10] // middle and half the size
+      const box = [x_scale.compute(x), y_scale.compute(y), 4.5 * text.length + 4, 10] // centre and half the size
       const free = boxes.every(([a, b, w, h]) => Math.abs(a - box[0]) >= w + box[2] || Math.abs(b - box[1]) >= h + box[3])
       if (free) boxes.push(box)
       return free
     })
   }
 
-  dress(key) {
+  apply_theme(key) {
     this.theme = key
-    const {paper, ink, missing} = this.facts.themes[key]
+    const {background, text, missing} = this.facts.themes[key]
     document.documentElement.dataset.theme = key
-    element("theme").textContent = key === "dark" ? "light page" : "dark page"
+    element("theme").textContent = key === "dark" ? "light theme" : "dark theme"
     this.plot.outline_line_color = missing
-    this.words.glyph.setv({text_color: {value: ink}, background_fill_color: {value: paper}})
+    this.words.glyph.setv({text_color: {value: text}, background_fill_color: {value: background}})
     this.paint()
-    this.list()
+    this.update_legend()
   }
 
   // One point -----------------------------------------------------------------------------------------------------------
@@ -184,20 +185,22 @@ class Page {
   nearest(x, y) {
     const {x_range} = this.plot
     const reach = REACH * (x_range.end - x_range.start) / this.view.frame.bbox.width
-    let found = -1, least = reach ** 2
+    let found = -1, smallest = reach ** 2
     for (let i = 0; i < this.x.length; i++) {
       const d2 = (this.x[i] - x) ** 2 + (this.y[i] - y) ** 2
-      if (d2 <= least) [found, least] = [i, d2]
+      if (d2 <= smallest) [found, smallest] = [i, d2]
     }
     return found
   }
 
-  written(column, value) {
+  // Return a value as text; empty if missing.
+  format(column, value) {
     if (column.kind === "class") return value < 0 ? "" : column.names[value]
     return Number.isNaN(value) ? "" : column.whole ? String(value) : String(Number(value.toPrecision(5)))
   }
 
-  tell(row, left, top) {
+  // Show the values of a row near (left, top), or hide the tooltip if row is −1.
+  show_tooltip(row, left, top) {
     const tip = element("tip"), mark = element("mark")
     tip.hidden = mark.hidden = row < 0
     if (row < 0) return
@@ -209,8 +212,8 @@ class Page {
     tip.replaceChildren()
     if (this.facts.image) this.draw_image(tip, row)
     const table = add(tip, "table")
-    const told = this.facts.columns.map((column) => [column.name, this.written(column, column.values[row])])
-    for (const [name, value] of [["row", String(row)], ...told]) {
+    const values = this.facts.columns.map((column) => [column.name, this.format(column, column.values[row])])
+    for (const [name, value] of [["row", String(row)], ...values]) {
       const line = add(table, "tr")
       add(line, "th", name)
       add(line, "td", value)
@@ -247,19 +250,20 @@ class Page {
     this.paint()
   }
 
-  // What lies in a lasso or in a box; with Shift, added to what is selected.
-  enclosed({type, x, y, x0, x1, y0, y1}, more) {
+  // Select the points in a lasso or box; add them to the selection if `extend`.
+  select_enclosed({type, x, y, x0, x1, y0, y1}, extend) {
     const rows = type === "poly" ? this.rows(this.inside(Array.from(x), Array.from(y)))
       : this.rows((i) => this.x[i] >= x0 && this.x[i] <= x1 && this.y[i] >= y0 && this.y[i] <= y1)
-    this.select(more ? [...new Set([...this.selection, ...rows])] : rows)
+    this.select(extend ? [...new Set([...this.selection, ...rows])] : rows)
   }
 
+  // Return a test of whether a row lies inside a polygon (even-odd rule).
   inside(x, y) {
     const [left, right] = [Math.min(...x), Math.max(...x)], [low, high] = [Math.min(...y), Math.max(...y)]
     return (i) => {
       const [a, b] = [this.x[i], this.y[i]]
       if (a < left || a > right || b < low || b > high) return false
-      let odd = false // crossings to the right
+      let odd = false // number of edges crossed to the right
       for (let j = 0, k = x.length - 1; j < x.length; k = j++)
         if ((y[j] > b) !== (y[k] > b) && a < (x[k] - x[j]) * (b - y[j]) / (y[k] - y[j]) + x[j]) odd = !odd
       return odd
@@ -269,28 +273,28 @@ class Page {
   search(text) {
     const wanted = text.trim().toLowerCase()
     const tests = this.facts.columns.map((column) => {
-      if (column.kind !== "class") return (i) => this.written(column, column.values[i]) === wanted
-      const fits = column.names.map((name) => name.toLowerCase().includes(wanted))
-      return (i) => fits[column.values[i]]
+      if (column.kind !== "class") return (i) => this.format(column, column.values[i]) === wanted
+      const matches = column.names.map((name) => name.toLowerCase().includes(wanted))
+      return (i) => matches[column.values[i]]
     })
     this.matches = wanted ? this.rows((i) => String(i) === wanted || tests.some((test) => test(i))) : []
     element("matches").textContent = wanted ? `${count(this.matches.length, "point")} found` : ""
     for (const id of ["zoom", "take"]) element(id).disabled = !this.matches.length
-    this.dots.list("found", this.matches)
+    this.dots.set_rows("found", this.matches)
     this.draw()
   }
 
   csv() {
-    const quoted = (text) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-    const digits = (value) => Number.isNaN(value) ? "" : String(Number(value.toPrecision(7))) // what a float32 holds
+    const quote = (text) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+    const digits = (value) => Number.isNaN(value) ? "" : String(Number(value.toPrecision(7))) // precision of float32
     const {columns} = this.facts
     const lines = [["row", "x", "y", ...columns.map((column) => column.name)]]
     for (const i of [...this.selection].sort((a, b) => a - b)) {
       const values = columns.map((column) => column.kind === "class" || column.whole
-        ? this.written(column, column.values[i]) : digits(column.values[i]))
+        ? this.format(column, column.values[i]) : digits(column.values[i]))
       lines.push([String(i), digits(this.x[i]), digits(this.y[i]), ...values])
     }
-    return lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n"
+    return lines.map((line) => line.map(quote).join(",")).join("\n") + "\n"
   }
 
   save() {
@@ -305,7 +309,7 @@ class Page {
   listen() {
     const {plot} = this
     on_resize(this.view, () => {
-      lay(element("dots"), this.view)
+      align_canvas(element("dots"), this.view)
       this.home()
       this.draw()
     })
@@ -313,29 +317,29 @@ class Page {
     let shift = false
     for (const event of ["pointerdown", "pointerup"])
       addEventListener(event, ({shiftKey}) => { shift = shiftKey }, {capture: true})
-    document.addEventListener("lasso", ({detail}) => this.enclosed(detail, shift))
+    document.addEventListener("lasso", ({detail}) => this.select_enclosed(detail, shift))
     let waiting = null
-    document.addEventListener("over", ({detail}) => {
+    document.addEventListener("hover", ({detail}) => {
       if (waiting === null) requestAnimationFrame(() => {
         const [x, y, left, top] = waiting
         waiting = null
         const corner = this.view.el.getBoundingClientRect()
-        this.tell(x === null ? -1 : this.nearest(x, y), corner.left + left, corner.top + top)
+        this.show_tooltip(x === null ? -1 : this.nearest(x, y), corner.left + left, corner.top + top)
       })
       waiting = detail
     })
     let timer = 0
     element("search").addEventListener("input", ({target}) => {
       clearTimeout(timer)
-      timer = setTimeout(() => this.search(target.value), PAUSE)
+      timer = setTimeout(() => this.search(target.value), SEARCH_DELAY)
     })
     element("whole").addEventListener("click", () => this.home())
     element("zoom").addEventListener("click", () => this.zoom(this.matches))
     element("take").addEventListener("click", () => this.select(this.matches))
     element("export").addEventListener("click", () => this.save())
     element("clear").addEventListener("click", () => this.select([]))
-    element("names").addEventListener("change", () => this.name())
-    element("theme").addEventListener("click", () => this.dress(this.theme === "dark" ? "light" : "dark"))
+    element("names").addEventListener("change", () => this.update_names())
+    element("theme").addEventListener("click", () => this.apply_theme(this.theme === "dark" ? "light" : "dark"))
   }
 }
 

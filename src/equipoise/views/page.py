@@ -1,4 +1,4 @@
-"""A map as one self-contained page: to look around in, to search, and to select points from."""
+"""Interactive maps as self-contained HTML pages: zoom, hover, search and select points."""
 
 from __future__ import annotations
 
@@ -10,36 +10,49 @@ from typing import Any
 
 import numpy as np
 
-from .._atomic import write_whole
+from .._atomic import atomic_write
 from .._types import Array
-from .coloring import limits, ramp, shades
+from .coloring import assign_colors, color_limits, color_ramp
 from .column import Classes, Column, read_column
-from .embedded import as_json, bokeh_scripts, filled, packed, plot_json, script
-from .labels import hearts
+from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
+from .labels import class_centers
 from .plane import check_map, in_plane
 from .style import DARK, LIGHT, Theme, dot_size
 from .thumbnails import check_images
 
 THEMES = {"light": LIGHT, "dark": DARK}
-COLORED = 200  # different texts from which a column is an identifier, which no colour can show; chosen
-HEAVY = 256 * 2**20  # bytes of images that a page may hold, before they are compressed; chosen
+MAX_CLASSES = 200  # a text column with more distinct values is an identifier and cannot be coloured by; chosen
+MAX_IMAGE_BYTES = 256 * 2**20  # uncompressed images in a page; chosen
 
 
 @dataclass(frozen=True, repr=False)
 class Page:
-    """A page: `save(path)` writes it, `html` is its text, and a notebook shows it."""
+    """A self-contained HTML page; notebooks display it.
+
+    Attributes
+    ----------
+    html : str
+        The text of the page.
+    n : int
+        Number of points.
+    """
 
     html: str
     n: int
 
     def save(self, path: str | Path) -> None:
-        """Write the page to a file, which opens without a network."""
-        with write_whole(path) as file:
+        """Write the page to a file that can be opened offline.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        with atomic_write(path) as file:
             file.write(self.html.encode())
 
     def _repr_html_(self) -> str:
         return (
-            f'<iframe srcdoc="{escape(self.html)}" title="a map of {self.n:,} points" '
+            f'<iframe srcdoc="{escape(self.html)}" title="map of {self.n:,} points" '
             'style="width: 100%; height: 640px; border: 0"></iframe>'
         )
 
@@ -57,17 +70,29 @@ def page(
     title: str = "",
     dark: bool = False,
 ) -> Page:
-    """Return a page of the map Y (n, d) that shows a point under the mouse, finds points, and saves selected ones.
+    """Make an interactive page of a map: hover over points, search them, select some and save them as CSV.
+
+    Floats are stored as float32, so exported ones have seven digits; integers and text are stored exactly.
 
     Parameters
     ----------
-    Y : the map (n, d), or a fitted method, which stands for its `embedding_`
-    color : a value for each point, as in `plot`, or the name of a column of the table
-    names : names of the classes that `color` numbers from 0
-    table : data frame, or column name → values (n,): what is told of a point, searched, saved, and coloured by
-    images : (n, height, width) grey or (n, height, width, 3), uint8 or between 0 and 1, shown with a point
+    Y : array-like of shape (n, d) or fitted method
+        The map; a fitted method stands for its `embedding_`.
+    color : array-like of shape (n,) or str, optional
+        One value per point, as in `plot`, or the name of a column of `table`.
+    names : sequence of str, optional
+        Names of the classes, if `color` has integers from 0.
+    table : data frame or mapping of str to array-like of shape (n,), optional
+        Columns to show for a point, to search, to export and to colour by.
+    images : array-like of shape (n, height, width) or (n, height, width, 3), optional
+        Grey or RGB images, uint8 or between 0 and 1, shown for the point under the mouse.
+    title : str, default=""
+    dark : bool, default=False
+        Use a dark background.
 
-    Numbers are held in float32, so that saved ones have seven digits; whole numbers and text are held as they are.
+    Returns
+    -------
+    page : Page
     """
     scripts = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
@@ -75,8 +100,8 @@ def page(
     first = -1
     if isinstance(color, str):
         if color not in columns:
-            known = f"; there are: {', '.join(columns)}" if columns else ", since there is no table"
-            raise ValueError(f"color is {color!r}, which is no column of the table{known}")
+            known = f"choose from {', '.join(columns)}" if columns else "pass the table as table=..."
+            raise ValueError(f"color={color!r} is not a column of the table; {known}")
         if names is not None:
             columns[color] = read_column(table[color], len(Y), color, names)
         first = list(columns).index(color)
@@ -87,27 +112,27 @@ def page(
         columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
         first = 0
     elif names is not None:
-        raise ValueError("names belong to classes; give the class of each point as color")
+        raise ValueError("names needs the class of each point; pass it as color")
     points, layout = in_plane(Y)
     facts = {
-        "x": packed(points[:, 0].astype(np.float32)),
-        "y": packed(points[:, 1].astype(np.float32)),
-        "columns": [_column(column, points, number == first) for number, column in enumerate(columns.values())],
+        "x": encode_array(points[:, 0].astype(np.float32)),
+        "y": encode_array(points[:, 1].astype(np.float32)),
+        "columns": [_column_facts(column, points, i == first) for i, column in enumerate(columns.values())],
         "color": first,
         "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
         "themes": {key: _theme(theme) for key, theme in THEMES.items()},
     }
-    html = filled(
+    html = render_page(
         "page",
         __package__,
-        title=escape(title or f"A map of {len(Y):,} point{'s' * (len(Y) > 1)}"),
+        title=escape(title or f"Map of {len(Y):,} point{'s' * (len(Y) > 1)}"),
         theme="dark" if dark else "light",
         themes=_css(),
         bokeh=scripts,
-        note=escape(layout and f"What is drawn is {layout}."),
+        note=escape(layout and f"This plot shows {layout}."),
         facts=as_json(facts),
-        dots=script("dots"),
+        dots=read_script("dots"),
         map=plot_json(_plot(), "plot"),
     )
     return Page(html, len(Y))
@@ -124,52 +149,55 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
     return {name: replace(column, name=name) for name, column in found.items()}
 
 
-def _column(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
-    """Return what the script of the page has to know of a column; of many classes only the chosen one has colours."""
+def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
+    """Return a column as JSON for the script; only the chosen column gets colours if it has very many classes."""
     facts: dict[str, Any]
     if not isinstance(column, Classes):
-        low, high = limits(column)
+        low, high = color_limits(column)
         whole = column.whole and bool(np.isfinite(column.values).all()) and np.abs(column.values).max() < 2**31
         kind = np.int32 if whole else np.float64 if column.whole else np.float32
         facts = {"name": column.name, "kind": "number", "whole": column.whole, "colored": True}
-        return facts | {"values": packed(column.values.astype(kind)), "low": low, "high": high}
+        return facts | {"values": encode_array(column.values.astype(kind)), "low": low, "high": high}
     count = len(column.names)
-    colored = chosen or count <= COLORED
+    colored = chosen or count <= MAX_CLASSES
     facts = {"name": column.name, "kind": "class", "names": column.names, "colored": colored}
-    facts["values"] = packed(column.codes.astype(np.int8 if count < 128 else np.int16 if count < 2**15 else np.int32))
+    code_type = np.int8 if count < 128 else np.int16 if count < 2**15 else np.int32
+    facts["values"] = encode_array(column.codes.astype(code_type))
     if colored:
-        places = hearts(points, column)
-        facts["hearts"] = [[None if np.isnan(x) else float(x) for x in place] for place in places]
-        facts["shades"] = shades(column, places).tolist()
+        centers = class_centers(points, column)
+        facts["centers"] = [[None if np.isnan(x) else float(x) for x in center] for center in centers]
+        facts["color_indices"] = assign_colors(column, centers).tolist()
     return facts
 
 
 def _images(images: Array) -> dict[str, Any]:
-    if images.nbytes > HEAVY:
+    """Return the images as JSON for the script."""
+    if images.nbytes > MAX_IMAGE_BYTES:
         raise ValueError(
-            f"images of {images.nbytes / 2**20:,.0f} MB are too much for a page, which takes {HEAVY // 2**20} MB;"
+            f"the images take {images.nbytes / 2**20:,.0f} MB, and a page is limited to {MAX_IMAGE_BYTES // 2**20} MB;"
             " make them smaller, as in images[:, ::2, ::2], or show fewer points"
         )
     height, width = images.shape[1:3]
     channels = images.shape[3] if images.ndim == 4 else 1
-    return {"height": height, "width": width, "channels": channels, "pixels": packed(images)}
+    return {"height": height, "width": width, "channels": channels, "pixels": encode_array(images)}
 
 
 def _theme(theme: Theme) -> dict[str, Any]:
-    return asdict(theme) | {"ramp": ramp(theme)}
+    return asdict(theme) | {"ramp": color_ramp(theme)}
 
 
 def _css() -> str:
-    """Return the colours of the themes as variables of CSS."""
+    """Return the colours of the themes as CSS variables."""
     rules = []
     for key, theme in THEMES.items():
-        parts = f"--paper: {theme.paper}; --ink: {theme.ink}; --soft: {theme.soft}; --line: {theme.missing}"
+        colors = {"background": theme.background, "text": theme.text, "muted": theme.muted, "line": theme.missing}
+        parts = "; ".join(f"--{name}: {color}" for name, color in colors.items())
         rules.append(f"[data-theme={key}] {{ color-scheme: {key}; {parts}; }}")
     return "\n".join(rules)
 
 
 def _plot() -> Any:
-    """Return the plot of the page: its tools and the names of classes; the points lie below it, drawn by its script."""
+    """Return a Bokeh plot with the tools and the class names; dots.js draws the points below it."""
     from bokeh.models import ColumnDataSource, CustomJS
     from bokeh.plotting import figure
 
@@ -194,8 +222,8 @@ def _plot() -> Any:
         text_font_style="bold", text_font_size="13px", background_fill_alpha=0.75, padding=2, border_radius=3,
     )  # fmt: skip
     events = {
-        "mousemove": ("over", "[cb_obj.x, cb_obj.y, cb_obj.sx, cb_obj.sy]"),
-        "mouseleave": ("over", "[null, null, 0, 0]"),
+        "mousemove": ("hover", "[cb_obj.x, cb_obj.y, cb_obj.sx, cb_obj.sy]"),
+        "mouseleave": ("hover", "[null, null, 0, 0]"),
         "selectiongeometry": ("lasso", "cb_obj.geometry"),
     }
     for event, (name, detail) in events.items():

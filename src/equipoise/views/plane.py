@@ -1,4 +1,4 @@
-"""A map of any dimension laid out in the plane."""
+"""Check maps and project them to the plane."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ from ..data.checks.table import check_finite
 
 
 def check_map(Y: Any) -> Array:
-    """Return a map (n, d), or the one of a fitted method, in float64, or say what is wrong with it."""
+    """Return a map as float64 (n, d).
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d) or fitted method
+        A method stands for its `embedding_`.
+
+    Raises
+    ------
+    ValueError
+        If Y is empty, not two-dimensional or not finite.
+    """
     Y = np.asarray(host(getattr(Y, "embedding_", Y)), dtype=np.float64)
     if Y.ndim != 2 or 0 in Y.shape:
-        raise ValueError(f"Y must be a map (n, d) with a row for each point, got shape {Y.shape}")
+        raise ValueError(f"Y must be a map of shape (n, d) with one row per point, got shape {Y.shape}")
     check_finite(Y, "Y")
     return Y
 
@@ -26,10 +37,10 @@ def on_sphere(Y: Array) -> bool:
 
 
 def in_plane(Y: Array) -> tuple[Array, str]:
-    """Return Y (n, d) as points (n, 2), and what was done to it in words, nothing for d = 2.
+    """Return a map Y (n, d) as points (n, 2), and a description of the projection, empty for d = 2.
 
-    1-D maps get a random height, spheres are unrolled by the equal-area cylinder, and of other maps one sees the plane
-    of the first two principal components.
+    1-D maps get random heights, spheres use the equal-area cylindrical projection, and other maps are projected to
+    their first two principal components.
     """
     Y = np.asarray(Y, dtype=np.float64)
     n, d = Y.shape
@@ -37,9 +48,10 @@ def in_plane(Y: Array) -> tuple[Array, str]:
         return Y, ""
     if d == 1:
         height = 0.1 * np.ptp(Y) * np.random.RandomState(0).uniform(-1, 1, n)
-        return np.column_stack([Y[:, 0], height]), "a map on a line; the height of a point means nothing"
+        return np.column_stack([Y[:, 0], height]), "a map on a line; heights are random"
     if on_sphere(Y):
-        return np.column_stack([np.arctan2(Y[:, 1], Y[:, 0]), Y[:, 2]]), "a sphere, unrolled; left and right edge meet"
+        longitude = np.arctan2(Y[:, 1], Y[:, 0])
+        return np.column_stack([longitude, Y[:, 2]]), "a sphere, unrolled; the left and right edges meet"
     centered = Y - Y.mean(axis=0)
     axes = np.linalg.eigh(centered.T @ centered)[1][:, :-3:-1]
-    return centered @ axes, f"a map in {d} dimensions, seen from its broadest side"
+    return centered @ axes, f"the first two principal components of a map in {d} dimensions"

@@ -1,4 +1,4 @@
-"""A map as a picture: 1-D as a strip, 2-D as it is, 3-D in perspective, a sphere in Mollweide's projection."""
+"""Static plots of maps: 1-D as a strip, 2-D flat, 3-D in perspective, spheres in the Mollweide projection."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
-from .coloring import limits, ramp, row_colors
+from .coloring import color_limits, color_ramp, point_colors
 from .column import Classes, Column, Numbers, read_column
-from .labels import draw_names, hearts
+from .labels import class_centers, draw_names
 from .plane import check_map, in_plane, on_sphere
-from .style import DARK, LIGHT, Theme, bare, new_figure
+from .style import DARK, LIGHT, Theme, hide_axes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from ..problems.forces import Problem
 
-MANY = 100_000  # points from which their density is drawn, not each of them
-ABOVE = 0.4  # inches above and below the map, for its title and a note
-MARGIN = 0.04  # of the broader side, around the map, thrice that where arrows stand out; chosen
+MANY = 100_000  # above this number of points their density is drawn instead
+TITLE_ROOM = 0.4  # inches above and below the map for the title and a note
+MARGIN = 0.04  # around the map, as a fraction of its larger side; three times that for arrows; chosen
 
 
 def plot(
@@ -38,56 +38,71 @@ def plot(
     forces: Problem | None = None,
     over: Any = None,
 ) -> Figure:
-    """Return a matplotlib figure of the map Y (n, d), with equal axes.
+    """Plot a map with matplotlib, with equal axes.
+
+    Above 100,000 points a flat map shows the density of the points in their mean colour.
 
     Parameters
     ----------
-    Y : the map (n, d), or a fitted method, which stands for its `embedding_`
-    color : a value for each point. Text, truth values and whole numbers of at most 20 different values are classes,
-        each with its name near its middle; other numbers are a quantity, from dark to bright. Missing values are grey.
-    names : names of the classes that `color` numbers from 0
-    ax : axes to draw on; they must be 3-D for a map in 3-D
-    size : diameter of a dot, or side of an image, in points of 1/72 inch
-    images : (n, height, width) grey or (n, height, width, 3), uint8 or between 0 and 1; drawn in place of the dots, as
-        many as fit without overlap, framed in the colour of their class
-    forces : a problem, whose attraction and repulsion are drawn as arrows at some of the points; for maps in 2-D
-    over : the map (m, d), or the fitted method, that `transform` placed the rows of Y in; drawn beneath, in grey
+    Y : array-like of shape (n, d) or fitted method
+        The map; a fitted method stands for its `embedding_`.
+    color : array-like of shape (n,), optional
+        One value per point. Text, booleans and integers with at most 20 distinct values are classes, whose names are
+        written near their points; other numbers are shown from dark to bright. Missing values are grey.
+    names : sequence of str, optional
+        Names of the classes, if `color` has integers from 0.
+    title : str, default=""
+    dark : bool, default=False
+        Use a dark background.
+    ax : matplotlib Axes, optional
+        Axes to draw on; 3-D maps need 3-D axes.
+    size : float, optional
+        Diameter of a dot, or side of an image, in points of 1/72 inch.
+    images : array-like of shape (n, height, width) or (n, height, width, 3), optional
+        Grey or RGB images, uint8 or between 0 and 1, drawn instead of dots: as many as fit without overlap, framed in
+        the colour of their class.
+    forces : Problem, optional
+        Draw its attraction and repulsion as arrows at some of the points; 2-D maps only.
+    over : array-like of shape (m, d) or fitted method, optional
+        The map in which `transform` placed the rows of Y; drawn below them in grey.
 
-    Past 100,000 points a flat map shows the density of the points, in their mean colour.
+    Returns
+    -------
+    figure : matplotlib Figure
     """
     Y = check_map(Y)
     theme = DARK if dark else LIGHT
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
-        raise ValueError("names belong to classes; give the class of each point as color")
+        raise ValueError("names needs the class of each point; pass it as color")
     if forces is not None and Y.shape[1] != 2:
-        raise ValueError(f"forces are drawn on maps in 2-D, this one is in {Y.shape[1]}-D")
+        raise ValueError(f"forces requires a 2-D map, got {Y.shape[1]}-D")
     if images is not None:
         from .thumbnails import check_images
 
         images = check_images(images, len(Y))
-    ground = np.empty((0, Y.shape[1])) if over is None else _check_ground(over, Y.shape[1])
-    laid_out, note, projection = _laid_out(np.vstack([ground, Y]))
-    beneath, points = np.split(laid_out, [len(ground)])
-    if len(ground):
-        note = f"{note}{'; ' * bool(note)}in grey the {len(ground):,} points of the map they were placed in"
+    reference = np.empty((0, Y.shape[1])) if over is None else _check_reference(over, Y.shape[1])
+    projected, note, projection = _project(np.vstack([reference, Y]))
+    below, points = np.split(projected, [len(reference)])
+    if len(reference):
+        note = f"{note}{'; ' * bool(note)}grey: the {len(reference):,} points of the original map"
     if images is not None and projection:
-        raise ValueError("images are drawn on flat maps, not in perspective or on a sphere")
-    axes: Any = _new_axes(laid_out, projection, theme) if ax is None else _given_axes(ax, projection)
-    _dress(axes, laid_out, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
+        raise ValueError("images can be drawn only on flat maps, not on 3-D maps or spheres")
+    axes: Any = _new_axes(projected, projection, theme) if ax is None else _check_axes(ax, projection)
+    _style_axes(axes, projected, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
     if isinstance(column, Numbers):
-        _draw_ramp(axes, column, theme)
-    axes.figure.draw_without_rendering()  # the layout, which decides where a pixel is
-    places = hearts(points, column) if isinstance(column, Classes) else np.empty((0, points.shape[1]))
-    colors = row_colors(column, len(Y), places, theme)
+        _draw_color_bar(axes, column, theme)
+    axes.figure.draw_without_rendering()  # computes the layout, and with it the pixel coordinates
+    centers = class_centers(points, column) if isinstance(column, Classes) else np.empty((0, points.shape[1]))
+    colors = point_colors(column, len(Y), centers, theme)
     if column is None and forces is not None:
-        colors[:] = _rgb(theme.soft)
-    _draw_ground(axes, beneath, theme, projection)
+        colors[:] = _rgb(theme.muted)
+    _draw_reference(axes, below, theme, projection)
     if images is not None:
         drawn = _draw_images(axes, points, images, size, None if column is None else colors)
     elif len(Y) > MANY and not projection and size is None:
         _draw_density(axes, points, colors)
-        drawn = np.empty((0, 4))  # a name hides none of so many points: it stands in their midst
+        drawn = np.empty((0, 4))  # names may cover points: a few of so many do not matter
     else:
         drawn = _draw_dots(axes, points, colors, column, size)
     if forces is not None:
@@ -95,20 +110,21 @@ def plot(
 
         draw_forces(axes, points, forces, theme)
     if isinstance(column, Classes):
-        _draw_names(axes, places, points, column, theme, note, drawn)
+        _draw_names(axes, centers, points, column, theme, note, drawn)
     figure: Figure = axes.figure
     return figure
 
 
-def _check_ground(over: Any, d: int) -> Array:
-    ground = check_map(over)
-    if ground.shape[1] != d:
-        raise ValueError(f"Y is a map in {d}-D and over one in {ground.shape[1]}-D; they must be of the same map")
-    return ground
+def _check_reference(over: Any, d: int) -> Array:
+    """Return the map `over`, which must have d dimensions."""
+    reference = check_map(over)
+    if reference.shape[1] != d:
+        raise ValueError(f"Y is {d}-D but over is {reference.shape[1]}-D; over must be the map in which Y was placed")
+    return reference
 
 
-def _laid_out(Y: Array) -> tuple[Array, str, str | None]:
-    """Return what is drawn, a word about it, and the projection of matplotlib that draws it."""
+def _project(Y: Array) -> tuple[Array, str, str | None]:
+    """Return the points to draw, a note about the projection, and the name of matplotlib's projection, if any."""
     if on_sphere(Y):
         return np.column_stack([np.arctan2(Y[:, 1], Y[:, 0]), np.arcsin(np.clip(Y[:, 2], -1, 1))]), "", "mollweide"
     if Y.shape[1] == 3:
@@ -117,28 +133,30 @@ def _laid_out(Y: Array) -> tuple[Array, str, str | None]:
 
 
 def _new_axes(points: Array, projection: str | None, theme: Theme) -> Any:
-    broad, high = np.ptp(points, axis=0)[:2]
+    width, height = np.ptp(points, axis=0)[:2]
     shape = (8.0, 4.5) if projection == "mollweide" else (7.0, 7.0)
-    if projection is None and broad > 0:
-        shape = (7.0, float(np.clip(7 * high / broad + ABOVE, 2.2, 9.0)))
-    figure = new_figure(figsize=shape, dpi=150, facecolor=theme.paper)
+    if projection is None and width > 0:
+        shape = (7.0, float(np.clip(7 * height / width + TITLE_ROOM, 2.2, 9.0)))
+    figure = new_figure(figsize=shape, dpi=150, facecolor=theme.background)
     return figure.add_subplot(projection=projection)
 
 
-def _given_axes(axes: Any, projection: str | None) -> Any:
+def _check_axes(axes: Any, projection: str | None) -> Any:
+    """Return the axes given by the user if they have the right projection."""
     kind = "rectilinear" if projection is None else projection
     if axes.name != kind:
         raise ValueError(
-            f"this map needs axes made with projection={kind!r}, the ones given are {axes.name!r}; leave ax out"
+            f"this map needs axes with projection={kind!r}, but ax has {axes.name!r}; create such axes or omit ax"
         )
     return axes
 
 
-def _dress(axes: Any, points: Array, theme: Theme, title: str, note: str, margin: float) -> None:
-    axes.set_facecolor(theme.paper)
-    axes.set_title(title, color=theme.ink)
+def _style_axes(axes: Any, points: Array, theme: Theme, title: str, note: str, margin: float) -> None:
+    """Set colours, title, note and limits."""
+    axes.set_facecolor(theme.background)
+    axes.set_title(title, color=theme.text)
     if axes.name == "mollweide":
-        axes.set_xlabel(note, color=theme.soft)
+        axes.set_xlabel(note, color=theme.muted)
         axes.grid(True, color=theme.missing)
         axes.spines["geo"].set_color(theme.missing)
         axes.set_axisbelow(True)
@@ -153,36 +171,36 @@ def _dress(axes: Any, points: Array, theme: Theme, title: str, note: str, margin
         axes.set_zlim(low[2] - pad, high[2] + pad)
         axes.set_box_aspect(high - low + 2 * pad, zoom=1.1)  # equal axes
         for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-            axis.set_pane_color(theme.paper)
+            axis.set_pane_color(theme.background)
             axis.set_ticklabels([])
             axis.line.set_color(theme.missing)
             axis.set_tick_params(color=theme.missing)
         if note:
-            axes.text2D(0.5, 0, note, transform=axes.transAxes, ha="center", color=theme.soft)
+            axes.text2D(0.5, 0, note, transform=axes.transAxes, ha="center", color=theme.muted)
         return
-    bare(axes)
+    hide_axes(axes)
     axes.set_aspect("equal", adjustable="box")
-    axes.set_xlabel(note, color=theme.soft)
+    axes.set_xlabel(note, color=theme.muted)
 
 
-def _draw_ramp(axes: Any, numbers: Numbers, theme: Theme) -> None:
+def _draw_color_bar(axes: Any, numbers: Numbers, theme: Theme) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
-    low, high = limits(numbers)
+    low, high = color_limits(numbers)
     known = numbers.values[np.isfinite(numbers.values)]
     below, above = bool((known < low).any()), bool((known > high).any())
     extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get((below, above), "both")
-    scale = ScalarMappable(Normalize(low, high), ListedColormap(ramp(theme)))
+    scale = ScalarMappable(Normalize(low, high), ListedColormap(color_ramp(theme)))
     bar = axes.figure.colorbar(scale, ax=axes, shrink=0.6, aspect=30, pad=0.02, extend=extend)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=theme.ink)
+    bar.ax.tick_params(colors=theme.text)
     if numbers.name != "color":
-        bar.set_label(numbers.name, color=theme.ink)
+        bar.set_label(numbers.name, color=theme.text)
 
 
-def _draw_ground(axes: Any, points: Array, theme: Theme, projection: str | None) -> None:
-    """Draw what lies beneath, in grey and no larger than need be."""
+def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | None) -> None:
+    """Draw the points of the original map in grey and small."""
     colors = np.tile(_rgb(theme.missing), (len(points), 1))
     if len(points) > MANY and not projection:
         _draw_density(axes, points, colors)
@@ -191,36 +209,36 @@ def _draw_ground(axes: Any, points: Array, theme: Theme, projection: str | None)
 
 
 def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> Array:
-    """Draw the dots and return the boxes (n, 4) that they take, in pixels."""
+    """Draw the dots and return their bounding boxes (n, 4) in pixels."""
     n = len(points)
-    broad = axes.get_window_extent().width / axes.figure.dpi  # inches
-    area = float(np.clip(12000 / n, 1.0, 24.0)) * min(broad / 7, 1.0) if size is None else size**2
-    order = np.random.RandomState(0).permutation(n)  # so that the last class does not cover the others
-    if column is not None:  # what is missing lies at the bottom
+    width = axes.get_window_extent().width / axes.figure.dpi  # inches
+    area = float(np.clip(12000 / n, 1.0, 24.0)) * min(width / 7, 1.0) if size is None else size**2
+    order = np.random.RandomState(0).permutation(n)  # keeps the last class from covering the others
+    if column is not None:  # missing values at the bottom
         missing = column.codes < 0 if isinstance(column, Classes) else np.isnan(column.values)
         order = order[np.argsort(~missing[order], kind="stable")]
     axes.scatter(*points[order].T, s=area, c=colors[order], linewidths=0, zorder=2, rasterized=n > 10_000)
-    pixels, radius = axes.transData.transform(_flat(axes, points)), np.sqrt(area) / 2 * axes.figure.dpi / 72
+    pixels, radius = axes.transData.transform(_to_2d(axes, points)), np.sqrt(area) / 2 * axes.figure.dpi / 72
     return np.column_stack([pixels - radius, pixels + radius])
 
 
 def _draw_density(axes: Any, points: Array, colors: Array) -> None:
-    from .density import density_image
+    from .density_image import density_image
 
     frame = axes.get_window_extent()
     width, height = max(int(frame.width), 1), max(int(frame.height), 1)
     (x0, x1), (y0, y1) = axes.get_xlim(), axes.get_ylim()
     pixels = (points - [x0, y0]) / [x1 - x0, y1 - y0] * [width, height]
-    picture = density_image(pixels, colors, (height, width))
-    axes.imshow(picture, extent=(x0, x1, y0, y1), origin="lower", aspect="equal", zorder=2)
+    image = density_image(pixels, colors, (height, width))
+    axes.imshow(image, extent=(x0, x1, y0, y1), origin="lower", aspect="equal", zorder=2)
 
 
 def _draw_images(axes: Any, points: Array, images: Array, size: float | None, colors: Array | None) -> Array:
-    """Draw the images and return the boxes (m, 4) that they take, in pixels."""
-    from .thumbnails import draw_images, usual_side
+    """Draw the images and return their bounding boxes (m, 4) in pixels."""
+    from .thumbnails import default_side, draw_images
 
     extent = float(np.ptp(points, axis=0).max()) or 1.0
-    side = usual_side(len(points), extent)
+    side = default_side(len(points), extent)
     if size is not None:
         x0, x1 = axes.get_xlim()
         side = size * axes.figure.dpi / 72 * (x1 - x0) / axes.get_window_extent().width
@@ -229,8 +247,8 @@ def _draw_images(axes: Any, points: Array, images: Array, size: float | None, co
     return np.column_stack(list(corners))
 
 
-def _flat(axes: Any, points: Array) -> Array:
-    """Return points as `axes.transData` takes them: those in perspective as they are seen."""
+def _to_2d(axes: Any, points: Array) -> Array:
+    """Return points in the coordinates of `axes.transData`; on 3-D axes these are the projected points."""
     if axes.name != "3d":
         return points
     from mpl_toolkits.mplot3d.proj3d import proj_transform
@@ -239,12 +257,13 @@ def _flat(axes: Any, points: Array) -> Array:
 
 
 def _draw_names(
-    axes: Any, places: Array, points: Array, classes: Classes, theme: Theme, note: str, drawn: Array
+    axes: Any, centers: Array, points: Array, classes: Classes, theme: Theme, note: str, drawn: Array
 ) -> None:
-    left_out = draw_names(axes, _flat(axes, places), _flat(axes, points), classes, theme, drawn)
+    """Draw the class names and extend the note by the number that did not fit."""
+    left_out = draw_names(axes, _to_2d(axes, centers), _to_2d(axes, points), classes, theme, drawn)
     if left_out:
-        told = f"{left_out} of {len(classes.names)} classes found no room for their names"
-        axes.set_xlabel(f"{note}; {told}" if note else told, color=theme.soft)
+        missing = f"{left_out} of {len(classes.names)} class names did not fit"
+        axes.set_xlabel(f"{note}; {missing}" if note else missing, color=theme.muted)
 
 
 def _rgb(color: str) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""Images in place of dots (Lin et al. 2024, Fig. 8 and 17), thinned so that they do not overlap."""
+"""Draw images instead of dots (Lin et al. 2024, Fig. 8 and 17), as many as fit without overlap."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .thin import thin
+from .spacing import spaced_rows
 
 
 def check_images(images: Any, n: int) -> Array:
-    """Return an image of uint8 for each of n points: (n, height, width) grey, or (n, height, width, 3) in colour.
+    """Return the images of n points as uint8, (n, height, width) in grey or (n, height, width, 3) in RGB.
 
-    Floats between 0 and 1 are taken for shares of white.
+    Floats from 0 (black) to 1 (white) are converted.
     """
     images = np.asarray(images)
     if images.ndim not in (3, 4) or len(images) != n or (images.ndim == 4 and images.shape[3] != 3):
         raise ValueError(
-            f"images must have the shape ({n}, height, width) or ({n}, height, width, 3), got {images.shape};"
-            " rows of pixels need a reshape"
+            f"images must have shape ({n}, height, width) or ({n}, height, width, 3), got {images.shape};"
+            " reshape flat rows of pixels"
         )
     if images.dtype == np.uint8:
         return images
     low, high = float(images.min()), float(images.max())
     if not (low >= 0 and high <= 1):
-        raise ValueError(f"images must be uint8, or between 0 and 1; these are {images.dtype} from {low:g} to {high:g}")
+        raise ValueError(f"images must be uint8 or between 0 and 1, got {images.dtype} from {low:g} to {high:g}")
     return np.round(255 * images.astype(np.float32)).astype(np.uint8)
 
 
-def usual_side(n: int, extent: float) -> float:
-    """Return the side of the images of n points in a map of an extent: a quarter of the map, were none left out."""
+def default_side(n: int, extent: float) -> float:
+    """Return the side of an image in a map of n points: together all n would cover a quarter of the squared extent."""
     return extent * float(np.clip(0.5 / np.sqrt(n), 1 / 32, 1 / 8))
 
 
 def draw_images(axes: Any, points: Array, images: Array, side: float, colors: Array | None) -> Array:
-    """Draw the images of some points (n, 2), framed in the colours (n, 3) if there are any; return the rows drawn."""
+    """Draw images at some of the points (n, 2), framed in `colors` (n, 3) if given, and return the rows drawn."""
     from matplotlib.collections import PolyCollection
     from matplotlib.image import AxesImage
 
     height, width = images.shape[1:3]
     half = 0.5 * side * np.array([width, height]) / max(width, height)
-    rows = thin(points, side)
+    rows = spaced_rows(points, side)
     for row in rows.tolist():
         (x0, y0), (x1, y1) = points[row] - half, points[row] + half
         picture = AxesImage(axes, extent=(x0, x1, y0, y1), origin="upper", cmap="gray", zorder=3)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..._optional import optional
+from ..._optional import import_optional
 from ..._types import Array
 from ..._warn import warn
 from ..dataset import Dataset
@@ -29,7 +29,7 @@ BREAKDOWNS = {-getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS"
 
 def read_h5ad(path: Path, wanted: Wanted) -> Dataset:
     """Return X of an H5AD file, CSR if it is sparse; rows are named by `obs_names` unless `id` says otherwise."""
-    anndata = optional("anndata", "anndata", "reading H5AD")
+    anndata = import_optional("anndata", "anndata", "reading H5AD")
     _try_first(path)
     with decoding(str(path), "H5AD"):
         annotated = anndata.read_h5ad(path)

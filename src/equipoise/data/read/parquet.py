@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._optional import optional
+from ..._optional import import_optional
 from ..._types import Array
 from ..dataset import Dataset
 from .broken import decoding
@@ -21,7 +21,7 @@ INDEX = "__index_level_0__"  # what pandas calls an index without a name
 
 def read_parquet(path: Path, wanted: Wanted) -> Dataset:
     """Return the table of a Parquet file: its columns of numbers in float64, the others beside it."""
-    parquet = optional("pyarrow.parquet", "tables", "reading Parquet")
+    parquet = import_optional("pyarrow.parquet", "tables", "reading Parquet")
     source = str(path)
     with decoding(source, "Parquet"), parquet.ParquetFile(path) as file:
         names, types, n = list(file.schema_arrow.names), list(file.schema_arrow.types), file.metadata.num_rows
@@ -49,7 +49,7 @@ def read_parquet(path: Path, wanted: Wanted) -> Dataset:
 
 
 def _is_number(type: Any) -> bool:
-    types = optional("pyarrow.types", "tables", "reading Parquet")
+    types = import_optional("pyarrow.types", "tables", "reading Parquet")
     return bool(types.is_integer(type) or types.is_floating(type) or types.is_decimal(type))
 
 
@@ -70,7 +70,7 @@ def _numbers(column: Any, source: str, name: str) -> Array:
     """Return a column of a batch in float64, with NaN where there is no value."""
     try:
         return np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
-    except optional("pyarrow", "tables", "reading Parquet").ArrowException as error:  # text, and what has no numbers
+    except import_optional("pyarrow", "tables", "reading Parquet").ArrowException as error:  # not numeric
         raise ValueError(
             f"{source}, column {shown(name)}: values of type {column.type} are not numbers; choose other columns"
         ) from error

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._suggest import nearest
+from ..._suggest import closest
 from ..._types import Array, Matrix
 from ..dataset import Dataset
 
@@ -48,7 +48,7 @@ class Wanted:
         known = set(names)
         for name in self.named:
             if name not in known:
-                near = nearest(name, names)
+                near = closest(name, names)
                 meant = "" if near is None else f"did you mean {shown(near)}? "
                 raise NoColumn(f"{source}: no column is called {shown(name)}; {meant}there are {listed(names)}", names)
         if twice := _repeated(self.named):

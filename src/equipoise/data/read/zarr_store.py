@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._optional import optional
+from ..._optional import import_optional
 from ..._types import Array
 from ..dataset import Dataset
 from .annotated import from_anndata
@@ -29,7 +29,7 @@ def is_zarr(path: Path) -> bool:
 
 def read_zarr(path: Path, wanted: Wanted) -> Dataset:
     """Return the array of a store, the only table or X of a group, or X of AnnData."""
-    zarr = optional("zarr", "anndata", "reading Zarr")
+    zarr = import_optional("zarr", "anndata", "reading Zarr")
     source = str(path)
     _refuse_pickles(path)
     with decoding(source, "Zarr"):
@@ -37,7 +37,7 @@ def read_zarr(path: Path, wanted: Wanted) -> Dataset:
         attributes = dict(node.attrs)
     if isinstance(node, zarr.Group):
         if attributes.get("encoding-type") == "anndata":
-            anndata = optional("anndata", "anndata", "reading AnnData")
+            anndata = import_optional("anndata", "anndata", "reading AnnData")
             with decoding(source, "AnnData"):
                 annotated = anndata.read_zarr(source)
             return from_anndata(annotated, source, wanted)

@@ -23,7 +23,8 @@ from ..._warn import warn
 from ...arrays.namespace import host
 from ...divergences import antiderivative
 from ...kernels import Kernel
-from ..base import Field, OnHost
+from ..base import Field
+from ..cpu import CpuEngine
 from ..exact import Exact
 from ..tables import Compiled, Table, tabulate
 from .plan import Plan, plan
@@ -41,13 +42,13 @@ LOWEST, HIGHEST = -32, 4  # levels: the pair error is between tol / 2^16 and 4 t
 
 
 @tagged("engines.grid.Grid")
-class Grid(OnHost):
+class Grid(CpuEngine):
     """Edges over the stored pairs, field on a mesh; force error at most `tol`, relative. d = 1, 2, 3."""
 
     name = "grid"
-    sparse = True
     dtype = np.float32
-    local = True
+    needs_sparse_P = True
+    gains_from_locality = True
     cache = CACHE
 
     def __init__(self, n_threads: int, tol: float):
@@ -76,9 +77,6 @@ class Grid(OnHost):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["n_threads"], state["tol"])  # type: ignore[misc]
         self.restore(state["state"])
-
-    def include(self, P: Matrix, d: int) -> None:
-        """Do nothing: every pair is in the sum."""
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         if Y.dtype == np.float64 or not sparse.issparse(A):

@@ -12,7 +12,7 @@ from scipy import fft
 from ... import _core
 from ..._types import Array
 from ...kernels import Kernel
-from ..base import charge_columns
+from ..cpu import charge_columns
 from ..tables import Table, tabulate
 
 SMALL = 2**12  # nodes of a mesh too small for two threads; chosen

@@ -9,8 +9,8 @@ import torch
 from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
 from ..tables import Table
+from .device_arrays import DeviceSource, Solved, as_given
 from .lookup import Lookup
-from .source import DeviceSource, Solved, as_given
 
 
 class Direct:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 import numpy as np
 import torch
-from scipy import fft, sparse
+from scipy import fft
 
 from ..._tags import tagged
 from ..._types import Array, Matrix
@@ -23,13 +22,13 @@ from ..choose import HIGH_CROSSOVER
 from ..mesh.grid import Grid, Trust
 from ..mesh.plan import BEYOND, DOUBLE, Plan, mesh_width
 from ..tables import tabulate
+from .device_arrays import DevicePlacement, DeviceSource, as_given
 from .direct import Direct
 from .edges import stored_edges
 from .lookup import Lookup
 from .particle_mesh import Mesh
 from .partners import Partners
-from .replay import Replay
-from .source import DeviceSource, as_given
+from .replay import CudaGraph
 
 NODES = 2**24  # of a mesh; beyond, direct sums take its place: an FFT of the padded mesh would fill the memory; chosen
 PAIRS_A_NODE = 4  # that cost no more than a node of the mesh; chosen
@@ -65,7 +64,12 @@ class Torch(Grid):
         self._always: Rows | None = None
         self._rows: dict[int, Rows] = {}
         self._lookups: dict[tuple[Kernel, float], Lookup] = {}
-        self._replay = Replay(self.device)
+        self._graph = CudaGraph(self.device)
+        self.placement = DevicePlacement(self.device, self._graph)
+
+    @property
+    def stepper(self) -> GraphStepper:
+        return GraphStepper(self, self._graph)  # not stored: a reference cycle would keep GPU memory until collected
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -85,65 +89,13 @@ class Torch(Grid):
         self._always = None if state["always"] is None else Rows.of(state["always"], self.device)
         self.restore(state["state"])
 
-    def include(self, P: Any, d: int) -> None:
-        """Take the pairs that P stores in either direction into every sample, where there will be any."""
+    def sum_exactly(self, P: Any, d: int) -> None:
+        """Include the pairs stored in P in either direction in every sample, if there will be any."""
         if d > 3 and P.shape[0] >= HIGH_CROSSOVER and is_sparse(P):
             rows = P if isinstance(P, Rows) else Rows.of(P, self.device)
             pairs = rows.with_data(torch.ones_like(rows.data)).symmetrized()
             own = torch.arange(P.shape[0], device=self.device).repeat_interleave(pairs.counts(), output_size=pairs.nnz)
             self._always = pairs.where(pairs.indices != own)
-
-    def here(self, Y: Array) -> Any:
-        return torch.as_tensor(Y, dtype=torch.float32, device=self.device).contiguous()
-
-    def holding(self, objective: Any) -> Any:
-        """Return an objective with all that it holds on the device: vectors as tensors, sparse matrices as rows."""
-        there = copy(objective)
-        known: dict[int, Rows] = {}
-        for name, value in vars(objective).items():
-            if sparse.issparse(value):
-                known[id(value)] = known.get(id(value)) or Rows.of(value, self.device)
-                setattr(there, name, known[id(value)])
-            elif isinstance(value, np.ndarray) and value.ndim <= 2 and value.dtype.kind == "f":
-                setattr(there, name, self.here(value))
-        return there
-
-    def answering(self, objective: Any) -> Any:
-        """Return an objective with the vectors it holds as arrays, for maps that are arrays."""
-        here = copy(objective)
-        for name, value in vars(objective).items():
-            if is_tensor(value):
-                setattr(here, name, host(value))
-        return here
-
-    def which(self, holds: Any) -> Any:
-        if self._replay.running:
-            self._replay.doubt(holds)
-            return ()
-        return super().which(holds)
-
-    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        return self._replay.at_once(first, second) if self._replay.running else (first(), second())
-
-    def hasten(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
-        if self.device.type != "cuda" or state.U.shape[1] > 3:
-            return 0
-        taken = 0
-        while True:
-            meshes = [self._planned(kernel, len(state.U), trust) for (kernel, *_), trust in self._trust.items()]
-            if any(isinstance(mesh, Direct) for mesh in meshes):
-                return taken
-            ahead = min([count - taken, *(CHECK - trust.fields for trust in self._trust.values())])
-            rooms = [trust.rungs for trust in self._trust.values()]
-            done = self._replay.run(step, (key, meshes, rooms), state, ahead, least)  # which keeps what it recorded
-            for trust in self._trust.values():
-                trust.fields += done
-            taken += done
-            if taken == count or not self._planned_anew(state.U):
-                return taken
-
-    def rest(self) -> None:
-        self._replay = Replay(self.device)
 
     def edges(self, Y: Any, A: Any, kernel: Kernel, b: float, *, potential: bool) -> tuple[Any, Any]:
         if not is_tensor(Y) and (Y.dtype == np.float64 or not is_sparse(A)):
@@ -152,7 +104,7 @@ class Torch(Grid):
             rational = kernel.rational if b == -1 else None
             self._lookups[kernel, b] = Lookup(self._table(kernel, b), self.device, rational)
         rows = A if isinstance(A, Rows) else self._on_device(A)
-        psi, force = stored_edges(self.here(Y), rows, self._lookups[kernel, b], potential=potential)
+        psi, force = stored_edges(self._to_float32(Y), rows, self._lookups[kernel, b], potential=potential)
         return (psi if is_tensor(Y) else float(psi)) if potential else np.nan, as_given(Y, force)
 
     def field(self, Y: Any, kernel: Kernel, charges: Any = None) -> Field:
@@ -164,8 +116,11 @@ class Torch(Grid):
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
         return super().edges_to(targets, host(Y), A, kernel, b)
 
+    def _to_float32(self, array: Any) -> Any:
+        return self.placement.to_device(array, np.float32)
+
     def _source(self, Y: Any, charges: Any) -> Any:
-        return DeviceSource(self.here(Y), None if charges is None else self.here(charges))
+        return DeviceSource(self._to_float32(Y), None if charges is None else self._to_float32(charges))
 
     def _direct(self, kernel: Kernel, source: Any) -> Any:
         return self._make(kernel, DIRECT).solve(source, self.n_threads)
@@ -182,8 +137,8 @@ class Torch(Grid):
         if source.Y.shape[1] > 3:
             return self._make(kernel, DIRECT if self._always is None else SAMPLED)
         trust = self._trust_in(kernel, source.charged, source.Y.shape[1])
-        if self._replay.running:
-            self._replay.watch(source.box, *self._limits(kernel, trust))
+        if self._graph.recording:
+            self._graph.flag_extent(source.box, *self._limits(kernel, trust))
         else:
             self._settle(kernel, source, trust)
             trust.fields += 1
@@ -209,8 +164,22 @@ class Torch(Grid):
             self._planned(kernel, len(source.Y), trust).solve(source, self.n_threads)(source.Y[:1])
         return outside or due
 
-    def _planned_anew(self, U: Any) -> bool:
-        """Plan for the map of the next step, as it would itself. False if nothing is due, or there are charges."""
+    def replayable(self, n: int, count: int) -> tuple[list[Any] | None, list[tuple[int, ...]], int]:
+        """Return the meshes planned for n points, None if one is a direct sum, their rungs, and up to how many steps
+        they serve before the tolerance is checked again, at most `count`."""
+        trusts = self._trust.values()
+        meshes = [self._planned(kernel, n, trust) for (kernel, *_), trust in self._trust.items()]
+        if any(isinstance(mesh, Direct) for mesh in meshes):
+            return None, [], 0
+        return meshes, [trust.rungs for trust in trusts], min([count, *(CHECK - trust.fields for trust in trusts)])
+
+    def count_fields(self, count: int) -> None:
+        """Count the fields of replayed steps, as the tolerance is checked after a number of them."""
+        for trust in self._trust.values():
+            trust.fields += count
+
+    def plan_ahead(self, U: Any) -> bool:
+        """Plan for the embedding of the next step, as that step would; False if nothing is due or there are charges."""
         if any(trust.charged for trust in self._trust.values()):
             return False
         source = self._source(U, None)
@@ -256,3 +225,27 @@ class Torch(Grid):
         if of == DIRECT or self._always is None:
             return Direct(kernel, table, self.device)
         return Partners(kernel, table, self.device, self.seed, self._always)
+
+
+class GraphStepper:
+    """Replays steps as CUDA graphs as long as the meshes planned for the embedding hold; on a CPU it replays none."""
+
+    def __init__(self, engine: Torch, graph: CudaGraph):
+        self._engine, self._graph = engine, graph
+
+    def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
+        if self._graph.device.type != "cuda" or state.U.shape[1] > 3:
+            return 0
+        taken = 0
+        while True:
+            meshes, rooms, ahead = self._engine.replayable(len(state.U), count - taken)
+            if meshes is None:
+                return taken
+            done = self._graph.replay(step, (key, meshes, rooms), state, ahead, min_extent)  # the key keeps the meshes
+            self._engine.count_fields(done)
+            taken += done
+            if taken == count or not self._engine.plan_ahead(state.U):
+                return taken
+
+    def free_buffers(self) -> None:
+        self._graph.free()

@@ -1,4 +1,4 @@
-"""Steps that nobody looks at, in Triton: when the flag is raised, and that they change nothing afterwards."""
+"""The flag of replayed steps, in Triton: setting it, and accepting a step only while it is 0."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import torch
 import triton
 import triton.language as tl
 
-WIDTH = 1024  # numbers of a program
+WIDTH = 1024  # entries per program
 
 
 @triton.jit
-def _watch(box, flag, h0, h1, h2, least, D: tl.constexpr):
-    """Raise the flag where the box is wider than h along an axis, or narrower than `least` along all."""
+def _flag_extent(box, flag, h0, h1, h2, least, D: tl.constexpr):
+    """Set the flag if the box is wider than h along an axis, or narrower than `least` along all axes."""
     s0 = tl.load(box + D) - tl.load(box)
     widest = s0
     wide = s0 > h0
@@ -27,13 +27,13 @@ def _watch(box, flag, h0, h1, h2, least, D: tl.constexpr):
     tl.store(flag, tl.where(inside, tl.load(flag), 1))
 
 
-def watch(box: torch.Tensor, flag: torch.Tensor, most: tuple[float, ...], least: float) -> None:
+def flag_extent(box: torch.Tensor, flag: torch.Tensor, most: tuple[float, ...], least: float) -> None:
     """Set flag (1,) int32 to 1 unless every side of the box is at most `most`, and one at least `least`."""
-    _watch[(1,)](box, flag, *(*most, 0.0, 0.0)[:3], least, box.shape[1])
+    _flag_extent[(1,)](box, flag, *(*most, 0.0, 0.0)[:3], least, box.shape[1])
 
 
 @triton.jit(do_not_specialize=["count"])
-def _take(flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
+def _accept(flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
     down = tl.load(flag) == 0
     t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     there = (t < count) & down
@@ -45,11 +45,8 @@ def _take(flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new
         tl.store(good, tl.load(good) + down.to(tl.int32))
 
 
-def take(flag: torch.Tensor, good: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
-    """Put the new map, velocity, gains (n, d) and age in place of the old, row by row in memory, if the flag is 0.
-
-    A step that is taken is counted as good.
-    """
+def accept_step(flag: torch.Tensor, good: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
+    """If the flag is 0, copy the new embedding, velocity, gains (n, d) and age over the old; add 1 to `good`."""
     both = [tensor for own, made in zip(old, new, strict=True) for tensor in (own, made.contiguous())]
     count = old[0].numel()
-    _take[(triton.cdiv(count, WIDTH),)](flag, good, *both, count, WIDTH)
+    _accept[(triton.cdiv(count, WIDTH),)](flag, good, *both, count, WIDTH)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .flag_triton import take, watch
+from .flag_triton import accept_step, flag_extent
 from .mesh_triton import box, gather, spread, turned
 from .pairs_triton import direct, edges
 
-__all__ = ["box", "direct", "edges", "gather", "spread", "take", "turned", "watch"]
+__all__ = ["accept_step", "box", "direct", "edges", "flag_extent", "gather", "spread", "turned"]

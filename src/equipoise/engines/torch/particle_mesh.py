@@ -16,7 +16,7 @@ from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
 from ..mesh.plan import ORDER, Plan
 from ..mesh.transform import SPLINE
-from .source import DeviceSource, Solved, as_given
+from .device_arrays import DeviceSource, Solved, as_given
 
 ROOM = 2.0**62  # the largest sum of charges that int64 holds on a node, with a bit to spare
 FINEST = 2.0**40  # parts of a charge that are counted

@@ -12,9 +12,9 @@ from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
 from ..sampled import PARTNERS, SOURCES, draw_offsets
 from ..tables import Table
+from .device_arrays import DeviceSource, Solved, as_given
 from .direct import Direct
 from .lookup import Lookup
-from .source import DeviceSource, Solved, as_given
 
 
 class Partners:

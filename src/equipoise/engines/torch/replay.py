@@ -1,4 +1,4 @@
-"""Steps recorded once as a CUDA graph and run again: a GPU that need not wait for Python between kernels."""
+"""Optimiser steps recorded once as a CUDA graph and replayed, so that the GPU never waits for Python."""
 
 from __future__ import annotations
 
@@ -10,47 +10,60 @@ from typing import Any
 
 import torch
 
-PIECE = 2  # steps between two looks at the flag, during which the next ones run already; chosen
-MOVING = ("U", "velocity", "gain", "age")
+PIECE = 2  # steps between two reads of the flag; the next piece already runs meanwhile; chosen
+MOVING = ("U", "velocity", "gain", "age")  # attributes of the state that a step changes
 
 
-class Replay:
-    """A step of a descent on buffers of its own, as a graph; what the host would have looked at raises a flag.
+class CudaGraph:
+    """One optimiser step on its own buffers, recorded as a CUDA graph.
 
-    Steps after the flag was raised change nothing: they may be under way before anybody looks at it.
+    Conditions that the host would have checked set a flag on the device instead. Once it is set, further steps change
+    nothing, because some of them may already be queued when the host reads it.
+
+    Attributes
+    ----------
+    recording : bool
+        Whether a step is being recorded: no operation may then wait for the device.
     """
 
     def __init__(self, device: torch.device):
         self.device = device
-        self.running = False
+        self.recording = False
+        self.free()
+
+    def free(self) -> None:
+        """Free the graph and its buffers."""
         self._key: object = None
         self._graph: Any = None
+        self._state: Any = None
+        self._flag: Any = None
+        self._good: Any = None
+        self._seen: Any = None
+        self._events: Any = None
+        self._min_extent = 0.0
 
-    def watch(self, box: torch.Tensor, most: tuple[float, ...], least: float) -> None:
-        """Raise the flag unless a map in this box is inside what was planned for, and has not collapsed."""
+    def flag_extent(self, box: torch.Tensor, most: tuple[float, ...], least: float) -> None:
+        """Set the flag unless an embedding in this box lies inside the planned mesh and has not collapsed."""
         from . import fused
 
-        fused.watch(box, self._flag, most, max(least, self._least))
+        fused.flag_extent(box, self._flag, most, max(least, self._min_extent))
 
-    def doubt(self, holds: torch.Tensor) -> None:
-        """Raise the flag where a condition holds anywhere."""
-        self._flag.bitwise_or_(holds.any())
+    def flag_where(self, mask: torch.Tensor) -> None:
+        """Set the flag if any entry of a mask is true."""
+        self._flag.bitwise_or_(mask.any())
 
-    def run(self, step: Callable[[Any], None], key: object, state: Any, count: int, least: float) -> int:
-        """Take up to `count` steps from a state, and return how many were taken; `key` says what is recorded.
-
-        The widest side of a map must be at least `least`.
-        """
+    def replay(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
+        """Take up to `count` steps and return how many were taken; arguments as in `Stepper.replay_steps`."""
         if count < 2:
             return 0
-        if (key, least) != self._key:
-            self._record(step, state, least)
-            self._key = key, least
+        if (key, min_extent) != self._key:
+            self._record(step, state, min_extent)
+            self._key = key, min_extent
         own = self._state
         for name in MOVING[:3]:
             getattr(own, name).copy_(getattr(state, name))
         own.age.fill_(state.age)
-        taken = self._replayed(count)
+        taken = self._launch(count)
         if taken:
             state.U, state.velocity, state.gain = (getattr(own, name).clone() for name in MOVING[:3])
             state.age += taken
@@ -58,25 +71,25 @@ class Replay:
         return taken
 
     @cached_property
-    def _beside(self) -> Any:
+    def _second_stream(self) -> Any:
         return torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
-    def at_once(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        """Return what both give; in a graph neither waits for the other."""
+    def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        """Return the results of two independent functions, recorded as parallel branches of the graph."""
         if not torch.cuda.is_current_stream_capturing():
             return first(), second()
-        here = torch.cuda.current_stream()
-        self._beside.wait_stream(here)
+        current = torch.cuda.current_stream()
+        self._second_stream.wait_stream(current)
         try:
-            with torch.cuda.stream(self._beside):
+            with torch.cuda.stream(self._second_stream):
                 one = first()
             other = second()
         finally:
-            here.wait_stream(self._beside)  # a graph does not end before its branches have met
+            current.wait_stream(self._second_stream)  # branches must join before the recording ends
         return one, other
 
-    def _replayed(self, count: int) -> int:
-        """Run the graph up to so many times, and return how many steps came before the flag was raised."""
+    def _launch(self, count: int) -> int:
+        """Replay the graph up to `count` times, and return how many steps were taken before the flag was set."""
         self._flag.zero_()
         self._good.zero_()
         for start in range(0, count, PIECE):
@@ -86,15 +99,15 @@ class Replay:
             turn = start // PIECE % 2
             self._seen[turn].copy_(self._good, non_blocking=True)
             self._events[turn].record()
-            if start > 0:  # the piece before this one
+            if start > 0:  # read the counter of the previous piece
                 self._events[1 - turn].synchronize()
                 if int(self._seen[1 - turn]) < start:
                     break
         return int(self._good)
 
-    def _record(self, step: Callable[[Any], None], state: Any, least: float) -> None:
-        """Record one step on copies of a state; the first is taken once before, for what is made when first used."""
-        self._least = least
+    def _record(self, step: Callable[[Any], None], state: Any, min_extent: float) -> None:
+        """Record one step on copies of a state. Before the first recording it runs once, to fill caches."""
+        self._min_extent = min_extent
         own = copy(state)
         rows = torch.contiguous_format
         own.U, own.velocity, own.gain = (getattr(state, name).clone(memory_format=rows) for name in MOVING[:3])
@@ -104,34 +117,34 @@ class Replay:
         self._events = [torch.cuda.Event() for _ in range(2)]  # type: ignore[no-untyped-call]
         self._state = own
         graph = torch.cuda.CUDAGraph()
-        pool = None if self._graph is None else self._graph.pool()  # what the last one took goes to the next
-        stream = torch.cuda.Stream(priority=-1)  # type: ignore[no-untyped-call]  # what is beside fills its gaps
+        pool = None if self._graph is None else self._graph.pool()  # reuse the memory of the last graph
+        stream = torch.cuda.Stream(priority=-1)  # type: ignore[no-untyped-call]  # the second stream fills the gaps
         stream.wait_stream(torch.cuda.current_stream())
-        self.running = True
+        self.recording = True
         try:
             with torch.cuda.stream(stream):
                 if self._graph is None:
-                    self._in_place(step)
+                    self._step_in_place(step)
                 graph.capture_begin(pool, "thread_local")
                 try:
-                    self._in_place(step)
+                    self._step_in_place(step)
                 except BaseException:
-                    with suppress(RuntimeError):  # what went wrong first is what is told
+                    with suppress(RuntimeError):  # report the first error, not this one
                         graph.capture_end()
                     raise
                 graph.capture_end()
         finally:
-            self.running = False
+            self.recording = False
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = graph
 
-    def _in_place(self, step: Callable[[Any], None]) -> None:
-        """Take a step, and if the flag is down put what it made into the buffers and count it."""
+    def _step_in_place(self, step: Callable[[Any], None]) -> None:
+        """Take a step; unless the flag is set, copy the result to the buffers and count the step."""
         from . import fused
 
         own = self._state
         buffers = [getattr(own, name) for name in MOVING]
         step(own)
         made = [getattr(own, name) for name in MOVING]
-        fused.take(self._flag, self._good, buffers, made)
+        fused.accept_step(self._flag, self._good, buffers, made)
         own.U, own.velocity, own.gain, own.age = buffers

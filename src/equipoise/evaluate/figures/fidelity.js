@@ -1,7 +1,7 @@
-// The page of views/fidelity.py: puts the plots in place, colours the points, and shows one point with its neighbours.
+// Script of evaluate/figures/fidelity.py: embeds the plots, colours the points, and shows a point with its neighbours.
 "use strict"
 
-const REACH = 16 // pixels between a click and the point that it means, at most
+const REACH = 16 // maximum distance in pixels between a click and the point it selects
 
 class Page {
   constructor(facts, doc) {
@@ -10,18 +10,18 @@ class Page {
       this[name] = doc.get_model_by_name(name)
     this.mapper = doc.get_model_by_name("mapper")
     this.plot = doc.get_model_by_name("plot")
-    // Where each row of the data is in the map, and at which place in the lists of neighbours, if it was measured.
+    // The position of each row in the map, and its index in the neighbour lists (−1 if it was not measured).
     this.x = new Float32Array(facts.n)
     this.y = new Float32Array(facts.n)
     this.label = new Int32Array(facts.n).fill(-1)
-    this.place = new Int32Array(facts.n).fill(-1)
+    this.list_index = new Int32Array(facts.n).fill(-1)
     for (const source of [this.others, this.points]) {
       const {row, x, y, label} = source.data
       for (let i = 0; i < row.length; i++) {
         this.x[row[i]] = x[i]
         this.y[row[i]] = y[i]
         this.label[row[i]] = label[i]
-        if (source === this.points) this.place[row[i]] = i
+        if (source === this.points) this.list_index[row[i]] = i
       }
     }
   }
@@ -45,7 +45,7 @@ class Page {
     const {data} = this.points
     this.mapper.setv({palette: colors, low: -0.5, high: colors.length - 0.5})
     this.points.data = {...data, code: data[key + "_code"]}
-    const known = key === "class" // of every point, measured or not
+    const known = key === "class" // known for every point, measured or not
     const {label} = this.others.data
     this.others.data = {...this.others.data, code: known ? label : new Int8Array(label.length).fill(-1)}
     const legend = element("legend")
@@ -54,9 +54,9 @@ class Page {
       const item = add(legend, "li")
       add(item, "span", "", {className: "dot"}).style.background = colors[i]
       item.append(`${names[i]} `)
-      add(item, "span", `${(100 * shares[i]).toFixed(shares[i] < 0.0995 ? 1 : 0)}%`, {className: "soft"})
+      add(item, "span", `${(100 * shares[i]).toFixed(shares[i] < 0.0995 ? 1 : 0)}%`, {className: "muted"})
     }
-    if (names.length > 24) add(legend, "li", `and ${names.length - 24} more`, {className: "soft"})
+    if (names.length > 24) add(legend, "li", `and ${names.length - 24} more`, {className: "muted"})
     if (this.facts.unmeasured && !known) {
       const item = add(legend, "li")
       add(item, "span", "", {className: "dot"}).style.background = this.facts.unmeasured
@@ -71,16 +71,16 @@ class Page {
     const across = this.facts.pixels / (x_range.end - x_range.start)
     const up = this.facts.pixels / (y_range.end - y_range.start)
     const rows = this.points.data.row
-    let found = -1, least = REACH ** 2
+    let found = -1, smallest = REACH ** 2
     for (const row of rows) {
       const d2 = ((this.x[row] - x) * across) ** 2 + ((this.y[row] - y) * up) ** 2
-      if (d2 <= least) [found, least] = [row, d2]
+      if (d2 <= smallest) [found, smallest] = [row, d2]
     }
     return found
   }
 
   choose(row) {
-    const i = row >= 0 && row < this.facts.n ? this.place[row] : -1
+    const i = row >= 0 && row < this.facts.n ? this.list_index[row] : -1
     element("row").value = row >= 0 ? row : ""
     this.points.selected.indices = i < 0 ? [] : [i]
     for (const [id, shown] of [["reading", row < 0], ["chosen", row >= 0]]) element(id).hidden = !shown
@@ -112,7 +112,7 @@ class Page {
   clear(row) {
     this.draw(-1, {false: [], missing: [], kept: []})
     const {n, measured} = this.facts
-    const text = row < n ? `Row ${row} is not among the ${measured} rows that were measured.` : `There are rows 0 to ${n - 1}.`
+    const text = row < n ? `Row ${row} is not among the ${measured} measured rows.` : `Rows go from 0 to ${n - 1}.`
     element("zoom").hidden = true
     element("one").replaceChildren()
     add(element("one"), "p", text)
@@ -143,10 +143,10 @@ class Page {
     const head = add(one, "p", "", {id: "head"})
     add(head, "b", `Row ${row}` + (this.name(row) && `, class ${this.name(row)}`))
     head.append(`: trust ${value("trust").toFixed(3)}, continuity ${value("continuity").toFixed(3)}, `
-      + `keeps ${all.kept.length} of its ${k} neighbours`)
+      + `${all.kept.length} of ${k} neighbours preserved`)
     const lists = add(one, "div", "", {className: "lists"})
-    this.table(lists, "false", "false neighbours, near in the map and not in the data", all.false)
-    this.table(lists, "missing", "missing neighbours, near in the data and not in the map", all.missing)
+    this.table(lists, "false", "false neighbours: near in the map but not in the data", all.false)
+    this.table(lists, "missing", "missing neighbours: near in the data but not in the map", all.missing)
     this.table(lists, "kept", "neighbours in both", all.kept)
   }
 
@@ -156,7 +156,7 @@ class Page {
     const table = add(parent, "table", "", {className: kind})
     const classes = this.facts.classes.length > 0
     const head = add(add(table, "thead"), "tr")
-    for (const text of ["row", ...(classes ? ["class"] : []), "place in the map", "in the data"]) add(head, "th", text)
+    for (const text of ["row", ...(classes ? ["class"] : []), "rank in the map", "in the data"]) add(head, "th", text)
     const body = add(table, "tbody")
     for (const other of others) {
       const line = add(body, "tr")

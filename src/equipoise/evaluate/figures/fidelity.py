@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._types import Array
-from ...views.embedded import as_json, bokeh_scripts, filled, plot_json
+from ...views.inline import as_json, bokeh_scripts, plot_json, render_page
 from ...views.plane import in_plane
 from ...views.style import COLORS
 from ..reading import READ
-from ..table import as_html, cells
+from ..report_table import as_html, cells
 from .shading import UNMEASURED, Shading, shadings
 from .shepard import bands, dots
 
@@ -36,7 +36,7 @@ def fidelity_page(report: Report) -> str:
         f"<span><b>{escape(reading.about)}</b>{escape(reading.text)}</span></li>"
         for reading in report.readings
     )
-    return filled(
+    return render_page(
         "fidelity",
         __package__,
         title=escape(f"Fidelity of a map of {report.n:,} points"),
@@ -44,7 +44,7 @@ def fidelity_page(report: Report) -> str:
         subtitle=escape(report.subtitle),
         readings=readings,
         table=as_html(*cells(report)),
-        layout=escape(layout and f"What is drawn is {layout}."),
+        layout=escape(layout and f"This plot shows {layout}."),
         last=str(report.n - 1),
         footer=escape(report.footer),
         facts=as_json(_facts(report, shades)),

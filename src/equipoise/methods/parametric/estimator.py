@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ... import progress
-from ..._optional import optional
+from ..._optional import import_optional
 from ..._types import Callback
 from ...arrays.namespace import host, is_tensor
 from ...data import check_finite, check_table
@@ -155,7 +155,7 @@ class Parametric(Estimator):
 
     def _train(self, training: Training, keeping: Keeping, printed: bool) -> None:
         progress.stage("encoder", training.epochs, "epochs")
-        advance = progress.advancing()
+        advance = progress.advance_callback()
         advance(training.epoch)
         for epoch, loss in training.run(self._n_threads()):
             advance(1)
@@ -227,7 +227,7 @@ class Parametric(Estimator):
         if not is_positive(self.learning_rate):
             raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
         check_callbacks(self.callbacks, self.random_state)
-        optional("torch", "gpu", "Parametric")
+        import_optional("torch", "gpu", "Parametric")
         device = choose_device("torch", self.device)[1]
         from torch.nn import Module
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from ..._types import Array, Matrix
 from ...arrays.csr import on_host
 from ...divergences import antiderivative
-from ...engines import Engine
+from ...engines import Engine, Placement
 from ...kernels import Kernel
 from ..base import Balance, Objective
 from ..conditional import ConditionalKL
@@ -75,6 +75,10 @@ class Curved:
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         """Return attraction, repulsion, loss and stiffness, as a `Balance` has them where g = 1."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
+
+    def to(self, placement: Placement) -> Objective:
+        """Return the loss itself: it runs on its own device, whatever the engine."""
+        return self
 
     def permuted(self, order: Array) -> Objective:
         raise TypeError("a metric g(Y) may know its points by their number: their order stays")

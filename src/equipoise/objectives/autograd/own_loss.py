@@ -10,7 +10,7 @@ import torch
 
 from ..._types import Array, Matrix
 from ...arrays.namespace import is_tensor
-from ...engines import Engine
+from ...engines import Engine, Placement
 from ...kernels import Kernel
 from ..base import Balance, Objective
 from ..closed_form import Linear
@@ -67,6 +67,10 @@ class OwnLoss:
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         value, gradient = self.at(Y)
         return Balance(-gradient, 0 * gradient, value, np.nan)
+
+    def to(self, placement: Placement) -> Objective:
+        """Return the loss itself: it runs on its own device, whatever the engine."""
+        return self
 
     def permuted(self, order: Array) -> Objective:
         raise TypeError("a loss of one's own may know the points by their number: their order stays")

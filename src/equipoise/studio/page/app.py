@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from ...data import Dataset
-from ..server.tables import Tables, in_public
+from ..data_sources import Tables, in_public
 from ..session.parameters import Value
 from ..session.player import Player
 from ..session.python_source import python_source
@@ -23,7 +23,7 @@ from .layout import Layout
 from .link import COLORS, Shown, View, from_query, to_query
 from .picture import Picture
 from .template import dress
-from .trust import TrustColors, TrustWatch
+from .trust_colors import TrustColors, TrustWatch
 
 TICK = 100  # milliseconds between looks at what is not a frame
 READ = 0.2  # seconds between texts beside a map that moves: as fast as they can be read

@@ -10,14 +10,14 @@ import numpy as np
 
 from ...data import Dataset
 from ...views.style import COLORS
-from ..server.tables import Tables, in_words
+from ..data_sources import Tables, in_words
 from ..session.parameters import METHODS, Value
 from ..session.recipe import Recipe
 from ..session.worker import Shot
 from .controls import Changed, Sliders
 from .maps import Maps
 from .panel import ATTRACTION, CURVES, REPULSION
-from .trust import TrustColors
+from .trust_colors import TrustColors
 
 SPEEDS = ("1", "2", "5", "10", "25")
 NAMED = 12  # classes that the legend names
@@ -61,7 +61,7 @@ class Layout:
             sizing_mode="stretch_width",
         )  # fmt: skip
         upload = files(__package__).joinpath("upload.js").read_text(encoding="utf-8")
-        facts = {"session": session, "limit": tables.limit, "words": in_words(tables.limit)}
+        facts = {"session": session, "limit": tables.limit, "limit_text": in_words(tables.limit)}
         self.upload.js_on_click(
             models.CustomJS(args={"message": self.message, "inbox": self.inbox, **facts}, code=upload)
         )

@@ -13,7 +13,7 @@ from ...views.plane import in_plane
 from ...views.style import COLORS, dot_size
 from ..session.worker import Shot
 from .panel import Panel
-from .trust import TrustColors
+from .trust_colors import TrustColors
 
 NONE = np.empty(0, np.uint8)
 

@@ -59,8 +59,8 @@ class Panel:
         )  # fmt: skip
         events = {
             "tap": ("click on map", f"['{name}', cb_obj.x, cb_obj.y]"),
-            "mousemove": ("over", f"['{name}', cb_obj.sx, cb_obj.sy]"),
-            "mouseleave": ("over", f"['{name}', null, null]"),
+            "mousemove": ("hover", f"['{name}', cb_obj.sx, cb_obj.sy]"),
+            "mouseleave": ("hover", f"['{name}', null, null]"),
             "reset": ("whole map", f"'{name}'"),
         }
         for event, (said, detail) in events.items():

@@ -1,12 +1,12 @@
-// The maps of views/studio: points that move, drawn by dots.js below a plot of Bokeh, which has the tools and the arrows.
-// What the server sends are models: `points` (the places of one frame), `colors`, `rows` (what is told of a point) and
-// `chosen`. What it is told are `clicks` and `ack`, how many frames have been drawn.
+// The maps of the studio: moving points, drawn by dots.js below a Bokeh plot that has the tools and the arrows.
+// The server sends data as Bokeh models: `points` (positions of one frame), `colors`, `rows` (labels for the tooltip) and
+// `chosen`. The page answers with `clicks` and `ack` (number of frames drawn).
 "use strict"
 
-const REACH = 12 // pixels between the mouse and the point that it means, at most
-const WIDE = 800, SMALLEST = 2 // pixels: in a narrower map the dots are smaller in proportion, down to this diameter
-const COVER = 230 // of 255, how much a point covers the paper
-const INK = "#1d2230", PAPER = "#ffffff"
+const REACH = 12 // maximum distance in pixels between the mouse and the point under it
+const WIDE = 800, MIN_SIZE = 2 // pixels: below this width dots shrink in proportion, down to this diameter
+const OPACITY = 230 // of a point, of 255
+const RING = "#1d2230", BACKGROUND = "#ffffff"
 
 class Scene {
   constructor(name, view, models) {
@@ -14,34 +14,34 @@ class Scene {
     this.plot = view.model
     this.canvas = element(`dots-${name}`)
     this.dots = new Dots(this.canvas)
-    this.following = true // the window goes with the map until somebody moves it
+    this.following = true // the view follows the map until the user moves it
     this.mouse = null
   }
 
-  get there() {
+  get ready() {
     return this.at !== undefined && this.at.length === 2 * this.n && this.canvas.clientWidth > 0
   }
 
-  // Take over what the models hold now; only what is new goes to the graphics card.
+  // Copy the models' data; only what has changed is sent to the GPU.
   update() {
     const {points, colors, rows, chosen} = this.models
     if (rows.data.label !== this.labels) {
       this.labels = rows.data.label
       this.n = this.labels.length
       this.following = true
-      this.dots.list("order", scattered(this.n))
+      this.dots.set_rows("order", scrambled(this.n))
     }
     const codes = colors.data[this.name], palette = colors.tags
     if (codes.length === this.n && (codes !== this.codes || palette !== this.palette)) this.paint(codes, palette)
     const row = chosen.tags[0] ?? -1
-    if (row !== this.row && row < this.n) this.dots.list("found", row < 0 ? [] : [row])
+    if (row !== this.row && row < this.n) this.dots.set_rows("found", row < 0 ? [] : [row])
     this.row = row
     const at = points.data[this.name]
     if (at === this.at) return
-    this.at = at // none while another data set is on its way
+    this.at = at // undefined while another data set is loading
     if (at !== undefined) this.dots.set("at", at)
     if (this.following) this.home()
-    if (this.mouse !== null) this.tell()
+    if (this.mouse !== null) this.show_tooltip()
   }
 
   paint(codes, palette) {
@@ -50,20 +50,20 @@ class Scene {
     const bytes = new Uint8Array(4 * codes.length)
     for (let i = 0; i < codes.length; i++) {
       bytes.set(colors[Math.min(codes[i], last)], 4 * i)
-      bytes[4 * i + 3] = COVER
+      bytes[4 * i + 3] = OPACITY
     }
     this.dots.set("color", bytes)
   }
 
   draw() {
-    if (!this.there) return this.dots.clear()
-    const narrow = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) / WIDE
-    const size = Math.max(this.models.rows.tags[0] * Math.min(narrow, 1), SMALLEST)
-    this.dots.draw({...shown(this.plot), size, ink: solid(INK), paper: solid(PAPER)})
+    if (!this.ready) return this.dots.clear()
+    const scale = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) / WIDE
+    const size = Math.max(this.models.rows.tags[0] * Math.min(scale, 1), MIN_SIZE)
+    this.dots.draw({...visible_region(this.plot), size, ring: opaque(RING), background: opaque(BACKGROUND)})
   }
 
   home() {
-    if (!this.there) return
+    if (!this.ready) return
     const extent = [[Infinity, -Infinity], [Infinity, -Infinity]]
     for (let i = 0; i < this.at.length; i++) {
       const side = extent[i % 2], value = this.at[i]
@@ -71,23 +71,23 @@ class Scene {
       if (value > side[1]) side[1] = value
     }
     this.moving = true
-    show(this.view, ...extent, {sync: false}) // the server need not know
+    show_region(this.view, ...extent, {sync: false}) // not sent to the server
     this.moving = false
   }
 
   nearest(x, y) {
     const {x_range} = this.plot
     const reach = REACH * (x_range.end - x_range.start) / this.view.frame.bbox.width
-    let found = -1, least = reach ** 2
-    for (let i = 0; this.there && i < this.n; i++) {
+    let found = -1, smallest = reach ** 2
+    for (let i = 0; this.ready && i < this.n; i++) {
       const d2 = (this.at[2 * i] - x) ** 2 + (this.at[2 * i + 1] - y) ** 2
-      if (d2 <= least) [found, least] = [i, d2]
+      if (d2 <= smallest) [found, smallest] = [i, d2]
     }
     return found
   }
 
-  // What is known of the point under the mouse.
-  tell() {
+  // Show the row and class of the point under the mouse.
+  show_tooltip() {
     const tip = element("tip")
     const {left, top} = this.view.el.getBoundingClientRect()
     const {x_scale, y_scale} = this.view.frame
@@ -102,36 +102,36 @@ class Scene {
     tip.style.top = `${Math.min(y, innerHeight - height - 4)}px`
   }
 
-  listen(ask) {
+  listen(redraw) {
     on_resize(this.view, () => {
-      lay(this.canvas, this.view)
+      align_canvas(this.canvas, this.view)
       if (this.following) this.home()
-      ask()
+      redraw()
     })
     for (const range of [this.plot.x_range, this.plot.y_range])
       range.change.connect(() => {
         if (!this.moving) this.following = false
-        ask()
+        redraw()
       })
   }
 }
 
 class Studio {
-  constructor(found) {
+  constructor(bokeh_document) {
     const names = ["points", "colors", "rows", "chosen", "clicks", "ack"]
-    this.models = Object.fromEntries(names.map((name) => [name, found.get_model_by_name(name)]))
+    this.models = Object.fromEntries(names.map((name) => [name, bokeh_document.get_model_by_name(name)]))
     const views = [...Bokeh.index.roots]
     this.scenes = ["a", "b"].map((name) =>
       new Scene(name, views.find(({model}) => model.name === `map ${name}`), this.models))
     this.received = this.drawn = this.clicked = 0
   }
 
-  // Ask for a picture at the next time that the browser draws.
-  ask() {
-    if (this.asked) return
-    this.asked = true
+  // Redraw in the browser's next animation frame.
+  redraw() {
+    if (this.redraw_pending) return
+    this.redraw_pending = true
     requestAnimationFrame(() => {
-      this.asked = false
+      this.redraw_pending = false
       element("panel-b").hidden = !("b" in this.models.points.data)
       for (const scene of this.scenes) {
         scene.update()
@@ -145,35 +145,35 @@ class Studio {
 
   listen() {
     const scene = (name) => this.scenes.find((scene) => scene.name === name)
-    for (const scene of this.scenes) scene.listen(() => this.ask())
+    for (const scene of this.scenes) scene.listen(() => this.redraw())
     document.addEventListener("frame", () => {
       this.received++
-      this.ask()
+      this.redraw()
     })
-    document.addEventListener("changed", () => this.ask())
+    document.addEventListener("changed", () => this.redraw())
     document.addEventListener("click on map", ({detail: [name, x, y]}) => {
       this.models.clicks.tags = [scene(name).nearest(x, y), ++this.clicked]
     })
-    document.addEventListener("over", ({detail: [name, x, y]}) => {
+    document.addEventListener("hover", ({detail: [name, x, y]}) => {
       scene(name).mouse = x === null ? null : [x, y]
-      scene(name).tell()
+      scene(name).show_tooltip()
     })
     document.addEventListener("whole map", ({detail: name}) => {
       scene(name).following = true
       scene(name).home()
     })
-    this.ask()
+    this.redraw()
   }
 }
 
-let studio // the one of this page
+let studio
 
-function start(found, message) {
+function start(bokeh_document, message) {
   try {
-    studio = new Studio(found)
+    studio = new Studio(bokeh_document)
     studio.listen()
   } catch (error) {
-    message.text = `The maps cannot be shown: ${error.message}.`
+    message.text = `The maps cannot be drawn: ${error.message}.`
     throw error
   }
 }

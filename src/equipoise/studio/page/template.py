@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-from ...views.embedded import script
+from ...views.inline import read_script
 
 TITLE = "Equipoise studio"
 
@@ -16,9 +16,9 @@ def dress(document: Any, roots: tuple[Any, ...], message: Any) -> None:
 
     own = files(__package__)
     document.title = TITLE
-    document.template = own.joinpath("page.html").read_text(encoding="utf-8")
+    document.template = own.joinpath("studio.html").read_text(encoding="utf-8")
     document.template_variables["scripts"] = "\n".join(
-        [script("elements"), script("dots"), own.joinpath("studio.js").read_text(encoding="utf-8")]
+        [read_script("elements"), read_script("dots"), own.joinpath("studio.js").read_text(encoding="utf-8")]
     )
     for root in roots:
         document.add_root(root)

@@ -1,21 +1,21 @@
-// Ask for a file and send it; the answer is the name of a data set, or why there is none.
-const say = (text) => { message.text = text }
+// Let the user choose a file and upload it; the response has the name of the data set or an error message.
+const show = (text) => { message.text = text }
 const input = document.createElement("input")
 input.type = "file"
 input.accept = ".csv,.npy"
 input.addEventListener("change", async () => {
   const file = input.files[0]
   if (file == null) return
-  if (file.size > limit) return say(`${file.name} is larger than ${words}, the limit of this studio`)
-  say(`Uploading ${file.name} …`)
+  if (file.size > limit) return show(`${file.name} exceeds the upload limit of ${limit_text}`)
+  show(`Uploading ${file.name} …`)
   try {
     const query = new URLSearchParams({session, name: file.name})
-    const answer = await fetch(`upload?${query}`, {method: "POST", body: file})
-    const told = await answer.json()
-    if (answer.ok) inbox.tags = [told.data]
-    else say(told.message)
+    const response = await fetch(`upload?${query}`, {method: "POST", body: file})
+    const result = await response.json()
+    if (response.ok) inbox.tags = [result.data]
+    else show(result.message)
   } catch (error) {
-    say(`The upload failed: ${error.message}`)
+    show(`The upload failed: ${error.message}`)
   }
 })
 input.click()

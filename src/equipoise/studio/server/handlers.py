@@ -7,8 +7,8 @@ from typing import Any
 
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
+from ..data_sources import Tables, in_public, in_words
 from .guard import Guard
-from .tables import Tables, in_public, in_words
 
 
 class _Guarded(RequestHandler):

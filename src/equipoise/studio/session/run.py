@@ -136,7 +136,7 @@ class Run:
         if exaggerated and contracted(state.U, self._start) and self._forces(loss=True).loss > NO_GAIN * self._first:
             state.U, state.early_undone = self._start, True
         self._late_from = state.iteration
-        if self._engine.local and len(state.U) >= LOCALITY:
+        if self._engine.gains_from_locality and len(state.U) >= LOCALITY:
             state.order = locality(state.U)
             state.U = state.U[state.order]
         state.rest()

@@ -75,5 +75,5 @@ class Stage:
         with self._lock:
             self._count = self._count._replace(done=self._count.done + count)
 
-    def tell(self, iteration: int, loss: float, Y: Array) -> None:
-        """Nothing: the frames of a studio tell it."""
+    def on_iteration(self, iteration: int, loss: float, Y: Array) -> None:
+        """Do nothing: the frames show the iteration."""

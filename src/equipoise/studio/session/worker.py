@@ -8,8 +8,8 @@ from contextlib import suppress
 from queue import Empty, Queue
 from typing import NamedTuple
 
-from ...progress import told
-from ..server.tables import in_public
+from ...progress import show_on
+from ..data_sources import in_public
 from .forces import Forces
 from .history import Frame
 from .run import Run
@@ -102,7 +102,7 @@ class Worker:
                 return
             words, command = item
             self.stage.clear(words)
-            with told(self.stage):
+            with show_on(self.stage):
                 self._guarded(command)
             self.stage.clear("")
 

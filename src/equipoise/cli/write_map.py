@@ -1,0 +1,27 @@
+"""A map and its pictures, written."""
+
+from __future__ import annotations
+
+import sys
+
+from .. import data
+from .._types import Array
+from ..data import Dataset
+from ..data.write import WRITERS, map_columns
+from .map_files import CLASS, is_coordinate
+from .outputs import Outputs, write_bytes
+from .pictures import Drawing, picture
+
+
+def write(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None) -> None:
+    """Write the map, then its pictures, over the map (m, d) that its points were placed in."""
+    if outputs.map is None:
+        WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
+    else:
+        outputs.map.parent.mkdir(parents=True, exist_ok=True)
+        data.write_map(outputs.map, Y, dataset)
+    columns = {name: values for name, values in map_columns(Y, dataset).items() if not is_coordinate(name)}
+    color = None if dataset.labels is None else CLASS
+    drawing = Drawing(Y, columns, color, title, over=over)
+    for path in outputs.pictures:
+        write_bytes(path, picture(path.suffix[1:], drawing))

@@ -1,0 +1,96 @@
+"""Arrays on a device: where they are placed, and points with their charges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from ..._types import Array
+from ...arrays.device_csr import Rows
+from ...arrays.namespace import host, is_tensor
+from .replay import CudaGraph
+
+Solved = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → potential (t, m) and gradient (t, m, d)
+
+
+def as_given(given: Any, result: torch.Tensor) -> Any:
+    """Return a result as what was given: a tensor, or an array of NumPy in float64."""
+    return result if is_tensor(given) else result.double().cpu().numpy()
+
+
+class DevicePlacement:
+    """Float32 tensors and CSR matrices (`Rows`) on a device; operations may be recorded as a CUDA graph."""
+
+    def __init__(self, device: torch.device, graph: CudaGraph):
+        self.device, self._graph = device.type, graph
+
+    def to_device(self, array: Any, dtype: Any = None) -> Any:
+        """Return an array as a float32 tensor or a SciPy matrix as `Rows`; what is on a device stays as it is.
+
+        With a dtype, tensors are also converted to float32 and moved to this device, in row-major order.
+        """
+        if sparse.issparse(array):
+            return Rows.of(array, torch.device(self.device))
+        if dtype is None and not isinstance(array, np.ndarray):
+            return array
+        return torch.as_tensor(array, dtype=torch.float32, device=self.device).contiguous()
+
+    def indices_where(self, mask: Any) -> Any:
+        """Return the indices at which a mask (n,) is true; while recording, none, and the flag is set if there are."""
+        if self._graph.recording:
+            self._graph.flag_where(mask)
+            return ()
+        return host(mask).nonzero()[0]
+
+    def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+        return self._graph.concurrently(first, second) if self._graph.recording else (first(), second())
+
+
+class DeviceSource:
+    """Points (n, d) and their charges (n, m), None for one each, on a device, and the box they lie in."""
+
+    def __init__(self, Y: torch.Tensor, charges: torch.Tensor | None):
+        self.Y = Y.contiguous()
+        self.charged = charges is not None
+        self.shape = (len(Y),) if charges is None else tuple(charges.shape)
+        self._charges = None if charges is None else charges.reshape(len(Y), -1)
+        self.box = self._box()  # (2, d): its lowest and its highest corner
+
+    def _box(self) -> torch.Tensor:
+        if self.Y.is_cuda and self.Y.shape[1] <= 3:
+            from . import fused
+
+            return fused.box(self.Y)
+        return torch.stack(torch.aminmax(self.Y, dim=0))
+
+    @cached_property
+    def _corners(self) -> Array:
+        """The box, looked at from the host: this waits for the device."""
+        return self.box.cpu().numpy().astype(np.float64)
+
+    @property
+    def low(self) -> Array:
+        return self._corners[0]
+
+    @property
+    def high(self) -> Array:
+        return self._corners[1]
+
+    def widen(self, margin: Array) -> None:
+        """Leave room around the box."""
+        self.box = torch.as_tensor(np.stack([self.low - margin, self.high + margin]), device=self.Y.device)
+        del self._corners
+
+    @property
+    def charges(self) -> torch.Tensor:
+        return torch.ones((len(self.Y), 1), device=self.Y.device) if self._charges is None else self._charges
+
+    @property
+    def amounts(self) -> torch.Tensor | None:
+        """The charges, None for one each."""
+        return self._charges

@@ -1,0 +1,66 @@
+"""Parts of self-contained HTML pages: Bokeh's scripts, plots and arrays, all inline."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+
+JS_ARRAYS = {
+    "uint8": "Uint8Array",
+    "int8": "Int8Array",
+    "int16": "Int16Array",
+    "int32": "Int32Array",
+    "float32": "Float32Array",
+    "float64": "Float64Array",
+}
+
+
+def bokeh_scripts(feature: str, *components: str) -> str:
+    """Return the inline scripts of some components of Bokeh; `feature` names what needs them in the error message."""
+    try:
+        from bokeh.resources import Resources
+    except ImportError as error:
+        raise ImportError(f'{feature} needs Bokeh: pip install "equipoise[pages]"') from error
+    resources: Any = Resources(mode="inline", components=list(components))
+    scripts: str = resources.render()
+    return scripts
+
+
+def read_script(name: str, package: str = __package__) -> str:
+    """Return the text of `name`.js in a package, by default this one."""
+    return files(package).joinpath(f"{name}.js").read_text(encoding="utf-8")
+
+
+def render_page(name: str, package: str, **parts: str) -> str:
+    """Return the template `name`.html of a package, filled with `parts`, elements.js and `name`.js."""
+    page = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
+    return page.substitute(parts, script=read_script("elements") + read_script(name, package))
+
+
+def as_json(value: Any) -> str:
+    """Return JSON that is safe inside a <script> element."""
+    return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
+
+
+def plot_json(plot: Any, element_id: str) -> str:
+    """Return a Bokeh plot as JSON, to be embedded in the element `element_id`."""
+    from bokeh.document import Document
+    from bokeh.embed import json_item
+
+    Document().add_root(plot)  # a document of its own, not that of a running Bokeh server
+    return json.dumps(json_item(plot, element_id)).replace("<", "\\u003c")
+
+
+def encode_array(values: Array) -> dict[str, str]:
+    """Return an array as the name of its JavaScript type and its bytes, compressed and in base 64."""
+    values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    data = base64.b64encode(zlib.compress(values.tobytes(), 6)).decode()
+    return {"type": JS_ARRAYS[values.dtype.name], "data": data}

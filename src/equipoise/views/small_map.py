@@ -1,0 +1,27 @@
+"""One small map among several in a figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from .style import COLORS, hide_axes
+
+
+def draw_map(axes: Any, Y: Array, colors: Any, title: str = "", colormap: str | None = None) -> Any:
+    """Draw the first two dimensions of a map Y (n, d) without axes and return the dots. Rows of NaN are left out."""
+    x, y = (Y[:, 0], Y[:, 1]) if Y.shape[1] > 1 else (Y[:, 0], np.zeros(len(Y)))
+    size = float(np.clip(2500 / len(Y), 0.6, 12.0))
+    dots = axes.scatter(x, y, s=size, c=colors, cmap=colormap, linewidths=0)
+    axes.set_title(title, fontsize=9)
+    axes.set_aspect("equal", adjustable="datalim")
+    hide_axes(axes)
+    return dots
+
+
+def class_colors(labels: Any) -> list[str]:
+    """Return the colour of each row by its class."""
+    codes = np.unique(np.asarray(labels), return_inverse=True)[1]
+    return [COLORS[i % len(COLORS)] for i in codes]
