@@ -397,7 +397,7 @@ def test_components_are_told_apart_with_a_warning(Method):
 
 
 def test_isomap_joins_components_with_a_warning():
-    with pytest.warns(UserWarning, match="falls into 2 components, of 60, 40 points; they are joined by 1 bridge"):
+    with pytest.warns(UserWarning, match="falls into 2 components, of 60, 40 points; they are connected by 1 bridge"):
         Y = eq.Isomap(n_neighbors=6).fit_transform(two_groups())
     assert np.abs(Y[:60].mean(axis=0) - Y[60:].mean(axis=0)).max() > 50
 

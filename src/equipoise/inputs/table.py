@@ -14,6 +14,7 @@ from sklearn.metrics import euclidean_distances, pairwise_distances
 from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
+from ..arrays.blocks import rows_per_block
 from ..data import check_distances, check_finite
 from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
@@ -24,7 +25,6 @@ from ..neighbors.vectors import Graph, in_range, metric_parameters, product_dist
 from .base import Input, Nearby, check_block, is_euclidean, nearby, square
 
 Keep = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → neighbours
-GATHERED = 2**21  # coordinates per block of pairs, 16 MB; any number gives the same bytes
 
 
 @tagged("inputs.table.Table")
@@ -90,7 +90,7 @@ class Table(Input):
         if not is_euclidean(self.metric):
             return super().pairs(i, j)
         d = np.empty(len(i))
-        step = max(1, GATHERED // self.X.shape[1])
+        step = rows_per_block(8 * self.X.shape[1])
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             d[part] = np.linalg.norm(self.X[i[part]] - self.X[j[part]], axis=1)

@@ -10,7 +10,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import make_csr
 from ..inputs import Distances, Input
-from ..spaces.graph_geodesic import joined
+from ..spaces.graph_geodesic import connect_components
 
 NEIGHBORS = 10  # of "auto"; chosen
 ROWS = 1024  # distances to all are held for so many points at once
@@ -57,4 +57,4 @@ def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
                 best = (int(part[i]), int(outside[j]), float(d2[i, j]))
         return best[0], best[1], float(np.sqrt(best[2]))
 
-    return joined(graph, closest), recall
+    return connect_components(graph, closest), recall

@@ -10,13 +10,14 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from .._types import Array, Matrix
+from ..arrays.blocks import rows_per_block
 from ..progress import advance_callback, stage
 from .vectors import Graph, product_distances, smallest, undefined_for_row
 
 PRODUCTS = ("euclidean", "l2", "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
 SCIKIT = ("manhattan", "cityblock", "l1")  # other metrics that scikit-learn has for sparse rows
 SPARSE_METRICS = PRODUCTS + SCIKIT
-BLOCK = 2**20  # distances per block, 8 MB; up to about five arrays of this size exist at once
+ARRAYS = 4  # of the size of a block that exist at once
 
 
 def check_sparse_metric(metric: Any) -> None:
@@ -105,7 +106,7 @@ class SparseSearcher:
 
     def _blocks(self, Q: Matrix) -> Iterator[tuple[slice, Array]]:
         """Yield slices of Q and their scores (rows, n), small for near rows: distances, squared distances, or −q·x."""
-        step = max(1, BLOCK // self.X.shape[0])
+        step = rows_per_block(8 * ARRAYS * self.X.shape[0])
         for start in range(0, Q.shape[0], step):
             rows = slice(start, min(start + step, Q.shape[0]))
             yield rows, self._scores(Q[rows])

@@ -18,9 +18,8 @@ import numpy as np
 
 from .. import _core
 from .._types import Array, Matrix
+from ..arrays.blocks import rows_per_block
 from ..arrays.csr import make_csr
-
-BLOCK = 2**21  # numbers per block of gathered neighbours, 16 MB; any size gives the same bytes
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +104,7 @@ class Vectors:
     def distances(self, Q: Array, found: Array) -> Array:
         """Return the distances (m, k) from each query to the rows `found` (m, k), independently for each query."""
         result = np.empty(found.shape)
-        step = max(1, BLOCK // max(1, found.shape[1] * self.base.shape[1]))
+        step = rows_per_block(8 * found.shape[1] * self.base.shape[1])
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             result[rows] = self._pairs(Q[rows, None, :], self.base[found[rows]])
