@@ -30,7 +30,7 @@ def no_work(monkeypatch):
     for name in ("conditional_points", "conditional_dense", "conditional_sparse"):
         monkeypatch.setattr(_core, name, begun)
     monkeypatch.setattr("equipoise.inputs.table.principal_components", begun)
-    monkeypatch.setattr("equipoise.inputs.precomputed.principal_coordinates", begun)
+    monkeypatch.setattr("equipoise.inputs.base.principal_coordinates", begun)
 
 
 def refuses(method, data, match, error=ValueError):
@@ -85,7 +85,7 @@ def test_sparse_table(container):
     refuses(eq.TSNE(), container(two), "inf at row 0, column 3, and 1 more")
     refuses(eq.TSNE(), container(X[:1]), "1 sample")
     refuses(eq.TSNE(metric="chebyshev"), container(X), "metric='chebyshev' is not available for sparse X.*toarray")
-    refuses(eq.TSNE(h=np.eye(4)), container(X), "h maps X to new columns.*toarray")
+    refuses(eq.TSNE(h=np.eye(4)), container(X), "h needs a dense table.*toarray")
     refuses(eq.TSNE(n_components=5), container(X), "n_components=5 is too large for n_features=4")
 
 
@@ -301,7 +301,7 @@ def test_combinations():
     for data, parameters in ((GRAPH, {"metric": "precomputed"}), (D, {"affinity": "precomputed"})):
         refuses(eq.TSNE(init="pca", perplexity=5, **parameters), data, 'init="pca" needs coordinates.*"spectral"')
     for parameters in ({"metric": "cosine"}, {"h": np.eye(4)}):
-        refuses(eq.TSNE(affinity="precomputed", **parameters), D, "takes X as the affinities")
+        refuses(eq.TSNE(affinity="precomputed", **parameters), D, "X holds affinities")
 
 
 @pytest.mark.parametrize("Optimizer", [eq.Momentum, eq.GradientDescent])

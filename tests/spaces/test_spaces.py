@@ -148,7 +148,7 @@ def test_the_axiom_that_fails_is_named_with_its_points():
     (own,) = check_metric(spoiled(3, 3, 0.1)).violations
     assert own.axiom == "identity of indiscernibles" and own.points == (3, 3)
     twins = check_metric(Euclidean(X[[0, 1, 0]]))
-    assert twins.violations[0].points == (0, 2) and "two points" in twins.violations[0].text
+    assert twins.violations[0].points == (0, 2) and "two different points" in twins.violations[0].text
     D = spoiled(2, 5, Euclidean(X[:6]).matrix()[2, 5] - 1e-3, both=False)
     (uneven,) = check_metric(D).violations
     assert uneven.axiom == "symmetry" and set(uneven.points) == {2, 5} and uneven.amount == pytest.approx(1e-3)
