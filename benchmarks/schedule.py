@@ -15,7 +15,7 @@ from unittest import mock
 import common
 
 import equipoise as eq
-from equipoise.optimize.schedule import Schedule
+from equipoise.optimize.rules import Schedule
 
 # Name: optimiser, iterations of early exaggeration. The first has the momenta of van der
 # Maaten & Hinton 2008 and 250 early iterations, as openTSNE.

@@ -7,7 +7,7 @@ from scipy import sparse
 
 import equipoise as eq
 from equipoise.arrays.morton import locality, permuted
-from equipoise.problems import forces as problem_module
+from equipoise.optimize import gradient_steps
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -52,7 +52,7 @@ def test_the_map_and_callbacks_are_in_the_users_order(monkeypatch):
     seen = []
     settings = {"random_state": 0, "engine": "grid", "n_iter": 150, "perplexity": 10}
     plain = eq.TSNE(**settings).fit_transform(X)
-    monkeypatch.setattr(problem_module, "LOCALITY", 10)
+    monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
     method = eq.TSNE(**settings, callbacks=[lambda i, loss, Y: seen.append(np.array(Y))])
     ordered = method.fit_transform(X)
     # Sums are taken in another order, so that the two runs part slowly; rows that were mixed up would part at once.
@@ -65,5 +65,5 @@ def test_a_sample_of_partners_is_left_in_the_order_it_was_drawn_for(monkeypatch)
     X = eq.data.load("digits").X[:300]
     settings = {"n_components": 4, "random_state": 0, "engine": "sampled", "n_iter": 30, "perplexity": 10}
     plain = eq.TSNE(**settings).fit_transform(X)
-    monkeypatch.setattr(problem_module, "LOCALITY", 10)
+    monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
     assert eq.TSNE(**settings).fit_transform(X).tobytes() == plain.tobytes()

@@ -24,7 +24,7 @@ from equipoise.kernels import Kernel
 from equipoise.linalg.pca import JITTER, principal_components
 from equipoise.neighbors.search import nearest_neighbors
 from equipoise.neighbors.vectors import Graph
-from equipoise.problems import forces as problem
+from equipoise.optimize import gradient_steps
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.arrays.device_csr import Rows  # noqa: E402
@@ -257,7 +257,7 @@ class Interrupt:
 @pytest.mark.parametrize("as_tensor", [False, True])
 @pytest.mark.parametrize("sorted_from", [4096, 100])
 def test_a_checkpoint_goes_on_to_the_same_bytes(as_tensor, sorted_from, digits, tmp_path, monkeypatch):
-    monkeypatch.setattr(problem, "LOCALITY", sorted_from)
+    monkeypatch.setattr(gradient_steps, "LOCALITY", sorted_from)
     data, n_iter = torch.from_numpy(digits) if as_tensor else digits, 130
     whole = brief(n_iter=n_iter).fit(data)
     path = tmp_path / "run.eqc"

@@ -12,7 +12,7 @@ from sklearn.datasets import make_blobs
 
 import equipoise as eq
 from equipoise.methods import METHODS, SphericalSNE
-from equipoise.optimize.state import State
+from equipoise.optimize.descent import State
 
 FLAT = [Method for Method in METHODS if Method is not SphericalSNE]
 every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
@@ -203,7 +203,7 @@ def test_no_iterations_give_the_initial_map():
 
 def test_a_map_that_comes_apart_is_named():
     method = eq.TSNE(optimizer=eq.GradientDescent(every=5), learning_rate=1e30, n_iter=100, random_state=0)
-    with pytest.raises(FloatingPointError, match="the map has come apart"):
+    with pytest.raises(FloatingPointError, match="the embedding has diverged"):
         method.fit(X)
 
 

@@ -43,8 +43,7 @@ def test_without_changes_a_run_is_the_estimator(X, method):
 
 
 def test_many_points_are_sorted_on_the_way_as_in_the_estimator(monkeypatch):
-    monkeypatch.setattr("equipoise.studio.session.run.LOCALITY", 1000)
-    monkeypatch.setattr("equipoise.problems.forces.LOCALITY", 1000)
+    monkeypatch.setattr("equipoise.optimize.gradient_steps.LOCALITY", 1000)
     run = Run(data.load("digits").X[:1050])
     frame = run.step(205)
     assert run.problem.engine.gains_from_locality and run._state.order is not None

@@ -154,9 +154,7 @@ class Neighborhoods:
     def _check(self, k: int, name: str = "k") -> int:
         k = check_k(k, self.n, name)
         if k > self.k:
-            raise ValueError(
-                f"{name}={k} is larger than the k={self.k} of these Neighborhoods; create others"
-            )
+            raise ValueError(f"{name}={k} is larger than the k={self.k} of these Neighborhoods; create others")
         return k
 
 

@@ -1,145 +1,267 @@
-"""The one loop: gradient descent, plain or with momentum and gains, exaggeration, stopping rules and callbacks."""
+"""The loop that every optimiser shares: `Descent` owns the state, the reports, the stopping and the checkpoints.
+
+What differs between optimisers is a `Steps` object: gradient steps (gradient_steps.py), majorisation (majorize.py),
+negative sampling (negative_sampling.py), placement of new points (placement.py) and the epochs of a network
+(methods/parametric/training.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from .._types import Array, Callback
-from ..arrays.namespace import spread
-from ..geometry import Geometry
-from ..objectives import Balance
-from .rules import Rule
-from .schedule import Phase
-from .state import State
-
-# Part of its initial spread below which a map counts as collapsing. Low, because a random start loses its fast modes
-# first and shrinks for a while before it opens.
-COLLAPSE = 1e-4
-# Part of its initial loss above which early exaggeration has gained nothing.
-NO_GAIN = 0.999
+from ..arrays.namespace import full_like, host, like, placed, put_back
+from ..progress import start_optimizer_stage
 
 
-Hasten = Callable[[Callable[[State], None], Phase, State, int, float], int]
+class RunState(Protocol):
+    """What `Descent` reads and writes in the state of a run."""
+
+    iteration: int
+    loss: float
+    curve: list[tuple[int, float]]
+    stopped: str
 
 
-def descend(
-    balance: Callable[[Array, float, bool], Balance],
-    geometry: Geometry,
-    state: State,
-    phases: Sequence[Phase],
-    rule: Rule,
-    length: float,
-    mass: float,
-    callbacks: Sequence[Callback],
-    sort: Callable[[Array], Array | None] = lambda U: None,
-    keep: Callable[[int], None] = lambda iteration: None,
-    hasten: Hasten = lambda step, phase, state, count, least: 0,
-    strides: Sequence[int] = (),
-) -> None:
-    """Move state.U downhill through the phases, updating `state` in place after every iteration.
+@dataclass
+class State:
+    """State of a gradient descent, complete after every iteration, so that an interrupted run loses nothing."""
 
-    `sort` is asked once, when the map has found its shape, for an order of the points in which to go on. `keep` is
-    called after every iteration that is a multiple of one of the `strides`; from the state that it finds then, a later
-    run goes on as this one does. `hasten` may take steps at once that nobody looks at.
+    U: Array  # (n, d), working coordinates of the geometry
+    velocity: Array
+    gain: Array
+    origin: Array  # U at iteration 0
+    phase: int = -1  # index of the last phase that has begun
+    iteration: int = 0
+    loss: float = np.nan
+    settling: float = np.nan  # loss at the previous report of the late phase
+    age: int = 0  # steps since the forces last changed
+    order: Array | None = None  # U[t] is point order[t]; None: input order
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    stopped: str = "n_iter"  # why it ended: n_iter, min_grad_norm, min_loss_change or callback
+    early_undone: bool = False  # early exaggeration only contracted the map, so the late phase began at the origin
+    due: Array | None = None  # negative sampling: the iteration at which each edge pulls next
+
+    @classmethod
+    def start(cls, U: Array) -> State:
+        """Return the state at iteration 0 in U, without momentum."""
+        return cls(U, full_like(U, 0.0), full_like(U, 1.0), U)
+
+    def in_order(self) -> Array:
+        """Return U in the order of the input."""
+        return put_back(self.U, self.order)
+
+    def reset_momentum(self) -> None:
+        """Reset velocity and gains, which no longer hold when the forces have changed."""
+        self.velocity, self.gain, self.age = full_like(self.U, 0.0), full_like(self.U, 1.0), 0
+
+    def plain(self) -> dict[str, Any]:
+        """Return the state as plain values and NumPy arrays, without `origin`."""
+        curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
+        arrays: dict[str, Any] = {name: host(getattr(self, name)) for name in ("U", "velocity", "gain")}
+        arrays["order"] = None if self.order is None else host(self.order)
+        return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        """Restore the values returned by `plain`; `origin` stays."""
+        for name in ("U", "velocity", "gain"):
+            if plain[name].shape != self.origin.shape:
+                raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
+        arrays: dict[str, Any] = {name: like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
+        arrays["order"] = plain["order"] if plain["order"] is None else placed(self.origin, plain["order"])
+        curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
+        vars(self).update({**plain, **arrays, "curve": curve})
+
+
+S = TypeVar("S", bound=RunState)
+
+
+class Steps(Generic[S]):
+    """How a descent moves. Subclasses define `move`, and what else differs from these defaults."""
+
+    reports_without_callbacks = True  # False where the loss is expensive and only callbacks need it
+
+    def start_progress(self, n_iter: int, done: int) -> list[Callback]:
+        """Begin the progress display and return the callbacks that update it."""
+        return list(start_optimizer_stage(n_iter, done))
+
+    def prepare(self, state: S) -> None:
+        """Do what is due before an iteration, such as entering the next phase."""
+
+    def is_report_due(self, state: S, n_iter: int) -> bool:
+        """Return whether the loss is reported at the current iteration, before the step."""
+        return True
+
+    def evaluate(self, state: S, loss: bool) -> float:
+        """Evaluate what the next step needs and return the loss, NaN unless `loss`; cached until the state moves."""
+        return np.nan
+
+    def check_loss(self, state: S, loss: float) -> None:
+        """Raise FloatingPointError if the loss is not finite."""
+        if not np.isfinite(loss):
+            raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}")
+
+    def on_report(self, state: S) -> None:
+        """Show a report where that takes no map, before the callbacks are called."""
+
+    def stop_reason(self, state: S) -> str | None:
+        """Return which stopping rule applies after a report, if any."""
+        return None
+
+    def move(self, state: S) -> bool:
+        """Take one step; return False, with state.stopped set, if no step lowers the loss."""
+        raise NotImplementedError(f"{type(self).__name__} must define move(state)")
+
+    def skip_ahead(self, state: S, last: int) -> None:
+        """Take steps up to iteration `last` at once, where that is possible and none of them is reported."""
+
+    def final_loss(self, state: S) -> float | None:
+        """Return the loss to report after the last iteration; None if the regular reports include it."""
+        return None
+
+    def current_map(self, state: S) -> Array:
+        """Return the map (n, d) for callbacks: a read-only NumPy array in input order."""
+        raise NotImplementedError(f"{type(self).__name__} must define current_map(state)")
+
+    def forget(self) -> None:
+        """Discard cached evaluations: the state has been changed from outside."""
+
+
+class Saver(Protocol):
+    """Writes checkpoints of a run (saving/checkpoint.py)."""
+
+    def next_due(self, iteration: int) -> int | None:
+        """Return the first iteration from `iteration` on at which a file is written; None if none is."""
+        ...
+
+    def save_if_due(self, iteration: int) -> None: ...
+
+
+class Descent(Generic[S]):
+    """An optimisation that is stepped by hand with `step` or run with `run`; both give the same bytes.
+
+    Every iteration reports the loss if due (callbacks and stopping rules), takes a step and writes a checkpoint if due.
+
+    Parameters
+    ----------
+    steps : Steps
+        How it moves.
+    state : RunState
+        Where it starts; updated in place after every iteration.
+    n_iter : int
+        Iteration at which it ends.
+    callbacks : sequence of callable, default=()
+        Called with (iteration, loss, Y); any of them stops the descent by returning True.
+    saver : Saver, optional
+        Writes checkpoints.
+
+    Attributes
+    ----------
+    finished : bool
+        Whether the descent has ended; state.stopped says why.
     """
-    end, start = 0, state.origin
-    for number, phase in enumerate(phases):
-        end += phase.n_iter
-        if number < state.phase:
-            continue
-        begins, state.phase = number > state.phase, number
-        if begins and phase.late:
-            state.rest()
-            # Exaggeration beyond what the data bears (no clusters, few points) contracts the map towards a point. Then
-            # the late phase begins where the early one did, with the iterations that are left.
-            exaggerated = phases[0].exaggeration > phase.exaggeration
-            if exaggerated and contracted(state.U, start):
-                first = state.curve[0][1]
-                if balance(state.U, 1.0, True).loss > NO_GAIN * first:
-                    state.U, state.early_undone = start, True
-            if (order := sort(state.U)) is not None:
-                state.U, state.order = state.U[order], order
 
-        def step(state: State, phase: Phase = phase) -> None:
-            attraction, repulsion, _, stiffness = balance(state.U, phase.exaggeration, False)
-            gradient = -geometry.tangent(state.U, attraction + repulsion)
-            advance(state, gradient, stiffness, geometry, phase, rule, length)
+    def __init__(
+        self,
+        steps: Steps[S],
+        state: S,
+        n_iter: int,
+        callbacks: Sequence[Callback] = (),
+        saver: Saver | None = None,
+    ):
+        self.steps, self.state, self.n_iter, self.saver = steps, state, n_iter, saver
+        self.callbacks = list(callbacks)
+        self.finished = False
+        self._reported = self._last_report()
 
-        # A map whose widest side is longer has not collapsed: of n points at least two are at its ends.
-        least = 0.0 if phase.late else COLLAPSE * spread(start) * (2 * len(start)) ** 0.5
-        while state.iteration < end:
-            if not phase.late and collapsed(state.U, start):
-                break
-            report = state.iteration % rule.every == 0
-            attraction, repulsion, loss, stiffness = balance(state.U, phase.exaggeration, report)
-            gradient = -geometry.tangent(state.U, attraction + repulsion)
-            if report and _finished(state, loss, gradient, mass, length, rule, phase.late, callbacks):
-                return
-            advance(state, gradient, stiffness, geometry, phase, rule, length)
-            ahead = min([end, *(_next(state.iteration, stride) for stride in (rule.every, *strides))]) - state.iteration
-            if ahead > 0:
-                hasten(step, phase, state, ahead, least)
-            keep(state.iteration)
-    record(state, float(balance(state.U, 1.0, True).loss), callbacks)
+    def step(self) -> bool:
+        """Take one iteration; return False if the descent ends before it, or had ended."""
+        if self.finished:
+            return False
+        state, steps = self.state, self.steps
+        steps.prepare(state)
+        if self._is_report_due():
+            loss = steps.evaluate(state, loss=True)
+            if self._reported != state.iteration and (reason := self._report(loss) or steps.stop_reason(state)):
+                return self._end(reason)
+        if state.iteration >= self.n_iter:
+            if (final := steps.final_loss(state)) is not None:
+                self._report(final)
+            return self._end()
+        if not steps.move(state):
+            return self._end()
+        self._save()
+        return True
 
+    def run(self, until: int | None = None) -> S:
+        """Take steps until the descent ends, or up to iteration `until`, and return the state."""
+        last = self.n_iter if until is None else min(until, self.n_iter)
+        given, done = self.callbacks, self.state.iteration
+        self.callbacks = [*given, *self.steps.start_progress(self.n_iter, done)]
+        try:
+            while (until is None or self.state.iteration < until) and self.step():
+                self._skip_ahead(last)
+        finally:
+            self.callbacks = given
+        return self.state
 
-def _next(iteration: int, stride: int) -> int:
-    """Return the first multiple of a stride at or after an iteration."""
-    return -(-iteration // stride) * stride
+    def evaluate(self, loss: bool | None = None) -> float:
+        """Evaluate the current state and return its loss; NaN unless `loss`, by default where a report is due.
 
+        The next step uses this evaluation. A due change of phase happens first.
+        """
+        self.steps.prepare(self.state)
+        return self.steps.evaluate(self.state, self._is_report_due() if loss is None else loss)
 
-def advance(
-    state: State, gradient: Array, stiffness: float, geometry: Geometry, phase: Phase, rule: Rule, length: float
-) -> None:
-    """Take one step of a phase against the gradient at state.U."""
-    rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
-    U = geometry.retract(state.U + rule.step(state, gradient, rate, phase.late, length))
-    state.velocity = geometry.tangent(U, state.velocity)
-    state.U, state.iteration = U, state.iteration + 1
+    def replace_steps(self, steps: Steps[S]) -> None:
+        """Continue with other steps: another objective, engine, rule or schedule."""
+        self.steps = steps
 
+    def set_state(self, state: S) -> None:
+        """Continue from another state, such as an earlier one."""
+        self.state, self.finished = state, False
+        self._reported = self._last_report()
+        self.steps.forget()
 
-def collapsed(U: Array, start: Array) -> bool:
-    """Return whether a map has shrunk so far that early exaggeration must end."""
-    return spread(U) < COLLAPSE * spread(start)
+    def _last_report(self) -> int | None:
+        return self.state.curve[-1][0] if self.state.curve else None
 
+    def _is_report_due(self) -> bool:
+        wanted = self.steps.reports_without_callbacks or bool(self.callbacks)
+        return wanted and self.steps.is_report_due(self.state, self.n_iter)
 
-def contracted(U: Array, start: Array) -> bool:
-    """Return whether a map has shrunk below half of its initial spread."""
-    return spread(U) < spread(start) / 2
+    def _report(self, loss: float) -> str | None:
+        """Record the loss and call every callback; return "callback" if one of them stops the descent."""
+        state = self.state
+        self.steps.check_loss(state, loss)
+        state.loss = loss
+        state.curve.append((state.iteration, loss))
+        self._reported = state.iteration
+        self.steps.on_report(state)
+        if not self.callbacks:
+            return None
+        Y = self.steps.current_map(state)
+        return "callback" if any([callback(state.iteration, loss, Y) for callback in self.callbacks]) else None
 
-
-def record(state: State, loss: float, callbacks: Sequence[Callback]) -> bool:
-    """Keep the loss and tell every callback; True when one of them wants to stop."""
-    if not np.isfinite(loss):
-        cause = "the learning rate is too large for this data" if state.iteration else "the initial map is out of range"
-        raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
-    state.loss = loss
-    state.curve.append((state.iteration, loss))
-    return any([callback(state.iteration, loss, state.in_order()) for callback in callbacks])
-
-
-def _finished(
-    state: State,
-    loss: float,
-    gradient: Array,
-    mass: float,
-    length: float,
-    rule: Rule,
-    late: bool,
-    callbacks: Sequence[Callback],
-) -> bool:
-    """Record the loss at this iteration and apply the stopping rules, which wait for the late phase."""
-    loss = float(loss)
-    settled = late and abs(state.settling - loss) < rule.min_loss_change * abs(loss)
-    state.settling = loss if late else np.nan
-    if record(state, loss, callbacks):
-        state.stopped = "callback"
-    elif late and float((gradient**2).sum()) ** 0.5 * length < rule.min_grad_norm * mass:
-        state.stopped = "min_grad_norm"
-    elif settled:
-        state.stopped = "min_loss_change"
-    else:
+    def _end(self, reason: str | None = None) -> bool:
+        self.finished = True
+        if reason is not None:
+            self.state.stopped = reason
         return False
-    return True
+
+    def _save(self) -> None:
+        if self.saver is not None:
+            self.saver.save_if_due(self.state.iteration)
+
+    def _skip_ahead(self, last: int) -> None:
+        before = self.state.iteration
+        if self.saver is not None and (due := self.saver.next_due(before)) is not None:
+            last = min(last, due)
+        if before < last:
+            self.steps.skip_ahead(self.state, last)
+        if self.state.iteration > before:
+            self._save()

@@ -1,43 +1,43 @@
-"""Minimising stress: the step of majorisation (SMACOF), sped up by L-BFGS and never uphill."""
+"""Minimising stress: majorisation (SMACOF), accelerated by L-BFGS and never uphill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .._types import Array, Callback
-from ..objectives.stress.metric import Slope
+from .._types import Array
+from ..objectives.stress.metric import Slope, Stress
+from .descent import Steps
 
-MEMORY = {"smacof": 0, "lbfgs": 10}  # pairs of steps and changes of the gradient that are kept; 10 is chosen
+MEMORY = {"smacof": 0, "lbfgs": 10}  # pairs of steps and gradient changes that are kept; 10 is chosen
 SOLVERS = tuple(MEMORY)
-ARMIJO = 1e-4  # part of the predicted fall that a step must bring; the usual one (Nocedal & Wright 2006, section 3.1)
-LOOK_BACK = 10  # iterations over which the fall of the loss is compared with `tol`
+ARMIJO = 1e-4  # part of the predicted decrease that a step must bring; the usual one (Nocedal & Wright 2006, 3.1)
+LOOK_BACK = 10  # iterations over which the decrease of the loss is compared with `tol`
 
 
 @dataclass
-class Descent:
-    """Where a run stands; complete after every iteration, so an interrupted one loses nothing."""
+class StressState:
+    """State of a majorisation, complete after every iteration."""
 
-    Y: Array  # float64
+    Y: Array  # (n, d) float64
     iteration: int = 0
     loss: float = np.inf
     curve: list[tuple[int, float]] = field(default_factory=list)
-    stopped: str = "n_iter"  # what ended it: n_iter, min_loss_change or callback
-    pairs: list[tuple[Array, Array, float]] = field(default_factory=list)  # steps that L-BFGS remembers
+    stopped: str = "n_iter"  # why it ended: n_iter, min_loss_change or callback
+    pairs: list[tuple[Array, Array, float]] = field(default_factory=list)  # of L-BFGS: steps s, changes y, sᵀy
 
     def plain(self) -> dict[str, Any]:
-        """Return everything, in plain values."""
+        """Return the state as plain values and NumPy arrays."""
         return {**vars(self), "curve": np.array(self.curve, dtype=np.float64).reshape(-1, 2)}
 
     @classmethod
-    def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> Descent:
-        """Return the run that `plain` was taken from, of maps of this shape."""
+    def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> StressState:
+        """Return the state from which `plain` was made, for maps of a given shape."""
         maps = [plain["Y"], *(array for s, y, _ in plain["pairs"] for array in (s, y))]
         if any(Y.shape != shape or Y.dtype != np.float64 for Y in maps):
-            raise ValueError(f"the map is not of shape {shape}")
+            raise ValueError(f"the map does not have shape {shape}")
         return cls(**{**plain, "curve": [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]})
 
 
@@ -45,7 +45,7 @@ class _History:
     """The last steps s and changes y of the half gradient: −H G by the two loops of L-BFGS (Nocedal 1980), H₀ = γ/M."""
 
     def __init__(self, memory: int, pairs: list[tuple[Array, Array, float]]):
-        """`pairs` holds what is remembered, and is changed in place."""
+        """Update the list `pairs` in place."""
         self.memory, self.pairs = memory, pairs
 
     def add(self, s: Array, y: Array) -> None:
@@ -69,45 +69,66 @@ class _History:
         return -q
 
 
-def minimize(
-    slope: Callable[[Array], Slope],
-    run: Descent,
-    solver: str,
-    n_iter: int,
-    tol: float,
-    callbacks: Sequence[Callback],
-    keep: Callable[[int], None] = lambda iteration: None,
-) -> None:
-    """Move run.Y downhill for n_iter iterations, or until ten of them lower the loss by less than `tol` of it.
+class MajorizationSteps(Steps[StressState]):
+    """Steps that lower a stress, until ten of them lower it by less than a fraction `tol`.
 
     The majorising step Y − G/M never raises the stress (de Leeuw 1977); with unit weights M = n, so that it is gradient
-    descent with rate 1/(2n) (docs/math.md, eq. (7)). A step of L-BFGS, whose first is this one, is taken where it
-    brings enough; else its memory is cleared and the majorising step taken. Steps that raise the loss are never taken.
-    `keep` is called after every iteration; from the state that it finds then, a later run goes on as this one does.
+    descent with rate 1/(2n) (docs/math.md, eq. (7)). An L-BFGS step, whose first is this one, is taken if it brings
+    enough; else its memory is cleared and the majorising step is taken. Steps that raise the loss are never taken.
+
+    Parameters
+    ----------
+    stress : Stress
+    solver : {"lbfgs", "smacof"}
+    tol : float
     """
-    history = _History(MEMORY[solver], run.pairs)
-    here = slope(_float32(run.Y))
-    if not run.curve and _record(run, here.loss, callbacks):
-        return
-    while run.iteration < n_iter:
-        move = history.direction(here.half_gradient, here.stiffness)
-        there = slope(_float32(run.Y + move))
-        enough = 2 * ARMIJO * _dot(here.half_gradient, move) if history.pairs else 0.0
+
+    def __init__(self, stress: Stress, solver: str, tol: float):
+        self.stress, self.solver, self.tol = stress, solver, tol
+        self._slope: Slope | None = None  # at the current state
+
+    def evaluate(self, state: StressState, loss: bool) -> float:
+        return self._slope_at(state).loss
+
+    def _slope_at(self, state: StressState) -> Slope:
+        if self._slope is None:
+            self._slope = self.stress.slope(_float32(state.Y))
+        return self._slope
+
+    def check_loss(self, state: StressState, loss: float) -> None:
+        if not np.isfinite(loss):
+            raise FloatingPointError(
+                f"the stress is {loss} at iteration {state.iteration}: the map has values that are too large"
+            )
+
+    def stop_reason(self, state: StressState) -> str | None:
+        if len(state.curve) <= LOOK_BACK:
+            return None
+        return "min_loss_change" if state.curve[-1 - LOOK_BACK][1] - state.loss < self.tol * state.loss else None
+
+    def move(self, state: StressState) -> bool:
+        here, history = self._slope_at(state), _History(MEMORY[self.solver], state.pairs)
+        step = history.direction(here.half_gradient, here.stiffness)
+        there = self.stress.slope(_float32(state.Y + step))
+        enough = 2 * ARMIJO * _dot(here.half_gradient, step) if history.pairs else 0.0
         if history.pairs and not there.loss < here.loss + enough:
             history.pairs.clear()
-            move = -here.half_gradient / here.stiffness
-            there = slope(_float32(run.Y + move))
+            step = -here.half_gradient / here.stiffness
+            there = self.stress.slope(_float32(state.Y + step))
         if not there.loss < here.loss:  # within rounding of a minimum
-            run.stopped = "min_loss_change"
-            return
-        history.add(move, there.half_gradient - here.half_gradient)
-        run.Y, here, run.iteration = run.Y + move, there, run.iteration + 1
-        if _record(run, here.loss, callbacks):
-            return
-        if len(run.curve) > LOOK_BACK and run.curve[-1 - LOOK_BACK][1] - here.loss < tol * here.loss:
-            run.stopped = "min_loss_change"
-            return
-        keep(run.iteration)
+            state.stopped = "min_loss_change"
+            return False
+        history.add(step, there.half_gradient - here.half_gradient)
+        state.Y, self._slope, state.iteration = state.Y + step, there, state.iteration + 1
+        return True
+
+    def current_map(self, state: StressState) -> Array:
+        Y = _float32(state.Y)
+        Y.flags.writeable = False
+        return Y
+
+    def forget(self) -> None:
+        self._slope = None
 
 
 def _float32(Y: Array) -> Array:
@@ -116,16 +137,3 @@ def _float32(Y: Array) -> Array:
 
 def _dot(a: Array, b: Array) -> float:
     return float((a * b).sum())  # not by BLAS, whose order of summation depends on its threads
-
-
-def _record(run: Descent, loss: float, callbacks: Sequence[Callback]) -> bool:
-    """Keep the loss and tell every callback; True when one of them wants to stop."""
-    if not np.isfinite(loss):
-        raise FloatingPointError(f"the stress is {loss} at iteration {run.iteration}: the map is out of range")
-    run.loss = loss
-    run.curve.append((run.iteration, loss))
-    Y = _float32(run.Y)
-    Y.flags.writeable = False
-    if any([callback(run.iteration, loss, Y) for callback in callbacks]):
-        run.stopped = "callback"
-    return run.stopped == "callback"

@@ -1,9 +1,9 @@
-"""Optimiser rules: how a gradient becomes a step."""
+"""Optimiser rules, how a gradient becomes a step, and schedules, how long, how exaggerated and how fast to descend."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -11,7 +11,52 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array
 from ..arrays.namespace import is_tensor
-from .state import State
+
+if TYPE_CHECKING:
+    from .descent import State
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Iterations at one exaggeration (the factor on P in the attraction) and one learning rate."""
+
+    n_iter: int
+    exaggeration: float
+    rate: float | None  # None: the rule's automatic rate, from the stiffness at each map
+    late: bool
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Length, exaggeration and learning rate of a descent, with "auto" not yet resolved."""
+
+    n_iter: int
+    learning_rate: float | str
+    early_exaggeration: float
+    exaggeration: float
+
+    EARLY = 100  # iterations of early exaggeration, at most half of all; more gain nothing, benchmarks/schedule.py
+
+    def phases(self, n_iter: int) -> list[Phase]:
+        """Return the early and the late phase of a descent of `n_iter` iterations."""
+        early = min(self.EARLY, n_iter // 2)
+        rate = None if isinstance(self.learning_rate, str) else self.learning_rate
+        return [
+            Phase(early, self.early_exaggeration, rate, late=False),
+            Phase(n_iter - early, self.exaggeration, rate, late=True),
+        ]
+
+
+@dataclass(frozen=True)
+class Steady(Schedule):
+    """One phase without exaggeration, by default at the rule's automatic rate."""
+
+    learning_rate: float | str = "auto"
+    early_exaggeration: float = 1.0
+    exaggeration: float = 1.0
+
+    def phases(self, n_iter: int) -> list[Phase]:
+        return [Phase(n_iter, 1.0, None if isinstance(self.learning_rate, str) else self.learning_rate, late=True)]
 
 
 class Rule(Protocol):
@@ -25,11 +70,11 @@ class Rule(Protocol):
     def min_loss_change(self) -> float: ...
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        """Return the displacement for the gradient ∇E, and remember in `state` what the next step needs."""
+        """Return the displacement (n, d) for the gradient ∇E, and update what the next step needs in `state`."""
         ...
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
-        """Return the learning rate "auto" for n points, an objective of this stiffness and a kernel of this length."""
+        """Return the automatic learning rate for n points, from the objective's stiffness and the kernel's length."""
         ...
 
 
@@ -44,29 +89,51 @@ class Momentum:
     """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
 
     μ = t/(t + r) after t steps, up to a cap (it grows as in Nesterov 1983; friction r as in Su, Boyd &
-    Candès 2016): gentle while the forces are new and large, so that a map let go by early exaggeration is not torn,
-    and long-winded later.
-    The quarter follows FIt-SNE and openTSNE, whose gradient leaves out the 4 of docs/math.md eq. (1), so that learning
-    rates carry over; "auto" is n / stiffness in units of the kernel's length, for t-SNE n / exaggeration (Belkina et
-    al. 2019).
+    Candès 2016): small while the forces are new and large, so that the end of early exaggeration does not tear the
+    map, and close to 1 later.
+    The quarter follows FIt-SNE and openTSNE, whose gradient omits the 4 of docs/math.md eq. (1), so that learning rates
+    carry over; "auto" is n / stiffness in units of the kernel's length, for t-SNE n / exaggeration (Belkina et al.
+    2019).
+
+    Parameters
+    ----------
+    momentum : tuple of two floats, default=(0.8, 0.95)
+        Cap of μ during early exaggeration and after it.
+    friction : float, default=10.0
+        r; 0 applies the cap at once.
+    gain_up : float, default=0.2
+        Added to the gain while the gradient keeps its direction.
+    gain_down : float, default=0.8
+        Factor on the gain when the gradient reverses the last step.
+    turned : float, default=0.5
+        Fraction of the last step that a reversal must reach to count; numerical errors of a mesh do not reach it.
+    min_gain : float, default=0.01
+    max_step : float, default=5.0
+        Longest step of a point, in kernel lengths.
+    min_grad_norm : float, default=1e-7
+        Stop when ‖∇E‖, per unit of Σ P, falls below.
+    min_loss_change : float, default=1e-5
+        Stop when the loss changes by less than this fraction in `every` iterations.
+    every : int, default=50
+        Iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
-    momentum: tuple[float, float] = (0.8, 0.95)  # cap of μ during early exaggeration and after; benchmarks/schedule.py
-    friction: float = 10.0  # r; 0 takes the cap at once
-    gain_up: float = 0.2  # added while the gradient keeps its direction
-    gain_down: float = 0.8  # factor when it turns against the last step
-    turned: float = 0.5  # part of that step a push back must reach to count as a turn: the error of a mesh does not
+    momentum: tuple[float, float] = (0.8, 0.95)  # benchmarks/schedule.py
+    friction: float = 10.0
+    gain_up: float = 0.2
+    gain_down: float = 0.8
+    turned: float = 0.5
     min_gain: float = 0.01
-    max_step: float = 5.0  # longest step of a point, in lengths of the kernel; openTSNE's max_step_norm
-    min_grad_norm: float = 1e-7  # stop when ‖∇E‖, per unit of Σ P, falls below
-    min_loss_change: float = 1e-5  # stop when the loss changes by less than this part of it in `every` iterations
-    every: int = 50  # iterations between evaluations of the loss, callbacks and stopping rules
+    max_step: float = 5.0  # openTSNE's max_step_norm
+    min_grad_norm: float = 1e-7
+    min_loss_change: float = 1e-5
+    every: int = 50
 
     def __post_init__(self) -> None:
         _check_every(self.every)
         early_late = self.momentum
         if not (isinstance(early_late, tuple) and len(early_late) == 2 and all(0 <= m < 1 for m in early_late)):
-            raise ValueError(f"momentum must be two numbers from 0 to below 1, early and late, got {early_late!r}")
+            raise ValueError(f"momentum must be two numbers in [0, 1), early and late, got {early_late!r}")
         for name in ("friction", "gain_up", "turned"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
@@ -95,7 +162,7 @@ class Momentum:
         return state.velocity
 
     def _momentum(self, age: Any, cap: float) -> Any:
-        """Return μ after so many steps, a number or a tensor."""
+        """Return μ after `age` steps, a number or a tensor."""
         if self.friction == 0:
             return cap
         mu = age / (age + self.friction)
@@ -108,9 +175,18 @@ class Momentum:
 @tagged("optimize.GradientDescent")
 @dataclass(frozen=True)
 class GradientDescent:
-    """Plain gradient descent, Y ← Y − rate · ∇E, as in the lecture slides: no momentum, no gains, no cap.
+    """Plain gradient descent, Y ← Y − rate · ∇E: no momentum, no gains, no cap.
 
-    "auto" is n / (4 · stiffness), for t-SNE n / (4 · exaggeration): the step at which its attraction is just stable.
+    "auto" is n / (4 · stiffness), for t-SNE n / (4 · exaggeration): the largest rate at which its attraction is stable.
+
+    Parameters
+    ----------
+    min_grad_norm : float, default=1e-7
+        Stop when ‖∇E‖, per unit of Σ P, falls below.
+    min_loss_change : float, default=1e-5
+        Stop when the loss changes by less than this fraction in `every` iterations.
+    every : int, default=50
+        Iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
     min_grad_norm: float = 1e-7
@@ -131,14 +207,24 @@ class GradientDescent:
 @tagged("optimize.Accelerated")
 @dataclass(frozen=True)
 class Accelerated:
-    """Nesterov's gradient descent (1983), for losses with a known curvature: the gradient is taken ahead of the point.
+    """Nesterov's accelerated gradient (1983), for losses of known curvature: evaluated ahead of the current point.
 
     x⁺ = y − rate · ∇E(y), y⁺ = x⁺ + μ (x⁺ − x), μ = t/(t + 3) after t steps (Su, Boyd & Candès 2016). When a step goes
     uphill, ⟨∇E, x⁺ − x⟩ > 0, the momentum is dropped and t starts again (O'Donoghue & Candès 2015).
+
+    Parameters
+    ----------
+    min_grad_norm : float, default=1e-7
+        Stop when ‖∇E‖, per unit of Σ P, falls below.
+    min_loss_change : float, default=0.0
+        Stop when the loss changes by less than this fraction in `every` iterations. Off by default: the loss may be
+        constant near a saddle, where only the gradient shows whether it has converged.
+    every : int, default=10
+        Iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
     min_grad_norm: float = 1e-7
-    min_loss_change: float = 0.0  # the loss may stand still near a saddle; the gradient alone says when it is over
+    min_loss_change: float = 0.0
     every: int = 10
 
     def __post_init__(self) -> None:

@@ -1,9 +1,10 @@
-"""Unsolved problems: a loss, a start and an optimiser, ready to run."""
+"""Unsolved problems: a loss, an initial map and an optimiser, ready to run."""
 
 from __future__ import annotations
 
-from .forces import Problem
+from .base import Problem
+from .forces import ForceProblem
 from .own_loss import LossProblem
 from .stress import StressProblem
 
-__all__ = ["LossProblem", "Problem", "StressProblem"]
+__all__ = ["ForceProblem", "LossProblem", "Problem", "StressProblem"]

@@ -1,4 +1,4 @@
-"""Problems whose forces come from PyTorch's autograd: a metric g(y) on the map, or a loss of one's own."""
+"""Problems whose forces come from PyTorch's autograd: a metric g(y) on the map, or a user's loss."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from typing import Any
 from ..arrays.namespace import host
 from ..engines import Engine, Reference
 from ..geometry import Geometry
-from ..optimize.rules import Rule
-from ..optimize.schedule import Schedule
-from .forces import Problem
+from ..optimize.descent import State
+from ..optimize.rules import Rule, Schedule
+from .forces import ForceProblem
 
 
 class Autograd(Reference):
-    """No engine is asked: the map stays an array in float64, and the loss takes it to its own device."""
+    """Stands in for an engine: the map stays a float64 array, and the loss moves it to its own device."""
 
     name = "autograd"
 
 
-class AutogradProblem(Problem):
-    """A problem whose map is an array all the way, and is given as a tensor at the end where that is asked for."""
+class AutogradProblem(ForceProblem):
+    """A problem whose map is a float64 array during the descent, and a tensor at the end if `output_device` is set."""
 
-    @property
-    def Y(self) -> Any:
-        if self.given_on is None:
-            return super().Y
+    def _map(self, state: State) -> Any:
+        if self.output_device is None:
+            return super()._map(state)
         import torch
 
-        return torch.tensor(host(self._state.U), device=self.given_on)
+        return torch.tensor(host(state.U), device=self.output_device)
 
 
 class CurvedProblem(AutogradProblem):
-    """A problem in a map with a metric g(Y), on the device of the engine that was asked for."""
+    """A problem in a map with a metric g(Y), evaluated on the device of the given engine."""
 
     def __init__(
         self,
@@ -43,6 +42,6 @@ class CurvedProblem(AutogradProblem):
         rule: Rule,
         knn_recall: float = 1.0,
     ):
-        there = objective.on(engine.placement.device)
-        there.check(host(Y0))
-        super().__init__(there, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)
+        placed = objective.on(engine.placement.device)
+        placed.check(host(Y0))
+        super().__init__(placed, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)

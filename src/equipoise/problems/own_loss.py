@@ -1,8 +1,8 @@
-"""A problem that is a loss and nothing else: any function of the map that PyTorch can differentiate."""
+"""Problems given by a loss alone: any function of the map that PyTorch can differentiate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,37 +13,38 @@ from ..arrays.namespace import host, is_tensor
 from ..data.checks.table import check_finite
 from ..engines import choose_device
 from ..geometry import Placed
-from ..objectives import Objective
-from ..optimize.rules import Accelerated, Rule
-from ..optimize.schedule import Steady
-from ..optimize.state import State
+from ..optimize.descent import State
+from ..optimize.gradient_steps import EngineForces
+from ..optimize.rules import Accelerated, Rule, Steady
 from .autograd import Autograd, AutogradProblem
-from .forces import check_n_iter
+from .base import check_n_iter
 
 if TYPE_CHECKING:
     from ..objectives.autograd.own_loss import OwnLoss
 
 
 class LossProblem(AutogradProblem):
-    """E(Y) of one's own over maps Y (n, d): its gradient by autograd, its descent by the library's loop.
+    """A user's loss E(Y) over maps Y (n, d): its gradient by autograd, minimised by gradient descent.
+
+    The loss is not split, so `attraction` and `repulsion` raise TypeError; a file cannot identify a function, so a
+    `Checkpoint` raises ValueError.
 
     Parameters
     ----------
-    loss : a function of the map, a tensor of PyTorch (n, d) in float64, that returns one number as a tensor
-    Y0 : the initial map (n, d), where the loss is finite; a tensor gives maps that are tensors on its device
-    n_iter : iterations, at most
-    learning_rate : a number η, the step is −η ∇E (with `Momentum` a quarter of it); or "auto", 1/L: L is the largest
-        curvature at Y0, by ten differences of gradients, or a larger one met on the way. A loss that is far stiffer at
-        first than later gets short steps: give a number
-    optimizer : `Accelerated()` by default; `GradientDescent()`, `Momentum()`
-    device : where the loss runs: "cpu", "cuda", or "auto", a GPU if there is one
-
-    Attributes
-    ----------
-    Y, loss_curve, n_iter, stopped : as those of a `Problem`
-
-    The loss is not split, so that `attraction` and `repulsion` are refused, and a file cannot tell one function from
-    another, so that a `Checkpoint` is.
+    loss : callable
+        Takes the map, a float64 PyTorch tensor (n, d), and returns a tensor with one element.
+    Y0 : ndarray or Tensor of shape (n, d)
+        The initial map, where the loss must be finite. For a tensor, maps are tensors on its device.
+    n_iter : int, default=300
+        Maximum number of iterations.
+    learning_rate : float or "auto", default="auto"
+        η of the step −η ∇E (with `Momentum` a quarter of it). "auto" is 1/L: L is the largest curvature at Y0, from ten
+        gradient differences, or a larger one found later. A loss that is much stiffer at first than later gets short
+        steps: give a number.
+    optimizer : Accelerated, GradientDescent or Momentum, optional
+        `Accelerated()` by default.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the loss is evaluated; "auto" is a GPU if there is one.
 
     Examples
     --------
@@ -76,9 +77,8 @@ class LossProblem(AutogradProblem):
             raise ValueError(f"optimizer must be Accelerated(), GradientDescent() or Momentum(), got {optimizer!r}")
         start = host(Y0.detach() if is_tensor(Y0) else Y0)
         if start.ndim != 2 or start.dtype.kind not in "fiu" or not start.size:
-            raise ValueError(f"Y0 must be a map (n, d) of some numbers, got shape {start.shape} of {start.dtype}")
+            raise ValueError(f"Y0 must be a non-empty numeric array (n, d), got shape {start.shape} of {start.dtype}")
         check_finite(start, "Y0")
-        self._estimates_curvature = auto
         super().__init__(
             OwnLoss(loss, choose_device("torch", device)[1]),
             Placed(),
@@ -87,23 +87,24 @@ class LossProblem(AutogradProblem):
             Steady(check_n_iter(n_iter), learning_rate),
             Accelerated() if optimizer is None else optimizer,
         )
-        self.given_on = Y0.device if is_tensor(Y0) else None
+        self.output_device = Y0.device if is_tensor(Y0) else None
 
     def _start(self, Y: Array) -> State:
-        self.objective.check(host(Y))  # a loss that cannot be differentiated says so before the first step
+        self.objective.check(host(Y))  # raise for a loss without a gradient before the first step
         return super()._start(Y)
 
-    def _objective_to_descend(self) -> Objective:
-        """Return the loss; without a learning rate, one that estimates its curvature during the descent."""
+    def _forces(self, state: State) -> EngineForces:
+        if self.schedule.learning_rate != "auto":
+            return super()._forces(state)
         from ..objectives.autograd.own_loss import watched
 
-        return watched(self.objective) if self._estimates_curvature else super()._objective_to_descend()
+        return EngineForces(watched(self.objective), self.engine)  # each descent estimates the curvature on its way
 
     def attraction(self, Y: Array) -> Array:
-        raise TypeError("a loss of one's own is not split into attraction and repulsion; ask for its gradient(Y)")
+        raise TypeError("a user's loss is not split into attraction and repulsion; use gradient(Y)")
 
     def repulsion(self, Y: Array) -> Array:
         return self.attraction(Y)
 
-    def _run(self, n_iter: int) -> dict[str, Any]:
-        raise ValueError("a checkpoint cannot tell one loss of one's own from another; keep Y in a callback instead")
+    def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
+        raise ValueError("a checkpoint cannot identify a user's loss function; save Y in a callback instead")

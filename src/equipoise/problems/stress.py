@@ -1,4 +1,4 @@
-"""The unsolved problem of scaling: dissimilarities, stress and starts built, nothing optimised."""
+"""Problems of multidimensional scaling: dissimilarities, stress and initial maps are built, nothing is optimised."""
 
 from __future__ import annotations
 
@@ -7,121 +7,74 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array, Callback
-from ..data import check_finite
+from .._types import Array
 from ..objectives.stress.metric import Stress
-from ..optimize.majorize import Descent, minimize
-from ..progress import start_optimizer_stage
-from ..saving.checkpoint import Checkpoint, Keeping, digest
-from .forces import check_n_iter
+from ..optimize.majorize import MajorizationSteps, StressState
+from ..saving.checkpoint import fingerprint
+from .base import Problem
 
 
-class StressProblem:
-    """A stress over maps Y (n, d), with its forces and its optimiser.
+class StressProblem(Problem):
+    """A stress over maps Y (n, d): σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)².
 
-    Attributes
+    `attraction` is −2 V Y, V the Laplacian of the weights: every pair pulls like a spring of length 0. `repulsion` is
+    2 B(Y) Y.
+
+    Parameters
     ----------
-    engine : "stored", "recomputed", "listed" or "sampled": which pairs are compared, and where their δ come from
-    starts : the initial maps, each (n, d)
-    Y : the best map of the last `optimize`, also after Ctrl-C; the first initial map before
-    loss_curve : (m, 2) array of iteration and loss on the way to it
-    n_iter : iterations done on the way to it
-    stopped : what ended it: "n_iter", "min_loss_change" or "callback"
+    stress : Stress
+    engine : {"stored", "recomputed", "listed", "random_pairs", "torch"}
+        Which pairs are compared, and where their δ come from.
+    starts : sequence of ndarray of shape (n, d)
+        The initial maps.
+    solver : {"lbfgs", "smacof"}
+    n_iter : int
+    tol : float
     """
 
     def __init__(self, stress: Stress, engine: str, starts: Sequence[Array], solver: str, n_iter: int, tol: float):
-        self.stress = stress
-        self.engine = engine
-        self.solver = solver
-        self.tol = tol
-        self._n_iter = n_iter
+        self.stress, self.engine, self.solver, self.tol = stress, engine, solver, tol
         self.starts = starts
         self.Y0 = starts[0]
-        self._runs = [Descent(self.Y0)]
+        self._default_n_iter = n_iter
+        self._runs = [StressState(self.Y0)]
 
-    @property
-    def _best(self) -> Descent:
-        return min(self._runs, key=lambda run: run.loss)
+    def _loss_at(self, Y: Array) -> float:
+        return self.stress.slope(Y).loss
 
-    @property
-    def Y(self) -> Array:
-        return self._best.Y.astype(np.float32)
-
-    @property
-    def loss_curve(self) -> Array:
-        return np.array(self._best.curve, dtype=np.float64).reshape(-1, 2)
-
-    @property
-    def n_iter(self) -> int:
-        return self._best.iteration
-
-    @property
-    def stopped(self) -> str:
-        return self._best.stopped
-
-    def loss(self, Y: Array) -> float:
-        """Return the stress at Y."""
-        return self.stress.slope(self._check(Y)).loss
-
-    def gradient(self, Y: Array) -> Array:
-        """Return the gradient of the stress at Y, (n, d). Its precision is that of Y: float32 or float64."""
-        Y = self._check(Y)
+    def _gradient_at(self, Y: Array) -> Array:
         return (2 * self.stress.slope(Y).half_gradient).astype(Y.dtype)
 
-    def attraction(self, Y: Array) -> Array:
-        """Return the attractive force on each point, (n, d): −2 V Y, every pair like a spring of length 0."""
-        Y = self._check(Y)
+    def _attraction_at(self, Y: Array) -> Array:
         return self.stress.attraction(Y).astype(Y.dtype)
 
-    def repulsion(self, Y: Array) -> Array:
-        """Return the repulsive force on each point, (n, d): 2 B(Y) Y. The two sum to minus the gradient."""
-        Y = self._check(Y)
+    def _repulsion_at(self, Y: Array) -> Array:
         return (-2 * self.stress.slope(Y).half_gradient - self.stress.attraction(Y)).astype(Y.dtype)
 
-    def optimize(
-        self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback | Checkpoint] = ()
-    ) -> Array:
-        """Run the optimiser from Y0, or from each of the starts, and return the best map.
+    def _starts(self) -> Sequence[Array]:
+        return self.starts
 
-        A callback receives (iteration, loss, Y) after every iteration and ends everything by returning True. A
-        `Checkpoint` keeps the state of the run on disk. After an exception, Ctrl-C included, `Y`, `loss_curve` and
-        `n_iter` hold the best map so far.
-        """
-        n_iter = self._n_iter if n_iter is None else check_n_iter(n_iter)
-        starts = self.starts if Y0 is None else [self._check(Y0)]
-        keeping = Keeping(callbacks, lambda: self._run(n_iter, starts), self._plain)
-        found = keeping.found()
-        self._runs = [] if found is None else [Descent.restored(run, self.Y0.shape) for run in found]
-        for number, start in enumerate(starts):
-            if number < len(self._runs) - 1:  # done before an interruption
-                continue
-            if number == len(self._runs):
-                self._runs.append(Descent(np.array(start, dtype=np.float64)))
-            run = self._runs[-1]
-            told = [*keeping.callbacks, *start_optimizer_stage(n_iter, run.iteration)]
-            minimize(self.stress.slope, run, self.solver, n_iter, self.tol, told, keeping.keep)
-            if run.stopped == "callback":
-                break
-        return self.Y
+    def _start(self, Y: Array) -> StressState:
+        return StressState(np.array(Y, dtype=np.float64))
 
-    def _run(self, n_iter: int, starts: Sequence[Array]) -> dict[str, Any]:
-        """Return what makes a run what it is, under names that a person knows."""
+    def _steps(self, state: StressState, n_iter: int) -> MajorizationSteps:
+        return MajorizationSteps(self.stress, self.solver, self.tol)
+
+    def _map(self, state: StressState) -> Array:
+        return state.Y.astype(np.float32)
+
+    def _describe_run(self, starts: Sequence[Array], n_iter: int) -> dict[str, Any]:
         return {
-            "dissimilarities or weights": digest(self.stress),
-            "initial map": digest(list(starts)),
+            "dissimilarities or weights": fingerprint(self.stress),
+            "initial map": fingerprint(list(starts)),
             "n_iter": n_iter,
-            "solver or tol": digest(self.solver, self.tol),
-            "engine": self.engine,
+            "solver or tol": fingerprint(self.solver, self.tol),
+            # Files of version 0.1.0 have the former name.
+            "engine": "sampled" if self.engine == "random_pairs" else self.engine,
         }
 
-    def _plain(self) -> list[dict[str, Any]]:
-        return [run.plain() for run in self._runs]
+    def _saved_state(self) -> list[dict[str, Any]]:
+        return [state.plain() for state in self._runs]
 
-    def _check(self, Y: Array) -> Array:
-        Y = np.asarray(Y)
-        if Y.dtype != np.float32:
-            Y = Y.astype(np.float64)
-        if Y.shape != self.Y0.shape:
-            raise ValueError(f"Y has shape {Y.shape}, but this problem is about maps of shape {self.Y0.shape}")
-        check_finite(Y, "Y")
-        return Y
+    def _restore_state(self, saved: Any, starts: Sequence[Array]) -> list[StressState]:
+        return [StressState.restored(state, self.Y0.shape) for state in saved]

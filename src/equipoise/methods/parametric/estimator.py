@@ -19,16 +19,17 @@ from ...arrays.namespace import host, is_tensor
 from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
-from ...problems.forces import Problem
-from ...saving.checkpoint import Checkpoint, Keeping, digest
+from ...optimize.descent import Descent
+from ...problems.forces import ForceProblem
+from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
-from ..estimator import Estimator, check_callbacks, is_positive
+from ..estimator import Estimator, accepts_cupy, check_callbacks, is_positive
 from ..sne import TSNE
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .training import Training
+    from .training import Settings, Training
 
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points: enough to see which loss a method has
 
@@ -93,6 +94,7 @@ class Parametric(Estimator):
     def _method(self) -> Embedding:
         return TSNE() if self.method is None else self.method
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> Parametric:
         """Train the encoder on a table X (n, D), an array or a tensor; y holds targets for the methods that use them.
 
@@ -103,96 +105,95 @@ class Parametric(Estimator):
         validate_data(self, X, skip_check_array=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with progress.shown(self.verbose) as seen:
-            training, problem = self._prepare(X, y, rows, device, seed)
+            print_losses = bool(self.verbose) and not seen
+            settings = self._settings(seed, print_losses)
+            training, problem = self._prepare(X, y, rows, device, settings)
             self.affinities_, self.knn_recall_ = problem.affinities, problem.knn_recall
             self._geometry: Geometry = problem.geometry
-            keeping = Keeping(self.callbacks, lambda: self._about(training), training.plain)
-            if (found := keeping.found()) is not None:
-                training.restore(found)
             try:
-                self._train(training, keeping, printed=bool(self.verbose) and not seen)
+                self._train(training)
             except KeyboardInterrupt:
                 self._take(training, problem, X)
                 raise
             self._take(training, problem, X)
         return self
 
-    def _prepare(self, X: Any, y: Any, rows: Tensor, device: str, seed: int) -> tuple[Training, Problem]:
-        """Return the training that is to be done, and the problem that it solves."""
+    def _settings(self, seed: int, print_losses: bool) -> Settings:
+        from .training import Settings
+
+        return Settings(
+            epochs=int(self.epochs),
+            batch_size=int(self.batch_size),
+            learning_rate=float(self.learning_rate),
+            exaggeration=float(self._method().exaggeration),
+            seed=seed,
+            threads=self._n_threads(),
+            print_losses=print_losses,
+        )
+
+    def _prepare(self, X: Any, y: Any, rows: Tensor, device: str, settings: Settings) -> tuple[Training, ForceProblem]:
+        """Return the training and the problem that it solves."""
         import torch
 
         from ...objectives.autograd.stochastic import stochastic
         from .batches import TrainingRows
         from .encoder import default_encoder, own_copy
-        from .training import Training, borrowed
+        from .training import Training, seeded
 
-        method = self._method()
+        method, seed = self._method(), settings.seed
         table = TrainingRows(rows, torch.device(device))
-        with borrowed(self._n_threads(), seed, torch.device("cpu")):
+        with seeded(settings.threads, seed, torch.device("cpu")):
             if self.encoder is not None:
                 encoder = own_copy(self.encoder, table, method.n_components)
             else:
-                # A map that begins wider goes astray: far out kernels are power laws, no force knows the scale, and
-                # noise widens it. p-SNE of 1,400 digits ended at a loss of 3.50 from 10 lengths, at 0.87 from one.
+                # A wider initial map goes astray: far out, kernels are power laws, the forces do not depend on the
+                # scale, and noise widens it. p-SNE of 1,400 digits ended at a loss of 3.50 from 10 lengths, at 0.87
+                # from one.
                 encoder = default_encoder(table, method.n_components, method._kernel().length)
-        kept = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
-        method = clone(method).set_params(init="random", random_state=seed, callbacks=kept, verbose=0)
+        checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
+        method = clone(method).set_params(init="random", random_state=seed, callbacks=checkpoints, verbose=0)
         if self.n_jobs is not None:
             method.set_params(n_jobs=self.n_jobs)
         problem = method.problem(X, y)
-        training = Training(
-            encoder,
-            table,
-            stochastic(problem.objective, len(table), table.device),
-            problem.geometry,
-            epochs=int(self.epochs),
-            batch_size=int(self.batch_size),
-            learning_rate=float(self.learning_rate),
-            exaggeration=float(method.exaggeration),
-            seed=seed,
-        )
-        return training, problem
+        loss = stochastic(problem.objective, len(table), table.device)
+        return Training(encoder, table, loss, problem.geometry, settings), problem
 
-    def _train(self, training: Training, keeping: Keeping, printed: bool) -> None:
-        progress.stage("encoder", training.epochs, "epochs")
-        advance = progress.advance_callback()
-        advance(training.epoch)
-        for epoch, loss in training.run(self._n_threads()):
-            advance(1)
-            keeping.keep(epoch)
-            if printed:
-                print(f"epoch {epoch:5d}   loss {loss:.6f}", flush=True)
-            if keeping.callbacks:
-                Y = host(self._encode(training.encoder, training.rows.X))
-                Y.flags.writeable = False
-                if any([callback(epoch, loss, Y) for callback in keeping.callbacks]):
-                    return
+    def _train(self, training: Training) -> None:
+        functions = [c for c in self.callbacks if not isinstance(c, Checkpoint)]
+        checkpoints = [c for c in self.callbacks if isinstance(c, Checkpoint)]
+        saver = None
+        if checkpoints:
+            saver = RunCheckpoints(checkpoints, self._describe_run(training), training.plain)
+            if (saved := saver.load()) is not None:
+                training.restore(saved)
+        Descent(training, training.state, training.settings.epochs, functions, saver).run()
 
-    def _about(self, training: Training) -> dict[str, Any]:
-        """Return what makes the run what it is; the weights of the default encoder are a function of the rest."""
-        from .training import plain
+    def _describe_run(self, training: Training) -> dict[str, Any]:
+        """Return what the run depends on; the weights of the default encoder follow from the rest."""
+        from .training import to_arrays
 
-        about = training.about()
+        about = training.describe()
         if self.encoder is not None:
-            about["encoder"] = digest(about["encoder"], plain(training.encoder.state_dict()))
+            about["encoder"] = fingerprint(about["encoder"], to_arrays(training.encoder.state_dict()))
         return about
 
-    def _take(self, training: Training, problem: Problem, X: Any) -> None:
+    def _take(self, training: Training, problem: ForceProblem, X: Any) -> None:
         """Take over what the training has reached."""
         self.encoder_ = training.encoder.eval()
-        self.loss_curve_ = np.array(training.curve, dtype=np.float64).reshape(-1, 2)
-        self.n_epochs_ = training.epoch
+        self.loss_curve_ = np.array(training.state.curve, dtype=np.float64).reshape(-1, 2)
+        self.n_epochs_ = training.state.iteration
         Y = self._encode(self.encoder_, training.rows.X)
         self.embedding_ = Y.to(X.device) if is_tensor(X) else host(Y)
         self.loss_ = float(problem.loss(self.embedding_))
 
     def _encode(self, encoder: Any, X: Tensor) -> Tensor:
         from .encoder import encode
-        from .training import limited
+        from .training import limit_threads
 
-        with limited(self._n_threads()):
+        with limit_threads(self._n_threads()):
             return encode(encoder, X, self._geometry)
 
+    @accepts_cupy
     def transform(self, X: Any) -> Any:
         """Return the places (m, d) of any rows (m, D), float32: a tensor on its device for a tensor, else an array."""
         check_is_fitted(self, "embedding_")

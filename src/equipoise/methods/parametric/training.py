@@ -1,9 +1,10 @@
-"""Training an encoder on batches of a neighbour graph, each epoch a function of the seed and its number."""
+"""Training an encoder on batches of a neighbour graph; an epoch depends on the seed and its number alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from math import cos, pi
 from typing import Any
 
@@ -11,75 +12,123 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ... import progress
+from ..._types import Array, Callback
 from ...arrays.namespace import host
 from ...geometry import Geometry
 from ...kernels import Kernel
 from ...objectives.autograd.stochastic import Batch, Stochastic, squared
-from ...saving.checkpoint import digest
+from ...optimize.descent import Steps
+from ...saving.checkpoint import fingerprint
 from .batches import Edges, TrainingRows, as_csr, n_batches
-from .encoder import working
+from .encoder import encode, working
 
 
-class Training:
-    """An encoder on its way: Adam, with a rate that falls to 0 as half a cosine.
+@dataclass(frozen=True)
+class Settings:
+    """How an encoder is trained."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    exaggeration: float
+    seed: int
+    threads: int
+    print_losses: bool
+
+
+@dataclass
+class TrainingState:
+    """How far a training has come; the weights are in the encoder and its optimiser."""
+
+    iteration: int = 0  # epochs done
+    loss: float = np.nan
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    stopped: str = "n_iter"
+
+
+class Training(Steps[TrainingState]):
+    """Epochs of an encoder under Adam, with a learning rate that decreases to 0 as half a cosine.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+    rows : TrainingRows
+    loss : Stochastic
+        Estimates the loss from batches.
+    geometry : Geometry
+    settings : Settings
 
     Attributes
     ----------
-    epoch : epochs done
-    curve : (epoch, loss) of each, the loss estimated from its batches
+    state : TrainingState
     """
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        rows: TrainingRows,
-        loss: Stochastic,
-        geometry: Geometry,
-        *,
-        epochs: int,
-        batch_size: int,
-        learning_rate: float,
-        exaggeration: float,
-        seed: int,
+        self, encoder: nn.Module, rows: TrainingRows, loss: Stochastic, geometry: Geometry, settings: Settings
     ):
         self.encoder = encoder.to(rows.device)
-        self.rows, self.loss, self.geometry = rows, loss, geometry
-        self.epochs, self.learning_rate, self.exaggeration, self.seed = epochs, learning_rate, exaggeration, seed
-        self.batch_size = min(batch_size, len(rows))
+        self.rows, self.loss, self.geometry, self.settings = rows, loss, geometry, settings
+        self.batch_size = min(settings.batch_size, len(rows))
         A = as_csr(loss.A)
         self.edges = Edges(A, rows.device)
-        self.optimizer = torch.optim.Adam([p for p in encoder.parameters() if p.requires_grad], lr=learning_rate)
-        self.epoch = 0
-        self.curve: list[tuple[int, float]] = []
+        trained = [p for p in encoder.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.Adam(trained, lr=settings.learning_rate)
+        self.state = TrainingState()
         self._weights = A
+        self._epoch_loss = np.nan
 
-    def run(self, threads: int) -> Iterator[tuple[int, float]]:
-        """Train, and yield the number of each epoch and its loss; the user's random numbers are as if it were not."""
-        while self.epoch < self.epochs:
-            with borrowed(threads, self._seed(self.epoch), self.rows.device):
-                self._pass()
-            self.epoch += 1
-            loss = self.loss.loss_so_far()
-            self.curve.append((self.epoch, loss))
-            if not np.isfinite(loss):
-                raise FloatingPointError(
-                    f"the loss is {loss} in epoch {self.epoch}: lower learning_rate, or let the encoder begin with a"
-                    " smaller map"
-                )
-            yield self.epoch, loss
+    def start_progress(self, n_iter: int, done: int) -> list[Callback]:
+        progress.stage("encoder", n_iter, "epochs")
+        self._advance = progress.advance_callback()
+        self._advance(done)
+        return []
+
+    def is_report_due(self, state: TrainingState, n_iter: int) -> bool:
+        return state.iteration > 0
+
+    def evaluate(self, state: TrainingState, loss: bool) -> float:
+        return self._epoch_loss
+
+    def check_loss(self, state: TrainingState, loss: float) -> None:
+        if not np.isfinite(loss):
+            raise FloatingPointError(
+                f"the loss is {loss} in epoch {state.iteration}; lower learning_rate, or use an encoder whose initial"
+                " map is smaller"
+            )
+
+    def on_report(self, state: TrainingState) -> None:
+        self._advance(1)
+        if self.settings.print_losses:
+            print(f"epoch {state.iteration:5d}   loss {state.loss:.6f}", flush=True)
+
+    def move(self, state: TrainingState) -> bool:
+        """Train for one epoch; the global random state of PyTorch is unchanged afterwards."""
+        with seeded(self.settings.threads, self._seed(state.iteration), self.rows.device):
+            self._pass(state.iteration)
+        self._epoch_loss = self.loss.loss_so_far()
+        state.iteration += 1
+        return True
+
+    def current_map(self, state: TrainingState) -> Array:
+        with limit_threads(self.settings.threads):
+            Y = host(encode(self.encoder, self.rows.X, self.geometry))
+        Y.flags.writeable = False
+        return Y
 
     def _seed(self, epoch: int) -> int:
-        return int(np.random.SeedSequence([self.seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        return int(np.random.SeedSequence([self.settings.seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
-    def _pass(self) -> None:
-        """See every point once as the head of an edge."""
-        generator = torch.Generator(self.rows.device).manual_seed(self._seed(self.epoch))
+    def _pass(self, epoch: int) -> None:
+        """Take an optimiser step for each batch; every point is once the head of an edge."""
+        settings = self.settings
+        generator = torch.Generator(self.rows.device).manual_seed(self._seed(epoch))
         in_epoch = n_batches(self.edges.n, self.batch_size)
         self.encoder.train()
         for number, (heads, tails, weights) in enumerate(self.edges.batches(self.batch_size, generator)):
-            part = (self.epoch + number / in_epoch) / self.epochs
+            part = (epoch + number / in_epoch) / settings.epochs
             for group in self.optimizer.param_groups:
-                group["lr"] = self.learning_rate * (1 + cos(pi * part)) / 2
+                group["lr"] = settings.learning_rate * (1 + cos(pi * part)) / 2
             self.optimizer.zero_grad()
             torch.autograd.backward(self._value(heads, tails, weights))
             self.optimizer.step()
@@ -89,58 +138,62 @@ class Training:
         U, V = U.chunk(2)
         d2 = squared(U - V)
         scaled = (weights * (self.edges.n / len(heads))).to(d2.dtype)
-        return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.exaggeration)
+        return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.settings.exaggeration)
 
-    def about(self) -> dict[str, Any]:
-        """Return what makes the run what it is, before it begins, under names that a person knows."""
-        A, objective = self._weights, self.loss.objective
+    def describe(self) -> dict[str, Any]:
+        """Return what a run depends on, before it begins, as fingerprints under names for error messages."""
+        A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
-            "data": digest(host(self.rows.X)),
-            "affinities": digest(A.data, A.indices, A.indptr),
-            "loss": digest(type(objective), numbers, self.exaggeration),
-            "encoder": digest(repr(self.encoder)),
-            "map": digest(self.geometry),
-            "epochs": self.epochs,
+            "data": fingerprint(host(self.rows.X)),
+            "affinities": fingerprint(A.data, A.indices, A.indptr),
+            "loss": fingerprint(type(objective), numbers, settings.exaggeration),
+            "encoder": fingerprint(repr(self.encoder)),
+            "map": fingerprint(self.geometry),
+            "epochs": settings.epochs,
             "batch_size": self.batch_size,
-            "learning_rate": self.learning_rate,
-            "random_state": self.seed,
+            "learning_rate": settings.learning_rate,
+            "random_state": settings.seed,
             "device": self.rows.device.type,
             "version of PyTorch": str(torch.__version__),
         }
 
     def plain(self) -> dict[str, Any]:
-        """Return all that going on takes, in values that archive.py writes."""
+        """Return what resuming needs, in values that saving/archive.py writes."""
+        epoch, curve = self.state.iteration, [list(entry) for entry in self.state.curve]
+        if not curve or curve[-1][0] < epoch:  # the loss of this epoch is reported after it is saved
+            curve.append([epoch, self._epoch_loss])
         return {
-            "epoch": self.epoch,
-            "curve": [list(entry) for entry in self.curve],
-            "encoder": plain(self.encoder.state_dict()),
-            "optimizer": [plain(self.optimizer.state[p]) for p in self.optimizer.param_groups[0]["params"]],
-            "loss": plain(self.loss.state()),
+            "epoch": epoch,
+            "curve": curve,
+            "encoder": to_arrays(self.encoder.state_dict()),
+            "optimizer": [to_arrays(self.optimizer.state[p]) for p in self.optimizer.param_groups[0]["params"]],
+            "loss": to_arrays(self.loss.state()),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `plain` returned."""
-        self.epoch, self.curve = state["epoch"], [(int(epoch), float(loss)) for epoch, loss in state["curve"]]
-        self.encoder.load_state_dict({name: torch.as_tensor(value) for name, value in state["encoder"].items()})
-        kept = {number: _tensors(values) for number, values in enumerate(state["optimizer"])}
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Restore the values returned by `plain`."""
+        self.state.iteration = saved["epoch"]
+        self.state.curve = [(int(epoch), float(loss)) for epoch, loss in saved["curve"]]
+        self.encoder.load_state_dict({name: torch.as_tensor(value) for name, value in saved["encoder"].items()})
+        kept = {number: _to_tensors(values) for number, values in enumerate(saved["optimizer"])}
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": kept})
         for name, tensor in self.loss.state().items():
-            tensor.copy_(torch.as_tensor(state["loss"][name]))
+            tensor.copy_(torch.as_tensor(saved["loss"][name]))
 
 
-def plain(state: Any) -> dict[str, Any]:
-    """Return a dict of tensors as one of arrays."""
+def to_arrays(state: Any) -> dict[str, Any]:
+    """Return a dict of tensors as a dict of NumPy arrays."""
     return {str(name): host(value.detach()).copy() for name, value in state.items()}
 
 
-def _tensors(values: dict[str, Any]) -> dict[str, Tensor]:
+def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
     return {name: torch.as_tensor(value) for name, value in values.items()}
 
 
 @contextmanager
-def limited(threads: int) -> Iterator[None]:
-    """Let PyTorch use so many threads."""
+def limit_threads(threads: int) -> Iterator[None]:
+    """Let PyTorch use `threads` threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -150,9 +203,9 @@ def limited(threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def borrowed(threads: int, seed: int, device: torch.device) -> Iterator[None]:
-    """Seed PyTorch's own random numbers, which dropout draws, and set its threads; both are given back as they were."""
-    with limited(threads), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+def seeded(threads: int, seed: int, device: torch.device) -> Iterator[None]:
+    """Seed PyTorch's global random generator, which dropout uses, and set its threads; restore both afterwards."""
+    with limit_threads(threads), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
         if device.type == "cuda":
             torch.cuda.manual_seed(seed)

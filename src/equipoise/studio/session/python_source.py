@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...optimize.schedule import Schedule
+from ...optimize.rules import Schedule
 from .parameters import METHODS, defaults
 from .recipe import REST
 from .run import Run, loss_every

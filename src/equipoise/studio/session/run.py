@@ -1,72 +1,105 @@
-"""One live run: a few iterations at a time, with parameters that change on the way, and a way back."""
+"""One live run: a few iterations at a time, with parameters that can be changed and frames to rewind to."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..._types import Array
-from ...arrays.morton import locality
 from ...engines import Engine, make_engine
 from ...evaluate import Measured, trustworthiness
 from ...methods.estimator import threads
-from ...objectives import Balance, Objective
-from ...optimize.descent import NO_GAIN, advance, collapsed, contracted
-from ...optimize.rules import Momentum
-from ...optimize.schedule import Phase, Schedule
-from ...optimize.state import State
-from ...problems.forces import LOCALITY, Problem
+from ...objectives import Objective
+from ...optimize.descent import Descent, State
+from ...optimize.gradient_steps import EngineForces, GradientSteps
+from ...optimize.rules import Momentum, Phase, Schedule
+from ...problems.forces import ForceProblem
 from .history import Frame, History
 from .parameters import METHODS, PARAMETERS, Method, Value, check_value, defaults
 from .recipe import REST, Event, Recipe
 
 NEIGHBORS = 15  # of the trust overlay, as in `evaluate`
-# Beyond so many points the loss, which takes longer than the forces there, is taken every so many iterations; measured
-# (70,000 points, one thread: forces in 19 ms, with the loss in 49 ms; 5,000: 5.7 and 6.2 ms).
+# Above this number of points the loss, which takes longer than the forces, is evaluated only every 10 iterations;
+# measured (70,000 points, one thread: forces in 19 ms, with the loss in 49 ms; 5,000: 5.7 and 6.2 ms).
 MANY, RARELY = 20_000, 10
 
 
 def loss_every(n: int) -> int:
-    """Return the iterations between losses of a run on n points."""
+    """Return the number of iterations between evaluations of the loss for n points."""
     return 1 if n <= MANY else RARELY
 
 
-class Run:
-    """A method on a table X (n, D) that is stepped by hand: the loop of `Problem.optimize`, held open.
+class LiveSteps(GradientSteps):
+    """Gradient steps that a user watches: no stopping rule, any loss is shown, and a map that diverges raises."""
 
-    Without changes its maps are those of an estimator that reports every `loss_every(n)` iterations, byte for byte, but
-    it does not stop by itself. A change of the kernel or of the exaggeration acts from the next iteration on, one of
-    the neighbourhoods when they have been found anew; either takes the momentum away, for the forces are others. The
-    recipe repeats the run.
+    def check_loss(self, state: State, loss: float) -> None:
+        """Accept any loss."""
+
+    def stop_reason(self, state: State) -> str | None:
+        return None
+
+    def move(self, state: State) -> bool:
+        moved = super().move(state)
+        if not np.isfinite(state.U).all():
+            raise FloatingPointError("the map is no longer finite; lower the learning rate")
+        return moved
+
+
+class Run:
+    """A method on a table X (n, D) that is stepped by hand.
+
+    Without changes, its maps equal those of an estimator that reports every `loss_every(n)` iterations, byte for byte,
+    but it does not stop by itself. A change of the kernel or of the exaggeration takes effect at the next iteration, a
+    change of the neighbourhoods after a new search; either resets the momentum, as the forces differ. The recipe
+    repeats the run.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+    recipe : Recipe, optional
+        Method, values, seed and changes; t-SNE by default.
+    n_jobs : int, optional
+        Threads; all cores by default.
     """
 
     def __init__(self, X: Array, recipe: Recipe | None = None, n_jobs: int | None = None):
         given = Recipe() if recipe is None else recipe
-        self.X, self.n_jobs, self.rule = X, n_jobs, Momentum()
+        self.X, self.n_jobs = X, n_jobs
+        self.rule = Momentum(every=loss_every(len(X)))
         self.recipe = replace(given, events=())
         self._begin(given.events)
 
     def _begin(self, ahead: tuple[Event, ...]) -> None:
-        """Build the problem of the first values and stand at its start; `ahead` are changes still to come."""
+        """Build the problem of the first values and go to its initial map; `ahead` are changes still to come."""
         self.values = self._values(self.recipe)
         self.ahead = ahead
-        self.problem: Problem = self.estimator().problem(self.X)
-        self._engine, self._lens = self.problem.engine, self._new_engine()
+        self.problem: ForceProblem = self.estimator().problem(self.X)
+        self._inspector = self._new_engine()  # evaluates the forces that are shown, so that the run is not affected
         # Working coordinates are the map itself: none of these methods has a metric tensor on it.
-        self._geometry = self.problem.geometry
-        self._start = self._geometry.retract(self._geometry.work(self.problem.Y0))
-        self._state = State.start(self._start)
+        self._geometry, self._objective = self.problem.geometry, self.problem.objective
+        state = State.start(self._geometry.retract(self._geometry.work(self.problem.Y0)))
+        self._descent = Descent(self._steps(state, self.problem.engine), state, sys.maxsize)
         self._late_from: int | None = None  # the iteration at which early exaggeration ended
-        self._sort_objective(self.problem.objective)
-        self._take_forces(loss=True)
-        self._first = self._loss
+        self._evaluate(loss=True)
+        state.curve.append((0, self._loss))
         self.history = History(self.frame)
-        self.curve = [(0, self._first)]
+        self.curve = [(0, self._loss)]
+
+    def _steps(self, state: State, engine: Engine) -> LiveSteps:
+        forces = EngineForces(self._objective, engine, state.order)
+        return LiveSteps(forces, self._geometry, self.rule, self._phases())
+
+    def _phases(self) -> list[Phase]:
+        """Return the phases of an unlimited descent with the current values."""
+        rate, early, late = (self.values[name] for name in ("learning_rate", "early_exaggeration", "exaggeration"))
+        schedule = Schedule(sys.maxsize, rate, float(early), float(late))
+        return schedule.phases(schedule.n_iter)
 
     def _new_engine(self) -> Engine:
-        """Return an engine without a past: what a mesh has seen decides when it checks itself, and so its digits."""
+        """Return a fresh engine: what a mesh has seen determines when it checks itself, and so the last digits."""
         method = self.estimator()
         return make_engine(self.problem.engine.name, threads(self.n_jobs), method.tol)
 
@@ -74,10 +107,14 @@ class Run:
         return {**defaults(recipe.method, len(self.X)), **recipe.values()}
 
     def estimator(self) -> Method:
-        """Return the method with the present values, not fitted."""
+        """Return the method with the current values, not fitted."""
         make: Any = METHODS[self.recipe.method].make
         method: Method = make(**self.values, random_state=self.recipe.seed, n_jobs=self.n_jobs)
         return method
+
+    @property
+    def _state(self) -> State:
+        return self._descent.state
 
     @property
     def iteration(self) -> int:
@@ -90,17 +127,19 @@ class Run:
 
     @property
     def frame(self) -> Frame:
-        """The present map."""
+        """The current map."""
         Y = self._state.in_order().view()
         Y.flags.writeable = False
         return Frame(self._state.iteration, self._loss, Y, self._measured)
 
     def step(self, count: int = 1) -> Frame:
-        """Take `count` iterations and return the map; it is kept."""
+        """Take `count` iterations, add the map to the history and return it."""
         try:
             with np.errstate(all="ignore"):  # a diverging run is reported once
                 for _ in range(count):
-                    self._advance()
+                    self.follow()
+                    self._descent.step()
+                    self._evaluate()
         except FloatingPointError as error:
             at = self._state.iteration
             self.rewind(self.history.frames[-1].iteration)
@@ -112,70 +151,34 @@ class Run:
         return frame
 
     def follow(self) -> None:
-        """Make the changes of the recipe that are due at this iteration."""
+        """Apply the changes of the recipe that are due at this iteration."""
         while self.ahead and self.ahead[0].iteration <= self._state.iteration:
             event, self.ahead = self.ahead[0], self.ahead[1:]
             self._apply(event.name, event.value)
 
-    def _advance(self) -> None:
-        self.follow()
-        state, length = self._state, self._objective.kernel.length
-        attraction, repulsion, _, stiffness = self._balance
-        gradient = -self._geometry.tangent(state.U, attraction + repulsion)
-        advance(state, gradient, stiffness, self._geometry, self._phase(), self.rule, length)
-        if not np.isfinite(state.U).all():
-            raise FloatingPointError("the map has left the range of numbers; lower the learning rate")
-        if not self.late and (state.iteration >= Schedule.EARLY or collapsed(state.U, self._start)):
-            self._let_go()
-        self._take_forces(loss=state.iteration % loss_every(len(self.X)) == 0)
+    def _evaluate(self, loss: bool | None = None) -> None:
+        """Evaluate the forces for the next step, by default with the loss if it is due: this affects their digits."""
+        value, state = self._descent.evaluate(loss), self._state
+        if state.phase > 0 and self._late_from is None:
+            self._late_from = state.iteration
+        if loss or (loss is None and state.iteration % self.rule.every == 0):
+            self._loss, self._measured = value, state.iteration
 
-    def _let_go(self) -> None:
-        """End early exaggeration, as `optimize.descend` does."""
-        state = self._state
-        exaggerated = float(self.values["early_exaggeration"]) > float(self.values["exaggeration"])
-        if exaggerated and contracted(state.U, self._start) and self._forces(loss=True).loss > NO_GAIN * self._first:
-            state.U, state.early_undone = self._start, True
-        self._late_from = state.iteration
-        if self._engine.gains_from_locality and len(state.U) >= LOCALITY:
-            state.order = locality(state.U)
-            state.U = state.U[state.order]
-        state.rest()
-        self._sort_objective(self._plain)
-
-    def _phase(self) -> Phase:
-        exaggeration = self.values["exaggeration" if self.late else "early_exaggeration"]
-        rate = self.values["learning_rate"]
-        return Phase(1, float(exaggeration), None if rate == "auto" else float(rate), self.late)
-
-    def _sort_objective(self, objective: Objective) -> None:
-        """Descend this objective from here on, in the order in which the points now are."""
-        self._plain, order = objective, self._state.order
-        self._objective = objective if order is None else objective.permuted(order)
-
-    def _forces(self, loss: bool) -> Balance:
-        exaggeration = self._phase().exaggeration
-        return self._objective.balance(self._state.U, self._engine, loss=loss, exaggeration=exaggeration)
-
-    def _take_forces(self, loss: bool) -> None:
-        """Take the forces for the next step, and the loss if asked for: their last digits depend on whether it was."""
-        self._balance = self._forces(loss)
-        if loss:
-            self._loss, self._measured = self._balance.loss, self._state.iteration
-
-    def _turn(self, objective: Objective) -> None:
-        """Go on from here at rest, under other forces, and as a replay will that knows nothing of what came before."""
-        self._sort_objective(objective)
-        self._engine, self._lens = self._new_engine(), self._new_engine()
-        self._state.rest()
-        self._take_forces(loss=True)
+    def _replace_forces(self, objective: Objective) -> None:
+        """Continue without momentum under other forces, with fresh engines, as a replay of the recipe will."""
+        self._objective = objective
+        self._inspector = self._new_engine()
+        self._descent.replace_steps(self._steps(self._state, self._new_engine()))
+        self._state.reset_momentum()
+        self._evaluate(loss=True)
 
     def change(self, name: str, value: Any) -> None:
-        """Give a parameter a new value from here on; changes of the recipe that were still to come are dropped."""
+        """Give a parameter a new value from here on; later changes of the recipe are dropped."""
         value = check_value(self.recipe.method, name, value)
         self.ahead = ()
         if self.values[name] == value:
             return
-        if self.iteration == 0:  # as if it had been the first value: the start may depend on it
+        if self.iteration == 0:  # as if it had been the first value: the initial map may depend on it
             old, self.values = self.values, {**self.values, name: value}
             try:
                 self.estimator()._check_parameters()
@@ -188,7 +191,7 @@ class Run:
 
     def _apply(self, name: str, value: Value) -> None:
         if name == REST:
-            self._turn(self._plain)
+            self._replace_forces(self._objective)
         else:
             old, self.values = self.values, {**self.values, name: value}
             try:
@@ -199,16 +202,20 @@ class Run:
         self.recipe = self.recipe.with_event(Event(self._state.iteration, name, value))
 
     def _adapt(self, name: str) -> None:
-        """Take over the present value of a parameter."""
+        """Make the current value of a parameter take effect."""
         method = self.estimator()
         method._check_parameters()
         if PARAMETERS[name].rebuilds:
             self.problem = method.set_params(init=self._state.in_order()).problem(self.X)
         if name != "learning_rate":
-            self._turn(method.objective_on(self.problem.affinities))
+            self._replace_forces(method.objective_on(self.problem.affinities))
+        else:
+            steps = self._descent.steps
+            assert isinstance(steps, LiveSteps)
+            self._descent.replace_steps(steps.with_phases(self._phases()))
 
     def rewind(self, iteration: int) -> Frame:
-        """Go back to the last map kept up to an iteration, and go on from there at rest; what came after is lost."""
+        """Go back to the last frame up to an iteration and continue from there without momentum; drop later frames."""
         frame = self.history.at(iteration)
         if frame.iteration == 0:
             return self.reset()
@@ -216,9 +223,11 @@ class Run:
         self.values = self._values(self.recipe)
         state = self._state
         if self._late_from is not None and frame.iteration < self._late_from:
-            self._late_from, state.order = None, None
+            self._late_from, state.order, state.phase = None, None, 0
         state.U = frame.Y if state.order is None else frame.Y[state.order]
         state.iteration = frame.iteration
+        state.curve = [point for point in state.curve if point[0] <= frame.iteration]
+        self._descent.set_state(state)
         for name in self.values:
             if self.values[name] != values[name]:
                 self._adapt(name)
@@ -228,20 +237,20 @@ class Run:
         return frame
 
     def reset(self) -> Frame:
-        """Go back to the start, with the present values as the first ones."""
+        """Go back to the initial map, with the current values as the first ones."""
         self.recipe = replace(self.recipe, first=tuple(self.values.items()), events=())
         self._begin(())
         return self.frame
 
     def forces(self, frame: Frame, i: int) -> tuple[Array, Array]:
-        """Return attraction and repulsion (d,) on point i of a frame, as they act: with the present exaggeration."""
-        exaggeration = self._phase().exaggeration
-        balance = self._plain.balance(frame.Y, self._lens, loss=False, exaggeration=exaggeration)
+        """Return attraction and repulsion (d,) on point i of a frame, with the current exaggeration."""
+        exaggeration = float(self.values["exaggeration" if self.late else "early_exaggeration"])
+        balance = self._objective.balance(frame.Y, self._inspector, loss=False, exaggeration=exaggeration)
         attraction, repulsion = (self._geometry.pull_back(frame.Y, F)[i] for F in balance[:2])
         return attraction, repulsion
 
     def pulls(self, i: int, most: int) -> tuple[Array, Array]:
-        """Return the points of largest affinity with point i, `most` at most, and the affinities."""
+        """Return the points of largest affinity with point i, at most `most`, and their affinities."""
         P = self.problem.affinities
         row = np.asarray(P[[i]].todense() if hasattr(P, "todense") else P[[i]], dtype=np.float64).ravel()
         near = np.argsort(-row, kind="stable")[:most]
@@ -249,5 +258,5 @@ class Run:
         return near, row[near]
 
     def trust(self, frame: Frame) -> Measured:
-        """Return the trustworthiness of a frame, with its value at every point, or at a sample of very many."""
+        """Return the trustworthiness of a frame, with its value at every point, or at a sample of many points."""
         return trustworthiness(self.X, frame.Y, min(NEIGHBORS, len(self.X) - 1), n_jobs=self.n_jobs)

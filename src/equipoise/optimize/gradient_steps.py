@@ -1,0 +1,232 @@
+"""Gradient steps: forces from an objective and an engine, phases of exaggeration, and stopping rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .._types import Array
+from ..arrays.morton import locality
+from ..arrays.namespace import host, spread
+from ..engines import Engine
+from ..geometry import Geometry
+from ..objectives import Objective
+from .descent import State, Steps
+from .rules import GradientDescent, Momentum, Phase, Rule
+
+# Part of its initial spread below which a map counts as collapsing. Low, because a random start loses its fast modes
+# first and shrinks for a while before it opens.
+COLLAPSE = 1e-4
+# Part of its initial loss above which early exaggeration has gained nothing.
+NO_GAIN = 0.999
+LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no sorting
+
+
+class Force(NamedTuple):
+    """The force on each point, with the loss and the stiffness of the attraction."""
+
+    total: Array  # (n, d): attraction + repulsion
+    loss: float  # NaN unless requested
+    stiffness: float  # total weight of the attraction, from which a rule derives its automatic rate
+
+
+class Forces(Protocol):
+    """Where gradient steps get their forces from."""
+
+    length: float  # of the kernel
+    mass: float  # Σ P, the scale of the gradient
+
+    def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
+        """Return the force on each point at U (n, d)."""
+        ...
+
+    def sort(self, U: Array) -> Array | None:
+        """Return an order of the points that is faster from now on, and use it; None to keep the present order."""
+        ...
+
+    def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
+        """Take up to `count` steps at once while the widest side of the map exceeds `min_width`; may do nothing."""
+        ...
+
+
+class EngineForces:
+    """Forces of an objective, computed by an engine on its device, with the points in a given order."""
+
+    def __init__(self, objective: Objective, engine: Engine, order: Array | None = None):
+        self.engine = engine
+        self.length, self.mass = objective.kernel.length, objective.mass
+        self._input_order = objective.to(engine.placement)
+        self.objective = self._input_order if order is None else self._input_order.permuted(order)
+
+    def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
+        balance = self.objective.balance(U, self.engine, loss=loss, exaggeration=exaggeration)
+        return Force(balance.attraction + balance.repulsion, balance.loss, balance.stiffness)
+
+    def sort(self, U: Array) -> Array | None:
+        """Return the points in Morton order, if the engine is faster when neighbours in the map are near in memory."""
+        if not self.engine.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
+            return None
+        order = locality(U)
+        self.objective = self._input_order.permuted(order)
+        return order
+
+    def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
+        self.engine.stepper.replay_steps(step, (self.objective, phase), state, count, min_width)
+
+
+class GradientSteps(Steps[State]):
+    """Steps of a rule against the gradient, in phases of exaggeration.
+
+    Parameters
+    ----------
+    forces : Forces
+    geometry : Geometry
+        The surface that the map lies on.
+    rule : Rule
+        How a gradient becomes a step, and when to stop.
+    phases : sequence of Phase
+    """
+
+    def __init__(self, forces: Forces, geometry: Geometry, rule: Rule, phases: Sequence[Phase]):
+        self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
+        self.ends = list(accumulate(phase.n_iter for phase in phases))
+        self._evaluated: tuple[Array, float, float] | None = None  # gradient, loss, stiffness at the current state
+        self._min_width: tuple[int, float] = -1, 0.0  # of a phase, for replayed steps
+
+    def with_phases(self, phases: Sequence[Phase]) -> GradientSteps:
+        """Return the same steps with other learning rates or lengths of phases; the evaluated forces are kept."""
+        other = copy(self)
+        other.phases, other.ends = phases, list(accumulate(phase.n_iter for phase in phases))
+        return other
+
+    def phase(self, state: State) -> Phase:
+        return self.phases[max(state.phase, 0)]
+
+    def prepare(self, state: State) -> None:
+        if self._evaluated is not None:  # the phase of this iteration has begun
+            return
+        if state.phase < 0:
+            self._enter(state, 0)
+        while state.phase + 1 < len(self.phases) and self._is_over(state):
+            self._enter(state, state.phase + 1)
+
+    def _is_over(self, state: State) -> bool:
+        if state.iteration >= self.ends[state.phase]:
+            return True
+        return not self.phase(state).late and collapsed(state.U, state.origin)
+
+    def _enter(self, state: State, number: int) -> None:
+        state.phase = number
+        if self.phases[number].late:
+            self._end_exaggeration(state)
+
+    def _end_exaggeration(self, state: State) -> None:
+        """Reset the momentum; undo an early phase that only contracted the map; sort the points.
+
+        Exaggeration beyond what the data supports (no clusters, few points) contracts the map towards a point. Then
+        the late phase begins where the early one did, with the iterations that are left.
+        """
+        state.reset_momentum()
+        exaggerated = self.phases[0].exaggeration > self.phase(state).exaggeration
+        if exaggerated and contracted(state.U, state.origin):
+            first = state.curve[0][1]
+            if self.forces.at(state.U, 1.0, True).loss > NO_GAIN * first:
+                state.U, state.early_undone = state.origin, True
+        if (order := self.forces.sort(state.U)) is not None:
+            state.U, state.order = state.U[order], order
+
+    def is_report_due(self, state: State, n_iter: int) -> bool:
+        return state.iteration < n_iter and state.iteration % self.rule.every == 0
+
+    def evaluate(self, state: State, loss: bool) -> float:
+        if self._evaluated is None:
+            self._evaluated = self._gradient(state, self.phase(state), loss)
+        return float(self._evaluated[1]) if loss else np.nan
+
+    def _gradient(self, state: State, phase: Phase, loss: bool) -> tuple[Array, float, float]:
+        force = self.forces.at(state.U, phase.exaggeration, loss)
+        return -self.geometry.tangent(state.U, force.total), force.loss, force.stiffness
+
+    def check_loss(self, state: State, loss: float) -> None:
+        if not np.isfinite(loss):
+            late = "the learning rate is too large for this data"
+            cause = late if state.iteration else "the initial map is out of range"
+            raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
+
+    def stop_reason(self, state: State) -> str | None:
+        """Apply the stopping rules, which wait for the late phase."""
+        if not self.phase(state).late:
+            state.settling = np.nan
+            return None
+        assert self._evaluated is not None
+        gradient, rule = self._evaluated[0], self.rule
+        settled = abs(state.settling - state.loss) < rule.min_loss_change * abs(state.loss)
+        state.settling = state.loss
+        if float((gradient**2).sum()) ** 0.5 * self.forces.length < rule.min_grad_norm * self.forces.mass:
+            return "min_grad_norm"
+        return "min_loss_change" if settled else None
+
+    def move(self, state: State) -> bool:
+        self.evaluate(state, loss=False)
+        assert self._evaluated is not None
+        gradient, _, stiffness = self._evaluated
+        self._advance(state, gradient, stiffness, self.phase(state))
+        self._evaluated = None
+        return True
+
+    def _advance(self, state: State, gradient: Array, stiffness: float, phase: Phase) -> None:
+        """Take one step of a phase against the gradient at state.U."""
+        rule, length = self.rule, self.forces.length
+        rate = rule.auto_rate(len(gradient), stiffness, length) if phase.rate is None else phase.rate
+        U = self._retract(state.U + rule.step(state, gradient, rate, phase.late, length))
+        state.velocity = self.geometry.tangent(U, state.velocity)
+        state.U, state.iteration = U, state.iteration + 1
+
+    def _retract(self, U: Array) -> Array:
+        return self.geometry.retract(U)
+
+    def skip_ahead(self, state: State, last: int) -> None:
+        every = self.rule.every
+        report = -(-state.iteration // every) * every
+        count = min(last, self.ends[state.phase], report) - state.iteration
+        if count <= 0 or type(self.rule) not in (Momentum, GradientDescent):  # other rules look at each step
+            return
+        phase = self.phase(state)
+
+        def step(state: Any) -> None:
+            gradient, _, stiffness = self._gradient(state, phase, loss=False)
+            self._advance(state, gradient, stiffness, phase)
+
+        self.forces.replay(step, phase, state, count, self._width_before_collapse(state))
+
+    def _width_before_collapse(self, state: State) -> float:
+        """Return a width of the map above which it has not collapsed: of n points at least two are at its ends."""
+        if self._min_width[0] != state.phase:
+            width = 0.0 if self.phase(state).late else COLLAPSE * spread(state.origin) * (2 * len(state.origin)) ** 0.5
+            self._min_width = state.phase, width
+        return self._min_width[1]
+
+    def final_loss(self, state: State) -> float | None:
+        return float(self.forces.at(state.U, 1.0, True).loss)
+
+    def current_map(self, state: State) -> Array:
+        Y = host(self.geometry.map(state.in_order())).view()
+        Y.flags.writeable = False
+        return Y
+
+    def forget(self) -> None:
+        self._evaluated = None
+
+
+def collapsed(U: Array, origin: Array) -> bool:
+    """Return whether a map has shrunk so far that early exaggeration must end."""
+    return spread(U) < COLLAPSE * spread(origin)
+
+
+def contracted(U: Array, origin: Array) -> bool:
+    """Return whether a map has shrunk below half of its initial spread."""
+    return spread(U) < spread(origin) / 2
