@@ -1,6 +1,6 @@
 """Kernels k(d2) of the map: similarity as a function of squared distance.
 
-A kernel defines its value k and its slope k' = dk/d(d2). The engines, the objectives and the optimiser accept any kernel,
+A kernel defines its value k and its slope k' = dk/d(d2). Engines, objectives and the optimiser accept any kernel,
 including user-defined ones:
 
 >>> class Loop(Kernel):
@@ -309,12 +309,7 @@ class Squared(Kernel):
 @tagged("kernels.Membership")
 @dataclass(frozen=True)
 class Membership(_LogSlopeKernel):
-    """k = 1 / (1 + a d2^b): UMAP's membership of two points of the map in one neighbourhood (McInnes et al. 2018).
-
-    Parameters
-    ----------
-    a, b : float, default=1.0
-    """
+    """k = 1 / (1 + a d2^b): UMAP's membership of two points of the map in one neighbourhood (McInnes et al. 2018)."""
 
     a: float = 1.0
     b: float = 1.0
