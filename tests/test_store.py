@@ -80,7 +80,7 @@ VARIANTS = {
     "the mesh under charges": (lambda: brief(eq.SNE, engine="grid"), X, NEW),
     "two kernels on a mesh": (lambda: brief(eq.DKPCA, engine="grid"), X, NEW),
     "a sample of the pairs": (lambda: brief(eq.GSNE, engine="sampled", n_components=4), X, NEW),
-    "sampled edges": (lambda: brief(eq.UMAP, engine="sampled"), X, NEW),
+    "sampled edges": (lambda: brief(eq.UMAP, engine="negative_sampling"), X, NEW),
     "the intended loss": (lambda: brief(eq.UMAP, loss="intended"), X, NEW),
     "in double precision": (lambda: brief(eq.TSNE, engine="reference"), X, NEW),
     "several scales": (lambda: brief(eq.TSNE, perplexity=[4, 8]), X, NEW),

@@ -230,7 +230,7 @@ def test_impossible_sizes_are_refused():
         (lambda: preservation_ratio(X, Y, 5, 5), "l must be below m, got l=5 and m=5"),
         (lambda: preservation_ratio(X, Y, 0, 5), "l must be between 1"),
         (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is beyond the 5 neighbours that were looked for"),
-        (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a number of threads"),
+        (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a positive number of threads"),
     ):
         with pytest.raises(ValueError, match=match):
             call()

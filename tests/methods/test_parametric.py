@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
 from equipoise.inputs import table
@@ -202,11 +201,6 @@ def test_it_is_an_estimator_of_scikit_learn():
     assert np.array_equal(again.transform(X), fitted.embedding_) and fitted.knn_recall_ == 1.0
     assert not hasattr(encoder, "embedding_") and fitted.affinities_.shape == (80, 80)
     assert np.array_equal(clone(encoder).fit_transform(X), fitted.embedding_)
-
-
-@parametrize_with_checks([eq.Parametric(eq.TSNE(perplexity=4), epochs=2, batch_size=16, random_state=0, device="cpu")])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 def test_the_guide_runs_as_it_is_read():

@@ -309,7 +309,7 @@ def test_the_fitted_method_is_pickled_without_the_pairs(X):
 def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r'needs all pairs, which engine=.grid. leaves out; use engine "exact"'):
         eq.TSNE(g=local, engine="grid").fit(X)
-    with pytest.raises(ValueError, match="cannot tell one function g from another"):
+    with pytest.raises(ValueError, match="a checkpoint cannot identify a function g"):
         eq.TSNE(g=local, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)
     with pytest.raises(ValueError, match="SphericalSNE has the sphere's own metric"):
         eq.SphericalSNE(g=local, perplexity=5).fit(X)
@@ -322,7 +322,7 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
         fitted._problem.objective.permuted(np.arange(N))
     with pytest.raises(ValueError, match=r"g is a function.*keep the map"):
         eq.save(fitted, tmp_path / "map.eq")
-    monkeypatch.setattr("equipoise.methods.neighbor_embedding.physical_memory", lambda: 1e4)
+    monkeypatch.setattr("equipoise.methods.sne.physical_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match=r"all pairs of 24 points in float64, which takes about 1.38e-05 GB"):
         eq.TSNE(g=local, perplexity=5).fit(X)
 

@@ -78,8 +78,9 @@ class Problem:
         """Return the states of the runs from which `_saved_state` was made."""
         raise NotImplementedError
 
-    def _run(self, descent: Descent[Any]) -> None:
-        descent.run()
+    def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
+        """Optimise one start from its state."""
+        Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver).run()
 
     # What all of them share.
 
@@ -160,7 +161,7 @@ class Problem:
             if number == len(self._runs):
                 self._runs.append(self._start(start))
             state = self._runs[-1]
-            self._run(Descent(self._steps(state, n_iter), state, n_iter, functions, saver))
+            self._run(state, n_iter, functions, saver)
             if state.stopped == "callback":
                 break
         return self.Y

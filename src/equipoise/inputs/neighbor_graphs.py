@@ -1,4 +1,4 @@
-"""Neighbours as the classical methods want them: so many of each point, in lists or as a connected graph."""
+"""Neighbours for the classical methods: k per point, as lists or as a connected graph."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import numpy as np
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import make_csr
-from ..inputs import Distances, Input
 from ..spaces.graph_geodesic import joined
+from . import Distances, Input
 
 if TYPE_CHECKING:
-    from ..inputs.device_table import DeviceTable  # it imports PyTorch
+    from .device_table import DeviceTable  # it imports PyTorch
 
 NEIGHBORS = 10  # of "auto"; chosen
-ROWS = 1024  # distances to all are held for so many points at once
+ROWS = 1024  # points whose distances to all others are computed at once
 
 
 def resolve_neighbors(n_neighbors: Any, n: int) -> int:
-    """Return a number of neighbours; "auto" is 10, n − 1 on fewer points."""
+    """Return the number of neighbours; "auto" is 10, or n − 1 for fewer points."""
     if isinstance(n_neighbors, str) and n_neighbors == "auto":
         return min(NEIGHBORS, n - 1)
     return check_n_neighbors(n_neighbors, n, ' or "auto"')
 
 
 def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
-    """Return a number of neighbours that each of n points has; `or_else` says what else would have been understood."""
+    """Return n_neighbors, at most n − 1; `or_else` names other accepted values in the error message."""
     if not isinstance(n_neighbors, int | np.integer) or isinstance(n_neighbors, bool) or n_neighbors < 1:
-        raise ValueError(f"n_neighbors must be a whole number of at least 1{or_else}, got {n_neighbors!r}")
+        raise ValueError(f"n_neighbors must be an integer >= 1{or_else}, got {n_neighbors!r}")
     return limited(int(n_neighbors), n - 1, n)
 
 
 def limited(n_neighbors: int, most: int, n: int) -> int:
-    """Return a number of neighbours, or the most that n points allow, with a warning."""
+    """Return n_neighbors, or with a warning `most` if that is smaller."""
     if n_neighbors > most:
         warn(f"n_neighbors={n_neighbors} is too large for n_samples={n}; n_neighbors={most} is used")
     return min(n_neighbors, most)
 
 
 def measured_neighbors(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
-    """Return d² to the k nearest of each point, CSR (n, n) on the host in float64, and the recall."""
+    """Return d² to the k nearest of each point, CSR (n, n) in float64 on the host, and the recall."""
     near, recall = data.neighbors(k, n_threads)
     return cast("DeviceTable", data).measured(near.D2) if data.on_device else near.D2, recall
 
@@ -49,7 +49,8 @@ def measured_neighbors(data: Input, k: int, n_threads: int) -> tuple[Matrix, flo
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
     """Return the distances to the k nearest of each point, CSR (n, n), as a connected graph, and the recall.
 
-    A graph given by the user stays as it is. One that falls apart is joined by its shortest bridges, with a warning.
+    A precomputed graph is returned as it is. If another graph is not connected, its components are joined by the
+    shortest bridges, with a warning.
     """
     D2, recall = measured_neighbors(data, k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)

@@ -1,0 +1,27 @@
+"""Copies of NumPy arrays on a PyTorch device, with a check of the free memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._types import Array
+from .memory_limits import require_room
+
+
+def to_device(A: Array, device: str | None) -> Any:
+    """Return A as a tensor of the same precision on a device; A itself if device is None."""
+    if device is None:
+        return A
+    import torch
+
+    require_gpu_memory(2 * A.nbytes, f"a matrix {A.shape} and its derived arrays on the GPU", device)
+    return torch.as_tensor(A, device=device)
+
+
+def require_gpu_memory(n_bytes: float, what: str, device: str) -> None:
+    """Raise MemoryError if device is "cuda" and the GPU has fewer than n_bytes free."""
+    if device == "cuda":
+        import torch
+
+        cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # by PyTorch, and free
+        require_room(n_bytes, what, torch.cuda.mem_get_info()[0] + cached)
