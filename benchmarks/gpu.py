@@ -227,10 +227,11 @@ def searched(V: torch.Tensor) -> float:
     """Return the share of all points that the blocks searched for a row hold."""
     from equipoise.neighbors import gpu as there
     from equipoise.neighbors.gpu_blocks import Blocks, reach
+    from equipoise.neighbors.gpu_scan import nearest
 
     sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: there.SAMPLE].to(V.device)
     blocks = Blocks(V - V.mean(dim=0))
-    true = there.nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
+    true = nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
     return reach(blocks, sample, true, neighbors.MIN_RECALL + there.MARGIN) / len(blocks.centers)
 
 

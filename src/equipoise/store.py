@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from . import inputs
 from ._tags import from_tag, tag_of
 from .arrays.namespace import host, is_device_array
-from .inputs import dissimilarities
 from .methods import ALL
 from .methods.estimator import threads
 from .saving import archive
 from .saving.archive import Refused, Unstorable
+from .saving.migrate import migrate
 
 FORMAT = 1  # of the files; raised when an older reader could not read them
 METHODS = {method.__name__: method for method in ALL}
@@ -30,7 +30,6 @@ ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define 
 }
 LEFT_OUT = {  # what nothing asks for after the fit
     inputs.FromSpace: ("_space",),
-    dissimilarities.InSpace: ("space",),
 }
 NOT_STATE = ("_problem", "_objective")  # of a method: to look inside, in the process that fitted it
 REMEDIES = {
@@ -145,6 +144,7 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
 
 def _make(tag: str, state: Any) -> Any:
     """Return the object with a tag and a state; a dataclass checks its fields."""
+    tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
         _import_torch_module(tag)
     kind: Any = from_tag(tag)

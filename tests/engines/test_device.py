@@ -14,7 +14,6 @@ from support.on_torch import BRIEF, brief
 
 import equipoise as eq
 from equipoise.affinities import perplexity as affinities
-from equipoise.affinities.perplexity import SquaredDistances
 from equipoise.arrays import csr
 from equipoise.arrays.morton import locality
 from equipoise.arrays.morton import permuted as permuted_on_host
@@ -26,8 +25,9 @@ from equipoise.arrays.device_csr import Rows  # noqa: E402
 from equipoise.arrays.transfer import from_array  # noqa: E402
 from equipoise.neighbors import gpu as search_module  # noqa: E402
 from equipoise.neighbors import gpu_blocks as blocks_module  # noqa: E402
-from equipoise.neighbors.gpu import nearest, recall, search  # noqa: E402
+from equipoise.neighbors.gpu import search  # noqa: E402
 from equipoise.neighbors.gpu_blocks import BLOCK, Blocks, nearest_center, reach  # noqa: E402
+from equipoise.neighbors.gpu_scan import nearest, recall  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -230,7 +230,7 @@ def distances(X, k):
     order = np.argsort(D2.data.reshape(-1, k), axis=1, kind="stable")
     data, indices = (np.take_along_axis(part.reshape(-1, k), order, axis=1) for part in (D2.data, D2.indices))
     D2 = csr.make_csr(data.ravel(), indices.ravel(), D2.indptr, D2.shape)
-    return SquaredDistances(D2), SquaredDistances(Rows.of(D2, CPU))
+    return D2, Rows.of(D2, CPU)
 
 
 @pytest.mark.parametrize("perplexities", [[10.0], [5.0, 12.0]])

@@ -28,7 +28,7 @@ from equipoise.engines.torch.direct import Direct  # noqa: E402
 from equipoise.engines.torch.engine import Torch  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
 from equipoise.engines.torch.particle_mesh import ParticleMesh, spline  # noqa: E402
-from equipoise.neighbors.gpu import nearest, recall  # noqa: E402
+from equipoise.neighbors.gpu_scan import nearest, recall  # noqa: E402
 
 TOL = 0.01
 ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -265,7 +265,7 @@ def test_duplicates_are_neighbours_of_one_another():
 def test_affinities_on_a_device_are_those_of_the_cpu(digits):
     graph = nearest_neighbors(digits, 30, "euclidean", n_threads=1)
     D2 = graph.into_squared(len(digits))
-    P = affinities.conditional(affinities.SquaredDistances(D2), np.array([10.0]), np.float64, 1)
+    P = affinities.conditional(D2, np.array([10.0]), np.float64, 1)
     there = conditional(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
     np.testing.assert_allclose(there.numpy().ravel(), P.data, rtol=1e-7, atol=1e-15)
     S = symmetrized(P)
@@ -350,7 +350,7 @@ def test_plain_descent_keeps_the_precision_of_the_map(digits):
 
 
 def test_what_cannot_be_a_table_is_refused():
-    with pytest.raises(ValueError, match=r"X is a tensor of torch.sparse_coo; give a dense one: X.to_dense\(\)"):
+    with pytest.raises(ValueError, match=r"X is a torch.sparse_coo tensor; pass a dense one, X.to_dense\(\)"):
         eq.TSNE(engine="torch").fit(torch.eye(30).to_sparse())
     with pytest.raises(ValueError, match="deterministic must be True or False, got 'no'"):
         eq.TSNE(deterministic="no").fit(np.eye(30))

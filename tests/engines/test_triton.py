@@ -178,7 +178,7 @@ def test_a_sieve_finds_the_nearest(spread):
 def test_a_sieve_through_blocks_finds_the_nearest_in_them():
     X = torch.randn(20_000, 50, generator=torch.Generator(device=THERE).manual_seed(0), device=THERE)
     blocks = Blocks(X)
-    _, d2 = blocks.nearest(30, len(blocks.centers))
+    _, d2 = neighbors.search_blocks(blocks, 30, len(blocks.centers))
     sample = torch.arange(0, 20_000, 97, device=THERE)
     assert neighbors.recall(d2[sample], neighbors.nearest(X[sample], X, 31).d2) >= 0.999
 

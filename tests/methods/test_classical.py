@@ -351,7 +351,7 @@ def test_a_metric_space_in_place_of_a_table():
     method = eq.ClassicalMDS().fit(PNorm(A, 1))
     np.testing.assert_allclose(method.embedding_, eq.ClassicalMDS(metric="manhattan").fit_transform(A), atol=1e-9)
     assert eq.ClassicalMDS(n_landmarks=40, random_state=0).fit(PNorm(A, 1)).low_rank_error_ < 0.2
-    with pytest.raises(ValueError, match="a metric space has no points beyond its own"):
+    with pytest.raises(ValueError, match="a metric space has no points other than its own"):
         method.transform(A)
 
 
@@ -389,7 +389,7 @@ def test_components_are_told_apart_with_a_warning(Method):
 
 
 def test_isomap_joins_components_with_a_warning():
-    with pytest.warns(UserWarning, match="falls into 2 components, of 60, 40 points; they are joined by 1 bridge"):
+    with pytest.warns(UserWarning, match="falls into 2 components, of 60, 40 points; they are connected by 1 bridge"):
         Y = eq.Isomap(n_neighbors=6).fit_transform(two_groups())
     assert np.abs(Y[:60].mean(axis=0) - Y[60:].mean(axis=0)).max() > 50
 

@@ -67,7 +67,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
         (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
         (eq.MDS(metric="manhattan"), City(X), "a metric space has its own distance"),
-        (eq.MDS(), City(X[:1]), "at least 2 points"),
+        (eq.MDS(), City(X[:1]), "has 1 points; at least 2 are needed"),
         (eq.MDS(n_components=0), X, "n_components must be an integer >= 1"),
         (eq.MDS(n_init=0), X, "n_init must be an integer >= 1"),
         (eq.MDS(stress="none"), X, "unknown stress 'none'; choose from 'metric', 'ordinal'"),
@@ -95,9 +95,9 @@ def test_refuses(method, data, words):
 def test_transform_refuses():
     for method, data, new, words in [
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ does not determine"),
-        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "which a sparse matrix did not have"),
+        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
         (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
-        (eq.MDS(n_iter=2), City(X), D, "no points but its own"),
+        (eq.MDS(n_iter=2), City(X), D, "no points other than its own"),
     ]:
         with pytest.raises(ValueError, match=words):
             method.fit(data).transform(new)

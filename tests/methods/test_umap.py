@@ -41,7 +41,7 @@ def one_nn(Y, labels):
 def test_memberships_have_the_stated_sum_and_form(rng):
     D = np.sort(rng.uniform(0.5, 3, (40, 9)), axis=1)
     graph = sparse.csr_matrix((D.ravel() ** 2, np.tile(np.arange(9), 40), np.arange(0, 361, 9)), shape=(40, 40))
-    W = affinities.memberships(affinities.SquaredDistances(graph), 10, np.float64, 1).data.reshape(40, 9)
+    W = affinities.memberships(graph, 10, np.float64, 1).data.reshape(40, 9)
     assert_allclose(W.sum(axis=1), np.log2(10), rtol=1e-8)
     assert_allclose(W[:, 0], 1)
     sigma = -(D[:, 1:] - D[:, :1]) / np.log(W[:, 1:])  # one number in every row

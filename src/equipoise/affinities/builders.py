@@ -41,17 +41,18 @@ class Gaussian:
     n_threads: int
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        if not few:
-            return affinities.conditional(data.distances(), self.perplexities, dtype, self.n_threads), data.recall
-        distances, recall = data.neighbors(width(self.perplexities, data.n - 1), self.n_threads)
-        return affinities.conditional(distances, self.perplexities, dtype, self.n_threads), recall
+        if few:
+            D2, recall = data.neighbors(width(self.perplexities, data.n - 1), self.n_threads)
+            return affinities.conditional(D2, self.perplexities, dtype, self.n_threads), recall
+        if (X := data.points) is not None:
+            return affinities.conditional_of_points(X, self.perplexities, dtype, self.n_threads), data.recall
+        return affinities.conditional(data.squared(), self.perplexities, dtype, self.n_threads), data.recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         nearby = data.nearest(X, width(self.perplexities, data.n), self.n_threads)
-        distances = affinities.SquaredDistances(nearby.d2)
         with warnings.catch_warnings():  # a row among many duplicates is no news here
             warnings.simplefilter("ignore", UserWarning)
-            return affinities.conditional(distances, self.perplexities, np.float64, self.n_threads), nearby.twins
+            return affinities.conditional(nearby.d2, self.perplexities, np.float64, self.n_threads), nearby.twins
 
 
 @tagged("methods.neighborhoods.Uniform")
@@ -63,13 +64,12 @@ class Uniform:
     n_threads: int
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        distances, recall = data.neighbors(int(max(1, np.rint(self.perplexities.max()))), self.n_threads)
-        return affinities.uniform(distances, self.perplexities, dtype), recall
+        D2, recall = data.neighbors(int(max(1, np.rint(self.perplexities.max()))), self.n_threads)
+        return affinities.uniform(D2, self.perplexities, dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         nearby = data.nearest(X, width(self.perplexities, data.n), self.n_threads)
-        distances = affinities.SquaredDistances(nearby.d2)
-        return affinities.uniform(distances, self.perplexities, np.float64), nearby.twins
+        return affinities.uniform(nearby.d2, self.perplexities, np.float64), nearby.twins
 
 
 @tagged("methods.neighborhoods.Fuzzy")
@@ -87,8 +87,8 @@ class Fuzzy:
             largest = float(data.P.max())
             W, recall = sparse.csr_matrix(data.P / largest if largest > 0 else data.P, dtype=dtype), 1.0
         else:
-            distances, recall = data.neighbors(self.k - 1, self.n_threads, RECALL)
-            W = affinities.memberships(distances, self.k, dtype, self.n_threads)
+            D2, recall = data.neighbors(self.k - 1, self.n_threads, RECALL)
+            W = affinities.memberships(D2, self.k, dtype, self.n_threads)
         mu = affinities.fuzzy_union(W, self.n_threads)
         if self.labels is not None:
             mu = affinities.intersected(mu, self.labels, self.target_weight)
@@ -101,7 +101,7 @@ class Fuzzy:
             W = sparse.csr_matrix(X, dtype=np.float64) / float(data.P.max())  # the scale of the fit
             return W, np.full(X.shape[0], -1)
         nearby = data.nearest(X, self.k - 1, self.n_threads)
-        W = affinities.memberships(affinities.SquaredDistances(nearby.d2), self.k, np.float64, self.n_threads)
+        W = affinities.memberships(nearby.d2, self.k, np.float64, self.n_threads)
         return W, nearby.twins
 
 

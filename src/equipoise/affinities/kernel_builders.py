@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
 
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
 from ..inputs import Distances, Input, SparseTable, Table
 from ..kernels import Gaussian
-from ..neighbors.graph import in_range
+from ..neighbors.vectors import in_range
 from ..progress import stage
 from .bandwidth import positive, variances
 from .locally_linear import lle_weights, lle_weights_from_distances
-from .perplexity import Points
 
 MOST = 20_000  # points whose distances are all held, 3.2 GB: what weights under another metric than the Euclidean need
 WIDTH = 3  # times n_neighbors: the nearest points at which k_x is not cut off, as many as t-SNE takes; chosen
@@ -60,8 +58,8 @@ class LocallyLinear:
         _require_distances_among_neighbors(data)
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        distances, recall = data.neighbors(self.bandwidth.k, self.n_threads)
-        return self._weights(data, distances.D2, self.bandwidth.fit(distances.D2), None).astype(dtype), recall
+        D2, recall = data.neighbors(self.bandwidth.k, self.n_threads)
+        return self._weights(data, D2, self.bandwidth.fit(D2), None).astype(dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         if isinstance(data, Distances) and sparse.issparse(X):
@@ -77,11 +75,10 @@ class LocallyLinear:
         if isinstance(data, Table | SparseTable) and _is_euclidean(data):
             X = in_range(data.X) if new is None and isinstance(data, Table) else data.X  # as the search had it
             return lle_weights(X, neighbors, rows=new, reg=self.reg, kernel=kernel, scale=scale)
-        distances = data.distances()
-        if isinstance(distances, Points):
-            raise TypeError(f"{type(data).__name__} gives no distances")
         rows = None if new is None else self._distances_to(data, new)
-        return lle_weights_from_distances(distances.D2, neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale)
+        return lle_weights_from_distances(
+            data.squared(), neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale
+        )
 
     @staticmethod
     def _distances_to(data: Input, new: Matrix) -> Array:
@@ -106,15 +103,13 @@ class Radial:
         stage("affinities")
         self._width = min(data.n - 1, WIDTH * self.bandwidth.k) if few else data.n
         if few or data.sparse:
-            distances, recall = data.neighbors(min(self._width, data.n - 1), self.n_threads)
-            d2 = distances.D2
+            d2, recall = data.neighbors(min(self._width, data.n - 1), self.n_threads)
             self._sigma2 = self.bandwidth.fit(d2)
             K = make_csr(self._value(d2, self._sigma2), d2.indices, d2.indptr, d2.shape)
             K.sort_indices()
             return sparse.csr_matrix(K.maximum(K.T), dtype=dtype), recall
-        D2 = data.distances()
-        D2 = cdist(D2.X, D2.X, "sqeuclidean") if isinstance(D2, Points) else D2.D2
-        self._sigma2 = self.bandwidth.fit(data.neighbors(self.bandwidth.k, self.n_threads)[0].D2)
+        D2 = data.squared()
+        self._sigma2 = self.bandwidth.fit(data.neighbors(self.bandwidth.k, self.n_threads)[0])
         sigma = np.sqrt(self._sigma2)
         K = np.exp(-D2 / (2 * np.outer(sigma, sigma)))
         np.fill_diagonal(K, 0.0)

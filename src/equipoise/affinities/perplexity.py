@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,21 +14,8 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import entry_rows, is_on_device, is_sparse, make_csr, on_host, symmetrized
 from ..arrays.namespace import like
+from ..neighbors.vectors import in_range
 from ..progress import stage
-
-
-@dataclass(frozen=True)
-class Points:
-    """Points whose Euclidean distances are computed row by row and never stored: X (n, D)."""
-
-    X: Array
-
-
-@dataclass(frozen=True)
-class SquaredDistances:
-    """Squared distances d²: dense (n, n), or CSR with the stored pairs as neighbours."""
-
-    D2: Matrix
 
 
 def resolve_perplexity(perplexity: Any, n: int) -> Array:
@@ -55,21 +41,25 @@ def resolve_perplexity(perplexity: Any, n: int) -> Array:
     return np.ascontiguousarray(scales)
 
 
-def conditional(
-    distances: Points | SquaredDistances, perplexities: Array, dtype: type[np.floating], n_threads: int
-) -> Matrix:
+def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Array:
+    """Return p_{j|i} (n, n) of the rows of X (n, D) by their Euclidean distances, which are never stored."""
+    stage("affinities")
+    X = np.ascontiguousarray(in_range(X))
+    P, saturated = np.empty((len(X), len(X)), dtype), np.zeros(len(X), np.uint8)
+    _core.conditional_points(X, perplexities, P, saturated, n_threads)
+    _warn_of(saturated, perplexities)
+    return P
+
+
+def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Matrix:
     """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), each row of the given perplexity; the mean over several perplexities.
 
-    Dense (n, n), or CSR on the stored pairs of a sparse distance matrix.
+    D2 holds squared distances: dense (n, n), or CSR with the neighbours of each point; P has the same form.
     """
     stage("affinities")
-    if isinstance(distances, SquaredDistances) and is_on_device(distances.D2):
-        return _conditional_there(distances.D2, perplexities)
-    if isinstance(distances, Points):
-        n = len(distances.X)
-        P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
-        _core.conditional_points(np.ascontiguousarray(distances.X), perplexities, P, saturated, n_threads)
-    elif sparse.issparse(D2 := distances.D2):
+    if is_on_device(D2):
+        return _conditional_there(D2, perplexities)
+    if sparse.issparse(D2):
         n = D2.shape[0]
         _require_neighbors(D2, perplexities.max())
         values, saturated = np.empty(D2.nnz, dtype), np.zeros(n, np.uint8)
@@ -104,12 +94,12 @@ def _conditional_there(D2: Any, perplexities: Array) -> Any:
     return D2.with_data(sum(others, start=first) / len(perplexities) if others else first)
 
 
-def uniform(distances: SquaredDistances, perplexities: Array, dtype: type[np.floating]) -> Matrix:
+def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix:
     """Return p_{j|i} = 1/k on the k nearest neighbours of each point, k the rounded perplexity, which it then has.
 
     CSR, from CSR distances; the mean over several perplexities. Of equally near neighbours the first stored are taken.
     """
-    D2, widths = distances.D2, np.maximum(np.rint(perplexities), 1)
+    widths = np.maximum(np.rint(perplexities), 1)
     if is_on_device(D2):  # rows from the nearest on
         rank = np.arange(D2.nnz // D2.shape[0])
         weights = np.mean([(rank < k) / k for k in widths], axis=0)
@@ -138,14 +128,13 @@ def _kept(A: Matrix, values: Array, keep: Array) -> Matrix:
 FLOOR = 1e-3  # of the mean distance of a row, the least σ_i; as umap-learn's MIN_K_DIST_SCALE
 
 
-def memberships(distances: SquaredDistances, k: int, dtype: type[np.floating], n_threads: int) -> Matrix:
+def memberships(D2: Matrix, k: int, dtype: type[np.floating], n_threads: int) -> Matrix:
     """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the k − 1 nearest neighbours, with Σ_j w_ij = log₂ k, CSR.
 
     ρ_i is the least distance above 0; the nearest neighbour, and every duplicate, has weight 1 (McInnes et al. 2018,
     algorithm 3). As in umap-learn a point counts among its own k neighbours.
     """
     stage("affinities")
-    D2 = distances.D2
     if is_on_device(D2):
         from . import perplexity_torch as there
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays.namespace import host
+from ..data.checks.maps import check_map
 from ..geometry import Geometry
 from ..inputs import Input
 from ..kernels import Kernel
@@ -60,11 +60,5 @@ class Start:
 
 
 def check_init(init: Any, n: int, d: int) -> Array:
-    """Return a user's initial map as float64 (n, d)."""
-    Y = np.array(host(init), dtype=np.float64)
-    if Y.shape != (n, d):
-        raise ValueError(f"init has shape {Y.shape}, but the map needs (n_samples, n_components) = ({n}, {d})")
-    if not np.isfinite(Y).all():
-        i, c = np.argwhere(~np.isfinite(Y))[0]
-        raise ValueError(f"init contains NaN or inf at row {i}, column {c}")
-    return Y
+    """Return a copy of an initial map given by the user, float64 (n, d)."""
+    return np.array(check_map(init, "init", (n, d)))

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.csr import entry_rows, make_csr
-from ...neighbors.graph import Graph
+from ...neighbors import Graph
 from .table import bad_entry
 
 ROWS = 65536  # rows looked at once, so that nothing of the size of the lists is made beside the result
