@@ -25,6 +25,7 @@ from scaling import COMPONENTS, DIMENSION, SEPARATION
 import equipoise as eq
 from equipoise import kernels
 from equipoise.arrays.device_csr import Rows
+from equipoise.arrays.morton import locality
 from equipoise.engines import Reference
 from equipoise.engines.torch.engine import Torch
 from equipoise.inputs.device_table import DeviceTable
@@ -168,7 +169,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
     fit = method(engine="torch").fit(X)
     problem = fit._problem
     engine, kernel = problem.engine, problem.objective.kernel
-    order = eq.locality.locality(fit.embedding_)
+    order = locality(fit.embedding_)
     Y, A = fit.embedding_[order].contiguous(), P.permuted(order)
     d = Y.shape[1]
     source = engine._source(Y, None)

@@ -13,14 +13,14 @@ import numpy as np
 
 from ._tags import tagged
 from ._types import Array
-from .arrays.namespace import exp, expm1, log, maximum
+from .arrays.namespace import array_namespace, at_least
 
 TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
 
 
 def deformed_log(log_t: Array, e: float) -> Array:
     """Return ln_e(t) = (t^e − 1)/e from log t; its limit log t at e = 0."""
-    return log_t if e == 0 else expm1(e * log_t) / e
+    return log_t if e == 0 else array_namespace(log_t).expm1(e * log_t) / e
 
 
 NEAR_LOG = 1 / 16  # |e| below which (t^e − 1)/e is computed with expm1; beyond, t^e / e serves as well
@@ -31,7 +31,7 @@ def antiderivative(log_k: Any, e: float) -> Any:
     if abs(e) < NEAR_LOG:
         return deformed_log(log_k, e)
     with np.errstate(over="ignore"):  # an infinite loss is what a map with k = 0 has at α < −1
-        return exp(e * log_k) / e
+        return array_namespace(log_k).exp(e * log_k) / e
 
 
 class Divergence:
@@ -72,14 +72,14 @@ class Alpha(Divergence):
 
     def value(self, t: Array) -> Array:
         s = (1 - self.alpha) / 2
-        t = maximum(t, TINY)
-        log_t = log(t)
+        t = at_least(t, TINY)
+        log_t = array_namespace(t).log(t)
         if s > 0.5:  # f = (t − 1 − ln_{1−s} t)/s, exact at s = 1
             return (t - 1 - deformed_log(log_t, 1 - s)) / s
         return (1 - t + t * deformed_log(log_t, -s)) / (1 - s)  # exact at s = 0
 
     def slope(self, t: Array) -> Array:
-        return deformed_log(log(maximum(t, TINY)), -(1 - self.alpha) / 2)
+        return deformed_log(array_namespace(t).log(at_least(t, TINY)), -(1 - self.alpha) / 2)
 
 
 def KL() -> Alpha:

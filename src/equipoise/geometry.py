@@ -1,7 +1,7 @@
-"""Where the map lives: flat space, with a metric tensor if wanted, the unit sphere, or maps of one spread.
+"""The space of the map: Euclidean, with a metric tensor if given, the unit sphere, or maps of fixed spread.
 
-The optimiser works in coordinates U in which distances are Euclidean and steps are straight; a geometry takes Y there
-and back, and keeps steps on the surface.
+The optimiser works in coordinates U in which distances are Euclidean. A geometry converts maps Y to U and back, and
+keeps steps on the surface.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 
 from ._tags import tagged
 from ._types import Array
-from .arrays.namespace import centered, turned
+from .arrays.namespace import array_like, array_namespace, centered, times_matrix
 
 
 class Geometry(Protocol):
-    """A space for the map, seen through working coordinates U."""
+    """A space for maps (n, d), given by working coordinates U. Arrays are those of NumPy, PyTorch or CuPy."""
 
     def work(self, Y: Array) -> Array:
-        """Return U for a map Y."""
+        """Return the working coordinates U of a map Y."""
         ...
 
     def map(self, U: Array) -> Array:
-        """Return Y for working coordinates U."""
+        """Return the map Y of working coordinates U."""
         ...
 
     def pull_back(self, Y: Array, F: Array) -> Array:
@@ -31,33 +31,41 @@ class Geometry(Protocol):
         ...
 
     def tangent(self, U: Array, F: Array) -> Array:
-        """Return the part of F along the surface at U."""
+        """Return the component of F tangent to the surface at U."""
         ...
 
     def project(self, U: Array) -> Array:
-        """Return U after a step, back on the surface, each point by itself."""
+        """Return U projected onto the surface, each point independently of the others."""
         ...
 
     def retract(self, U: Array) -> Array:
-        """Return U after a step, back on the surface and centred where the loss does not see the centre."""
+        """Return U after a step, projected onto the surface, and centred if the loss is invariant to translation."""
         ...
 
 
 @tagged("geometry.Flat")
 class Flat:
-    """R^d with d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9): G = AᵀA and U = A y. Identity by default."""
+    """R^d with d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9), where G = AᵀA and U = A y.
+
+    Parameters
+    ----------
+    g : array-like of shape (d, d), default=None
+        The metric tensor G; None is the identity.
+    dimension : int, default=None
+        The d that `g` must have.
+    """
 
     def __init__(self, g: Array | None = None, dimension: int | None = None):
         self.A = None if g is None else factor(g, "g", dimension)
 
     def work(self, Y: Array) -> Array:
-        return Y if self.A is None else turned(Y, self.A.T)
+        return Y if self.A is None else times_matrix(Y, self.A.T)
 
     def map(self, U: Array) -> Array:
-        return U if self.A is None else turned(U, np.linalg.inv(self.A).T)
+        return U if self.A is None else times_matrix(U, np.linalg.inv(self.A).T)
 
     def pull_back(self, Y: Array, F: Array) -> Array:
-        return F if self.A is None else F @ self.A
+        return F if self.A is None else F @ array_like(F, self.A)
 
     def tangent(self, U: Array, F: Array) -> Array:
         return F
@@ -66,11 +74,11 @@ class Flat:
         return U
 
     def retract(self, U: Array) -> Array:
-        return centered(U)  # the loss does not see where it is
+        return centered(U)  # the loss is invariant to translation
 
 
 class Placed(Flat):
-    """R^d for losses that see where the map is, as those with a metric g(y) do: it is never centred."""
+    """R^d for losses that depend on the position of the map, such as those with a metric g(y): it is not centred."""
 
     def retract(self, U: Array) -> Array:
         return U
@@ -78,40 +86,45 @@ class Placed(Flat):
 
 @tagged("geometry.Sphere")
 class Sphere:
-    """The unit sphere in R^d; any Y ≠ 0 stands for U = Y/‖Y‖.
+    """The unit sphere in R^d; any Y ≠ 0 represents U = Y/‖Y‖.
 
     The Lagrange term of Lin et al. 2024, eq. (28) is the projection g − ⟨g, u⟩u, which is also the gradient of
     E(Y/‖Y‖) at ‖Y‖ = 1.
     """
 
     def work(self, Y: Array) -> Array:
-        norm = (Y * Y).sum(axis=1, keepdims=True) ** 0.5
-        if not norm.all():
-            raise ValueError(f"row {int(norm.argmin())} of the map is 0 and has no direction on the sphere")
+        xp, norm = array_namespace(Y), _norms(Y)
+        if not xp.all(norm):
+            raise ValueError(f"row {int(xp.argmin(norm))} of the map is 0 and has no direction on the sphere")
         return Y / norm
 
     def map(self, U: Array) -> Array:
         return U
 
     def pull_back(self, Y: Array, F: Array) -> Array:
-        norm = np.linalg.norm(Y, axis=1, keepdims=True)
+        norm = _norms(Y)
         return self.tangent(Y / norm, F) / norm
 
     def tangent(self, U: Array, F: Array) -> Array:
-        return F - (F * U).sum(axis=1, keepdims=True) * U
+        return F - array_namespace(F).sum(F * U, axis=1, keepdims=True) * U
 
     def project(self, U: Array) -> Array:
         return self.work(U)
 
     def retract(self, U: Array) -> Array:
-        return U / (U * U).sum(axis=1, keepdims=True) ** 0.5  # a step does not end at 0, and a device is not asked
+        return U / _norms(U)  # no step ends at 0; testing for it would wait for the GPU
 
 
 class Orthonormal:
-    """Maps of the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
+    """Maps with the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
 
-    For losses that see the span of U alone: steps go across the maps of one span (Edelman, Arias & Smith 1998,
-    section 2.5), and end at the nearest map of the surface.
+    For losses that depend on the span of U alone. Steps move between spans (Edelman, Arias & Smith 1998, section 2.5)
+    and end at the nearest point of the surface.
+
+    Parameters
+    ----------
+    root : ndarray of shape (n,)
+        The weights r.
     """
 
     def __init__(self, root: Array):
@@ -119,13 +132,13 @@ class Orthonormal:
         self._spread = float(root @ root)
 
     def work(self, Y: Array) -> Array:
-        return self.root * Y
+        return array_like(Y, self.root) * Y
 
     def map(self, U: Array) -> Array:
-        return U / self.root
+        return U / array_like(U, self.root)
 
     def pull_back(self, Y: Array, F: Array) -> Array:
-        return self.root * F
+        return array_like(F, self.root) * F
 
     def tangent(self, U: Array, F: Array) -> Array:
         return F - U @ (U.T @ F) / self._spread
@@ -134,13 +147,19 @@ class Orthonormal:
         return self.retract(U)
 
     def retract(self, U: Array) -> Array:
-        U = U - self.root * (self.root.T @ U) / self._spread
-        left, _, right = np.linalg.svd(U, full_matrices=False)
-        return left @ right * np.sqrt(self._spread)
+        root = array_like(U, self.root)
+        U = U - root * (root.T @ U) / self._spread
+        left, _, right = array_namespace(U).linalg.svd(U, full_matrices=False)
+        return left @ right * float(np.sqrt(self._spread))
+
+
+def _norms(Y: Any) -> Any:
+    """Return the norms (n, 1) of the rows of Y."""
+    return array_namespace(Y).sum(Y * Y, axis=1, keepdims=True) ** 0.5
 
 
 def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
-    """Return A with tensor = AᵀA for a symmetric positive definite metric tensor."""
+    """Return A with tensor = AᵀA; raise ValueError unless the tensor is symmetric and positive definite."""
     G = np.asarray(tensor, dtype=np.float64)
     if G.ndim != 2 or G.shape[0] != G.shape[1] or (dimension is not None and len(G) != dimension):
         size = "square" if dimension is None else f"of shape ({dimension}, {dimension})"

@@ -21,7 +21,7 @@ from scipy.optimize import curve_fit
 from . import _core
 from ._tags import tagged
 from ._types import Array
-from .arrays.namespace import exp, full_like, log, log1p, maximum, where
+from .arrays.namespace import array_namespace, at_least
 
 TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
@@ -44,7 +44,8 @@ class Kernel:
 
     def log_value(self, d2: Array) -> Array:
         """Return log k(d2)."""
-        return log(self.value(d2))
+        k = self.value(d2)
+        return array_namespace(k).log(k)
 
     def log_slope(self, d2: Array) -> Array:
         """Return k'(d2) / k(d2)."""
@@ -77,13 +78,13 @@ class Gaussian(_LogSlopeKernel):
     length = float(np.sqrt(0.5))  # its standard deviation: half the usual step, as the pull grows without bound
 
     def value(self, d2: Array) -> Array:
-        return exp(-d2)
+        return array_namespace(d2).exp(-d2)
 
     def log_value(self, d2: Array) -> Array:
         return -d2
 
     def log_slope(self, d2: Array) -> Array:
-        return full_like(d2, -1.0)
+        return array_namespace(d2).full_like(d2, -1.0)
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.gaussian()
@@ -111,7 +112,7 @@ class StudentT(_LogSlopeKernel):
         return 1 / (1 + d2 / self.dof) ** ((self.dof + 1) / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -(self.dof + 1) / 2 * log(1 + d2 / self.dof)
+        return -(self.dof + 1) / 2 * array_namespace(d2).log(1 + d2 / self.dof)
 
     def log_slope(self, d2: Array) -> Array:
         return -((self.dof + 1) / (2 * self.dof)) / (1 + d2 / self.dof)
@@ -148,13 +149,13 @@ class PowerLaw(_LogSlopeKernel):
         _require_positive(self.r0, "r0")
 
     def value(self, d2: Array) -> Array:
-        return maximum(d2, self.r0**2) ** (-self.beta / 2)
+        return at_least(d2, self.r0**2) ** (-self.beta / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -self.beta / 2 * log(maximum(d2, self.r0**2))
+        return -self.beta / 2 * array_namespace(d2).log(at_least(d2, self.r0**2))
 
     def log_slope(self, d2: Array) -> Array:
-        return where(d2 <= self.r0**2, 0.0, -self.beta / 2 / maximum(d2, self.r0**2))
+        return array_namespace(d2).where(d2 <= self.r0**2, 0.0, -self.beta / 2 / at_least(d2, self.r0**2))
 
     def _native(self) -> _core.Kernel:
         return _core.Kernel.clamped_power(self.r0**2, self.beta / 2)
@@ -186,10 +187,10 @@ class RegularizedPowerLaw(_LogSlopeKernel):
         return 1 / (self.eta + d2 ** (self.beta / 2))
 
     def log_value(self, d2: Array) -> Array:
-        return -log(self.eta + d2 ** (self.beta / 2))
+        return -array_namespace(d2).log(self.eta + d2 ** (self.beta / 2))
 
     def log_slope(self, d2: Array) -> Array:
-        d2 = maximum(d2, TINY)
+        d2 = at_least(d2, TINY)
         t = d2 ** (self.beta / 2)
         return -(self.beta / 2) * (t / d2) / (self.eta + t)
 
@@ -225,7 +226,7 @@ class SphericalExit(_LogSlopeKernel):
         return 1 / ((1 - self.rho) ** 2 + self.rho * d2) ** (self.dimension / 2)
 
     def log_value(self, d2: Array) -> Array:
-        return -self.dimension / 2 * log((1 - self.rho) ** 2 + self.rho * d2)
+        return -self.dimension / 2 * array_namespace(d2).log((1 - self.rho) ** 2 + self.rho * d2)
 
     def log_slope(self, d2: Array) -> Array:
         return -self.dimension / 2 * self.rho / ((1 - self.rho) ** 2 + self.rho * d2)
@@ -288,10 +289,10 @@ class Membership(_LogSlopeKernel):
         return 1 / (1 + self.a * d2**self.b)
 
     def log_value(self, d2: Array) -> Array:
-        return -log1p(self.a * d2**self.b)
+        return -array_namespace(d2).log1p(self.a * d2**self.b)
 
     def log_slope(self, d2: Array) -> Array:
-        d2 = maximum(d2, TINY)
+        d2 = at_least(d2, TINY)
         t = self.a * d2**self.b
         return -self.b * (t / d2) / (1 + t)
 
@@ -318,7 +319,7 @@ class NonMembership(_LogSlopeKernel):
         return float(np.sqrt(self.epsilon))
 
     def value(self, d2: Array) -> Array:
-        return log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
+        return array_namespace(d2).log1p(1 / (self.a * (d2 + self.epsilon) ** self.b))
 
     def log_slope(self, d2: Array) -> Array:
         x = d2 + self.epsilon

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import inputs
 from ._tags import from_tag, tag_of
-from .arrays.namespace import host, is_tensor
+from .arrays.namespace import host, is_device_array
 from .inputs import dissimilarities
 from .methods import ALL
 from .methods.estimator import threads
@@ -138,7 +138,9 @@ def _state(thing: Any) -> dict[str, Any]:
 
 def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
     """Return what else a state has, tensors as arrays."""
-    return {name: host(value) if is_tensor(value) else value for name, value in state.items() if name not in names}
+    return {
+        name: host(value) if is_device_array(value) else value for name, value in state.items() if name not in names
+    }
 
 
 def _make(tag: str, state: Any) -> Any:

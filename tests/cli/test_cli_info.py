@@ -38,7 +38,7 @@ def test_data_describes_one(name, capsys):
 
 def test_data_that_does_not_exist(capsys):
     assert main(["data", "trefol"]) == 2
-    assert "no data set is called 'trefol'; did you mean trefoil?" in one_line_error(capsys)
+    assert "unknown data set 'trefol'; did you mean trefoil?" in one_line_error(capsys)
 
 
 def facts_of_info(capsys):
@@ -79,16 +79,17 @@ def test_info_names_the_gpus(capsys, monkeypatch):
         is_available=lambda: True, device_count=lambda: 2, get_device_properties=lambda number: (large, small)[number]
     )
     gpus(monkeypatch, "2.9.0", seen)
-    assert facts_of_info(capsys)["GPU"] == "NVIDIA H200, 150 GB, Small, 8 GB, by PyTorch 2.9.0"
+    assert facts_of_info(capsys)["GPU"] == "NVIDIA H200, 150 GB, Small, 8 GB, with PyTorch 2.9.0"
     gpus(monkeypatch, "2.9.0", SimpleNamespace(is_available=lambda: False))
-    assert facts_of_info(capsys)["GPU"] == "none that PyTorch 2.9.0 sees"
+    assert facts_of_info(capsys)["GPU"] == "none found by PyTorch 2.9.0"
     gpus(monkeypatch, "2.9.0+cpu", None)  # it is not looked at
-    assert facts_of_info(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is built for the CPU alone"
+    assert facts_of_info(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is a CPU build"
 
 
 def completed(words, folder):
     """What bash offers for the last of some words."""
-    script = 'eval "$SCRIPT"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _equipoise; printf "%s\\n" "${COMPREPLY[@]}"'
+    call = 'eval "$SCRIPT"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_equipoise'
+    script = call + '; printf "%s\\n" "${COMPREPLY[@]}"'
     return subprocess.run(
         ["bash", "-c", script, "bash", "equipoise", *words],
         env={"SCRIPT": completed.script},
@@ -109,7 +110,7 @@ def test_bash_completes(capsys, tmp_path):
     assert completed(["embed", "ta"], tmp_path) == ["table.csv"]
     assert completed(["embed", "digits", "--perp"], tmp_path) == ["--perplexity"]
     assert completed(["embed", "digits", "--method", "u"], tmp_path) == ["umap"]
-    assert completed(["embed", "digits", "--method", "umap", "--perp"], tmp_path) == []
+    assert completed(["embed", "digits", "--save", "ta"], tmp_path) == ["table.csv"]
     assert completed(["sweep", "digits", "--method", "umap", "--min"], tmp_path) == ["--min-dist"]
     assert completed(["embed", "digits", "--format", "p"], tmp_path) == ["parquet"]
     assert completed(["data", "tre"], tmp_path) == ["trefoil"]

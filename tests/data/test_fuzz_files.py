@@ -11,15 +11,18 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pyarrow import feather, parquet
 from scipy import io as scipy_io
 from scipy import sparse
 
 from equipoise import data
-from equipoise.data.read import annotated, lines
+from equipoise.data.read import annotated, text_lines
 
+TABLES = [".npz", ".mtx", ".mtx.gz", ".csv.gz", ".csv.bz2", ".csv.zst", ".parquet", ".feather"]
 FEW = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 number = st.one_of(
@@ -84,7 +87,18 @@ def test_text_of_any_kind(content, wanted):
 def test_bytes_of_any_kind(content):
     outcome(io.BytesIO(content))
     with tempfile.TemporaryDirectory() as folder:
-        for suffix in (".csv", ".tsv", ".csv.gz", ".npy", ".npz", ".mtx", ".mtx.gz", ".parquet"):
+        for suffix in (
+            ".csv",
+            ".tsv",
+            ".csv.gz",
+            ".csv.zst",
+            ".npy",
+            ".npz",
+            ".mtx",
+            ".mtx.gz",
+            ".parquet",
+            ".feather",
+        ):
             path = Path(folder) / f"t{suffix}"
             path.write_bytes(content)
             outcome(path)
@@ -95,7 +109,7 @@ def test_bytes_of_any_kind(content):
 def test_blocks_change_nothing(content, size):
     whole = outcome(io.BytesIO(content))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BYTES", size)
+        patch.setattr(text_lines, "BLOCK_BYTES", size)
         blocks = outcome(io.BytesIO(content))
     if isinstance(whole, str) or isinstance(blocks, str):
         return  # the first fault that is met, and a column that is empty at first, depend on what is seen at once
@@ -121,7 +135,7 @@ def test_finite_numbers_come_through_to_the_last_bit(rows):
 def test_decimals_of_any_length_come_through_to_the_last_bit(cells):
     """Those after the first block are read many at once, where float() is not asked."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BYTES", 4)
+        patch.setattr(text_lines, "BLOCK_BYTES", 4)
         found = outcome(io.BytesIO(("x\n0\n" + "\n".join(cells)).encode())).X[1:, 0]
     assert found.tobytes() == np.array([float(cell) for cell in cells]).tobytes()
 
@@ -142,24 +156,23 @@ def whole(suffix):
             scipy_io.mmwrite(Path(folder) / "t.mtx", sparse.csr_matrix(X))
             if suffix == ".mtx.gz":
                 path.write_bytes(gzip.compress((Path(folder) / "t.mtx").read_bytes()))
-        elif suffix == ".csv.gz":
-            path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n"))
+        elif suffix.startswith(".csv."):
+            with pyarrow.output_stream(path, compression="detect") as stream:
+                stream.write(b"a,b\n1,2\n3,4\n")
         elif suffix == ".png":
             from PIL import Image
 
             Image.fromarray(X.astype(np.uint8)).save(path)
-        elif suffix == ".parquet":
-            pa = pytest.importorskip("pyarrow")
-            import pyarrow.parquet as pq
-
-            pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "c": list("abcdefgh")}), path)
+        elif suffix in (".parquet", ".feather"):
+            table = pyarrow.table({"a": X[:, 0], "b": X[:, 1], "c": list("abcdefgh")})
+            (parquet.write_table if suffix == ".parquet" else feather.write_feather)(table, path)
         else:
             anndata = pytest.importorskip("anndata")
             anndata.AnnData(X=sparse.csr_matrix(X)).write_h5ad(path)
         return path.read_bytes()
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".mtx", ".mtx.gz", ".csv.gz", ".png", ".parquet", ".h5ad"])
+@pytest.mark.parametrize("suffix", [".npy", *TABLES, ".png", ".h5ad"])
 @settings(FEW, max_examples=200)
 @given(st.data())
 def test_broken_files(suffix, data):

@@ -9,11 +9,12 @@ import sys
 import tracemalloc
 
 import numpy as np
+import pyarrow
 import pytest
 
 from equipoise import data
-from equipoise.data.read import lines
-from equipoise.data.read.decimals import ROOM, decimals
+from equipoise.data.read import text_lines
+from equipoise.data.read.arrow_csv import parse_block
 
 FLOWERS = "name,width,species,length\nf1,0.5,setosa,1\nf2,1.5,virginica,2e1\nf3,2.5,setosa,-3\n"
 X = np.array([[0.5, 1], [1.5, 20], [2.5, -3]])
@@ -50,7 +51,7 @@ def test_the_methods_take_the_table_as_it_is():
 
 def test_the_table_is_held_once_while_it_is_read(monkeypatch):
     """From a stream of unknown length: the table, at most a quarter of room to grow, and a block of text."""
-    monkeypatch.setattr(lines, "BYTES", 40_000)
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", 40_000)
     line = ",".join(f"{value:.6g}" for value in np.random.RandomState(0).standard_normal(50)) + "\n"
     stream = io.BytesIO(line.encode() * 10_000)
     tracemalloc.start()
@@ -96,7 +97,7 @@ def test_every_spelling_of_a_table_is_the_same_table(change):
 def test_quoted_cells_may_hold_delimiters_quotes_and_line_ends():
     found = read('what,x\n"a, ""b""\nc",1\nd,2\n')
     assert list(found.extra["what"]) == ['a, "b"\nc', "d"] and found.X.ravel().tolist() == [1, 2]
-    refused('what,x\n"a\nb",1\nd,2\ne,?\n', "stream, line 5, column 'x': no value")
+    refused('what,x\n"a\nb",1\nd,2\ne,?\n', "stream, line 5, column 'x': missing value")
 
 
 def test_a_table_without_names_has_numbers_in_its_first_row():
@@ -118,7 +119,7 @@ def test_classes_in_numbers_are_in_their_order_and_missing_ones_have_a_name():
 
 
 def test_columns_beside_may_have_gaps_and_may_turn_to_text(monkeypatch):
-    monkeypatch.setattr(lines, "BYTES", 24)  # blocks of a few rows
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", 24)  # blocks of a few rows
     rows = [(1, "5", "5", ""), (2, "NA", "6.5", ""), (3, "7", "1", ""), (4, "8", "two", "")]
     found = read("x,gaps,mixed,empty\n" + "\n".join(",".join(map(str, row)) for row in rows), columns=["x"])
     np.testing.assert_array_equal(found.extra["gaps"], [5, np.nan, 7, 8])
@@ -127,7 +128,7 @@ def test_columns_beside_may_have_gaps_and_may_turn_to_text(monkeypatch):
 
 @pytest.mark.parametrize("size", [70, 1000, 1 << 19])
 def test_blocks_do_not_show(monkeypatch, tmp_path, size):
-    monkeypatch.setattr(lines, "BYTES", size)
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", size)
     table_of = np.random.RandomState(0).standard_normal((1500, 3))
     text = "a,b,kind,c\n" + "".join(f"{a!r},{b!r},k{i % 3},{c!r}\n" for i, (a, b, c) in enumerate(table_of.tolist()))
     (tmp_path / "t.csv").write_text(text)
@@ -140,29 +141,59 @@ def test_blocks_do_not_show(monkeypatch, tmp_path, size):
     assert found.name == "t"
 
 
-def test_plain_numbers_are_told_without_float():
-    """All that repr and %g write for numbers of everyday size, but for exponents, is read many at once."""
-    values = np.random.RandomState(0).standard_normal(5000).tolist()
-    cells = [cell for value in values for cell in (repr(value), f"{value:g}") if "e" not in cell]
-    text = ",".join(cells)
-    ends = ROOM + np.cumsum([len(cell) + 1 for cell in cells]) - 1
-    starts = ends - [len(cell) for cell in cells]
-    dots = starts + [cell.find(".") if "." in cell else len(cell) for cell in cells]
-    found, unknown = decimals(np.frombuffer(b" " * ROOM + text.encode(), dtype=np.uint8), starts, ends, dots)
-    assert unknown.mean() < 0.01
-    np.testing.assert_array_equal(found[~unknown], np.array([float(cell) for cell in cells])[~unknown])
+def test_arrow_parses_numbers_to_the_bits_of_float():
+    """Every spelling of a finite number by repr and %g, without Python's csv module."""
+    values = np.random.RandomState(0).standard_normal(5000) * 10.0 ** np.random.RandomState(1).randint(-300, 300, 5000)
+    cells = [cell for value in values.tolist() for cell in (repr(value), f"{value:g}", f"{value:.25g}")]
+    (column,) = parse_block("\n".join(cells).encode(), ",", [False])
+    assert column.to_numpy().tobytes() == np.array([float(cell) for cell in cells]).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,a\n2, b\n", ["a", "b"]),
+        ('1,"a"\n2,b\n', ["a", "b"]),
+        ('1,"a, ""b""\n c"\n2,\n', ['a, "b"\n c', ""]),
+        ('1,""\r\n\r\n2,NA', ["", "NA"]),
+        ('1,a\n2, "b"\n', None),  # Arrow would keep the quotes
+        ('1,"a" \n2,b\n', None),  # and here what follows them
+        ('1,"a"b\n2,c\n', None),
+        ('1,"a"\n2, b\n', None),
+        ('1,a"\n2,b"\n', None),
+        ('1,"a\n2,b\n', None),
+        ("1,a\n2\n", None),
+        ("x,a\n2,b\n", None),
+    ],
+)
+def test_arrow_parses_only_what_it_reads_like_csv(text, expected):
+    columns = parse_block(text.encode(), ",", [False, True])
+    assert (None if columns is None else columns[1].to_pylist()) == expected
+    assert expected is None or columns[0].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "zst"])
+def test_compressed_files(tmp_path, compression):
+    path = tmp_path / f"flowers.csv.{compression}"
+    with pyarrow.output_stream(path, compression=text_lines.COMPRESSIONS[path.suffix]) as stream:
+        stream.write(FLOWERS.encode())
+    flowers = data.read(path, columns=["width"])
+    assert flowers.name == "flowers" and flowers.X.shape == (3, 1)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ValueError, match=r"flowers\.csv\..* cannot be read as"):
+        data.read(path)
 
 
 def test_blocks_in_quotes_among_plain_ones(monkeypatch):
-    monkeypatch.setattr(lines, "BYTES", 40)
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", 40)
     plain = "".join(f"{i},{i / 7:.6f},k{i}\n" for i in range(40))
     quoted = '40,"0.5","a ""b""\nc, which goes on over the end of a block, and of another, too"\n'
     found = read("n,x,what\n" + plain + quoted + plain)
     assert found.X.shape == (81, 2) and found.X[40].tolist() == [40, 0.5]
     np.testing.assert_array_equal(found.X[:40], found.X[41:])
     assert found.extra["what"][40].startswith('a "b"\nc, which') and found.extra["what"][80] == "k39"
-    refused("n,x,what\n" + plain + quoted + plain + "1,y,k\n", "line 84, column 'x': 'y' is text")
-    refused("n,x,what\n" + plain + quoted + plain + "1,2\n", "line 84: a row of 2 where the first has 3")
+    refused("n,x,what\n" + plain + quoted + plain + "1,y,k\n", "line 84, column 'x': 'y' is not a number")
+    refused("n,x,what\n" + plain + quoted + plain + "1,2\n", "line 84: expected 3 cells as in the first row, got 2")
 
 
 def test_tsv_is_split_at_tabs_alone(tmp_path):
@@ -179,7 +210,7 @@ def test_the_stream_stays_open():
 def test_standard_input_with_none_of_the_optional_packages():
     code = """
 import sys
-sys.modules.update(dict.fromkeys(("pandas", "pyarrow", "anndata", "zarr", "h5py")))  # importing them fails
+sys.modules.update(dict.fromkeys(("pandas", "anndata", "zarr", "h5py")))  # importing them fails
 from equipoise import data
 print(data.read("-", id="name").X.sum())
 """
@@ -195,19 +226,19 @@ print(data.read("-", id="name").X.sum())
     [
         ("", "stream is empty"),
         ("\n\n", "stream is empty"),
-        ("a,b\n", "a header and no rows"),
-        ("a,b\n1,2\n3\n", "line 3: a row of 1 where the first has 2 cells"),
-        ("a,b\n1,2\n3,4,5\n", "line 3: a row of 3 where the first has 2 cells"),
-        ("a,b\nx,y\n", "no column of numbers to embed; the first row below the names is 'x,y'"),
+        ("a,b\n", "a header but no rows"),
+        ("a,b\n1,2\n3\n", "line 3: expected 2 cells as in the first row, got 1"),
+        ("a,b\n1,2\n3,4,5\n", "line 3: expected 2 cells as in the first row, got 3"),
+        ("a,b\nx,y\n", "has no numeric column to embed; the first row of data is 'x,y'"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
-        ("a,b\n1,2\n\n3,\n", "line 4, column 'b': no value.*fill it in, drop that row, or leave the column out"),
-        ("a,b\n1,2\nNA,3\n", "line 3, column 'a': no value \\('NA'\\)"),
-        ("a,b\n,2\n1,3\n", "line 2, column 'a': no value"),
-        ("a,b\n1,2\n3,four\n", "line 3, column 'b': 'four' is text among numbers"),
-        ("a,b\n1,2\n3,1_000\n", "line 3, column 'b': '1_000' is text"),
-        ("a,b\n1,2\n3,-inf\n", "line 3, column 'b': '-inf' is not a finite number"),
-        ("a,b\n1,2\n3,1e999\n", "line 3, column 'b': '1e999' is not a finite number"),
-        ("a,b\n1,2\n3," + "9" * 400, "line 3, column 'b': '9{40}…' is not a finite number"),
+        ("a,b\n1,2\n\n3,\n", "line 4, column 'b': missing value.*fill it in, drop the row, or exclude the column"),
+        ("a,b\n1,2\nNA,3\n", "line 3, column 'a': missing value \\('NA'\\)"),
+        ("a,b\n,2\n1,3\n", "line 2, column 'a': missing value"),
+        ("a,b\n1,2\n3,four\n", "line 3, column 'b': 'four' is not a number"),
+        ("a,b\n1,2\n3,1_000\n", "line 3, column 'b': '1_000' is not a number"),
+        ("a,b\n1,2\n3,-inf\n", "line 3, column 'b': '-inf' is not a finite double-precision number"),
+        ("a,b\n1,2\n3,1e999\n", "line 3, column 'b': '1e999' is not a finite double-precision number"),
+        ("a,b\n1,2\n3," + "9" * 400, "line 3, column 'b': '9{40}…' is not a finite double-precision number"),
         ('a,b\n1,2\n3,"4\n5,6\n', "line 4: unexpected end of data; check the quotes"),
         ('a,b\n1,2\n3,"4"5\n', "line 3: .*; check the quotes"),
         ("a,b\n1,2\nf\xfcnf,3\n".encode("latin-1"), "line 3: the byte 0xfc is not UTF-8; save the file as UTF-8"),
@@ -229,7 +260,7 @@ def test_what_is_wrong_is_named(text, match):
         ({"label": "kind"}, "no column is called 'kind'"),
         (
             {"columns": ["species"]},
-            "the column 'species' holds text, 'setosa', and only numbers .* are 'width', 'length'",
+            "column 'species' contains text .'setosa'. and cannot be embedded; numeric columns: 'width', 'length'",
         ),
         ({"columns": ["width", "width"]}, "'width' is asked for twice"),
         ({"columns": ["width"], "label": "width"}, "'width' is asked for twice"),
@@ -241,9 +272,9 @@ def test_columns_that_cannot_be(wanted, match):
 
 
 def test_lines_are_counted_over_blocks_and_bytes(monkeypatch):
-    monkeypatch.setattr(lines, "BYTES", 16)
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", 16)
     text = "a,b\n" + "1,2\n" * 5000
-    refused(text + "1,x\n", "line 5002, column 'b': 'x' is text")
+    refused(text + "1,x\n", "line 5002, column 'b': 'x' is not a number")
     refused(text.encode() + b"1,\xff\n", "line 5002: the byte 0xff")
     refused("a,b\n" + "1,\n" * 20 + "1,5\n", "column 'b': no value before line 22, which has '5'")
 
@@ -260,5 +291,5 @@ def test_files_that_are_not_there_or_of_no_kind(tmp_path):
 
 
 def test_text_streams_are_refused():
-    with pytest.raises(ValueError, match="bytes"):
+    with pytest.raises(ValueError, match="open it in binary mode"):
         data.read(io.StringIO(FLOWERS))

@@ -3,7 +3,7 @@ import pytest
 from scipy import fft
 
 from equipoise import _core
-from equipoise.engines.mesh.transform import in_groups
+from equipoise.engines.mesh.plan import group_frequencies
 
 
 def mesh_of(size):
@@ -12,7 +12,7 @@ def mesh_of(size):
 
 def frequencies(k, size, dtype):
     """Return the kernel with values k at lags 0 … n along each axis as the core wants it."""
-    return in_groups(fft.dctn(k, type=1) / np.prod([2 * n for n in size]) / 2, size, dtype)
+    return group_frequencies(fft.dctn(k, type=1) / np.prod([2 * n for n in size]) / 2, size, dtype)
 
 
 # Every factor, odd and even lengths, one row, more rows than two vectors hold.

@@ -6,8 +6,7 @@ from support.cases import KERNELS, UserKernel, relative_error
 
 import equipoise as eq
 from equipoise.engines import Exact, Grid
-from equipoise.engines.mesh.plan import near_radius
-from equipoise.engines.mesh.transform import split
+from equipoise.engines.mesh.plan import near_radius, split
 from equipoise.engines.tables import tabulate
 from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
 
@@ -82,7 +81,7 @@ def test_charges_have_a_check_of_their_own(rng):
 
 
 def test_a_tolerance_out_of_reach_is_reported(rng, monkeypatch):
-    monkeypatch.setattr("equipoise.engines.mesh.grid.LOWEST", 4)  # no mesh finer than the first
+    monkeypatch.setattr("equipoise.engines.mesh.mesh_engine.LOWEST", 4)  # no mesh finer than the first
     with pytest.warns(UserWarning, match=r"reaches a force error of .*, not tol=0\.01, for StudentT\(dof=1\.0\)"):
         Grid(1, 1e-2).field(10 * tight(rng, 2), StudentT())
 

@@ -255,7 +255,7 @@ def test_auto_and_errors():
     X = eq.data.load("digits").X[:80]
     with pytest.raises(ValueError, match=r'not 5; use engine="sampled"'):
         eq.TSNE(5, engine="grid").problem(X)
-    with pytest.raises(ValueError, match=r'this divergence needs all; use engine="exact"'):
+    with pytest.raises(ValueError, match=r'but this divergence needs all; use engine="exact"'):
         eq.GSNE(5, alpha=1.5, engine="sampled").problem(X)
     native, Y, out = _core.Kernel.gaussian(), np.zeros((5, 4)), (np.empty((5, 1)), np.empty((5, 1, 4)))
     none = np.empty(0, np.int64), np.empty(0, np.int32)

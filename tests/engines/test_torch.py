@@ -15,6 +15,7 @@ import equipoise as eq
 from equipoise.affinities import perplexity as affinities
 from equipoise.arrays.csr import symmetrized
 from equipoise.engines import Exact, Reference, Sampled, choose_device, choose_engine, make_engine
+from equipoise.engines.tables import edge_table
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
 from equipoise.methods import ALL
 from equipoise.neighbors.search import nearest_neighbors
@@ -26,7 +27,7 @@ from equipoise.arrays.tiles import in_tiles  # noqa: E402
 from equipoise.engines.torch.direct import Direct  # noqa: E402
 from equipoise.engines.torch.engine import Torch  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
-from equipoise.engines.torch.particle_mesh import Mesh, spline  # noqa: E402
+from equipoise.engines.torch.particle_mesh import ParticleMesh, spline  # noqa: E402
 from equipoise.neighbors.gpu import nearest, recall  # noqa: E402
 
 TOL = 0.01
@@ -94,7 +95,7 @@ def test_a_kernel_with_a_kink_and_many_dimensions_are_summed_directly():
     for name, kernel, d in (("kink", PowerLaw(), 2), ("five", StudentT(), 5), ("smooth", StudentT(), 2)):
         Y = 5 * rng.standard_normal((3000, d)).astype(np.float32)
         made[name] = type(engine()._transform(kernel, engine()._source(Y, None)))
-    assert made == {"kink": Direct, "five": Direct, "smooth": Mesh}
+    assert made == {"kink": Direct, "five": Direct, "smooth": ParticleMesh}
 
 
 def test_float64_and_dense_weights_are_those_of_the_exact_engine():
@@ -118,8 +119,7 @@ def test_the_spline_is_a_partition_of_one_and_its_slope_the_derivative():
 
 def test_a_table_is_read_as_the_core_reads_it():
     kernel, d2 = RegularizedPowerLaw(2.5, 0.3), np.float32(10.0) ** np.linspace(-14, 14, 500, dtype=np.float32)
-    grid = engine()
-    look = Lookup(grid._table(kernel, -1.0), torch.device("cpu"))
+    look = Lookup(edge_table(kernel, -1.0), torch.device("cpu"))
     found = look.slope(torch.from_numpy(d2)).numpy()
     inside = (d2 > 1e-10) & (d2 < 1e10)
     np.testing.assert_allclose(found[inside], kernel.log_slope(d2[inside].astype(np.float64)), rtol=2e-5)
@@ -219,9 +219,9 @@ def test_the_device_is_chosen(monkeypatch):
     assert choose_device("torch", "auto") == ("torch", "cuda") == choose_device("auto", "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device("torch", "auto") == ("torch", "cpu")
-    with pytest.raises(ValueError, match=r'device="cuda", but PyTorch .* sees no GPU; use device="cpu" or "auto"'):
+    with pytest.raises(ValueError, match=r'device="cuda", but PyTorch .* finds no GPU; use device="cpu" or "auto"'):
         choose_device("auto", "cuda")
-    with pytest.raises(ValueError, match=r"device=\"cuda\" is for engine=\"torch\"; engine='grid' runs on the CPU"):
+    with pytest.raises(ValueError, match='requires engine="torch" or "auto"; engine=\'grid\' runs on the CPU'):
         eq.TSNE(engine="grid", device="cuda").fit(np.eye(9))
     with pytest.raises(ValueError, match="device must be one of 'auto', 'cpu', 'cuda', got 'tpu'"):
         eq.TSNE(device="tpu").fit(np.eye(9))
@@ -229,7 +229,7 @@ def test_the_device_is_chosen(monkeypatch):
 
 def test_without_pytorch_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr("equipoise.engines.find_spec", lambda name: None)
+    monkeypatch.setattr("equipoise.engines.choose.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'engine="torch" needs PyTorch: pip install "equipoise\[gpu\]"'):
         eq.TSNE(engine="torch").fit(np.eye(9))
     assert isinstance(make_engine("exact", 1, 0.1), Exact)
@@ -309,7 +309,7 @@ def test_a_gpu_without_room_says_how_much_it_takes(digits, monkeypatch):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Rows, "symmetrized", full)
-    message = r"the GPU has no room for 400 rows of 64 columns, and what is made of them, about 0\.\d+ GB"
+    message = r"GPU out of memory: fitting 400 rows of 64 columns needs about 0\.\d+ GB"
     with pytest.raises(MemoryError, match=message):
         eq.TSNE(engine="torch", device="cpu").fit(digits)
     with pytest.raises(MemoryError, match=message):
@@ -333,7 +333,7 @@ def test_out_of_memory_is_told_wherever_it_happens(method, digits, monkeypatch):
 
     monkeypatch.setattr("torch.Tensor.double", full)
     monkeypatch.setattr("torch.as_tensor", full)
-    with pytest.raises(MemoryError, match="the GPU has no room for 400 rows of 64 columns"):
+    with pytest.raises(MemoryError, match="GPU out of memory: fitting 400 rows of 64 columns"):
         method.fit(digits)
 
 

@@ -15,6 +15,7 @@ from support.cases import relative_error
 
 import equipoise as eq
 from equipoise.engines.mesh.plan import Plan
+from equipoise.engines.tables import edge_table
 from equipoise.kernels import Gaussian, StudentT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -24,6 +25,7 @@ if not GPU and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("there is no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
 
 from equipoise.affinities import perplexity_torch as affinities  # noqa: E402
+from equipoise.affinities import perplexity_triton  # noqa: E402
 from equipoise.arrays import sums_triton as sums  # noqa: E402
 from equipoise.arrays.device_csr import Rows  # noqa: E402
 from equipoise.arrays.namespace import centered  # noqa: E402
@@ -32,7 +34,7 @@ from equipoise.engines.torch.device_arrays import DeviceSource  # noqa: E402
 from equipoise.engines.torch.edges import stored_edges  # noqa: E402
 from equipoise.engines.torch.engine import DIRECT, GraphStepper, Torch  # noqa: E402
 from equipoise.engines.torch.lookup import Lookup  # noqa: E402
-from equipoise.engines.torch.particle_mesh import Mesh, turned  # noqa: E402
+from equipoise.engines.torch.particle_mesh import ParticleMesh, transpose_padded  # noqa: E402
 from equipoise.engines.torch.replay import CudaGraph  # noqa: E402
 from equipoise.neighbors import gpu as neighbors  # noqa: E402
 from equipoise.neighbors.gpu_blocks import Blocks  # noqa: E402
@@ -59,13 +61,13 @@ def same(found, true, tolerance):
 def test_points_go_to_the_mesh_and_back(d, dtype, m):
     Y = points(200, d)
     charges = None if m == 0 else torch.from_numpy(np.random.default_rng(1).random((200, m)).astype(np.float32))
-    mesh = Mesh(StudentT(), Plan(0.5, (30,) * d, 0.0, dtype), HERE, True)
+    mesh = ParticleMesh(StudentT(), Plan(0.5, (30,) * d, 0.0, dtype), HERE, True)
     mesh.copies = 3
     source, base = DeviceSource(Y, charges), torch.zeros(max(1, m), dtype=torch.float64)
     grid = mesh._spread(source, charges)
     phi = mesh._convolve(grid)
     there = [None if x is None else x.to(THERE) for x in (Y, charges, mesh._unit(200, charges), phi, base)]
-    assert torch.equal(fused.box(there[0]).cpu(), source.box)
+    assert torch.equal(fused.bounding_box(there[0]).cpu(), source.box)
     box = source.box.to(THERE)
     same(fused.spread(mesh, there[0], box, there[1], there[2]), grid, 1e-6)
     potential, gradient = fused.gather(mesh, there[0], box, there[3].contiguous(), there[4])
@@ -79,7 +81,7 @@ def test_points_go_to_the_mesh_and_back(d, dtype, m):
 @pytest.mark.parametrize("potential", [True, False])
 def test_edges_are_those_of_pytorch(d, kernel, potential):
     A = sparse.random(60, 60, 0.1, format="csr", dtype=np.float32, random_state=0)
-    Y, table = points(60, d), Torch(1, 0.01, "cpu")._table(kernel, -1.0)
+    Y, table = points(60, d), edge_table(kernel, -1.0)
     psi, force = stored_edges(Y, Rows.of(A, HERE), Lookup(table, HERE), potential=potential)
     found = fused.edges(Y.to(THERE), Rows.of(A, THERE), Lookup(table, THERE, kernel.rational), potential)
     same(found[1], force, 1e-6)
@@ -90,10 +92,10 @@ def test_edges_are_those_of_pytorch(d, kernel, potential):
 @DIMENSIONS
 def test_direct_sums_are_those_of_pytorch(d):
     Y, charges = points(60, d), torch.from_numpy(np.random.default_rng(1).random((60, 2)).astype(np.float32))
-    direct = Torch(1, 0.01, "cpu")._make(StudentT(), DIRECT)
+    direct = Torch(1, 0.01, "cpu")._cached_transform(StudentT(), DIRECT)
     source = DeviceSource(Y, charges)
     potential, gradient = direct.solve(source, 1)(source.Y)
-    look = direct._look
+    look = direct._lookup
     look.segments = look.segments.to(THERE)
     found = fused.direct(Y.to(THERE), Y.to(THERE), charges.to(THERE), look, True)
     same(found[0], potential, 1e-5)
@@ -140,7 +142,7 @@ def test_a_step_is_taken_unless_the_flag_is_up(up):
 @pytest.mark.parametrize("shape", [(1, 40, 37), (2, 33, 70), (2, 3, 40, 37)])
 def test_axes_turn_as_those_of_pytorch(shape):
     S = torch.view_as_complex(torch.randn(*shape, 2, generator=torch.Generator().manual_seed(0)))
-    assert torch.equal(fused.turned(S.to(THERE), 83).cpu(), turned(S, 83))
+    assert torch.equal(fused.transpose_padded(S.to(THERE), 83).cpu(), transpose_padded(S, 83))
 
 
 @DIMENSIONS
@@ -154,7 +156,7 @@ def test_sums_over_all_points_are_those_of_pytorch(d, n):
 
 def test_rows_of_a_perplexity_are_those_of_pytorch():
     d2 = points(40, 20).square()
-    same(rows_fused.conditional(d2.to(THERE), 7.0), affinities.conditional(d2, 7.0), 1e-5)
+    same(perplexity_triton.conditional(d2.to(THERE), 7.0), affinities.conditional(d2, 7.0), 1e-5)
 
 
 @on_a_gpu

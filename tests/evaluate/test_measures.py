@@ -94,7 +94,7 @@ def test_a_sampled_shepard_diagram_is_within_its_error():
 def test_distortions_are_those_of_the_spaces(monkeypatch):
     found, truth = ev.distortions(X, Y), summarize_distortion(X, Y)
     assert found == truth
-    monkeypatch.setattr(distances, "WHOLE", 40)
+    monkeypatch.setattr(distances, "DISTORTION_POINTS", 40)
     part = ev.distortions(X, Y)
     assert part.pairs == 780 and part.expansion <= truth.expansion
     i, j = part.expanded
@@ -123,7 +123,7 @@ def test_triplets_by_hand():
 def test_sampled_triplets_are_within_their_error(monkeypatch):
     monkeypatch.setattr(structure, "TRIPLETS", 2000)
     draws = [ev.triplet_accuracy(X, Y, random_state=seed) for seed in range(60)]
-    monkeypatch.setattr(structure, "EVERY", 200)
+    monkeypatch.setattr(structure, "ALL_TRIPLETS", 200)
     whole = ev.triplet_accuracy(X, Y)
     numbers = np.array([float(draw) for draw in draws])
     assert whole.error == 0 and abs(numbers.mean() - whole) < 4 * numbers.std() / np.sqrt(60)
@@ -148,7 +148,7 @@ def test_chance_is_one_half(rng):
 def test_no_point_is_compared_with_itself(rng):
     points = np.arange(7)
     first = sample.draw_partners(points, 7, 500, np.random.RandomState(0))
-    second = structure._another(points, first, 7, np.random.RandomState(1))
+    second = structure._draw_third(points, first, 7, np.random.RandomState(1))
     assert (first != points[:, None]).all() and (second != points[:, None]).all() and (first != second).all()
     for chosen in (first, second):  # and all others as often
         assert np.bincount(chosen[3], minlength=7)[[0, 1, 2, 4, 5, 6]].min() > 50
@@ -311,22 +311,22 @@ def test_other_things_are_refused():
         (lambda: ev.stress(np.ones((9, 2)), Y[:9]), "all 9 rows of X are equal"),
         (lambda: ev.stress(sparse.csr_matrix(D * (D < 2)), Y, metric="precomputed"), "needs? a dense matrix"),
         (lambda: ev.stress(X, Y, metric="no such"), "metric must be"),
-        (lambda: ev.shepard(X, Y, 3), "pairs must be a whole number of at least 4, got 3"),
-        (lambda: ev.shepard(D * 0, Y, metric="precomputed"), "all distances of X that were looked at are 0"),
-        (lambda: ev.stress(D * 0, Y, metric="precomputed"), "all distances of X are 0"),
-        (lambda: ev.centroid_correlation(X, Y, X[:, 0] > 0), "there are 2 classes"),
-        (lambda: ev.centroid_correlation(Euclidean(X), Y, LABELS), "a metric space has no centres"),
-        (lambda: ev.silhouette(Y, np.arange(120)), "every point has a class of its own"),
-        (lambda: ev.davies_bouldin(Y, np.arange(120)), "every point has a class of its own"),
-        (lambda: ev.davies_bouldin_curve(Y, [1, 2]), "numbers of clusters must be between 2 and 119"),
-        (lambda: ev.davies_bouldin_curve(Y, []), "clusters must list numbers of clusters"),
+        (lambda: ev.shepard(X, Y, 3), "pairs must be an integer of at least 4, got 3"),
+        (lambda: ev.shepard(D * 0, Y, metric="precomputed"), "all sampled distances in X equal 0"),
+        (lambda: ev.stress(D * 0, Y, metric="precomputed"), "all distances in X are 0"),
+        (lambda: ev.centroid_correlation(X, Y, X[:, 0] > 0), "needs three or more classes, got 2"),
+        (lambda: ev.centroid_correlation(Euclidean(X), Y, LABELS), "class centroids need a table"),
+        (lambda: ev.silhouette(Y, np.arange(120)), "every point is in a class of its own"),
+        (lambda: ev.davies_bouldin(Y, np.arange(120)), "every point is in a class of its own"),
+        (lambda: ev.davies_bouldin_curve(Y, [1, 2]), "clusters must be between 2 and 119"),
+        (lambda: ev.davies_bouldin_curve(Y, []), "clusters must be integers"),
         (lambda: ev.knn_accuracy(Y, LABELS, k=120), "k must be between 1 and"),
-        (lambda: ev.loss(eq.TSNE(), X, X[:, :3]), r"Y has 3 columns; compare it with TSNE\(n_components=3\), not 2"),
+        (lambda: ev.loss(eq.TSNE(), X, X[:, :3]), r"Y has 3 columns but TSNE has n_components=2; set n_components=3"),
     ):
         with pytest.raises(ValueError, match=match):
             call()
     for method in (eq.TSNE, "t-SNE"):
-        with pytest.raises(TypeError, match="method must be a method of the package"):
+        with pytest.raises(TypeError, match="method must be an instance of a method"):
             ev.loss(method, X, Y)
 
 

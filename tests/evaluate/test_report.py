@@ -25,7 +25,7 @@ from equipoise.evaluate import (
 )
 from equipoise.evaluate import sample as sampling
 from equipoise.evaluate.figures.shading import shadings
-from equipoise.evaluate.figures.shepard import bands
+from equipoise.evaluate.figures.shepard import distance_bands
 from equipoise.evaluate.reading import CARE, NOT, READ, Limits
 from equipoise.evaluate.report_table import random_trust
 from equipoise.views.plane import in_plane
@@ -142,7 +142,9 @@ def test_far_distances_are_as_good_as_the_worse_of_their_two_numbers(rng):
     assert reading.RANKS.verdict(report.shepard.correlation) == CARE
 
 
-@pytest.mark.parametrize(("mapped", "verdict", "word"), [(0, READ, "as much as"), (1, CARE, "more apart in the map")])
+@pytest.mark.parametrize(
+    ("mapped", "verdict", "word"), [(0, READ, "as much as"), (1, CARE, "more separated in the map")]
+)
 def test_classes(mapped, verdict, word, rng):
     labels = np.repeat([0, 1], 100)
     X = rng.normal(size=(200, 3))
@@ -159,7 +161,7 @@ def test_the_table_is_short_and_tells_what_there_is(report, digits):
     text = str(report)
     lines = text.splitlines()
     assert len(lines) <= 36 and max(map(len, lines)) <= 90
-    assert lines[0] == "400 points: 64 columns, euclidean distances, drawn in 2 dimensions; k = 15 neighbours"
+    assert lines[0] == "400 points: 64 columns, euclidean distances, map in 2 dimensions; k = 15 neighbours"
     assert f"trustworthiness                     {float(report.trustworthiness):.3f}" in text
     assert "nearest of another class" in text and "±" in text  # triplets are sampled
     assert text == repr(report) == str(eq.evaluate(digits[0], report.Y, digits[1]))
@@ -176,7 +178,7 @@ def test_data_of_any_kind(rng):
         np.testing.assert_allclose(same.shepard.correlation, table.shepard.correlation, atol=1e-9)
         np.testing.assert_allclose(same.density_correlation, table.density_correlation, atol=1e-9)
         assert same.centroid_correlation is None  # no table, no centres
-    assert "distances as given" in str(eq.evaluate(D, Y, metric="precomputed"))
+    assert "precomputed distances" in str(eq.evaluate(D, Y, metric="precomputed"))
     assert "the space Euclidean(n=80)" in str(eq.evaluate(spaces.Euclidean(X), Y))
     cosine = eq.evaluate(X, Y, labels, metric="cosine")
     assert cosine.trustworthiness == trustworthiness(X, Y, 15, metric="cosine") != table.trustworthiness
@@ -192,7 +194,7 @@ def test_of_many_points_a_sample_is_looked_at(rng, monkeypatch):
     assert len(report.points) == 100 == len(report.trust) and (np.diff(report.points) > 0).all()
     assert 0 < report.trustworthiness.error < 0.02 and 0 < report.density_correlation.error < 0.1
     assert abs(report.trustworthiness - whole) < 4 * whole.error + 4 * report.trustworthiness.error
-    basis = "looked at for 100 of 400 points, distances along 50,000 pairs; ± is a standard error"
+    basis = "measured for 100 of 400 points, distances for 50,000 pairs; ± is the standard error"
     assert basis in " ".join(str(report).split())
     assert sum(shadings(report)["trust"].shares()) == pytest.approx(1)
     assert report.figure().get_axes()
@@ -291,7 +293,7 @@ def test_every_map_has_a_place_in_the_plane(rng):
 
 def test_bands_hold_the_pairs(rng):
     d_x = rng.uniform(size=20_000)
-    at, low, median, high = bands(d_x, d_x + rng.uniform(-0.1, 0.1, size=20_000))
+    at, low, median, high = distance_bands(d_x, d_x + rng.uniform(-0.1, 0.1, size=20_000))
     np.testing.assert_allclose(median, at, atol=0.03)
     np.testing.assert_allclose(high - low, 0.18, atol=0.03)
 

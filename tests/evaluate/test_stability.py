@@ -42,10 +42,10 @@ def test_a_closed_form_stands_still_and_dice_do_not(rng):
     X = rng.normal(size=(400, 5)) * [5, 3, 1, 1, 1]
     still, dice = eq.stability(eq.PCA(), X, runs=3), eq.stability(Dice(), X, runs=6)
     assert still.variation.max() < 1e-6 and still.kept.min() == 1
-    assert still.sentences == ["Places may be read: half of the points stay within a tenth of the map's radius."]
+    assert still.sentences == ["Positions are reliable: half of the points stay within a tenth of the map's radius."]
     assert 0.9 < np.sqrt((dice.variation**2).mean()) <= 1
     np.testing.assert_allclose(dice.kept.mean(), 10 / 399, atol=0.01)  # chance
-    assert dice.sentences[0].startswith("One map is one of many")
+    assert dice.sentences[0].startswith("A single map is not reliable")
 
 
 def test_noise_moves_each_point_by_as_much_as_it_says(rng):
@@ -67,7 +67,7 @@ def test_a_part_of_the_points(rng):
     np.testing.assert_array_equal(np.isfinite(found.variation), judged)
     assert found.variation[judged].max() < 1e-9
     assert found.kept[np.isfinite(found.kept)].min() == 1
-    assert f"{(~judged).sum()} points that are in fewer than two runs" in str(found)
+    assert f"{(~judged).sum()} points in fewer than two runs" in str(found)
     assert found.causes == "70% of the points"
 
 
@@ -87,7 +87,7 @@ def test_the_start_decides_where_islands_lie(rng):
     random = eq.stability(eq.TSNE(perplexity=10, init="random", n_jobs=1), X, runs=4)
     assert np.median(pca.variation) < 0.5 * np.median(random.variation)
     assert random.kept.mean() > 2 / 3
-    assert random.sentences[0].startswith("Read groups and neighbours, not places")
+    assert random.sentences[0].startswith("Read groups and neighbours, not positions")
     assert pca.losses.shape == (4,) and (pca.losses > 0).all()
 
 
@@ -147,7 +147,7 @@ def test_neighbours_kept_are_the_recall_of_one_map_in_the_next(rng):
 def test_text_and_figure(rng):
     found = eq.stability(eq.TSNE(n_iter=50, perplexity=10), IRIS.X, runs=4, noise=0.05)
     lines = str(found).splitlines()
-    assert lines[0].startswith("TSNE(") and "4 runs with other seeds and noise of 0.05, 150 points" in lines[0]
+    assert lines[0].startswith("TSNE(") and "4 runs with different seeds and noise of 0.05, 150 points" in lines[0]
     assert f"median {np.median(found.variation):.3f}" in lines[1]
     assert lines[3].startswith("loss")
     for labels in (None, IRIS.labels):
@@ -162,16 +162,16 @@ def test_text_and_figure(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"runs": 1}, "runs must be a whole number of at least 2, got 1"),
-        ({"subsample": 0}, "subsample must be a share of the points, above 0 and up to 1, got 0"),
-        ({"subsample": 1.2}, "subsample must be a share of the points, above 0 and up to 1, got 1.2"),
-        ({"noise": -1}, "noise must be a number from 0 on, got -1"),
+        ({"runs": 1}, "runs must be an integer of at least 2, got 1"),
+        ({"subsample": 0}, "subsample must be a fraction above 0 and at most 1, got 0"),
+        ({"subsample": 1.2}, "subsample must be a fraction above 0 and at most 1, got 1.2"),
+        ({"noise": -1}, "noise must be finite and not negative, got -1"),
         ({"k": 0}, "k must be between 1 and n_samples - 1 = 149, got 0"),
-        ({"method": Fixed()}, r"Fixed\(\) has no random_state to change; let runs differ by subsample or noise"),
-        ({"X": sparse.csr_matrix(IRIS.X), "noise": 0.1}, "noise is added to the columns of a dense table"),
+        ({"method": Fixed()}, r"Fixed\(\) has no random_state, so all runs would be equal; set subsample or noise"),
+        ({"X": sparse.csr_matrix(IRIS.X), "noise": 0.1}, "noise requires a dense table X; use noise=0 for other data"),
         (
             {"subsample": 0.1},
-            r"subsample=0.1 leaves two runs \d points in common, and to compare 10 neighbours takes more",
+            r"subsample=0.1 leaves only \d common points between two runs, too few to compare 10 neighbours",
         ),
     ],
 )
@@ -183,7 +183,7 @@ def test_what_is_refused(arguments, message):
 
 def test_lists_of_neighbours_cannot_be_thinned():
     graph = eq.neighbors.nearest_neighbors(IRIS.X, 30)
-    with pytest.raises(ValueError, match="lists of neighbours, which a part of the points does not have"):
+    with pytest.raises(ValueError, match="X contains neighbour lists"):
         eq.stability(eq.TSNE(metric="precomputed"), graph, subsample=0.5)
     found = eq.stability(eq.TSNE(perplexity=10, metric="precomputed", n_iter=5), graph, runs=2)
     assert found.maps.shape == (2, 150, 2)

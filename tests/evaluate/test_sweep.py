@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import knn_accuracy, neighbor_recall, triplet_accuracy, trustworthiness
-from equipoise.evaluate.advice import KNOBS, advise
+from equipoise.evaluate.advice import EFFECTS, advise
 from equipoise.procrustes import disagreement
 
 IRIS = data.load("iris")
@@ -87,7 +87,7 @@ def test_text(found):
     assert lines[2].startswith("perplexity 40") and lines[2].endswith("–")
     assert lines[4].split()[:2] == ["perplexity", "5"]
     assert lines[4].split()[4] == f"{found.scores['neighbours'][2]:.3f}"
-    assert lines[5:] == found.sentences and KNOBS["perplexity"] in lines
+    assert lines[5:] == found.sentences and EFFECTS["perplexity"] in lines
 
 
 def test_figures(found):
@@ -105,40 +105,43 @@ def test_figures(found):
 def words(neighbours, triplets, steps=(np.nan, 0.1), parameter="perplexity", **more):
     scores = {"neighbours": np.array(neighbours), "triplets": np.array(triplets)}
     scores.update({name: np.array(values) for name, values in more.items()})
-    return " ".join(advise(["p 30", "p 5"], [parameter], scores, np.array(steps)))
+    return " ".join(advise([{parameter: 30}, {parameter: 5}], scores, np.array(steps)))
 
 
 def test_advice_follows_from_the_scores():
     assert "hardly depend on the value" in words([0.50, 0.51], [0.80, 0.81])
-    assert "Take p 5: it keeps most neighbours (60%), and as much" in words([0.4, 0.6], [0.7, 0.8])
-    assert "Take p 5: it keeps most neighbours (60%), and as much" in words([0.4, 0.6], [0.81, 0.80])
-    assert "Take p 30: it keeps most of the large structure (0.80), and" in words([0.61, 0.62], [0.8, 0.7])
+    assert "Choose perplexity 5: it keeps the most neighbours (60%), and as much" in words([0.4, 0.6], [0.7, 0.8])
+    assert "Choose perplexity 5: it keeps the most neighbours (60%), and as much" in words([0.4, 0.6], [0.81, 0.80])
+    assert "Choose perplexity 30: it keeps the most large structure (0.80), and" in words([0.61, 0.62], [0.8, 0.7])
     both = words([0.4, 0.6], [0.8, 0.7])
-    assert "kept best at p 5 (60%; large structure 0.70), the large structure at p 30 (0.80; neighbours 40%)" in both
-    assert "stays the same throughout" in both
-    assert "changes most on the way to p 5" in words([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
-    assert "Classes are told apart best at p 30 (90%)" in words([0.4, 0.6], [0.8, 0.7], classes=[0.9, 0.8])
-    assert words([0.4, 0.6], [0.8, 0.7], parameter="alpha").endswith(KNOBS["alpha"])
-    assert advise(["p 30"], ["perplexity"], {}, np.array([np.nan])) == [KNOBS["perplexity"]]
+    assert (
+        "preserved best at perplexity 5 (60%; large structure 0.70), the large structure at perplexity 30 (0.80;"
+        in both
+    )
+    assert "is the same in all maps" in both
+    assert "changes most at perplexity 5" in words([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
+    assert "Classes are separated best at perplexity 30 (90%)" in words([0.4, 0.6], [0.8, 0.7], classes=[0.9, 0.8])
+    assert words([0.4, 0.6], [0.8, 0.7], parameter="alpha").endswith(EFFECTS["alpha"])
+    assert advise([{"perplexity": 30}], {}, np.array([np.nan])) == [EFFECTS["perplexity"]]
 
 
 def test_advice_knows_only_parameters_that_exist():
     parameters = {name for method in eq.methods.ALL for name in method().get_params()}
-    assert set(KNOBS) <= parameters
+    assert set(EFFECTS) <= parameters
 
 
 @pytest.mark.parametrize(
     ("method", "values", "message"),
     [
-        (QUICK, {}, "values must name one parameter or two"),
-        (QUICK, {"perplexity": [5], "dof": [1], "exaggeration": [1]}, "values must name one parameter or two"),
-        (QUICK, {"beta": [1, 2]}, "TSNE has no parameter 'beta'; it has: .*perplexity"),
-        (QUICK, {"perplexity": 5}, r"values\['perplexity'\] must be a list of values to try, got 5"),
-        (QUICK, {"init": "pca"}, r"values\['init'\] must be a list of values to try, got 'pca'"),
-        (QUICK, {"perplexity": []}, "must be a list of values to try"),
-        (QUICK, {"n_components": [2, 3]}, "n_components is not for a sweep: maps of different dimensions"),
-        (QUICK, {"random_state": [0, 1]}, r"random_state is not for a sweep: stability\(\) tells"),
-        (eq.TSNE(affinity="precomputed"), {"exaggeration": [1]}, "X holds affinities, with which no distance"),
+        (QUICK, {}, "values must map one or two parameters to lists"),
+        (QUICK, {"perplexity": [5], "dof": [1], "exaggeration": [1]}, "values must map one or two parameters to lists"),
+        (QUICK, {"beta": [1, 2]}, "TSNE has no parameter 'beta'; choose from .*perplexity"),
+        (QUICK, {"perplexity": 5}, r"values\['perplexity'\] must be a list of values, got 5"),
+        (QUICK, {"init": "pca"}, r"values\['init'\] must be a list of values, got 'pca'"),
+        (QUICK, {"perplexity": []}, "must be a list of values"),
+        (QUICK, {"n_components": [2, 3]}, "n_components cannot be swept: maps of different dimensions"),
+        (QUICK, {"random_state": [0, 1]}, r"random_state cannot be swept: use stability\(\)"),
+        (eq.TSNE(affinity="precomputed"), {"exaggeration": [1]}, "but X contains affinities"),
     ],
 )
 def test_what_is_refused(method, values, message):
@@ -155,5 +158,5 @@ def test_labels_and_scores_are_checked_before_the_work(found):
         eq.sweep(method, IRIS.X, {"perplexity": [5]}, [0, 1, 2])
     with pytest.raises(ValueError, match="k must be between 1 and n_samples - 1 = 149, got 150"):
         eq.sweep(method, IRIS.X, {"perplexity": [5]}, k=150)
-    with pytest.raises(ValueError, match="no score is called 'beauty'; there are: trustworthiness"):
+    with pytest.raises(ValueError, match="unknown score 'beauty'; choose from trustworthiness"):
         found.best("beauty")

@@ -1,8 +1,7 @@
 """The tables and tools that people have: frames, stored arrays, tensors, pipelines, searches, and few points.
 
-scikit-learn's own checks of an estimator run for every method in test_methods.py, test_umap.py, test_double.py,
-test_classical.py and test_mds.py, and none is left out. The one on inputs of the array API skips itself unless
-SCIPY_ARRAY_API is set: the methods promise NumPy arrays, whatever comes in.
+scikit-learn's own checks of an estimator run in tests/methods/test_scikit_learn.py. The one on inputs of the array API
+skips itself unless SCIPY_ARRAY_API is set.
 """
 
 from __future__ import annotations

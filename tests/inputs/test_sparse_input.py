@@ -65,7 +65,7 @@ def test_a_callable_metric_and_blocks_of_rows(monkeypatch):
     def city(a, b):
         return float(np.abs(a - b).sum())
 
-    monkeypatch.setattr(eq.sparse_neighbors, "BLOCK", 17 * 240)
+    monkeypatch.setattr("equipoise.neighbors.sparse.BLOCK", 17 * 240)
     for metric in (city, "euclidean"):
         named = "manhattan" if metric is city else metric
         graph = SparseSearcher(X[:50], metric).within(5)

@@ -17,7 +17,6 @@ from sklearn import decomposition, manifold
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_s_curve, make_swiss_roll
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
 from equipoise.geometry import Orthonormal
@@ -57,13 +56,6 @@ def mnist_1000():
     with np.load(MNIST, allow_pickle=False) as file:
         images = file["X"]
     return images[np.sort(np.random.RandomState(0).permutation(len(images))[:1000])] / 255.0
-
-
-@parametrize_with_checks([Method() for Method in CLASSICAL] + [eq.PCA(solver="flow")])
-def test_scikit_learn_convention(estimator, check):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the neighbour graph falls into")  # their blobs are far apart
-        check(estimator)
 
 
 @every_method

@@ -14,7 +14,6 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.cases import relative_error
 
 import equipoise as eq
@@ -218,11 +217,6 @@ def test_what_the_mesh_errs_by_does_not_drive_the_map_of_dkpca():
     fit = eq.DKPCA(random_state=0, engine="grid", n_jobs=1).fit(load_digits().data)
     losses = fit.loss_curve_[:, 1]
     assert losses[-1] <= 1.002 * losses.min() < 0.95 * losses[0]
-
-
-@parametrize_with_checks([eq.DKLLE(n_neighbors=8), eq.DKPCA(n_neighbors=8)])
-def test_scikit_learn_convention(estimator, check):
-    check(estimator)
 
 
 @both

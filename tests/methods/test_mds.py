@@ -10,18 +10,12 @@ from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.mds_cases import KNOWN, MISSING, SPARSE, City, D, W, X, Y, rigid_error, stress
 
 import equipoise as eq
 from equipoise import _core
 
 DIGITS = load_digits(return_X_y=True)[0][:400]
-
-
-@parametrize_with_checks([eq.MDS()])
-def test_scikit_learn_convention(estimator, check):
-    check(estimator)
 
 
 # The loss and its forces

@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
 from equipoise.inputs import table
@@ -204,11 +203,6 @@ def test_it_is_an_estimator_of_scikit_learn():
     assert np.array_equal(clone(encoder).fit_transform(X), fitted.embedding_)
 
 
-@parametrize_with_checks([eq.Parametric(eq.TSNE(perplexity=4), epochs=2, batch_size=16, random_state=0, device="cpu")])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
-
-
 def test_the_guide_runs_as_it_is_read():
     page = Path(__file__).parents[2] / "docs" / "parametric.md"
     namespace = {}
@@ -392,18 +386,18 @@ class Loop(Kernel):
 
 def test_a_kernel_of_ones_own():
     assert np.isfinite(small(eq.SymmetricSNE(kernel=Loop(), perplexity=8)).fit(X).loss_)
-    with pytest.raises(ValueError, match=r"equipoise\.arrays"):
+    with pytest.raises(ValueError, match="array_namespace"):
         small(eq.SymmetricSNE(kernel=Numeric(), perplexity=8)).fit(X)
 
 
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"method": eq.DKLLE()}, "no function of sums"),
-        ({"method": eq.DKPCA()}, "no function of sums"),
-        ({"method": eq.GSNE(alpha=1.0)}, "no function of sums"),
-        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "no function of sums"),
-        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "no function of sums"),
+        ({"method": eq.DKLLE()}, "not a function of sums"),
+        ({"method": eq.DKPCA()}, "not a function of sums"),
+        ({"method": eq.GSNE(alpha=1.0)}, "not a function of sums"),
+        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "not a function of sums"),
+        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "not a function of sums"),
         ({"method": eq.PCA()}, "method by forces"),
         ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives it none'),
         ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives it none'),

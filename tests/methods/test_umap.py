@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_blobs
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
 from equipoise import _core, data
@@ -18,12 +17,6 @@ from equipoise.optimize.negative_sampling import CLIP, SOFTENED, edge_offsets
 from equipoise.problems import ForceProblem
 
 LOSSES = ("effective", "intended")
-
-
-@pytest.mark.filterwarnings("ignore:n_neighbors=15 is too large for n_samples")
-@parametrize_with_checks([eq.UMAP(n_iter=20)])
-def test_scikit_learn_convention(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
-"""Locally linear weights: every point as a mean of its neighbours, and the quadratic form of what that leaves over.
+"""Locally linear weights: every point as a weighted mean of its neighbours, and the quadratic form of the residuals.
 
-In the flow this is an affinity: neighbours → W, with M = (I − W)ᵀ(I − W) (docs/math.md, "Locally linear weights").
+As an affinity: neighbours → W, with M = (I − W)ᵀ(I − W) (docs/math.md, "Locally linear weights").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,53 +13,68 @@ from scipy import sparse
 
 from .._types import Array, Matrix
 from ..arrays.csr import make_csr
-from ..arrays.namespace import host, placed
+from ..arrays.namespace import array_like, array_namespace, at_least, device_of, is_numpy, on_device_of, to_numpy
+from ..arrays.tiles import TILE, in_tiles
 from ..linalg.blas import one_blas_thread
 
-BLOCK = 2**21  # numbers per block of gathered neighbours, 16 MB
-REG = 1e-3  # of the trace of a local Gram matrix, added to its diagonal (Saul & Roweis 2003; scikit-learn's default)
+BLOCK = 2**21  # entries of a block of neighbours' rows on the CPU, 16 MB in float64; chosen
+REG = 1e-3  # relative to the trace of a local Gram matrix (Saul & Roweis 2003; scikit-learn's default)
 
-KernelFunction = Callable[[Array], Array]  # k(d2), elementwise, such as `kernels.Gaussian().value`
+KernelFunction = Callable[[Any], Any]  # k(d2), elementwise, such as `kernels.Gaussian().value`
 
 
 def lle_weights(
-    X: Matrix,
-    neighbors: Array,
+    X: Any,
+    neighbors: Any,
     *,
-    rows: Matrix | None = None,
+    rows: Any = None,
     reg: float = REG,
     kernel: KernelFunction | None = None,
     scale: Array | float = 1.0,
 ) -> Matrix:
-    """Return W, CSR (m, n): the weights, Σ_j w_ij = 1, that make Σ_j w_ij φ(x_j) nearest to φ(x_i).
+    """Return the weights W with Σ_j w_ij = 1 that minimise ‖φ(x_i) − Σ_j w_ij φ(x_j)‖².
 
-    `neighbors` (m, k) lists the rows of X (n, D), dense or CSR, that stand for each row; the rows are those of X itself
-    or the m given as `rows`. φ(x) = x, or the feature map of k_x = kernel(d2 / scale), with one scale for all or one
-    for each row. `reg`, times its trace, is added to the diagonal of each local Gram matrix.
+    Parameters
+    ----------
+    X : array, tensor or CSR matrix of shape (n, D)
+        The systems are solved on its device.
+    neighbors : array or tensor of shape (m, k)
+        The neighbours of each row, as rows of X.
+    rows : array, tensor or CSR matrix of shape (m, D), default=None
+        The rows to be reconstructed; None for those of X.
+    reg : float, default=1e-3
+        Times its trace, added to the diagonal of each local Gram matrix.
+    kernel : callable, default=None
+        φ is the feature map of k_x = kernel(d2 / scale); for None, φ(x) = x.
+    scale : float or array of shape (m,), default=1.0
+        One for all rows, or one for each.
+
+    Returns
+    -------
+    W : CSR matrix of shape (m, n)
     """
     own = X if rows is None else rows
-    k, D = neighbors.shape[1], X.shape[1]
-    weights = np.empty(neighbors.shape)
-    scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), len(neighbors))
+    near = on_device_of(X, neighbors)
+    (m, k), D = near.shape, X.shape[1]
+    weights = array_namespace(near).empty((m, k), dtype=array_namespace(near).float64, device=device_of(near))
+    scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), m)
+
+    def solve(part: slice) -> None:
+        xp = array_namespace(weights)
+        V = xp.reshape(_dense(X[xp.reshape(near[part, :], (-1,))]), (-1, k, D)) - _dense(own[part])[:, None, :]
+        G = V @ xp.matrix_transpose(V)  # ⟨x_a − x_i, x_b − x_i⟩
+        if kernel is not None:
+            to = xp.linalg.diagonal(G)
+            among = at_least(to[:, :, None] + to[:, None, :] - 2 * G, 0.0)
+            G = _feature_gram(to, among, kernel, array_like(G, scale[part]))
+        weights[part, :] = _solve(G, reg)
+
     with one_blas_thread():
-        for block in _blocks(len(neighbors), k * (D + k)):
-            near = neighbors[block]
-            V = _dense(X[near.ravel()]).reshape(*near.shape, D) - _dense(own[block])[:, None, :]
-            G = V @ V.transpose(0, 2, 1)  # ⟨x_a − x_i, x_b − x_i⟩
-            if kernel is not None:
-                to = np.einsum("ijj->ij", G)
-                among = np.maximum(to[:, :, None] + to[:, None, :] - 2 * G, 0.0)
-                G = _feature_gram(to, among, kernel, scale[block])
-            weights[block] = _solve(G, reg)
-    return _csr(weights, neighbors, X.shape[0])
+        in_tiles(m, k * (D + k), solve, BLOCK if is_numpy(X) else TILE // 2)
+    return _csr(to_numpy(weights), to_numpy(neighbors), X.shape[0])
 
 
-def lle_weights_on_device(X: Any, neighbors: Any, *, rows: Any = None, reg: float = REG) -> Matrix:
-    """Return the same W from tensors X (n, D) and `rows`, for φ(x) = x; the systems are solved where X is."""
-    from .locally_linear_torch import local_weights
-
-    weights = local_weights(X, placed(X, neighbors), X if rows is None else rows, reg)
-    return _csr(host(weights), host(neighbors), X.shape[0])
+lle_weights_on_device = lle_weights  # its earlier name for tensors
 
 
 def lle_weights_from_distances(
@@ -71,23 +86,26 @@ def lle_weights_from_distances(
     kernel: KernelFunction | None = None,
     scale: Array | float = 1.0,
 ) -> Matrix:
-    """Return the same W from squared distances alone, D2 (n, n) and `rows` (m, n) for points beyond these n.
+    """Return the same W from squared distances, D2 (n, n), and `rows` (m, n) for points that are not among the n.
 
     ⟨x_a − x_i, x_b − x_i⟩ = ½ (d²_ia + d²_ib − d²_ab), for distances that are Euclidean in some space.
     """
-    k = neighbors.shape[1]
-    weights = np.empty(neighbors.shape)
-    scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), len(neighbors))
+    m, k = neighbors.shape
+    weights = np.empty((m, k))
+    scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), m)
+
+    def solve(part: slice) -> None:
+        near = neighbors[part]
+        to = np.take_along_axis((D2 if rows is None else rows)[part], near, axis=1)
+        among = D2[near[:, :, None], near[:, None, :]]
+        if kernel is None:
+            G = (to[:, :, None] + to[:, None, :] - among) / 2
+        else:
+            G = _feature_gram(to, among, kernel, scale[part])
+        weights[part] = _solve(G, reg)
+
     with one_blas_thread():
-        for block in _blocks(len(neighbors), 2 * k * k):
-            near = neighbors[block]
-            to = np.take_along_axis((D2 if rows is None else rows)[block], near, axis=1)
-            among = D2[near[:, :, None], near[:, None, :]]
-            if kernel is None:
-                G = (to[:, :, None] + to[:, None, :] - among) / 2
-            else:
-                G = _feature_gram(to, among, kernel, scale[block])
-            weights[block] = _solve(G, reg)
+        in_tiles(m, 2 * k * k, solve, BLOCK)
     return _csr(weights, neighbors, len(D2))
 
 
@@ -99,22 +117,23 @@ def lle_matrix(W: Matrix) -> Matrix:
     return M
 
 
-def _feature_gram(to: Array, among: Array, kernel: KernelFunction, scale: Array) -> Array:
+def _feature_gram(to: Any, among: Any, kernel: KernelFunction, scale: Any) -> Any:
     """Return ⟨φ_a − φ_i, φ_b − φ_i⟩ = k(0) − k_ia − k_ib + k_ab from d² to the neighbours and among them."""
     k_to = kernel(to / scale[:, None])
     k_among = kernel(among / scale[:, None, None])
     return float(kernel(np.zeros(1))[0]) - k_to[:, :, None] - k_to[:, None, :] + k_among
 
 
-def _solve(G: Array, reg: float) -> Array:
-    """Return the solutions w of (G + reg · tr(G) I) w = 1, each divided by its sum; all weights equal where G = 0."""
-    trace = np.einsum("ijj->i", G)
-    unit = np.where(trace > 0, trace, 1.0)
-    G = G / unit[:, None, None]
-    diagonal = np.arange(G.shape[1])
-    G[:, diagonal, diagonal] += reg
-    w = np.linalg.solve(G, np.ones((*G.shape[:2], 1)))[:, :, 0]
-    return np.asarray(w / w.sum(axis=1, keepdims=True))
+def _solve(G: Any, reg: float) -> Any:
+    """Return the solutions w (m, k) of (G + reg · tr(G) I) w = 1, each divided by its sum; equal weights if G = 0."""
+    xp, k = array_namespace(G), G.shape[1]
+    like = {"dtype": G.dtype, "device": device_of(G)}
+    # The order of the sums decides the last digit: NumPy's are those of einsum and of rows, the others' of columns.
+    trace = np.einsum("ijj->i", G) if is_numpy(G) else xp.linalg.trace(G)
+    G = G / xp.where(trace > 0, trace, 1.0)[:, None, None] + reg * xp.eye(k, **like)
+    w = xp.linalg.solve(G, xp.ones((*G.shape[:2], 1), **like))[:, :, 0]
+    total = xp.sum(w, axis=1) if is_numpy(G) else xp.sum(xp.stack([w[:, j] for j in range(k)]), axis=0)
+    return w / total[:, None]
 
 
 def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
@@ -124,12 +143,8 @@ def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
     return make_csr(values.ravel(), columns.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
 
 
-def _blocks(m: int, numbers: int) -> Iterator[slice]:
-    """Yield slices of m rows, each row taking so many numbers."""
-    step = max(1, BLOCK // max(1, numbers))
-    for start in range(0, m, step):
-        yield slice(start, min(start + step, m))
-
-
-def _dense(rows: Matrix) -> Array:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+def _dense(rows: Any) -> Any:
+    """Return rows, dense or sparse, as a dense array in float64."""
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    xp = array_namespace(rows)
+    return xp.astype(rows, xp.float64, copy=False)

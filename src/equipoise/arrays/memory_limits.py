@@ -1,4 +1,4 @@
-"""Whether something large fits in the memory of this machine, asked before it is begun."""
+"""Memory checks before large allocations, and errors of a GPU that runs out of memory."""
 
 from __future__ import annotations
 
@@ -8,27 +8,44 @@ from contextlib import contextmanager
 
 
 def physical_memory() -> float:
-    """Return the bytes of memory that the machine has; infinity where the system does not say."""
+    """Return the main memory of the machine in bytes; infinity if the system does not report it."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
 
 
-def require_room(n_bytes: float, what: str, there: float) -> None:
-    """Raise unless `there`, the bytes of a memory, are enough for what takes `n_bytes`."""
-    if n_bytes > there:
-        raise MemoryError(f"{what} takes about {n_bytes / 1e9:.3g} GB, and there are {there / 1e9:.3g} GB")
+def require_memory(n_bytes: float, what: str, available: float) -> None:
+    """Raise MemoryError if `what` takes more than the `available` bytes."""
+    if n_bytes > available:
+        raise MemoryError(f"{what} takes about {n_bytes / 1e9:.3g} GB, but only {available / 1e9:.3g} GB are available")
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether PyTorch raised this error because GPU memory ran out; PyTorch is not imported."""
+    return type(error).__name__ == "OutOfMemoryError"
+
+
+def gpu_out_of_memory(what: str, n_bytes: float) -> MemoryError:
+    """Return the error for a GPU that has too little memory for `what`, which needs `n_bytes`."""
+    import torch
+
+    free = f", {torch.cuda.mem_get_info()[0] / 1e9:.2g} GB are free" if torch.cuda.is_available() else ""
+    return MemoryError(
+        f"GPU out of memory: {what} needs about {n_bytes / 1e9:.2g} GB{free}. Free GPU memory, use fewer rows, or let"
+        ' the CPU do it with engine="auto"'
+    )
 
 
 @contextmanager
-def explained(what: Callable[[], tuple[str, float]]) -> Iterator[None]:
-    """Say what a GPU has no room for, and how many bytes that takes, where its memory runs out within."""
+def explain_out_of_memory(what: Callable[[], tuple[str, float]]) -> Iterator[None]:
+    """Where GPU memory runs out within the context, raise MemoryError with what was computed and its size in bytes."""
     try:
         yield
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which need not be there
+        if not is_out_of_memory(error):
             raise
-        from .tiles import no_room
+        raise gpu_out_of_memory(*what()) from None
 
-        raise no_room(*what()) from None
+
+require_room, explained = require_memory, explain_out_of_memory  # their earlier names

@@ -1,4 +1,4 @@
-"""An order of points in which neighbours in space are neighbours in memory: along Morton's curve."""
+"""The order of points along a Morton curve, in which neighbours in space are close in memory."""
 
 from __future__ import annotations
 
@@ -10,48 +10,39 @@ from scipy import sparse
 from .. import _core
 from .._types import Array, Matrix
 from .csr import is_on_device, make_csr
-from .namespace import is_tensor
+from .namespace import array_namespace
 
 BITS = {1: 20, 2: 12, 3: 8}  # per axis
 
 
-def locality(U: Array) -> Array:
-    """Return the order (n,) of the points U (n, d) along a Morton curve through their box, on the first 3 axes."""
-    if is_tensor(U):
-        return _locality_there(U)
-    axes = np.ascontiguousarray(U.T[:3], dtype=np.float64)
-    d, bits = len(axes), BITS[min(3, len(axes))]
-    axes -= axes.min(axis=1, keepdims=True)
-    cells = (axes / (axes.max() or 1.0) * (2**bits - 1)).astype(np.int64)
-    code = np.zeros(axes.shape[1], np.int64)
-    for bit in range(bits):
-        for axis, cell in enumerate(cells):
-            code |= ((cell >> bit) & 1) << (bit * d + axis)
-    return np.argsort(code, kind="stable")
+def locality(U: Any) -> Any:
+    """Return the order (n,) of the points U (n, d) along a Morton curve through their bounding box.
 
-
-def _locality_there(U: Any) -> Any:
-    """Return the same for a tensor, where it is."""
-    axes = U.T[:3].double()
-    d, bits = len(axes), BITS[min(3, len(axes))]
-    axes = axes - axes.amin(dim=1, keepdim=True)
-    cells = (axes / axes.max().clamp(min=1e-300) * (2**bits - 1)).long()
-    code = cells[0] * 0
+    The first three axes count. The result is an array of the library of U, on its device.
+    """
+    xp = array_namespace(U)
+    axes = [xp.astype(U[:, c], xp.float64) for c in range(min(3, U.shape[1]))]  # each contiguous
+    axes = [axis - xp.min(axis) for axis in axes]
+    d, bits = len(axes), BITS[len(axes)]
+    extent = xp.max(xp.stack([xp.max(axis) for axis in axes]))
+    extent = xp.where(extent > 0, extent, 1.0)
+    cells = [xp.astype(axis / extent * (2**bits - 1), xp.int64) for axis in axes]
+    code = xp.zeros_like(cells[0])
     for bit in range(bits):
-        for axis, cell in enumerate(cells):
-            code |= ((cell >> bit) & 1) << (bit * d + axis)
-    return code.argsort(stable=True)
+        for c, cell in enumerate(cells):
+            code |= ((cell >> bit) & 1) << (bit * d + c)
+    return xp.argsort(code, stable=True)
 
 
 def permuted(A: Matrix, order: Array) -> Matrix:
-    """Return A[order][:, order] for CSR or dense A; the entries of a sparse row keep their order."""
+    """Return A[order][:, order] for a dense or CSR matrix A; the entries of a sparse row keep their order."""
     if is_on_device(A):
         return A.permuted(order)
     if not sparse.issparse(A):
         return A[np.ix_(order, order)]
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    given, columns = A.data[: A.nnz], A.indices[: A.nnz].astype(np.int32, copy=False)  # SciPy may hold room for more
+    given, columns = A.data[: A.nnz], A.indices[: A.nnz].astype(np.int32, copy=False)  # SciPy's arrays may be longer
     indptr, indices, values = np.empty(len(order) + 1, np.int64), np.empty_like(columns), np.empty_like(given)
     _core.permute(A.indptr.astype(np.int64, copy=False), columns, given, order, place, indptr, indices, values)
     return make_csr(values, indices, indptr, A.shape)

@@ -1,4 +1,8 @@
-"""What losses and the loop do with arrays beyond arithmetic, for NumPy's and for PyTorch's, which is not imported."""
+"""One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard, and what it leaves out.
+
+`xp = array_namespace(x)` has the functions of the standard (https://data-apis.org/array-api) for the library of x.
+Defined here are sums in a fixed order, moves between devices, and a few functions that the standard does not have.
+"""
 
 from __future__ import annotations
 
@@ -8,137 +12,212 @@ import numpy as np
 
 from .._types import Array
 
+_NAMESPACES: dict[type, Any] = {}  # by type: a look-up in array_api_compat takes 3 µs, and a step makes several
+
+
+def array_namespace(x: Any) -> Any:
+    """Return the array API namespace of an array or a tensor; that of NumPy for numbers, None and SciPy's matrices."""
+    xp = _NAMESPACES.get(type(x))
+    return _find_namespace(x) if xp is None else xp
+
+
+def _find_namespace(x: Any) -> Any:
+    import array_api_compat  # at first use: it takes 15 ms to import
+
+    kind, x = type(x), x.data if getattr(x, "is_device_csr", False) else x
+    try:
+        xp = array_api_compat.array_namespace(x)
+    except TypeError:  # not an array
+        xp = array_api_compat.array_namespace(np.empty(0))
+    _NAMESPACES[kind] = xp
+    return xp
+
 
 def is_tensor(x: Any) -> bool:
-    """Return whether x is a tensor of PyTorch."""
+    """Return whether x is a PyTorch tensor; PyTorch is not imported."""
     return hasattr(x, "detach") and hasattr(x, "element_size")
 
 
-def log(x: Any) -> Any:
-    """Return the natural logarithm."""
-    return x.log() if is_tensor(x) else np.log(x)
+def is_cupy(x: Any) -> bool:
+    """Return whether x is a CuPy array; CuPy is not imported."""
+    return type(x).__module__.partition(".")[0] == "cupy" and hasattr(x, "__dlpack__")
 
 
-def exp(x: Any) -> Any:
-    """Return e^x."""
-    return x.exp() if is_tensor(x) else np.exp(x)
+def is_device_array(x: Any) -> bool:
+    """Return whether x is a PyTorch tensor or a CuPy array."""
+    return is_tensor(x) or is_cupy(x)
 
 
-def log1p(x: Any) -> Any:
-    """Return log(1 + x)."""
-    return x.log1p() if is_tensor(x) else np.log1p(x)
+def is_numpy(x: Any) -> bool:
+    """Return whether NumPy's functions apply to x: an array, a number, None or a matrix of SciPy."""
+    return array_namespace(x) is array_namespace(None)
 
 
-def expm1(x: Any) -> Any:
-    """Return e^x − 1."""
-    return x.expm1() if is_tensor(x) else np.expm1(x)
+def device_of(x: Any) -> Any:
+    """Return the device of an array, as its library names it."""
+    import array_api_compat
+
+    return array_api_compat.device(x)
+
+
+# Moves between libraries and devices
+
+
+def to_numpy(x: Any) -> Array:
+    """Return x as a NumPy array in host memory."""
+    if is_tensor(x):
+        return np.asarray(x.detach().cpu())
+    return np.asarray(x.get() if is_cupy(x) else x)
+
+
+def from_cupy(x: Any) -> Any:
+    """Return a CuPy array as a PyTorch tensor that shares its memory, or as a NumPy array without PyTorch."""
+    try:
+        import torch
+    except ImportError:
+        return to_numpy(x)
+    return torch.from_dlpack(x)
+
+
+def to_cupy(x: Any) -> Any:
+    """Return a PyTorch tensor or a NumPy array as a CuPy array; a tensor on a GPU shares its memory."""
+    import cupy
+
+    return cupy.from_dlpack(x.detach()) if is_tensor(x) and x.is_cuda else cupy.asarray(to_numpy(x))
+
+
+def array_like(x: Any, values: Any) -> Any:
+    """Return `values` as an array of the library of x, on its device.
+
+    Values of the same library are returned as they are. Others are copied in the precision of x, except to NumPy, which
+    keeps theirs.
+    """
+    xp = array_namespace(x)
+    if array_namespace(values) is xp:
+        return values
+    values = to_numpy(values)
+    return values if is_numpy(x) else xp.asarray(values, dtype=x.dtype, device=device_of(x), copy=True)
+
+
+def on_device_of(x: Any, values: Any) -> Any:
+    """Return `values` in their own precision as an array of the library of x, on its device; NumPy for x = None."""
+    if is_numpy(x):
+        return to_numpy(values)
+    xp = array_namespace(x)
+    if is_tensor(x):
+        return xp.as_tensor(values, device=x.device)  # which leaves tensors alone that are there
+    return xp.asarray(values, device=device_of(x))
+
+
+# Sums in a fixed order: the same bytes every time. NumPy adds rows faster than columns, CUDA in Triton.
 
 
 def total(x: Any) -> Any:
-    """Return the sum of all entries in float64: a float, or a tensor that waits on its device."""
-    if not is_tensor(x):
+    """Return the sum of all entries in float64: a float, or for a tensor a scalar on its device."""
+    if is_numpy(x):
         return float(x.sum())
-    if x.is_cuda and x.numel():
-        from . import sums_triton as sums
+    if is_tensor(x) and x.is_cuda and x.numel():
+        from . import sums_triton
 
-        return sums.total(x)
-    import torch  # it is there: x is one of its own
-
-    return x.sum(dtype=torch.float64)
-
-
-def double(x: Any) -> Any:
-    """Return x in float64."""
-    return x.double() if is_tensor(x) else x.astype(np.float64)
+        return sums_triton.total(x)
+    xp = array_namespace(x)
+    return xp.sum(x, dtype=xp.float64)
 
 
-def where(holds: Any, value: float, other: Any) -> Any:
-    """Return `value` where a condition holds, else `other`."""
-    return other.masked_fill(holds, value) if is_tensor(other) else np.where(holds, value, other)
-
-
-def maximum(x: Any, least: float) -> Any:
-    """Return x where it is above `least`, else `least`."""
-    return x.clamp(min=least) if is_tensor(x) else np.maximum(x, least)
-
-
-def full_like(x: Any, value: float) -> Any:
-    """Return an array of the shape of x that holds one value."""
-    return x.new_full(x.shape, value) if is_tensor(x) else np.full_like(x, value)
-
-
-def like(x: Any, values: Array) -> Any:
-    """Return values as an array of the kind and the precision of x, where x is."""
-    return x.new_tensor(values) if is_tensor(x) else values
-
-
-def placed(x: Any, values: Any) -> Any:
-    """Return values, an array or a tensor, in their own precision as an array of the kind of x, where x is."""
-    if not is_tensor(x):
-        return host(values)
-    import torch  # it is there: x is one of its own
-
-    return torch.as_tensor(values, device=x.device)
-
-
-def host(x: Any) -> Array:
-    """Return x as an array of NumPy."""
-    return np.asarray(x.detach().cpu()) if is_tensor(x) else np.asarray(x)
-
-
-def moved(x: Any, values: Any) -> Any:
-    """Return an array or a tensor as one of the kind of x, where x is: a tensor that is new has the precision of x."""
-    return values if is_tensor(values) and is_tensor(x) else like(x, host(values))
-
-
-def square_sum(x: Any) -> float:
+def sum_squares(x: Any) -> float:
     """Return the sum of the squares of all entries of a matrix."""
-    return float(x.square().sum()) if is_tensor(x) else float(np.einsum("ij,ij->", x, x))
+    return float(np.einsum("ij,ij->", x, x)) if is_numpy(x) else float(array_namespace(x).sum(x * x))
 
 
-def beside(*columns: Any) -> Any:
-    """Return vectors as the columns of a matrix."""
-    first = columns[0]
-    if not is_tensor(first):
-        return np.column_stack(columns)
-    result = first.new_empty((len(first), len(columns)))
-    for c, column in enumerate(columns):
-        result[:, c] = column
-    return result
-
-
-def turned(x: Any, M: Array) -> Any:
-    """Return x M for a small matrix M, computed in float64, in the precision of x."""
-    if is_tensor(x):
-        return (x.double() @ placed(x, M)).to(x.dtype)
-    return (x.astype(np.float64) @ M).astype(x.dtype)
+def column_squares(x: Any) -> Array:
+    """Return the sums of squares of the columns of x (n, d), as a NumPy array (d,)."""
+    return np.einsum("ij,ij->j", x, x) if is_numpy(x) else to_numpy(array_namespace(x).sum(x * x, axis=0))
 
 
 def centered(U: Any) -> Any:
-    """Return U (n, d) without its mean, which is taken in float64."""
-    if is_tensor(U):
-        if U.is_cuda and U.shape[1] <= 3:
-            from . import sums_triton as sums
+    """Return U (n, d) without its mean, which is computed in float64."""
+    if is_numpy(U):
+        center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)
+        return U - center.astype(U.dtype)
+    if is_tensor(U) and U.is_cuda and U.shape[1] <= 3:
+        from . import sums_triton
 
-            return sums.centered(U)
-        import torch  # it is there: U is one of its own
-
-        return U - U.mean(dim=0, dtype=torch.float64).to(U.dtype)
-    center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)  # NumPy reduces rows faster than columns
-    return U - center.astype(U.dtype)
+        return sums_triton.centered(U)
+    xp = array_namespace(U)
+    return U - xp.astype(xp.sum(U, axis=0, dtype=xp.float64) / U.shape[0], U.dtype)
 
 
 def spread(U: Any) -> float:
     """Return the largest standard deviation along an axis of U (n, d)."""
-    if is_tensor(U):
-        return float(U.std(dim=0, correction=0).max())
-    return float(np.ascontiguousarray(U.T).std(axis=1).max())
+    if is_numpy(U):
+        return float(np.ascontiguousarray(U.T).std(axis=1).max())
+    xp = array_namespace(U)
+    return float(xp.max(xp.std(U, axis=0, correction=0.0)))
 
 
-def put_back(U: Any, order: Array | None) -> Any:
-    """Return V with V[order] = U; U itself if there is no order."""
+# Functions that the standard has not, or that array_api_compat makes slow
+
+
+def at_least(x: Any, bound: float) -> Any:
+    """Return x with entries below `bound` raised to it.
+
+    As `xp.maximum`, for which array_api_compat copies a number to the GPU and waits for it.
+    """
+    bound = bound if is_numpy(x) else float(bound)
+    return array_namespace(x).where(x < bound, bound, x)
+
+
+def to_float64(x: Any) -> Any:
+    """Return x in float64."""
+    xp = array_namespace(x)
+    return xp.astype(x, xp.float64)
+
+
+def times_matrix(x: Any, M: Array) -> Any:
+    """Return x M for a small matrix M, computed in float64, in the precision of x."""
+    xp = array_namespace(x)
+    return xp.astype(xp.astype(x, xp.float64) @ on_device_of(x, M), x.dtype)
+
+
+def unpermute(U: Any, order: Array | None) -> Any:
+    """Return V with V[order] = U; U itself if `order` is None."""
     if order is None:
         return U
-    V = U.clone() if is_tensor(U) else np.empty_like(U)
+    V = array_namespace(U).empty_like(U)
     V[order] = U
     return V
+
+
+# Earlier names of these functions.
+
+
+def log(x: Any) -> Any:
+    return array_namespace(x).log(x)
+
+
+def exp(x: Any) -> Any:
+    return array_namespace(x).exp(x)
+
+
+def log1p(x: Any) -> Any:
+    return array_namespace(x).log1p(x)
+
+
+def expm1(x: Any) -> Any:
+    return array_namespace(x).expm1(x)
+
+
+def where(holds: Any, value: Any, other: Any) -> Any:
+    return array_namespace(other).where(holds, value, other)
+
+
+def full_like(x: Any, value: float) -> Any:
+    return array_namespace(x).full_like(x, value)
+
+
+def beside(*columns: Any) -> Any:
+    return array_namespace(columns[0]).stack(columns, axis=1)
+
+
+host, like, moved, placed = to_numpy, array_like, array_like, on_device_of
+square_sum, double, maximum, turned, put_back = sum_squares, to_float64, at_least, times_matrix, unpermute

@@ -1,4 +1,4 @@
-"""Between the memory of the host and that of a device."""
+"""Moves between NumPy arrays and devices of PyTorch."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .._types import Array
 
 
 def from_array(A: Array) -> torch.Tensor:
-    """Return an array as a tensor, in the same memory where that may be written to: PyTorch knows no other."""
+    """Return a NumPy array as a tensor that shares its memory; read-only memory, which PyTorch rejects, is copied."""
     return torch.from_numpy(A if A.flags.writeable else A.copy())
 
 
 def again(device: str) -> torch.device:
-    """Return where what was on a device goes in another process: there, or to the CPU where there is no GPU."""
+    """Return the device of this name to restore tensors to; the CPU if there is no GPU."""
     return torch.device(device if device != "cuda" or torch.cuda.is_available() else "cpu")

@@ -40,8 +40,6 @@ def check_map_path(path: str | Path) -> None:
         raise ValueError(f"{str(path)!r}: a map is written as one of {', '.join(WRITERS)}")
     if not Path(path).parent.is_dir():
         raise ValueError(f"the output folder {str(Path(path).parent)!r} does not exist")
-    if suffix == ".parquet":
-        import_optional("pyarrow", "tables", "writing Parquet")
     if suffix == ".h5ad":
         import_optional("anndata", "anndata", "writing H5AD")
 
@@ -94,8 +92,9 @@ def _cells(values: Array) -> list[str]:
 
 
 def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
-    pyarrow = import_optional("pyarrow", "tables", "writing Parquet")
-    parquet = import_optional("pyarrow.parquet", "tables", "writing Parquet")
+    import pyarrow
+    from pyarrow import parquet
+
     parquet.write_table(pyarrow.table(map_columns(Y, dataset)), file)
 
 

@@ -1,12 +1,12 @@
-"""Engines compute the two primitives, edges and field (docs/math.md, section 0). They know kernels, no methods."""
+"""Engines compute the two primitives, edges and field (docs/math.md, section 0), for any kernel."""
 
 from __future__ import annotations
 
-from .base import Engine, Field, Placement, sum_stored_pairs
-from .choose import DEVICES, ENGINES, choose_device, choose_engine, make_engine
+from .base import Engine, Field, Placement
+from .choose import DEVICES, ENGINES, choose_device, choose_engine, make_engine, sum_stored_pairs
 from .cpu import HOST
 from .exact import Exact
-from .mesh.grid import Grid
+from .mesh.mesh_engine import Grid
 from .reference import Reference
 from .sampled import Sampled
 

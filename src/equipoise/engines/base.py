@@ -144,9 +144,3 @@ class SamplesPairs(Protocol):
     def sum_exactly(self, P: Matrix, d: int) -> None:
         """From now on, include the pairs stored in P in every sample, for embeddings in d dimensions."""
         ...
-
-
-def sum_stored_pairs(engine: Engine, P: Matrix, d: int) -> None:
-    """Let an engine that samples the field sum the pairs stored in P, the neighbours in the data, exactly."""
-    if isinstance(engine, SamplesPairs):
-        engine.sum_exactly(P, d)

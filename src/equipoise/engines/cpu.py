@@ -6,10 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from .._types import Array
+from .. import _core
+from .._types import Array, Matrix
 from ..arrays.csr import is_sparse
 from ..arrays.namespace import host
+from ..kernels import Kernel
+from .base import Engine
+from .tables import Table, edge_table, kernel_table
 
 
 class HostPlacement:
@@ -67,3 +72,82 @@ def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
     """Return the charges, 1 by default, in the shape they were given and as columns (n, m), in float64."""
     c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
     return c, np.ascontiguousarray(c.reshape(n, -1))
+
+
+class CompiledKernels:
+    """Kernels as compiled code: a built-in kernel itself, a user's kernel as a table of k and k'."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
+
+    def __call__(self, kernel: Kernel) -> _core.Kernel:
+        native = kernel.native()
+        if native is not None:
+            return native
+        if kernel not in self._tables:
+            self._tables[kernel] = kernel_table(kernel)
+        return _core.Kernel.tabulated(*self._tables[kernel])
+
+
+def native_edges(
+    native: _core.Kernel, Y: Array, A: Matrix, b: float, *, potential: bool, n_threads: int
+) -> tuple[float, Array]:
+    """Return Ψ and E, as `Engine.edges`, for a compiled kernel."""
+    Y = np.ascontiguousarray(Y)
+    if A.shape != (len(Y), len(Y)):
+        raise ValueError(f"A has shape {A.shape}, but Y has {len(Y)} points; A must be ({len(Y)}, {len(Y)})")
+    psi = np.empty(len(Y) if potential else 0)
+    force = np.empty(Y.shape)
+    if sparse.issparse(A):
+        indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
+        _core.edges_sparse(native, b, indptr, indices, A.data, Y, psi, force, n_threads)
+    else:
+        _core.edges_dense(native, b, A, Y, psi, force, n_threads)
+    return (float(psi.sum()) if potential else np.nan), force
+
+
+class StoredEdges:
+    """Edges over the stored pairs of a CSR matrix in float32, in any dimension; kernels are read from tables.
+
+    Parameters
+    ----------
+    n_threads : int
+    exact : callable
+        Makes the engine, from `n_threads`, for embeddings in float64 and for dense matrices.
+    """
+
+    def __init__(self, n_threads: int, exact: Callable[[int], Engine]):
+        self.n_threads = n_threads
+        self._exact = exact
+        self._tables: dict[tuple[Kernel, float], Table] = {}
+
+    def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
+        """Return Ψ and E, as `Engine.edges`."""
+        if Y.dtype == np.float64 or not sparse.issparse(A):
+            return self._exact(self.n_threads).edges(Y, A, kernel, b, potential=potential)
+        native, b = self._native(kernel, b)
+        return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        """Return E of targets, as `Engine.edges_to`."""
+        native, _ = self._native(kernel, b)
+        force = np.empty(targets.shape)
+        indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
+        targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
+        values = np.ascontiguousarray(A.data, dtype=np.float32)
+        if not _core.edges_to(native, indptr, indices, values, targets, Y, force, self.n_threads):
+            return self._exact(self.n_threads).edges_to(targets, Y, A, kernel, b)
+        return force
+
+    def table(self, kernel: Kernel, b: float) -> Table:
+        """Return the table of ψ_b and its slope k^b k', cached."""
+        if (kernel, b) not in self._tables:
+            self._tables[kernel, b] = edge_table(kernel, b)
+        return self._tables[kernel, b]
+
+    def _native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
+        """Return the compiled kernel and exponent: the kernel itself if k'/k is rational, else a table for b = −1."""
+        native = kernel.native()
+        if native is not None and b == -1 and native.rational:
+            return native, b
+        return _core.Kernel.tabulated(*self.table(kernel, b)), -1.0

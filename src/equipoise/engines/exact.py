@@ -1,26 +1,29 @@
-"""Direct sums in C++: tiled, vectorised, threaded; O(n²) time, O(n) memory beyond A."""
+"""Direct sums in C++: tiled, vectorised, threaded; O(n²) time, O(n) memory besides A."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
 
 from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..kernels import Kernel
 from .base import Field
-from .cpu import StatelessEngine, charge_columns
+from .cpu import StatelessEngine, charge_columns, native_edges
 from .reference import Reference
 
 
 @tagged("engines.exact.Exact")
 class Exact(StatelessEngine):
-    """Direct sums in the precision of Y, accumulated in float64. The same bytes for any number of threads.
+    """Direct sums in the precision of Y, accumulated in float64; the same bytes for any number of threads.
 
-    A user's kernel, known only to NumPy, goes through the reference engine's blocks.
+    A user's kernel, a formula in NumPy, is summed by the reference engine.
+
+    Parameters
+    ----------
+    n_threads : int
     """
 
     name = "exact"
@@ -36,23 +39,7 @@ class Exact(StatelessEngine):
         native = kernel.native()
         if native is None:
             return self._numpy.edges(Y, A, kernel, b, potential=potential)
-        return self.native_edges(native, Y, A, b, potential=potential)
-
-    def native_edges(
-        self, native: _core.Kernel, Y: Array, A: Matrix, b: float, *, potential: bool
-    ) -> tuple[float, Array]:
-        """Return the edges of a compiled kernel."""
-        Y = np.ascontiguousarray(Y)
-        if A.shape != (len(Y), len(Y)):
-            raise ValueError(f"A has shape {A.shape}, but there are {len(Y)} points")
-        psi = np.empty(len(Y) if potential else 0)
-        force = np.empty(Y.shape)
-        if sparse.issparse(A):
-            indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
-            _core.edges_sparse(native, b, indptr, indices, A.data, Y, psi, force, self.n_threads)
-        else:
-            _core.edges_dense(native, b, A, Y, psi, force, self.n_threads)
-        return (float(psi.sum()) if potential else np.nan), force
+        return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         native = kernel.native()

@@ -1,4 +1,4 @@
-"""Linear time in any dimension: the field of stored and of random partners, without bias (docs/math.md, section 13)."""
+"""Linear time in any dimension: an unbiased field from stored and random partners (docs/math.md, section 13)."""
 
 from __future__ import annotations
 
@@ -13,25 +13,37 @@ from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
 from .base import Field
-from .cpu import StatelessEngine, charge_columns
-from .mesh.grid import Grid
-from .tables import Compiled
+from .cpu import CompiledKernels, StatelessEngine, StoredEdges, charge_columns
+from .exact import Exact
 
-# Random partners of a point. Measured for t-SNE in d = 5 at its defaults, exact loss with 64, 256, 512 and all: digits
-# 0.636, 0.632, 0.630, 0.630; 6,000 of MNIST 1.419, 1.399, 1.394, 1.387; and 20,000 of MNIST with 256, 512 and 1024:
-# 1.912, 1.899, 1.889.
+# Random partners of a point. Measured: the exact loss of t-SNE in d = 5 at its defaults, with 64, 256, 512 and all
+# partners, is 0.636, 0.632, 0.630, 0.630 for digits and 1.419, 1.399, 1.394, 1.387 for 6,000 rows of MNIST; with 256,
+# 512 and 1024 it is 1.912, 1.899, 1.889 for 20,000 rows of MNIST.
 PARTNERS = 512
-SOURCES = 2**15  # points of a map that new ones feel: 25 steps of 1000 rows take 1 s, from 1.2 ns a pair in d = 5
-NONE = np.empty(0, np.int64), np.empty(0, np.int32)  # no graph
+# Number of points from which partners are sampled in more than three dimensions. With 600 points an iteration takes as
+# long as with all pairs; with 3000, all pairs take five times as long (26 ms on one core, MNIST, d = 5; measured).
+# Below that, exact sums are affordable.
+HIGH_CROSSOVER = 3000
+SOURCES = 2**15  # points whose field new points feel: 25 steps of 1000 rows take 1 s, at 1.2 ns per pair in d = 5
+NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int32)  # indptr and indices
 
 
 @tagged("engines.sampled.Sampled")
 class Sampled(StatelessEngine):
-    """Edges over the stored pairs; field from these and from `partners` random offsets, the same for every point.
+    """Edges over the stored pairs; field from these and from random offsets, the same for every point.
 
-    The offsets depend on the seed and on n alone: they stay the same. So the estimates are functions of Y, and the
-    forces are the gradient of the estimated loss. New offsets for every map would average out over the iterations, but
-    the optimiser's gains take the noise for overshooting and hold the map back (docs/math.md, section 13).
+    The offsets depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its
+    gradient. New offsets in every iteration would average out, but the optimiser's gains treat noise as overshooting
+    and slow the run down (docs/math.md, section 13).
+
+    Parameters
+    ----------
+    n_threads : int
+    seed : int
+    partners : int, default=512
+        Random partners of every point.
+    sources : int, default=32768
+        Points of the embedding whose field new points feel.
     """
 
     name = "sampled"
@@ -44,9 +56,9 @@ class Sampled(StatelessEngine):
         self.seed = seed
         self.partners = partners
         self.sources = sources
-        self._stored = Grid(n_threads, 0.05)  # its edges work in any dimension and do not look at the tolerance
-        self._compiled = Compiled()
-        self._always = NONE
+        self._edges = StoredEdges(n_threads, Exact)
+        self._compiled = CompiledKernels()
+        self._always = NO_PAIRS
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -59,8 +71,8 @@ class Sampled(StatelessEngine):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(*(state[name] for name in ("n_threads", "seed", "partners", "sources")))  # type: ignore[misc]
         indptr, indices = state["_always"]
-        if len(indices) and not 0 <= indices.min() <= indices.max() < len(indptr) - 1:  # the core checks the rest
-            raise ValueError("a neighbour is none of the points")
+        if len(indices) and not 0 <= indices.min() <= indices.max() < len(indptr) - 1:  # the core checks indptr
+            raise ValueError(f"a stored pair has an index outside 0 to {len(indptr) - 2}")
         self._always = indptr, indices
 
     def sum_exactly(self, P: Matrix, d: int) -> None:
@@ -75,23 +87,23 @@ class Sampled(StatelessEngine):
         self._always = stored[pairs.indptr], pairs.indices[off]
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
-        return self._stored.edges(Y, A, kernel, b, potential=potential)
+        return self._edges.edges(Y, A, kernel, b, potential=potential)
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
-        return self._stored.edges_to(targets, Y, A, kernel, b)
+        return self._edges.edges_to(targets, Y, A, kernel, b)
 
     def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
         Y = np.ascontiguousarray(Y)
         c, columns = charge_columns(charges, len(Y))
         offsets, weights = draw_offsets(len(Y), self.partners, self.seed)
-        always = self._always if len(offsets) < len(Y) - 1 else NONE
+        always = self._always if len(offsets) < len(Y) - 1 else NO_PAIRS
         potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
         native = self._compiled(kernel)
         _core.field_offsets(native, columns, Y, offsets, weights, *always, potential, half, self.n_threads)
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """The same sample of the points for every target, so that a target's field does not depend on the others."""
+        """Return the field of a sample of the points, the same for every target, so that targets are independent."""
         n, d = Y.shape
         c, columns = charge_columns(charges, n)
         if n > self.sources:
@@ -110,10 +122,11 @@ class Sampled(StatelessEngine):
 
 
 def draw_offsets(n: int, partners: int, seed: int) -> tuple[Array, Array]:
-    """Return offsets from 1 to n − 1, o and n − o together, and their weights, which add up to n − 1.
+    """Return offsets from 1 to n − 1, each o together with n − o, and their weights, which sum to n − 1.
 
-    With both, a pair is felt at both its ends or at none: the forces of unit charges add up to zero. In an even number
-    of points n/2 is its own opposite; it is always taken, with weight 1. If `partners` are enough for all, all are.
+    With both, a pair acts on both its points or on neither, so that the forces of unit charges sum to zero. For even n
+    the offset n/2 is its own opposite; it is always included, with weight 1. All offsets are returned if `partners` is
+    at least n − 1.
     """
     pairs, drawn = (n - 1) // 2, partners // 2
     if n - 1 <= partners:

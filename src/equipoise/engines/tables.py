@@ -1,4 +1,4 @@
-"""Radial functions as tables, so that any kernel, a user's NumPy formula included, runs at compiled speed."""
+"""Tables of radial functions, so that any kernel, also a user's NumPy formula, runs at compiled speed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _core
 from .._types import Array
+from ..divergences import antiderivative
 from ..kernels import Kernel
 
-BITS = 17  # of float32's 23 that lie inside a segment, as in table.hpp: 64 segments per octave
+BITS = 17  # of float32's 23 mantissa bits, those inside a segment: 64 segments per octave, as in the core's table.hpp
+END = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's length; chosen
 
 
 class Table(NamedTuple):
-    """A function of d2 and its slope in segments, 64 per octave of d2 · scale, float32; the last holds the end.
+    """A function of d2 and its slope in segments, 64 per octave of d2 · scale, in float32.
 
-    A segment stores v0, s0, s1, s2: over f from 0 to 1 the slope is s0 + s1 f + s2 f², and the function its integral
-    from v0 on. So a loss and its forces agree, and 16 bytes a segment keep what a map reads in the first-level cache.
+    A segment stores v0, s0, s1, s2: for f from 0 to 1 the slope is s0 + s1 f + s2 f², and the function is its integral
+    starting at v0, so that a loss and its forces agree. With 16 bytes per segment, the part that an embedding reads
+    fits the first-level cache. The last segment is constant.
+
+    Attributes
+    ----------
+    segments : ndarray (size, 4)
+    first : int
+        The leading bits of the smallest d2 · scale.
+    scale : float
     """
 
-    segments: Array  # (size, 4)
+    segments: Array
     first: int
     scale: float
 
@@ -29,10 +38,11 @@ class Table(NamedTuple):
 def tabulate(
     value: Callable[[Array], Array], slope: Callable[[Array], Array], low: float, high: float, kink: float
 ) -> Table:
-    """Return the table of a function of d2 and its slope for distances from `low` to `high`; beyond, the ends are held.
+    """Return the table of a function of d2 and its slope for distances from `low` to `high`, constant beyond.
 
-    The slope is met at both ends and in the middle of a segment, the function at its start: by Simpson's rule it
-    arrives at the next. Both may jump at the distance `kink`: a segment starts there, each end is taken from inside.
+    The slope is interpolated at both ends and in the middle of a segment, the function at its start; by Simpson's rule
+    it then agrees at the next start. Both may jump at the distance `kink`: a segment starts there, and each side is
+    evaluated just inside its own segment.
     """
     scale = 1 / kink**2 if kink > 0 else 1.0
     first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> BITS for r in (low, high))
@@ -41,21 +51,21 @@ def tabulate(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         a, m, e = (slope(d2) for d2 in (start, (start + end) / 2, end))
         segments = np.column_stack([value(start), a, 4 * m - 3 * a - e, 2 * (a - 2 * m + e)])
-        held = [value(end[-1:])[0], e[-1], 0.0, 0.0]
-        return Table(np.vstack([segments, held]).astype(np.float32), first, scale)
+        constant = [value(end[-1:])[0], e[-1], 0.0, 0.0]
+        return Table(np.vstack([segments, constant]).astype(np.float32), first, scale)
 
 
-class Compiled:
-    """Kernels as compiled code: a built-in one itself, a user's own as a table of k and k'."""
+def kernel_table(kernel: Kernel) -> Table:
+    """Return the table of k and k', over 12 decades of distance around the kernel's length."""
+    return tabulate(kernel.value, kernel.slope, END[0] * kernel.length, END[1] * kernel.length, kernel.kink)
 
-    def __init__(self) -> None:
-        self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
 
-    def __call__(self, kernel: Kernel) -> _core.Kernel:
-        native = kernel.native()
-        if native is not None:
-            return native
-        if kernel not in self._tables:
-            ends = 1e-6 * kernel.length, 1e6 * kernel.length
-            self._tables[kernel] = tabulate(kernel.value, kernel.slope, *ends, kernel.kink)
-        return _core.Kernel.tabulated(*self._tables[kernel])
+def edge_table(kernel: Kernel, b: float) -> Table:
+    """Return the table of ψ_b and its slope k^b k', over the same distances."""
+    return tabulate(
+        lambda d2: antiderivative(kernel.log_value(d2), b + 1),
+        lambda d2: np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2),
+        END[0] * kernel.length,
+        END[1] * kernel.length,
+        kernel.kink,
+    )

@@ -1,4 +1,4 @@
-"""Measures of a map against its data."""
+"""Measures of how faithfully a map represents its data."""
 
 from __future__ import annotations
 

@@ -1,73 +1,91 @@
-"""Advice on a parameter, in words: what the scores of its values say, and what it does."""
+"""Advice on the parameters of a sweep, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from .._types import Array
 
-ALIKE = 0.02  # difference below which a score does not tell two values apart; chosen
-MOVED = 0.3  # disagreement from which two maps look like different arrangements; chosen
+NEGLIGIBLE = 0.02  # differences of scores below this do not matter; chosen
+MOVED = 0.3  # Procrustes disagreement above which two maps look differently arranged; chosen
 
-# What a parameter does to a map, for the reader of a sweep.
-KNOBS = {
-    "perplexity": "Perplexity is how many neighbours count. Clumps that only small values show are likely chance: small"
-    " values clump even noise. Large ones keep more of the large structure and lose detail.",
-    "n_neighbors": "n_neighbors is how many neighbours count: few show detail and clump even noise, many keep more of"
-    " the large structure.",
-    "exaggeration": "Exaggeration multiplies the attraction: above 1 it joins what is continuous and draws islands"
-    " together, below 1 they spread until they fill the map (Böhm et al. 2022).",
-    "early_exaggeration": "Early exaggeration acts at the start alone: where it changes the map, the map depends on its"
-    " start.",
-    "init": "Where init changes the map, the loss does not fix the arrangement: do not read distances between islands.",
-    "alpha": "A smaller α spreads groups out, a larger one draws them together and widens the gaps (Lin et al. 2024,"
-    " Fig. 12): the gaps are the divergence's, not the data's.",
-    "beta": "A larger β lets the repulsion fall faster with distance, so that points of little affinity stay nearer"
+# What a parameter does to a map.
+EFFECTS = {
+    "perplexity": "Perplexity is the effective number of neighbours. Clusters that appear only at small values may be"
+    " noise; large values keep more of the large structure and lose detail.",
+    "n_neighbors": "n_neighbors sets the scale: small values show detail but find clusters even in noise, large values"
+    " keep more of the large structure.",
+    "exaggeration": "Exaggeration multiplies the attraction: above 1 it connects continuous structure and contracts"
+    " clusters, below 1 clusters expand and fill the map (Böhm et al. 2022).",
+    "early_exaggeration": "Early exaggeration acts only at the start: if it changes the map, the map depends on its"
+    " initialisation.",
+    "init": "If init changes the map, the loss does not determine the arrangement: do not read distances between"
+    " clusters.",
+    "alpha": "A smaller α spreads groups out, a larger one contracts them and widens the gaps (Lin et al. 2024,"
+    " Fig. 12): these gaps come from the divergence, not from the data.",
+    "beta": "A larger β makes the repulsion decay faster with distance, so points with low affinity stay closer"
     " (Lin et al. 2024, section IV-B).",
-    "eta": "η only sets the unit of the map: what differs between values is left over from the descent.",
-    "dof": "Fewer degrees of freedom give the kernel a heavier tail: islands break into smaller ones.",
-    "min_dist": "A larger min_dist loosens the clumps; it says nothing on the data.",
+    "eta": "η only sets the scale of the map: differences between values come from incomplete optimisation.",
+    "dof": "Fewer degrees of freedom give the kernel a heavier tail: clusters split into smaller ones.",
+    "min_dist": "A larger min_dist spreads clusters out; it says nothing about the data.",
 }
 
 
-def advise(names: Sequence[str], parameters: Sequence[str], scores: dict[str, Array], steps: Array) -> list[str]:
-    """Return sentences on maps with these names, scores, and disagreements with the map before each (NaN: none)."""
-    what = [KNOBS[parameter] for parameter in parameters if parameter in KNOBS]
-    if len(names) < 2:
-        return what
+def describe_setting(setting: Mapping[str, Any]) -> str:
+    """Return a setting as text, such as "perplexity 30, exaggeration 4"."""
+    return ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in setting.items()
+    )
+
+
+def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], steps: Array) -> list[str]:
+    """Return sentences about the maps of a sweep.
+
+    Parameters
+    ----------
+    settings : sequence of mappings
+        The parameters of each map.
+    scores : mapping of str to ndarray of shape (m,)
+        The scores of the maps.
+    steps : ndarray of shape (m,)
+        The disagreement of each map with the previous one; NaN if there is none.
+    """
+    effects = [EFFECTS[parameter] for parameter in settings[0] if parameter in EFFECTS]
+    if len(settings) < 2:
+        return effects
+    names = [describe_setting(setting) for setting in settings]
     local, large = scores["neighbours"], scores["triplets"]
     near, far = int(np.argmax(local)), int(np.argmax(large))
     sentences = []
-    if np.ptp(local) < ALIKE and np.ptp(large) < ALIKE:
-        sentences.append("The scores hardly depend on the value: take the picture that is easiest to read.")
-    elif large[far] - large[near] < ALIKE:
+    if np.ptp(local) < NEGLIGIBLE and np.ptp(large) < NEGLIGIBLE:
+        sentences.append("The scores hardly depend on the value: choose the map that is easiest to read.")
+    elif large[far] - large[near] < NEGLIGIBLE:
         sentences.append(
-            f"Take {names[near]}: it keeps most neighbours ({local[near]:.0%}), and as much of the large structure as"
-            f" any ({large[near]:.2f})."
+            f"Choose {names[near]}: it keeps the most neighbours ({local[near]:.0%}), and as much of the large"
+            f" structure as any other ({large[near]:.2f})."
         )
-    elif local[near] - local[far] < ALIKE:
+    elif local[near] - local[far] < NEGLIGIBLE:
         sentences.append(
-            f"Take {names[far]}: it keeps most of the large structure ({large[far]:.2f}), and as many neighbours as any"
-            f" ({local[far]:.0%})."
+            f"Choose {names[far]}: it keeps the most large structure ({large[far]:.2f}), and as many neighbours as"
+            f" any other ({local[far]:.0%})."
         )
     else:
         sentences.append(
-            f"Neighbours are kept best at {names[near]} ({local[near]:.0%}; large structure {large[near]:.2f}), the"
-            f" large structure at {names[far]} ({large[far]:.2f}; neighbours {local[far]:.0%}): look at both."
+            f"Neighbours are preserved best at {names[near]} ({local[near]:.0%}; large structure {large[near]:.2f}),"
+            f" the large structure at {names[far]} ({large[far]:.2f}; neighbours {local[far]:.0%}): look at both."
         )
-    if "classes" in scores and np.ptp(scores["classes"]) >= ALIKE:
+    if "classes" in scores and np.ptp(scores["classes"]) >= NEGLIGIBLE:
         best = int(np.argmax(scores["classes"]))
-        sentences.append(f"Classes are told apart best at {names[best]} ({scores['classes'][best]:.0%}).")
+        sentences.append(f"Classes are separated best at {names[best]} ({scores['classes'][best]:.0%}).")
     if np.isfinite(steps).any():
-        turn = int(np.nanargmax(steps))
-        if steps[turn] > MOVED:
+        largest = int(np.nanargmax(steps))
+        if steps[largest] > MOVED:
             sentences.append(
-                f"The arrangement changes most on the way to {names[turn]}; what only one side shows, doubt."
+                f"The arrangement changes most at {names[largest]}; doubt what is visible only before or only after it."
             )
         else:
-            sentences.append(
-                "The arrangement stays the same throughout: what all maps show does not hang on the value."
-            )
-    return sentences + what
+            sentences.append("The arrangement is the same in all maps: what they show does not depend on the value.")
+    return sentences + effects

@@ -1,4 +1,4 @@
-"""What a map shows of known classes: errors of nearest-neighbour classifiers, and how apart the classes lie."""
+"""Measures of how well a map separates known classes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,47 @@ from .checks import check_k, check_labels, check_map
 from .measured import DaviesBouldinCurve, Measured
 from .sample import ALL, draw_points, sample_points
 
-BLOCK = 2**21  # distances at a time
-STARTS = 4  # of k-means; chosen
+BLOCK = 2**21  # distances computed at a time, 16 MB
+STARTS = 4  # initialisations of k-means; chosen
 
 
 def one_nn_error(Y: Any, labels: Any, folds: int = 10) -> Measured:
-    """Return the error of a 1-nearest-neighbour classifier on the map, cross-validated (Lin et al. 2024, Table 2).
+    """Return the cross-validated error of a 1-nearest-neighbour classifier on the map (Lin et al. 2024, Table 2).
 
-    Classes smaller than the number of folds lower it to their size, and to no less than 2.
+    Parameters
+    ----------
+    Y : array-like of shape (n, d)
+        The map.
+    labels : array-like of shape (n,)
+        The class of each point.
+    folds : int, default=10
+        Number of folds; reduced to the size of the smallest class, but to no less than 2.
+
+    Returns
+    -------
+    error : Measured
     """
     return Measured(1 - _accuracy(Y, labels, 1, folds), points=np.arange(len(Y)))
 
 
 def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
-    """Return the accuracy of a k-nearest-neighbour classifier on the map, cross-validated as in `one_nn_error`."""
+    """Return the cross-validated accuracy of a k-nearest-neighbour classifier on the map.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d)
+        The map.
+    labels : array-like of shape (n,)
+        The class of each point.
+    k : int, default=10
+        Number of neighbours.
+    folds : int, default=10
+        Number of folds, as in `one_nn_error`.
+
+    Returns
+    -------
+    accuracy : Measured
+    """
     return Measured(_accuracy(Y, labels, k, folds), points=np.arange(len(Y)))
 
 
@@ -39,23 +66,36 @@ def _accuracy(Y: Any, labels: Any, k: int, folds: int) -> float:
     _, number = check_labels(labels, len(Y))
     smallest = int(np.bincount(number).min())
     splits = max(2, min(folds, smallest))
-    k = check_k(k, len(Y) - -(-len(Y) // splits))  # of the points that are left to learn from
+    k = check_k(k, len(Y) - -(-len(Y) // splits))  # at most the number of training points
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
     return float(cross_val_score(KNeighborsClassifier(n_neighbors=k), Y, number, cv=split).mean())
 
 
 def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
-    """Return (b − a) / max(a, b), on average (Rousseeuw 1987).
+    """Return the mean silhouette, (b − a) / max(a, b) averaged over the points (Rousseeuw 1987).
 
-    a is the mean distance of a point to its class, b to the nearest of the others; a class of one point counts 0. Of
-    more than 20,000 points a sample is looked at.
+    a is the mean distance of a point to its own class, b to the nearest other class. Points that are alone in their
+    class count as 0. Above 20,000 points, a random sample is measured.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d)
+        The map.
+    labels : array-like of shape (n,)
+        The class of each point.
+    random_state : int or RandomState, default=0
+        Seed of the sample.
+
+    Returns
+    -------
+    silhouette : Measured
     """
     Y = check_map(Y)
     classes, number = check_labels(labels, len(Y))
     sizes = np.bincount(number)
     if len(classes) == len(Y):
-        raise ValueError("every point has a class of its own; a silhouette needs classes of several points")
-    Z = Y[np.argsort(number, kind="stable")]  # a class is a run of columns
+        raise ValueError("every point is in a class of its own; the silhouette needs classes with several points")
+    Z = Y[np.argsort(number, kind="stable")]  # sorted by class, so that each class is a contiguous block of columns
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     points = sample_points(len(Y), random_state)
     values = np.empty(len(points))
@@ -75,24 +115,36 @@ def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
 
 
 def davies_bouldin(Y: Any, labels: Any) -> Measured:
-    """Return the mean over classes a of max_b (s_a + s_b) / d_ab (Davies & Bouldin 1979); the lower, the more apart.
+    """Return the Davies-Bouldin index, the mean over classes a of max_b (s_a + s_b) / d_ab; lower is better.
 
-    s is the mean distance of a class to its centre, d_ab the distance between centres. Infinite if centres coincide.
+    s_a is the mean distance of class a to its centroid, d_ab the distance between centroids (Davies & Bouldin 1979).
+    The index is infinite if centroids coincide.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d)
+        The map.
+    labels : array-like of shape (n,)
+        The class of each point.
+
+    Returns
+    -------
+    index : Measured
     """
     Y = check_map(Y)
     classes, number = check_labels(labels, len(Y))
     if len(classes) == len(Y):
-        raise ValueError("every point has a class of its own; the index needs classes of several points")
+        raise ValueError("every point is in a class of its own; the index needs classes with several points")
     return Measured(_davies_bouldin(Y, number), points=np.arange(len(Y)))
 
 
 def _davies_bouldin(Y: Array, number: Array) -> float:
     sizes = np.bincount(number)
-    centres = np.stack([np.bincount(number, weights=column) for column in Y.T], axis=1) / sizes[:, None]
-    spread = np.bincount(number, weights=np.linalg.norm(Y - centres[number], axis=1)) / sizes
-    apart, both = cdist(centres, centres), spread[:, None] + spread
+    centroids = np.stack([np.bincount(number, weights=column) for column in Y.T], axis=1) / sizes[:, None]
+    spread = np.bincount(number, weights=np.linalg.norm(Y - centroids[number], axis=1)) / sizes
+    distance, both = cdist(centroids, centroids), spread[:, None] + spread
     with np.errstate(divide="ignore"):
-        ratio = np.divide(both, apart, out=np.zeros_like(both), where=both > 0)
+        ratio = np.divide(both, distance, out=np.zeros_like(both), where=both > 0)
     np.fill_diagonal(ratio, 0.0)
     return float(ratio.max(axis=1).mean())
 
@@ -100,20 +152,33 @@ def _davies_bouldin(Y: Array, number: Array) -> float:
 def davies_bouldin_curve(
     Y: Any, clusters: Iterable[int] = range(2, 31), *, random_state: Any = 0
 ) -> DaviesBouldinCurve:
-    """Return the Davies-Bouldin index of k-means clusters of the map over their number (Lin et al. 2024, Fig. 6-7).
+    """Return the Davies-Bouldin index of k-means clusters of the map by their number (Lin et al. 2024, Fig. 6-7).
 
-    Of more than 20,000 points as many are drawn and clustered.
+    Above 20,000 points, a random sample of 20,000 is clustered.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, d)
+        The map.
+    clusters : iterable of int, default=range(2, 31)
+        Numbers of clusters.
+    random_state : int or RandomState, default=0
+        Seed of the sample and of k-means.
+
+    Returns
+    -------
+    curve : DaviesBouldinCurve
     """
     Y = check_map(Y)
     counts = np.array(list(clusters))
     points = draw_points(len(Y), ALL, random_state)
     Y = Y[points]
-    places = len(np.unique(Y, axis=0))
+    distinct = len(np.unique(Y, axis=0))
     if counts.ndim != 1 or not counts.size or counts.dtype.kind not in "iu":
-        raise ValueError(f"clusters must list numbers of clusters, got {clusters!r}")
-    if counts.min() < 2 or counts.max() >= places:
+        raise ValueError(f"clusters must be integers, the numbers of clusters to try, got {clusters!r}")
+    if counts.min() < 2 or counts.max() >= distinct:
         raise ValueError(
-            f"numbers of clusters must be between 2 and {places - 1}, one less than the places of the points;"
+            f"clusters must be between 2 and {distinct - 1}, one less than the number of distinct points,"
             f" got {counts.min()} to {counts.max()}"
         )
     index = [_davies_bouldin(Y, _clusters(Y, int(count), random_state)) for count in counts]
@@ -121,6 +186,6 @@ def davies_bouldin_curve(
 
 
 def _clusters(Y: Array, count: int, random_state: Any) -> Array:
-    with threadpool_limits(1):  # the same clusters for any number of threads
+    with threadpool_limits(1):  # results do not depend on the number of threads
         found: Array = KMeans(count, n_init=STARTS, random_state=random_state).fit_predict(Y)
     return np.unique(found, return_inverse=True)[1]

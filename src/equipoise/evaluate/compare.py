@@ -1,4 +1,4 @@
-"""Several maps of the same data, side by side."""
+"""Compare several maps of the same data."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .report import Report, evaluate
-from .report_table import as_html, as_text, side_by_side
+from .report_table import as_html, as_text, comparison_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOTE = "* nearest to a perfect map; a difference below twice the errors is none"
+NOTE = "* closest to a perfect map; differences below twice the standard errors are not significant"
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Reports on several maps of the same data: `reports[name]`, a table of all, and a figure."""
+    """Reports on several maps of the same data.
+
+    `print` shows them as a table; `comparison[name]` is the report of one map.
+
+    Attributes
+    ----------
+    reports : dict of str to Report
+    """
 
     reports: dict[str, Report]
 
@@ -31,7 +38,7 @@ class Comparison:
     def __str__(self) -> str:
         first = next(iter(self.reports.values()))
         about = f"{first.n:,} points: {first.about}; k = {first.k} neighbours"
-        return f"{about}\n\n{as_text(*side_by_side(self.reports))}\n\n{NOTE}"
+        return f"{about}\n\n{as_text(*comparison_rows(self.reports))}\n\n{NOTE}"
 
     __repr__ = __str__
 
@@ -39,12 +46,12 @@ class Comparison:
         from .figures.report_figure import as_image
 
         return (
-            f"<div>{as_image(self.figure())}{as_html(*side_by_side(self.reports))}"
+            f"<div>{as_image(self.figure())}{as_html(*comparison_rows(self.reports))}"
             f"<p><small>{escape(NOTE)}</small></p></div>"
         )
 
     def figure(self) -> Figure:
-        """Return a matplotlib figure: each map by trust, and the recall curves of all."""
+        """Return a matplotlib figure of all maps coloured by trust, and their recall curves."""
         from .figures.report_figure import comparison_figure
 
         return comparison_figure(self.reports)
@@ -60,36 +67,51 @@ def compare(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Comparison:
-    """Return the measures of several maps of X in one table.
+    """Measure several maps of the same data and show them in one table.
 
-    All are measured on the same points, pairs and triplets, so that their differences are surer than the errors say.
+    All maps are measured on the same points, pairs and triplets, so differences between them are more precise than the
+    standard errors suggest.
 
     Parameters
     ----------
-    maps : name → map (n, d), or a sequence of maps, which are called "map 1", "map 2" …; a fitted method stands for its
-        `embedding_`, and in a sequence for its name as well
-    X, labels, k, metric, n_jobs, random_state : as in `evaluate`
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    maps : mapping of str to array-like of shape (n, d), or sequence of these
+        The maps by name. Maps in a sequence are named "map 1", "map 2", …; a fitted method stands for its
+        `embedding_`, and in a sequence is named after its class.
+    labels : array-like of shape (n,), optional
+        The class of each point.
+    k : int or "auto", default="auto"
+        Size of the neighbourhoods, as in `evaluate`.
+    metric : str or callable, default="euclidean"
+        Metric of the data.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    random_state : int or RandomState, default=0
+        Seed of the samples.
+
+    Returns
+    -------
+    comparison : Comparison
     """
-    named = dict(maps) if isinstance(maps, Mapping) else _named(maps)
+    named = dict(maps) if isinstance(maps, Mapping) else _name_maps(maps)
     if not named:
-        raise ValueError("maps is empty; give at least one map, as in compare(X, {'t-SNE': Y})")
+        raise ValueError("maps is empty; pass at least one map, as in compare(X, {'t-SNE': Y})")
     fixed = isinstance(random_state, int | np.integer)
     seed = random_state if fixed else check_random_state(random_state).randint(2**31 - 1)
     reports = {}
     for name, Y in named.items():
+        Y = getattr(Y, "embedding_", Y)
         try:
-            reports[str(name)] = evaluate(X, _map(Y), labels, k=k, metric=metric, n_jobs=n_jobs, random_state=seed)
+            reports[str(name)] = evaluate(X, Y, labels, k=k, metric=metric, n_jobs=n_jobs, random_state=seed)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     return Comparison(reports)
 
 
-def _map(Y: Any) -> Any:
-    return getattr(Y, "embedding_", Y)
-
-
-def _named(maps: Sequence[Any]) -> dict[str, Any]:
+def _name_maps(maps: Sequence[Any]) -> dict[str, Any]:
+    """Return the maps by name; methods of a class that occurs once keep its name without a number."""
     kinds = [type(Y).__name__ if hasattr(Y, "embedding_") else "map" for Y in maps]
-    alone = {kind for kind in kinds if kind != "map" and kinds.count(kind) == 1}
-    names = [kind if kind in alone else f"{kind} {i}" for i, kind in enumerate(kinds, start=1)]
+    unique = {kind for kind in kinds if kind != "map" and kinds.count(kind) == 1}
+    names = [kind if kind in unique else f"{kind} {i}" for i, kind in enumerate(kinds, start=1)]
     return dict(zip(names, maps, strict=True))

@@ -1,4 +1,4 @@
-"""Whether crowded places of the data are crowded in the map."""
+"""Whether dense regions of the data are dense in the map."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .source import Source
 
 
 def density_correlation(data: Source, drawn: Source, hoods: Neighborhoods, k: int) -> Measured:
-    """Return the rank correlation, over points, of the distance to the k-th neighbour in the data and in the map.
+    """Return the rank correlation over points of the distance to the k-th neighbour in the data and in the map.
 
-    Narayan, Berger & Cho 2021 correlate logarithms of a local radius; ranks need no logarithm and bear coinciding
-    points. 0 if one side has the same spacing everywhere.
+    Narayan, Berger & Cho 2021 correlate logarithms of local radii; ranks need no logarithm and allow duplicate points.
+    Returns 0 if all distances are equal on one side.
     """
     points = hoods.points
     r_x, r_y = (

@@ -1,4 +1,4 @@
-"""How well distances survive the embedding: stress, Shepard's diagram, and what happens to the metric."""
+"""Measures of how well a map preserves distances: stress, Shepard diagram, distortion."""
 
 from __future__ import annotations
 
@@ -17,23 +17,51 @@ from .measured import Measured
 from .sample import ALL, draw_partners, draw_points
 from .source import BLOCK, Source
 
-PAIRS = 2**20  # pairs of a sample for stress: an error of about 1/1000 of the spread
-SHOWN = 50_000  # pairs of a Shepard diagram: an error of its correlation below 0.005
-WHOLE = 3_000  # points among which all pairs are compared for the distribution of dilations; chosen
+PAIRS = 2**20  # sampled pairs for the stress: a relative error of about 1/1000
+SHEPARD_PAIRS = 50_000  # pairs of a Shepard diagram: an error of the correlation below 0.005
+DISTORTION_POINTS = 3_000  # points whose pairs give the distribution of dilations; chosen
 
 
 @dataclass(frozen=True)
 class Stress:
-    """Σ_{i<j} (d_Y − d_X)² of a map, in three units (docs/math.md, eq. (21))."""
+    """The stress of a map, normalised in three ways (docs/math.md, eq. (21)).
 
-    raw: Measured  # Σ_{i<j} (d_Y − d_X)²
-    normalised: Measured  # √(raw / Σ_{i<j} d_X²)
-    scale_free: Measured  # the least that it is for any multiple of Y
-    scale: float  # that multiple
+    Attributes
+    ----------
+    raw : Measured
+        Σ_{i<j} (d_Y − d_X)².
+    normalised : Measured
+        √(raw / Σ_{i<j} d_X²).
+    scale_free : Measured
+        The minimum of `normalised` over all multiples of Y.
+    scale : float
+        The multiple of Y that attains it.
+    """
+
+    raw: Measured
+    normalised: Measured
+    scale_free: Measured
+    scale: float
 
 
 def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Stress:
-    """Return the stress of a map: over all pairs of up to 20,000 points, of more over a random sample of 2²⁰ pairs."""
+    """Return the stress of a map, over all pairs of up to 20,000 points or over 2²⁰ random pairs of more.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    random_state : int or RandomState, default=0
+        Seed of the sample of pairs.
+
+    Returns
+    -------
+    stress : Stress
+    """
     data, drawn = check_pair(X, Y, metric)
     n = data.n
     pairs = n * (n - 1) / 2
@@ -49,7 +77,7 @@ def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) 
         means, errors = terms.mean(axis=1), _errors(terms)
     raw, xx, yy, xy = means
     if not xx > 0:
-        raise ValueError("all distances of X are 0, so none can be kept or lost; look at the data")
+        raise ValueError("all distances in X are 0, so the stress is undefined; check the data")
     points = np.arange(n)
     return Stress(
         Measured(raw * pairs, errors[0] * pairs, points),
@@ -61,29 +89,56 @@ def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) 
 
 @dataclass(frozen=True)
 class Shepard:
-    """Distances in the map against those in the data, pair by pair (Shepard 1962)."""
+    """Distances of pairs in the data and in the map (Shepard 1962).
 
-    i: Array = field(repr=False)  # (m,) the pairs
+    Attributes
+    ----------
+    i, j : ndarray of shape (m,)
+        The pairs.
+    d_x, d_y : ndarray of shape (m,)
+        Their distances in the data and in the map.
+    correlation : Measured
+        Spearman's rank correlation of d_x and d_y.
+    """
+
+    i: Array = field(repr=False)
     j: Array = field(repr=False)
-    d_x: Array = field(repr=False)  # (m,) their distances in the data
-    d_y: Array = field(repr=False)  # (m,) and in the map
-    correlation: Measured  # of the ranks of d_x and d_y (Spearman)
+    d_x: Array = field(repr=False)
+    d_y: Array = field(repr=False)
+    correlation: Measured
 
 
-def shepard(X: Any, Y: Any, pairs: int = SHOWN, *, metric: Any = "euclidean", random_state: Any = 0) -> Shepard:
-    """Return the distances of a random sample of `pairs` pairs, of all if there are no more, and how their ranks agree.
+def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclidean", random_state: Any = 0) -> Shepard:
+    """Return a Shepard diagram: the distances of pairs in the data and in the map, and their rank correlation.
 
-    The error of a rank correlation ρ is (1 − ρ²) √((1 + ρ²/2) / (pairs − 3)) (Bonett & Wright 2000).
+    The standard error of a rank correlation ρ is (1 − ρ²) √((1 + ρ²/2) / (pairs − 3)) (Bonett & Wright 2000).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    pairs : int, default=50_000
+        Number of random pairs; all pairs if there are fewer.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    random_state : int or RandomState, default=0
+        Seed of the sample of pairs.
+
+    Returns
+    -------
+    shepard : Shepard
     """
     data, drawn = check_pair(X, Y, metric)
     if not isinstance(pairs, int | np.integer) or pairs < 4:
-        raise ValueError(f"pairs must be a whole number of at least 4, got {pairs!r}")
+        raise ValueError(f"pairs must be an integer of at least 4, got {pairs!r}")
     n = data.n
     every = pairs >= n * (n - 1) // 2
     i, j = np.triu_indices(n, 1) if every else _random_pairs(n, int(pairs), random_state)
     d_x, d_y = data.along(i, j), drawn.along(i, j)
     if not (d_x != d_x[0]).any():
-        raise ValueError(f"all distances of X that were looked at are {d_x[0]:g}; their ranks say nothing")
+        raise ValueError(f"all sampled distances in X equal {d_x[0]:g}, so their ranks are undefined; check the data")
     rho = rank_correlation(d_x, d_y)
     error = 0.0 if every else (1 - rho**2) * np.sqrt((1 + rho**2 / 2) / (len(i) - 3))
     return Shepard(i, j, d_x, d_y, Measured(rho, error, np.arange(n)))
@@ -92,24 +147,40 @@ def shepard(X: Any, Y: Any, pairs: int = SHOWN, *, metric: Any = "euclidean", ra
 def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Distortion:
     """Return the distributions of dilation and absolute distortion over all pairs of up to 3,000 points.
 
-    Of more points 3,000 are drawn. Counts, stress and extremes are then those of the sample; the pairs are rows of X.
+    Above 3,000 points, a random sample is measured, and counts, stress and extremes are those of the sample. Pairs are
+    always given as rows of X.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points.
+
+    Returns
+    -------
+    distortion : Distortion
     """
     data, drawn = check_pair(X, Y, metric)
-    points = draw_points(data.n, WHOLE, random_state)
+    points = draw_points(data.n, DISTORTION_POINTS, random_state)
     found = summarize_distortion(data.space(points), drawn.space(points))
     expanded, contracted = ((int(points[i]), int(points[j])) for i, j in (found.expanded, found.contracted))
     return replace(found, expanded=expanded, contracted=contracted)
 
 
 def rank_correlation(a: Array, b: Array) -> float:
-    """Return Spearman's correlation of two rows of numbers; 0 if either is constant."""
+    """Return Spearman's correlation of two arrays (m,); 0 if either is constant."""
     deviations = [ranks - ranks.mean() for ranks in (rankdata(a), rankdata(b))]
     norms = [np.sqrt(d @ d) for d in deviations]
     return float(deviations[0] @ deviations[1] / (norms[0] * norms[1])) if all(norms) else 0.0
 
 
 def _all_pairs(data: Source, drawn: Source) -> Iterator[tuple[Array, Array]]:
-    """Yield the distances of the pairs i < j in data and map, a bounded number at a time."""
+    """Yield the distances of the pairs i < j in data and map, block by block."""
     n, start = data.n, 0
     while start < n - 1:
         rows = np.arange(start, min(start + max(1, BLOCK // (n - start)), n - 1))
@@ -120,7 +191,7 @@ def _all_pairs(data: Source, drawn: Source) -> Iterator[tuple[Array, Array]]:
 
 
 def _random_pairs(n: int, count: int, random_state: Any) -> tuple[Array, Array]:
-    """Return `count` pairs of different points, with replacement."""
+    """Return `count` random pairs of distinct points; a pair may occur several times."""
     rng = check_random_state(random_state)
     i = rng.randint(n, size=count)
     return i, draw_partners(i, n, 1, rng)[:, 0]
@@ -129,7 +200,7 @@ def _random_pairs(n: int, count: int, random_state: Any) -> tuple[Array, Array]:
 def _errors(terms: Array) -> Array:
     """Return the standard errors of raw, normalised and scale-free stress per pair, by the delta method.
 
-    `terms` (4, m) holds (d_Y − d_X)², d_X², d_Y² and d_X d_Y of m random pairs.
+    The rows of `terms` (4, m) are (d_Y − d_X)², d_X², d_Y² and d_X d_Y of m random pairs.
     """
     raw, xx, yy, xy = terms.mean(axis=1)
     normalised = np.sqrt(raw / xx)

@@ -1,4 +1,4 @@
-"""Any loss of the package on any map: what one method thinks of the result of another."""
+"""The loss of any method at any map."""
 
 from __future__ import annotations
 
@@ -10,21 +10,34 @@ from .checks import check_map, count_points
 
 
 def loss(method: Any, X: Any, Y: Any) -> float:
-    """Return the stated loss of a method, such as `eq.TSNE(perplexity=30)`, at a map Y (n, d) of X from anywhere.
+    """Return the loss of a method at any map, for example one made by another method.
 
-    The method need not be fitted and stays as it is. X is what its `fit` takes. Y is taken in the scale it has; the
-    loss is computed with the method's own engine and neighbours, so it is what `loss_` would say of this map.
+    The loss uses the engine and neighbours of the method, so it is the value that `loss_` would have at this map. Y is
+    not rescaled.
+
+    Parameters
+    ----------
+    method : estimator
+        A method of the package, such as `eq.TSNE(perplexity=30)`; need not be fitted and is not modified.
+    X : array-like
+        The data, as for `method.fit`.
+    Y : array-like of shape (n, d)
+        The map.
+
+    Returns
+    -------
+    loss : float
     """
     if isinstance(method, type) or not hasattr(method, "problem"):
-        raise TypeError(f"method must be a method of the package, such as eq.TSNE(); got {method!r}")
+        raise TypeError(f"method must be an instance of a method, such as eq.TSNE(), got {method!r}")
     Y = check_map(Y)
     d = method.n_components
     if Y.shape[1] != d:
         name = type(method).__name__
-        raise ValueError(f"Y has {Y.shape[1]} columns; compare it with {name}(n_components={Y.shape[1]}), not {d}")
+        raise ValueError(f"Y has {Y.shape[1]} columns but {name} has n_components={d}; set n_components={Y.shape[1]}")
     if count_points(X) != len(Y):
         raise ValueError(f"X has {count_points(X)} rows and Y has {len(Y)}; they must be the same points")
     method = clone(method)
     if "init" in method.get_params(deep=False):
-        method.set_params(init=Y)  # spares it the search for a start
+        method.set_params(init=Y)  # skips computing an initialisation
     return float(method.problem(X).loss(Y))

@@ -1,4 +1,4 @@
-"""What a measure returns: a number that knows how sure it is, or a row of such numbers."""
+"""Results of measures: numbers and curves with standard errors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from .._types import Array
 
 
 class Measured(float):
-    """A number with its standard error, the points it was computed on, and its value at each of them.
+    """A float with its standard error and, where the measure has them, its values per point.
 
     Attributes
     ----------
-    error : standard error of a sample; 0.0 when the number was computed over everything
-    points : the rows it was computed on, in increasing order
-    values : its value at each of these, with the number as their mean; None where a measure has no such form
+    error : float
+        Standard error if the number comes from a sample, else 0.0.
+    points : ndarray of shape (m,)
+        The rows it was computed on, in increasing order.
+    values : ndarray of shape (m,) or None
+        The values at these points, whose mean is the number; None if the measure is not a mean over points.
     """
 
     error: float
@@ -34,7 +37,7 @@ class Measured(float):
 
     @classmethod
     def over(cls, values: Array, points: Array, n: int) -> Measured:
-        """Return the mean of the values at some of n points, drawn without replacement."""
+        """Return the mean of the values at `points`, a sample of n points drawn without replacement."""
         m = len(points)
         error = 0.0 if m == n else float(np.std(values, ddof=1) / np.sqrt(m) * np.sqrt(1 - m / n))
         return cls(float(np.mean(values)), error, points, values)
@@ -42,22 +45,44 @@ class Measured(float):
 
 @dataclass(frozen=True)
 class RecallCurve:
-    """Neighbours kept over the size of the neighbourhood, with what a random map would keep."""
+    """Neighbour recall by the size of the neighbourhood.
 
-    ks: Array  # (c,) int
-    recall: Array  # (c,)
-    errors: Array  # (c,): standard errors; 0 when computed on all points
-    chance: Array  # (c,): k / (n − 1)
-    points: Array = field(repr=False)  # the rows it was computed on
+    Attributes
+    ----------
+    ks : ndarray of int, shape (c,)
+        Sizes of the neighbourhoods.
+    recall : ndarray of shape (c,)
+    errors : ndarray of shape (c,)
+        Standard errors; 0 if computed on all points.
+    chance : ndarray of shape (c,)
+        Expected recall of a random map, k / (n − 1).
+    points : ndarray of int
+        The rows it was computed on.
+    """
+
+    ks: Array
+    recall: Array
+    errors: Array
+    chance: Array
+    points: Array = field(repr=False)
 
 
 @dataclass(frozen=True)
 class DaviesBouldinCurve:
-    """The Davies-Bouldin index of k-means clusters of a map, over their number."""
+    """The Davies-Bouldin index of k-means clusters of a map by their number.
 
-    clusters: Array  # (c,) int
-    index: Array  # (c,)
-    points: Array = field(repr=False)  # the rows that were clustered
+    Attributes
+    ----------
+    clusters : ndarray of int, shape (c,)
+        Numbers of clusters.
+    index : ndarray of shape (c,)
+    points : ndarray of int
+        The rows that were clustered.
+    """
+
+    clusters: Array
+    index: Array
+    points: Array = field(repr=False)
 
     @property
     def best(self) -> int:

@@ -1,4 +1,4 @@
-"""How well neighbourhoods survive the embedding. Each measure by itself; `Neighborhoods` serves several at once."""
+"""Measures of how well a map preserves neighbourhoods. `Neighborhoods` computes several of them at once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,34 @@ from .checks import check_k, count_points
 from .measured import Measured, RecallCurve
 from .ranks import Neighborhoods
 
-LARGEST = 200  # neighbours at which a recall curve ends unless told otherwise; chosen
+LARGEST = 200  # largest neighbourhood of a recall curve by default; chosen
 
 
 def trustworthiness(
     X: Any, Y: Any, k: int = 15, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
 ) -> Measured:
-    """Return how far the k nearest in the map are near in the data: 1 if all are among the k nearest, 0 at worst.
+    """Return the trustworthiness: 1 if the k nearest points in the map are the k nearest in the data, 0 at worst.
 
-    Venna & Kaski 2001; docs/math.md, eq. (19). The values per point tell where false neighbours are.
+    See Venna & Kaski 2001 and docs/math.md, eq. (19). The values per point show where the map has false neighbours.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    k : int, default=15
+        Size of the neighbourhoods.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points, if there are more than 20,000.
+
+    Returns
+    -------
+    trustworthiness : Measured
     """
     return Neighborhoods(X, Y, k, metric=metric, n_jobs=n_jobs, random_state=random_state).trustworthiness(k)
 
@@ -25,9 +44,28 @@ def trustworthiness(
 def continuity(
     X: Any, Y: Any, k: int = 15, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
 ) -> Measured:
-    """Return how far the k nearest in the data are near in the map: 1 if all are among the k nearest, 0 at worst.
+    """Return the continuity: 1 if the k nearest points in the data are the k nearest in the map, 0 at worst.
 
-    Venna & Kaski 2001; docs/math.md, eq. (19). The values per point tell where neighbours were torn apart.
+    See Venna & Kaski 2001 and docs/math.md, eq. (19). The values per point show where the map separates neighbours.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    k : int, default=15
+        Size of the neighbourhoods.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points, if there are more than 20,000.
+
+    Returns
+    -------
+    continuity : Measured
     """
     return Neighborhoods(X, Y, k, metric=metric, n_jobs=n_jobs, random_state=random_state).continuity(k)
 
@@ -35,7 +73,27 @@ def continuity(
 def neighbor_recall(
     X: Any, Y: Any, k: int = 10, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
 ) -> Measured:
-    """Return the fraction of each point's k nearest neighbours in X that are among its k nearest in Y, on average."""
+    """Return the mean fraction of a point's k nearest neighbours in X that are among its k nearest in Y.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    k : int, default=10
+        Size of the neighbourhoods.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points, if there are more than 20,000.
+
+    Returns
+    -------
+    recall : Measured
+    """
     return Neighborhoods(X, Y, k, metric=metric, n_jobs=n_jobs, random_state=random_state).recall(k)
 
 
@@ -48,10 +106,30 @@ def recall_curve(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> RecallCurve:
-    """Return the neighbours kept at each of the sizes `ks`: by default 1, 2, 5, 10 … up to 200 or n − 1."""
+    """Return the neighbour recall for several sizes of neighbourhoods.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    ks : sequence of int, optional
+        Sizes of the neighbourhoods; by default 1, 2, 5, 10, … up to 200 or n − 1.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points, if there are more than 20,000.
+
+    Returns
+    -------
+    curve : RecallCurve
+    """
     n = count_points(X)
     if ks is not None and len(ks) == 0:
-        raise ValueError("ks is empty; list the sizes of neighbourhoods, or leave it out")
+        raise ValueError("ks is empty; list neighbourhood sizes, or omit it")
     largest = min(LARGEST, n - 1) if ks is None else max(check_k(k, n, "each of ks") for k in ks)
     hoods = Neighborhoods(X, Y, largest, metric=metric, n_jobs=n_jobs, random_state=random_state)
     return hoods.recall_curve(ks)
@@ -67,9 +145,28 @@ def preservation_ratio(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Measured:
-    """Return how often the l-th to m-th neighbours stay in their place, relative to the first.
+    """Return how often the l-th to m-th neighbours keep their rank, relative to the first neighbour.
 
-    Draganov & Dohn 2024, eq. (9), docs/math.md, eq. (20); NaN if no point keeps its nearest neighbour.
+    See Draganov & Dohn 2024, eq. (9), and docs/math.md, eq. (20). NaN if no point keeps its nearest neighbour.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data.
+    Y : array-like of shape (n, d)
+        The map.
+    l, m : int
+        First and last rank.
+    metric : str, default="euclidean"
+        Metric of the data; "precomputed" if X is a distance matrix.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    random_state : int or RandomState, default=0
+        Seed of the sample of points, if there are more than 20,000.
+
+    Returns
+    -------
+    ratio : Measured
     """
     hoods = Neighborhoods(X, Y, m, metric=metric, n_jobs=n_jobs, random_state=random_state)
     return hoods.preservation_ratio(l, m)

@@ -1,39 +1,48 @@
-"""From numbers to plain sentences: what may be read from a map, what with care, and what not."""
+"""Turn the measures of a map into sentences: what can be read from it, what with care, and what cannot."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from .report import Report
+from .map_measures import MapMeasures
 
 READ, CARE, NOT = "read", "with care", "do not read"
 
 
 class Limits(NamedTuple):
-    """A number at least `read` may be read from the map, one at least `care` with care, and one below not."""
+    """Thresholds of a measure: at least `read` is reliable, at least `care` needs care, less is unreliable."""
 
     read: float
     care: float
 
     def verdict(self, value: float) -> str:
-        """Return READ, CARE or NOT; a value that is not a number is not read."""
+        """Return READ, CARE or NOT; NaN gives NOT."""
         return READ if value >= self.read else CARE if value >= self.care else NOT
 
 
-# All limits are chosen. By them one may read groups and gaps of the digits by t-SNE, and neither distances nor sizes.
+# All limits are chosen, such that groups and gaps in a t-SNE map of digits are reliable, and distances and sizes not.
 NEAR = Limits(0.95, 0.85)  # trustworthiness and continuity; a random map has 0.5
-KEPT = Limits(0.75, 0.5)  # share of the k nearest that are the same
-ORDER = Limits(0.9, 0.75)  # share of triplets in the right order; a random map has 0.5
+KEPT = Limits(0.75, 0.5)  # fraction of the k nearest neighbours preserved
+ORDER = Limits(0.9, 0.75)  # fraction of triplets in the right order; a random map has 0.5
 RANKS = Limits(0.9, 0.75)  # rank correlation of distances, and of densities; a random map has 0
-STRETCH = Limits(-1.5, -3.0)  # minus the factor between the 5 % and the 95 % quantile of the dilation; 1 is best
-CLASSES = 0.02  # errors of the nearest neighbour's class, in the map and in the data, that differ by less are alike
+STRETCH = Limits(-1.5, -3.0)  # minus the ratio of the 95 % to the 5 % quantile of the dilation; the best ratio is 1
+CLASSES = 0.02  # class errors in map and data that differ by less count as equal
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a map says about one thing, whether it may be believed, and the numbers behind."""
+    """Whether one feature of a map, such as its gaps, can be trusted.
+
+    Attributes
+    ----------
+    about : str
+        The feature.
+    verdict : str
+        "read", "with care" or "do not read".
+    text : str
+        A sentence with the numbers behind the verdict.
+    """
 
     about: str
     verdict: str
@@ -43,52 +52,52 @@ class Reading:
         return self.text
 
 
-# What is said of each thing if it may be read, if it may with care, and if it may not.
+# The sentences for each feature and verdict.
 SENTENCES = {
     "groups of near points": {
         READ: "Points that lie together in the map lie together in the data",
-        CARE: "Points that lie together in the map mostly lie together in the data, but some were thrown in from afar",
+        CARE: "Points that lie together in the map mostly lie together in the data, but some come from elsewhere",
         NOT: "Points that lie together in the map often come from different places in the data",
     },
     "gaps": {
-        READ: "Neighbours in the data are rarely torn apart, so that few of them lie across a gap",
-        CARE: "Some neighbours in the data are torn apart: a gap may run through what belongs together",
-        NOT: "Many neighbours in the data are torn apart: a gap in the map need not be one in the data",
+        READ: "Neighbours in the data are rarely separated in the map, so few lie across a gap",
+        CARE: "Some neighbours in the data are separated in the map: a gap may cut through a connected group",
+        NOT: "Many neighbours in the data are separated in the map: a gap in the map need not be one in the data",
     },
     "single neighbours": {
         READ: "Most of the nearest points in the map are the nearest in the data",
-        CARE: "The nearest points in the map are no more than a first guess at the nearest in the data",
+        CARE: "The nearest points in the map are only a rough guide to the nearest in the data",
         NOT: "Most of the nearest points in the map are not the nearest in the data",
     },
     "distances between groups": {
-        READ: "What is farther apart in the map is mostly farther apart in the data",
-        CARE: "The large plan of the map is roughly that of the data, and single distances are not",
-        NOT: "How far apart two groups are, and which of them are next to each other, says little about the data",
+        READ: "Points farther apart in the map are mostly farther apart in the data",
+        CARE: "The overall arrangement is roughly that of the data, but single distances are not reliable",
+        NOT: "How far apart two groups are, and which groups are next to each other, says little about the data",
     },
     "sizes": {
         READ: "Lengths and sizes can be compared across the map",
-        CARE: "Lengths and sizes can be compared only where they differ much",
+        CARE: "Lengths and sizes can be compared only where they differ greatly",
         NOT: "Neither lengths nor the sizes of groups can be compared",
     },
     "densities": {
-        READ: "Where the map is crowded, the data are",
-        CARE: "Crowded places of the map are often crowded in the data, and not always",
-        NOT: "A crowded place in the map need not be crowded in the data",
+        READ: "Dense regions of the map are dense in the data",
+        CARE: "Dense regions of the map are often, but not always, dense in the data",
+        NOT: "A dense region of the map need not be dense in the data",
     },
 }
 
 
-def read(report: Report) -> tuple[Reading, ...]:
-    """Return a reading for each thing one might see in a map."""
-    T, C, share = float(report.trustworthiness), float(report.continuity), float(report.recall)
-    triplets, shepard = float(report.triplet_accuracy), float(report.shepard.correlation)
-    density = float(report.density_correlation)
-    few = f"{(report.trust < NEAR.care).mean():.1%}"
-    strangers = f"; {few} of the points stand among strangers" if few != "0.0%" else ""
+def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
+    """Return a reading for each feature that one might see in a map."""
+    T, C, recall = float(measures.trustworthiness), float(measures.continuity), float(measures.recall)
+    triplets, shepard = float(measures.triplet_accuracy), float(measures.shepard.correlation)
+    density, k = float(measures.density_correlation), measures.k
+    low = f"{(measures.trust < NEAR.care).mean():.1%}"
+    doubtful = f"; {low} of the points have a trust below {NEAR.care:g}" if low != "0.0%" else ""
     found = (
-        _reading("groups of near points", NEAR.verdict(T), f" (trustworthiness {T:.3f}{strangers})"),
+        _reading("groups of near points", NEAR.verdict(T), f" (trustworthiness {T:.3f}{doubtful})"),
         _reading("gaps", NEAR.verdict(C), f" (continuity {C:.3f})"),
-        _reading("single neighbours", KEPT.verdict(share), f": {share * report.k:.1f} of {report.k} are, on average"),
+        _reading("single neighbours", KEPT.verdict(recall), f": {recall * k:.1f} of {k} agree on average"),
         _reading(
             "distances between groups",
             _worse(ORDER.verdict(triplets), RANKS.verdict(shepard)),
@@ -96,26 +105,26 @@ def read(report: Report) -> tuple[Reading, ...]:
         ),
         _reading(
             "sizes",
-            STRETCH.verdict(-report.stretch),
-            ": a length in the map stands for lengths in the data that differ up to"
-            f" {report.stretch:.1f}-fold, in 90% of the pairs",
+            STRETCH.verdict(-measures.stretch),
+            ": equal lengths in the map correspond to distances in the data that differ up to"
+            f" {measures.stretch:.1f}-fold, for 90% of the pairs",
         ),
-        _reading("densities", RANKS.verdict(density), f" (rank correlation of the spacing {density:.2f})"),
+        _reading("densities", RANKS.verdict(density), f" (rank correlation of the neighbour distances {density:.2f})"),
     )
-    return found if report.class_errors is None else (*found, _classes(*report.class_errors))
+    return found if measures.class_errors is None else (*found, _interpret_classes(*measures.class_errors))
 
 
 def _reading(about: str, verdict: str, numbers: str) -> Reading:
     return Reading(about, verdict, f"{SENTENCES[about][verdict]}{numbers}.")
 
 
-def _classes(in_map: float, in_data: float) -> Reading:
-    numbers = f"the nearest point has another class for {in_map:.1%} of the points, {in_data:.1%} in the data"
+def _interpret_classes(in_map: float, in_data: float) -> Reading:
+    numbers = f"the nearest neighbour has another class for {in_map:.1%} of the points, in the data for {in_data:.1%}"
     if in_map > in_data + CLASSES:
         return Reading("classes", CARE, f"Classes mix more in the map than in the data: {numbers}.")
     if in_map < in_data - CLASSES:
-        return Reading("classes", CARE, f"Classes lie more apart in the map than in the data: {numbers}.")
-    return Reading("classes", READ, f"Classes mix in the map as much as they do in the data: {numbers}.")
+        return Reading("classes", CARE, f"Classes are more separated in the map than in the data: {numbers}.")
+    return Reading("classes", READ, f"Classes mix in the map as much as in the data: {numbers}.")
 
 
 def _worse(*verdicts: str) -> str:

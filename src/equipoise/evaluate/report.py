@@ -1,4 +1,4 @@
-"""Can this picture be trusted? All measures of a map at once, in numbers, in words and as a page."""
+"""Report on how far a map can be trusted: all measures, as numbers, in words and as a page."""
 
 from __future__ import annotations
 
@@ -17,115 +17,99 @@ from ..data import as_array
 from ..spaces import MetricSpace
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
-from .distances import Shepard, Stress, shepard, stress
-from .measured import Measured, RecallCurve
+from .distances import shepard, stress
+from .map_measures import MapMeasures
+from .measured import Measured
 from .neighborhood import LARGEST
 from .ranks import Neighborhoods
-from .reading import CARE, NOT, READ, Reading, read
-from .report_table import as_html, as_text, cells
+from .reading import CARE, NOT, READ, Reading, interpret
+from .report_table import as_html, as_text, report_rows
 from .source import Points
 from .structure import centroid_correlation, triplet_accuracy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH = 90  # columns of a terminal that sentences are set in
-INDENT = 13  # of them for the verdicts
+WIDTH = 90  # characters per line
+INDENT = 13  # of them for the verdict
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
-    """The measures of a map Y (n, d) of n points, with its values point by point and what follows from them in words.
+class Report(MapMeasures):
+    """All measures of a map, with a summary in words.
 
-    `print(report)` gives a short table and the sentences, a notebook shows them with a picture, `to_html` makes a page.
-    Numbers are `Measured`: floats with a standard error where they come from a sample. Arrays by point are in the order
-    of `points`, the rows that were looked at.
+    `print(report)` shows a table and the sentences, notebooks add a figure, and `to_html` makes a page. Numbers are
+    `Measured`: floats with a standard error if they come from a sample. Arrays per point are in the order of `points`.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (n, d)
+        The map.
+    labels : ndarray of shape (n,) or None
+        The class of each point.
+    k : int
+        Size of the neighbourhoods.
+    about : str
+        Description of the data.
+    neighborhoods : Neighborhoods
+        The neighbours in data and map, with their ranks.
+    trustworthiness, continuity : Measured
+    recall : Measured
+        Fraction of the k nearest neighbours preserved.
+    recall_curve : RecallCurve
+    triplet_accuracy : Measured
+    shepard : Shepard
+    stress : Stress
+    density_correlation : Measured
+    class_errors : (Measured, Measured) or None
+        How often the nearest neighbour has another class, in the map and in the data.
+    centroid_correlation : Measured or None
+    n : int
+        Number of points.
+    points : ndarray of shape (m,)
+        The rows measured by the local measures.
+    trust, continuity_of_points, kept : ndarray of shape (m,)
+        Trustworthiness, continuity and recall per point.
+    stretch : float
+        Ratio of the 95 % to the 5 % quantile of the dilation d_Y/d_X.
     """
-
-    Y: Array
-    labels: Array | None
-    k: int
-    about: str  # the data in a few words
-    neighborhoods: Neighborhoods
-    trustworthiness: Measured
-    continuity: Measured
-    recall: Measured  # share of the k nearest neighbours kept
-    recall_curve: RecallCurve
-    triplet_accuracy: Measured
-    shepard: Shepard
-    stress: Stress
-    density_correlation: Measured
-    class_errors: tuple[Measured, Measured] | None  # of the nearest neighbour's class, in the map and in the data
-    centroid_correlation: Measured | None
-
-    @property
-    def n(self) -> int:
-        """The number of points."""
-        return len(self.Y)
-
-    @property
-    def points(self) -> Array:
-        """The rows that the local measures looked at, in order."""
-        return self.neighborhoods.points
-
-    @property
-    def trust(self) -> Array:
-        """Trustworthiness point by point: below 1 where false neighbours are."""
-        return _values(self.trustworthiness)
-
-    @property
-    def continuity_of_points(self) -> Array:
-        """Continuity point by point: below 1 where neighbours are missing."""
-        return _values(self.continuity)
-
-    @property
-    def kept(self) -> Array:
-        """Share of the k nearest neighbours kept, point by point."""
-        return _values(self.recall)
-
-    @cached_property
-    def stretch(self) -> float:
-        """The 95 % quantile of the dilation d_Y/d_X over its 5 % quantile: 1 if all lengths are drawn to one scale."""
-        apart = self.shepard.d_x > 0
-        low, high = np.quantile(self.shepard.d_y[apart] / self.shepard.d_x[apart], (0.05, 0.95))
-        return float(high / low) if low > 0 else np.inf
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
-        """What may be read from the map: of each thing a verdict, and a sentence with the numbers behind it."""
-        return read(self)
+        """What can be read from the map: a verdict and a sentence for each feature."""
+        return interpret(self)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The readings in plain words."""
+        """The sentences of the readings."""
         return tuple(map(str, self.readings))
 
     @property
     def subtitle(self) -> str:
-        """What was compared with what."""
-        return f"{self.n:,} points: {self.about}, drawn in {_dimensions(self.Y.shape[1])}; k = {self.k} neighbours"
+        """The data and the map in one line."""
+        return f"{self.n:,} points: {self.about}, map in {_dimensions(self.Y.shape[1])}; k = {self.k} neighbours"
 
     @property
     def footer(self) -> str:
-        """What the numbers are based on, and what they cannot say."""
+        """How the numbers were measured, and their limits."""
         m = len(self.points)
         local = "all points" if m == self.n else f"{m:,} of {self.n:,} points"
         chosen = self.k < K and self.k == resolve_k("auto", self.n)
-        few = f" ({self.k} of each, since {K} are too many among {self.n})" if chosen else ""
+        few = f" ({self.k} per point, since {K} are too many for {self.n} points)" if chosen else ""
         return (
-            f"Neighbours were looked at for {local}{few}, distances along {len(self.shepard.d_x):,} pairs; ± is a"
-            " standard error where a sample was drawn. This is one map: whether another seed or another sample would"
-            " show the same, only equipoise.stability can say."
+            f"Neighbours were measured for {local}{few}, distances for {len(self.shepard.d_x):,} pairs; ± is the"
+            " standard error of a sampled number. A report describes one map; equipoise.stability shows how much the"
+            " map changes with the seed or the sample."
         )
 
     def __str__(self) -> str:
-        lines = [self.subtitle, "", as_text(*cells(self)), ""]
+        lines = [self.subtitle, "", as_text(*report_rows(self)), ""]
         for verdict in (READ, CARE, NOT):
-            head = verdict
+            heading = verdict
             for reading in self.readings:
                 if reading.verdict == verdict:
-                    lines.append(_hang(head, reading.text))
-                    head = ""
+                    lines.append(_indent(heading, reading.text))
+                    heading = ""
         return "\n".join([*lines, "", textwrap.fill(self.footer, WIDTH)])
 
     __repr__ = __str__
@@ -139,23 +123,32 @@ class Report:
         )
         return (
             f"<div><p>{escape(self.subtitle)}</p>{as_image(report_figure(self))}"
-            f"{as_html(*cells(self))}<ul>{items}</ul><p><small>{escape(self.footer)}</small></p></div>"
+            f"{as_html(*report_rows(self))}<ul>{items}</ul><p><small>{escape(self.footer)}</small></p></div>"
         )
 
     def figure(self) -> Figure:
-        """Return a matplotlib figure: the map by trust, the Shepard plot and the recall curve."""
+        """Return a matplotlib figure: the map coloured by trust, the Shepard diagram and the recall curve."""
         from .figures.report_figure import report_figure
 
         return report_figure(self)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write the report as one self-contained page to `path`, or return it if there is none.
+        """Write the report as a self-contained page, on which a click on a point shows its neighbours.
 
-        A click on a point shows its false and its missing neighbours. Needs `pip install "equipoise[pages]"`.
+        Needs Bokeh: `pip install "equipoise[pages]"`.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            File to write; by default the page is returned.
+
+        Returns
+        -------
+        html : str or None
         """
         from .figures.fidelity import fidelity_page
 
-        page = fidelity_page(self)
+        page = fidelity_page(self, self.readings, self.subtitle, self.footer)
         if path is None:
             return page
         with atomic_write(path) as file:
@@ -173,18 +166,31 @@ def evaluate(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Report:
-    """Return a report on how far the map Y can be trusted: numbers, per-point arrays, plain sentences, a page.
+    """Measure how far a map can be trusted.
 
     Parameters
     ----------
-    X : the data: a table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
-    Y : the map (n, d), by any method and from any library
-    labels : a class per point; adds two measures of classes
-    k : neighbours that are looked at; "auto" is 15, on fewer than 31 points half of the others
-    metric : of the data, as in the methods
-    n_jobs : threads; all cores by default
-    random_state : seed of the samples of points, pairs and triplets
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data; distances if metric="precomputed".
+    Y : array-like of shape (n, d)
+        The map, made by any method of any library.
+    labels : array-like of shape (n,), optional
+        The class of each point; adds two measures of classes.
+    k : int or "auto", default="auto"
+        Size of the neighbourhoods; "auto" is 15, or half of the other points if there are fewer than 31.
+    metric : str or callable, default="euclidean"
+        Metric of the data.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+    random_state : int or RandomState, default=0
+        Seed of the samples of points, pairs and triplets.
 
+    Returns
+    -------
+    report : Report
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from equipoise import evaluate
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -195,10 +201,10 @@ def evaluate(
     X = as_array(X)
     data, drawn = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
-    about = _about(X, metric)
+    about = _describe_data(X, metric)
     X, Y = data.X if isinstance(data, Points) else X, drawn.X  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
-    centred = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
+    has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
     options: dict[str, Any] = {"metric": metric, "n_jobs": n_jobs, "random_state": random_state}
     hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), **options)
     return Report(
@@ -216,12 +222,12 @@ def evaluate(
         stress=stress(X, Y, metric=metric, random_state=random_state),
         density_correlation=density_correlation(data, drawn, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
-        centroid_correlation=centroid_correlation(X, Y, labels) if centred else None,
+        centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
     )
 
 
 def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measured]:
-    """Return how often the nearest other point has another class, in the map and in the data."""
+    """Return how often the nearest neighbour has another class, in the map and in the data."""
     in_map, in_data = (
         Measured.over((number[near[:, 0]] != number[hoods.points]).astype(np.float64), hoods.points, hoods.n)
         for near in (hoods.near_y, hoods.near_x)
@@ -229,13 +235,14 @@ def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measur
     return in_map, in_data
 
 
-def _about(X: Any, metric: Any) -> str:
+def _describe_data(X: Any, metric: Any) -> str:
+    """Return the shape and metric of the data in words."""
     shape = getattr(X, "shape", None)
     if shape is None:
         return f"the space {X!r}" if isinstance(X, MetricSpace) else "a table"
     if isinstance(metric, str) and metric == "precomputed":
-        return "distances as given"
-    name = metric if isinstance(metric, str) else "their own"
+        return "precomputed distances"
+    name = metric if isinstance(metric, str) else "custom"
     return f"{shape[1]:,} column{'s' * (shape[1] != 1)}, {name} distances"
 
 
@@ -243,11 +250,6 @@ def _dimensions(d: int) -> str:
     return "one dimension" if d == 1 else f"{d} dimensions"
 
 
-def _values(measured: Measured) -> Array:
-    assert measured.values is not None
-    return measured.values
-
-
-def _hang(head: str, text: str) -> str:
-    """Return text in lines behind its head."""
-    return textwrap.fill(text, WIDTH, initial_indent=f"{head:{INDENT}}", subsequent_indent=" " * INDENT)
+def _indent(heading: str, text: str) -> str:
+    """Return wrapped text indented behind its heading."""
+    return textwrap.fill(text, WIDTH, initial_indent=f"{heading:{INDENT}}", subsequent_indent=" " * INDENT)

@@ -1,4 +1,4 @@
-"""How much of a map is the data's, and how much the run's: the same again with other seeds, points or noise."""
+"""Stability of a method: how far points move between runs with other seeds, samples or noise."""
 
 from __future__ import annotations
 
@@ -18,29 +18,38 @@ from .variants import Variants
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Where the sentences change. Chosen: a tenth of the radius is little more than the size of a dot in most pictures, a
-# point with half of it may be on the other side of the map, and two thirds of the neighbours are most of them.
-STILL = 0.1
-ADRIFT = 0.5
-MOST = 2 / 3
+# Thresholds of the sentences, chosen: in most figures a tenth of the radius is little more than the size of a dot, and
+# a point that moves by half the radius may be on the other side of the map.
+STABLE = 0.1  # median variation
+UNSTABLE = 0.5  # variation of a point
+MOST = 2 / 3  # neighbours preserved
 
 
 @dataclass(frozen=True, repr=False)
 class Stability:
-    """Maps of several runs laid over one another, and how far each point moves between them.
+    """Aligned maps of several runs, and how far each point moves between them.
 
     Attributes
     ----------
-    name : the method
-    causes : in what the runs differ, in words
-    maps : (runs, n, d), laid over their common mean, whose radius is 1; NaN where a run did not have a point
-    mean : (n, d), the mean place of each point
-    variation : (n,), root mean square distance of a point from its mean place, in radii of the map (docs/math.md,
-        section 20): 0 in the same place in every run, about 1 anywhere; NaN for points of fewer than two runs
-    kept : (n,), share of a point's k nearest in one map that are among its k nearest in the next, over their common
-        points; NaN where it was not measured
-    k : how many neighbours
-    losses : (runs,), NaN for methods that have none
+    name : str
+        The method.
+    causes : str
+        How the runs differ, in words.
+    maps : ndarray of shape (runs, n, d)
+        The maps, aligned with their mean, which has radius 1; NaN for points that were not part of a run.
+    mean : ndarray of shape (n, d)
+        Mean position of each point.
+    variation : ndarray of shape (n,)
+        Root mean square distance of a point from its mean position, in units of the radius of the map (docs/math.md,
+        section 20): 0 if it is at the same position in every run, about 1 if its position is random; NaN for points of
+        fewer than two runs.
+    kept : ndarray of shape (n,)
+        Fraction of a point's k nearest neighbours in one map that are among its k nearest in the next, over the points
+        of both; NaN where not measured.
+    k : int
+        Number of neighbours.
+    losses : ndarray of shape (runs,)
+        NaN for methods without a loss.
     """
 
     name: str
@@ -54,42 +63,50 @@ class Stability:
 
     @property
     def sentences(self) -> list[str]:
-        """What may and may not be read from one of these maps."""
+        """What can and cannot be read from a single map."""
         median, kept = float(np.nanmedian(self.variation)), float(np.nanmean(self.kept))
-        if median < STILL:
-            first = "Places may be read: half of the points stay within a tenth of the map's radius."
+        if median < STABLE:
+            first = "Positions are reliable: half of the points stay within a tenth of the map's radius."
         elif kept > MOST:
-            first = "Read groups and neighbours, not places: neighbours stay together, but lie elsewhere in each run."
+            first = "Read groups and neighbours, not positions: neighbours stay together, but move between runs."
         else:
-            first = "One map is one of many: neither places nor neighbours are the same in the next run."
-        adrift = int((self.variation > ADRIFT).sum())
-        if not adrift or median >= ADRIFT:
+            first = "A single map is not reliable: both positions and neighbours change from run to run."
+        unstable = int((self.variation > UNSTABLE).sum())
+        if not unstable or median >= UNSTABLE:
             return [first]
-        points = "1 point has no place" if adrift == 1 else f"{adrift} points have no place"
-        return [first, f"{points} of their own (variation above {ADRIFT:g}): `variation` says which."]
+        points = "1 point has" if unstable == 1 else f"{unstable} points have"
+        return [first, f"{points} no stable position (variation above {UNSTABLE:g}): see `variation`."]
 
     def __str__(self) -> str:
         runs, n, _ = self.maps.shape
         q50, q90 = np.nanquantile(self.variation, [0.5, 0.9])
         lines = [
             f"{self.name}: {runs} runs with {self.causes}, {n} points",
-            f"variation           median {q50:.3f}, nine in ten below {q90:.3f} (0 same place, 1 anywhere)",
+            f"variation           median {q50:.3f}, 90% of the points below {q90:.3f} (0 fixed, 1 random)",
             f"neighbours kept     {np.nanmean(self.kept):.1%} of the {self.k} nearest, from run to run",
         ]
         if np.isfinite(self.losses).all():
             lines.append(f"loss                {self.losses.min():.4g} to {self.losses.max():.4g}")
         missing = int(np.isnan(self.variation).sum())
         if missing:
-            lines.append(f"not judged          {missing} points that are in fewer than two runs")
+            lines.append(f"not measured        {missing} points in fewer than two runs")
         return "\n".join([*lines, *self.sentences])
 
     __repr__ = __str__
 
     def figure(self, labels: Any = None) -> Figure:
-        """Return a figure: the mean map coloured by variation, how it is distributed, and some of the runs."""
+        """Return a figure of the mean map coloured by variation, the distribution of the variation, and some runs.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n,), optional
+            Classes to colour the runs by; by default they are coloured by mean position, from left to right.
+        """
         from .figures.stability_figure import stability_figure
 
-        return stability_figure(self, labels)
+        median, kept = float(np.nanmedian(self.variation)), np.nanmean(self.kept)
+        title = f"{self.name}: {self.causes}\nmedian variation {median:.3f}, neighbours kept {kept:.0%}"
+        return stability_figure(self.maps, self.mean, self.variation, title, labels)
 
 
 def stability(
@@ -102,32 +119,45 @@ def stability(
     k: int = 10,
     random_state: Any = 0,
 ) -> Stability:
-    """Run a method several times and return how far each point moves, v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)).
+    """Run a method several times and measure how far each point moves, v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)).
 
-    Every run has another seed. The maps are laid over one another by a shift, a rotation or reflection, and their
-    size, none of which a map means (generalised Procrustes).
+    Each run has a different seed. The maps are aligned by translation, rotation or reflection, and scale, which carry
+    no meaning (generalised Procrustes).
 
     Parameters
     ----------
-    method : an unfitted estimator with `fit_transform`, of this package or another; it is left as it is
-    X : what the method takes
-    runs : number of runs, 2 or more
-    subsample : share of the points that each run gets, drawn anew
-    noise : standard deviation of Gaussian noise on each column, as a part of the column's own, drawn anew
-    k : nearest neighbours in the map that are compared from run to run
-    random_state : seed of the seeds, parts and noise
+    method : estimator
+        An unfitted estimator with `fit_transform`, of this or another package; it is not modified.
+    X : array-like
+        The data, as for `method.fit`.
+    runs : int, default=8
+        Number of runs, at least 2.
+    subsample : float, default=1.0
+        Fraction of the points in each run, drawn anew.
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise, relative to that of each column, drawn anew in each run.
+    k : int, default=10
+        Number of nearest neighbours compared between runs.
+    random_state : int or RandomState, default=0
+        Seed of the runs, samples and noise.
 
+    Returns
+    -------
+    stability : Stability
+
+    Examples
+    --------
     >>> import equipoise as eq
     >>> X = eq.data.load("iris").X
-    >>> found = eq.stability(eq.PCA(), X, runs=3)  # a closed form: no seed moves it
+    >>> found = eq.stability(eq.PCA(), X, runs=3)  # PCA has no random numbers
     >>> bool(found.variation.max() < 1e-6)
     True
     """
     if not (isinstance(runs, int | np.integer) and runs >= 2):
-        raise ValueError(f"runs must be a whole number of at least 2, got {runs!r}")
+        raise ValueError(f"runs must be an integer of at least 2, got {runs!r}")
     seeded = "random_state" in method.get_params()
     if not seeded and subsample == 1 and not noise:
-        raise ValueError(f"{_name(method)} has no random_state to change; let runs differ by subsample or noise")
+        raise ValueError(f"{_name(method)} has no random_state, so all runs would be equal; set subsample or noise")
     variants = Variants(method, X, subsample, noise)
     rng = check_random_state(random_state)
     generators = [np.random.RandomState(rng.randint(2**31 - 1)) for _ in range(runs)]
@@ -146,7 +176,7 @@ def stability(
     maps = superimpose(maps)
     return Stability(
         _name(method),
-        _causes(seeded, subsample, noise),
+        _describe_causes(seeded, subsample, noise),
         maps,
         mean_map(maps),
         variation(maps),
@@ -157,13 +187,13 @@ def stability(
 
 
 def neighbors_kept(maps: Array, k: int) -> Array:
-    """Return for each point the share of its k nearest in one of the maps (m, n, d) that are so in the next.
+    """Return for each point the fraction of its k nearest neighbours in one of the maps (m, n, d) kept in the next.
 
-    The last is compared with the first. Each comparison is on the points that both maps have; NaN for points that no
-    two maps in a row have.
+    The last map is compared with the first. Each comparison uses the points of both maps; NaN for points that no two
+    consecutive maps share.
     """
     total, count = np.zeros(maps.shape[1]), np.zeros(maps.shape[1])
-    for r, following in _in_a_row(len(maps)):
+    for r, following in _consecutive(len(maps)):
         both = np.flatnonzero(~np.isnan(maps[[r, following], :, 0]).any(axis=0))
         measured = neighbor_recall(maps[r, both], maps[following, both], k)
         total[both[measured.points]] += np.asarray(measured.values)
@@ -171,17 +201,17 @@ def neighbors_kept(maps: Array, k: int) -> Array:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _in_a_row(runs: int) -> list[tuple[int, int]]:
-    """Return which maps are compared: each with the next, and of more than two the last with the first."""
+def _consecutive(runs: int) -> list[tuple[int, int]]:
+    """Return the pairs of maps to compare: each with the next, and the last with the first if there are more than 2."""
     return [(r, (r + 1) % runs) for r in range(runs if runs > 2 else 1)]
 
 
 def _check_common(rows: list[Array], k: int, subsample: float) -> None:
-    common = min(len(np.intersect1d(rows[r], rows[following])) for r, following in _in_a_row(len(rows)))
+    common = min(len(np.intersect1d(rows[r], rows[following])) for r, following in _consecutive(len(rows)))
     if common <= k:
         raise ValueError(
-            f"subsample={subsample:g} leaves two runs {common} points in common, and to compare {k} neighbours takes"
-            " more; let each run have a larger part"
+            f"subsample={subsample:g} leaves only {common} common points between two runs, too few to compare {k}"
+            " neighbours; use a larger subsample or a smaller k"
         )
 
 
@@ -189,9 +219,9 @@ def _name(method: Any) -> str:
     return " ".join(str(method).split())
 
 
-def _causes(seeded: bool, subsample: float, noise: float) -> str:
+def _describe_causes(seeded: bool, subsample: float, noise: float) -> str:
     parts = [
-        "other seeds" if seeded else "",
+        "different seeds" if seeded else "",
         f"{subsample:.0%} of the points" if subsample < 1 else "",
         f"noise of {noise:g}" if noise else "",
     ]

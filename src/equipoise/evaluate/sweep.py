@@ -1,4 +1,4 @@
-"""One method at several values of a parameter or two: the maps side by side, with scores and advice."""
+"""Run a method at several values of one or two parameters, with scores and advice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.base import clone
 from .._types import Array
 from ..methods import MDS, Embedding
 from ..procrustes import disagreement
-from .advice import advise
+from .advice import advise, describe_setting
 from .checks import check_data, check_k, check_labels
 from .classes import knn_accuracy
 from .ranks import Neighborhoods
@@ -22,27 +22,32 @@ from .structure import triplet_accuracy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-AT_THE_START = ("early_exaggeration", "init")  # what a map that goes on from another leaves out
-REFUSED = {
-    "n_components": "maps of different dimensions do not lie side by side; evaluate each",
-    "random_state": "stability() tells how much a map depends on it",
+START_PARAMETERS = ("early_exaggeration", "init")  # have no effect on a map that starts from the previous one
+NOT_SWEPT = {
+    "n_components": "maps of different dimensions cannot be compared side by side; use evaluate for each",
+    "random_state": "use stability() to see how much a map depends on it",
 }
 
 
 @dataclass(frozen=True, repr=False)
 class Sweep:
-    """Maps of one method at several settings, their scores, and what they say.
+    """Maps of one method at several settings, with their scores.
 
     Attributes
     ----------
-    name : the method
-    settings : the values of each map, such as {"perplexity": 30}, in the order in which they were run
-    shape : how many values each parameter has
-    maps : the map of each setting, (n, d)
-    losses : the loss of each; values of different losses where the setting changes the loss
-    scores : name of a score → one number for each setting; higher is better, 1 is best
-    steps : how far each map is from the one of the value before, √(1 − R) of Procrustes (docs/math.md, section 20); NaN
-        for the first
+    name : str
+        The method.
+    settings : list of dict
+        The parameters of each map, such as {"perplexity": 30}, in the order of the runs.
+    shape : tuple of int
+        Number of values of each parameter.
+    maps : list of ndarray of shape (n, d)
+    losses : ndarray of shape (m,)
+        Not comparable between settings that change the loss function.
+    scores : dict of str to ndarray of shape (m,)
+        Scores of each map; higher is better, 1 is best.
+    steps : ndarray of shape (m,)
+        Procrustes distance √(1 − R) of each map from the previous one (docs/math.md, section 20); NaN for the first.
     """
 
     name: str
@@ -54,18 +59,24 @@ class Sweep:
     steps: Array
 
     def best(self, score: str) -> dict[str, Any]:
-        """Return the setting with the highest score."""
+        """Return the setting with the highest score.
+
+        Parameters
+        ----------
+        score : str
+            A key of `scores`.
+        """
         if score not in self.scores:
-            raise ValueError(f"no score is called {score!r}; there are: {', '.join(self.scores)}")
+            raise ValueError(f"unknown score {score!r}; choose from {', '.join(self.scores)}")
         return self.settings[int(np.argmax(self.scores[score]))]
 
     @property
     def sentences(self) -> list[str]:
-        """Advice: what the scores say of the values, and what the parameters do."""
-        return advise([label(setting) for setting in self.settings], list(self.settings[0]), self.scores, self.steps)
+        """Advice on the choice of the values, and what the parameters do."""
+        return advise(self.settings, self.scores, self.steps)
 
     def __str__(self) -> str:
-        names = [label(setting) for setting in self.settings]
+        names = [describe_setting(setting) for setting in self.settings]
         width = max(map(len, names))
         columns = {**self.scores, "moved": self.steps}
         lines = [self.name, " ".join([" " * width, *(f"{name:>{max(len(name), 6)}s}" for name in columns)])]
@@ -77,10 +88,16 @@ class Sweep:
     __repr__ = __str__
 
     def figure(self, labels: Any = None) -> Figure:
-        """Return the maps side by side, each with its scores, and the scores over the values of a single parameter."""
+        """Return a figure of all maps with their scores, and for a single parameter a plot of the scores.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n,), optional
+            Classes to colour the maps by; by default they are coloured by position in the first map.
+        """
         from .figures.sweep_figure import sweep_figure
 
-        return sweep_figure(self, labels)
+        return sweep_figure(self.maps, self.settings, self.shape, self.scores, labels)
 
 
 def sweep(
@@ -94,25 +111,35 @@ def sweep(
 ) -> Sweep:
     """Run a method at every value of one parameter, or every pair of values of two, and score the maps.
 
-    Each map starts from the one before it, without early exaggeration, so that what differs between two pictures is
-    what the value changed and not where the islands happened to fall. The first starts as the method says; put the
-    value first that keeps most of the large structure: the largest perplexity, the strongest exaggeration. Methods
-    that cannot go on from a map (the classical ones, and those of other packages) start afresh at each value, and so do
-    all where the value is one of the start, `early_exaggeration` or `init`.
+    Each map starts from the previous one, without early exaggeration, so that two maps differ only by the effect of the
+    parameter and not by where clusters happen to land. The first map starts as usual: put the value first that keeps
+    most of the large structure, such as the largest perplexity or exaggeration. Methods that cannot continue from a map
+    (the classical ones, and those of other packages) start afresh at each value, and so do all methods when the
+    parameter is `early_exaggeration` or `init`.
 
     Parameters
     ----------
-    method : an unfitted estimator with `fit_transform`; it is left as it is
-    X : what the method takes, a table (n, D), or distances (n, n) where its metric is "precomputed"
-    values : such as {"perplexity": [100, 30, 10]}, or two parameters
-    labels : classes (n,), for one more score
-    k : neighbours of the local scores
-    random_state : seed of every run, and of the sampled scores
+    method : estimator
+        An unfitted estimator with `fit_transform`; it is not modified.
+    X : array-like of shape (n, D), or distances (n, n) if the metric is "precomputed"
+        The data.
+    values : mapping of str to sequence
+        The values of one or two parameters, such as {"perplexity": [100, 30, 10]}.
+    labels : array-like of shape (n,), optional
+        Classes; adds a score.
+    k : int, default=10
+        Number of neighbours of the local scores.
+    random_state : int or RandomState, default=0
+        Seed of each run and of sampled scores.
+
+    Returns
+    -------
+    sweep : Sweep
     """
     _check_values(method, values)
     names = list(values)
     if method.get_params().get("affinity") == "precomputed":
-        raise ValueError("X holds affinities, with which no distance can be compared; sweep the method on the data")
+        raise ValueError("sweep needs data or distances to score the maps, but X contains affinities")
     metric = method.get_params().get("metric", "euclidean")
     n = check_data(X, metric).n
     check_k(k, n)
@@ -124,7 +151,7 @@ def sweep(
     settings = [dict(zip(names, chosen, strict=True)) for chosen in product(*values.values())]
     shape = tuple(len(values[name]) for name in names)
     before = list(_predecessors(shape))
-    afresh = any(name in AT_THE_START for name in names)
+    afresh = any(name in START_PARAMETERS for name in names)
     for setting, previous in zip(settings, before, strict=True):
         again = clone(method).set_params(**setting)
         if "random_state" in again.get_params():
@@ -145,7 +172,7 @@ def sweep(
 
 
 def score(X: Any, Y: Array, labels: Any, k: int, metric: Any, random_state: Any) -> dict[str, float]:
-    """Return the scores of a map: two of its neighbourhoods, its neighbours, its large distances, its classes."""
+    """Return the scores of a map by name."""
     hoods = Neighborhoods(X, Y, k, metric=metric, random_state=random_state)
     scores = {
         "trustworthiness": float(hoods.trustworthiness(k)),
@@ -158,15 +185,8 @@ def score(X: Any, Y: Array, labels: Any, k: int, metric: Any, random_state: Any)
     return scores
 
 
-def label(setting: Mapping[str, Any]) -> str:
-    """Return a setting in words: "perplexity 30, exaggeration 4"."""
-    return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in setting.items()
-    )
-
-
 def _fit(method: Any, X: Any, start: Array | None) -> Array:
-    """Return the map of a method, which goes on from `start` where it can."""
+    """Fit the method and return its map; start from `start` if the method can."""
     if start is not None and isinstance(method, MDS):
         method.set_params(init=start)
     elif start is not None and isinstance(method, Embedding):
@@ -175,7 +195,7 @@ def _fit(method: Any, X: Any, start: Array | None) -> Array:
 
 
 def _predecessors(shape: tuple[int, ...]) -> Iterator[int | None]:
-    """Yield for each setting, the last parameter running fastest, which one it goes on from: that of one value less."""
+    """Yield the index of the setting that each one starts from, its neighbour on the grid; None for the first."""
     columns = shape[-1]
     for i in range(int(np.prod(shape))):
         yield i - 1 if i % columns else i - columns if i else None
@@ -184,13 +204,13 @@ def _predecessors(shape: tuple[int, ...]) -> Iterator[int | None]:
 def _check_values(method: Any, values: Mapping[str, Sequence[Any]]) -> None:
     if not isinstance(values, Mapping) or not 1 <= len(values) <= 2:
         raise ValueError(
-            f'values must name one parameter or two, such as {{"perplexity": [50, 15, 5]}}, got {values!r}'
+            f'values must map one or two parameters to lists, such as {{"perplexity": [50, 15, 5]}}, got {values!r}'
         )
     known = method.get_params()
     for name, given in values.items():
         if name not in known:
-            raise ValueError(f"{type(method).__name__} has no parameter {name!r}; it has: {', '.join(known)}")
-        if name in REFUSED:
-            raise ValueError(f"{name} is not for a sweep: {REFUSED[name]}")
+            raise ValueError(f"{type(method).__name__} has no parameter {name!r}; choose from {', '.join(known)}")
+        if name in NOT_SWEPT:
+            raise ValueError(f"{name} cannot be swept: {NOT_SWEPT[name]}")
         if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray) or not len(given):
-            raise ValueError(f"values[{name!r}] must be a list of values to try, got {given!r}")
+            raise ValueError(f"values[{name!r}] must be a list of values, got {given!r}")

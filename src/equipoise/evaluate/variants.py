@@ -1,4 +1,4 @@
-"""The same data again, a little different: a part of the points, or with noise."""
+"""Perturbed versions of a data set: random subsamples, or with noise."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ from ..spaces.base import MetricSpace
 
 @dataclass(frozen=True)
 class Variants:
-    """X for a method, of which `make` gives variants: the share `subsample` of its points, and noise on its columns.
+    """Random variants of the data of a method.
 
-    X is what the method takes: a table, dense or sparse, distances (n, n), or a metric space. `noise` is the standard
-    deviation of what is added to each column, as a part of its own: rows move by about `noise` times their distance
-    from the mean.
+    Parameters
+    ----------
+    method : estimator
+    X : table (n, D), dense or sparse, distances (n, n) or MetricSpace
+        The data, as for `method.fit`.
+    subsample : float, default=1.0
+        Fraction of the points in a variant.
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise, relative to that of each column: rows move by about `noise` times their
+        distance from the mean.
     """
 
     method: Any
@@ -32,17 +39,17 @@ class Variants:
 
     def __post_init__(self) -> None:
         if not 0 < self.subsample <= 1:
-            raise ValueError(f"subsample must be a share of the points, above 0 and up to 1, got {self.subsample!r}")
+            raise ValueError(f"subsample must be a fraction above 0 and at most 1, got {self.subsample!r}")
         if not 0 <= self.noise < np.inf:
-            raise ValueError(f"noise must be a number from 0 on, got {self.noise!r}")
+            raise ValueError(f"noise must be finite and not negative, got {self.noise!r}")
         if is_neighbors(self.X) and self.subsample < 1:
-            raise ValueError("X is lists of neighbours, which a part of the points does not have; give X as a table")
+            raise ValueError("subsample needs a table or distances, but X contains neighbour lists; pass the data")
         if self.noise and not self._is_table():
-            raise ValueError("noise is added to the columns of a dense table, and X is none; leave noise at 0")
+            raise ValueError("noise requires a dense table X; use noise=0 for other data")
 
     @property
     def n(self) -> int:
-        """The number of points."""
+        """Number of points."""
         if isinstance(self.X, MetricSpace):
             return int(self.X.n)
         if isinstance(self.X, Graph):
@@ -50,18 +57,18 @@ class Variants:
         return len(self.X[0]) if is_neighbors(self.X) else int(np.shape(self.X)[0])
 
     def draw_rows(self, rng: np.random.RandomState) -> Array:
-        """Return the rows of X that a variant holds, in their order."""
+        """Return the rows of a random variant, in increasing order."""
         if self.subsample == 1:
             return np.arange(self.n)
         return np.sort(rng.choice(self.n, max(2, round(self.subsample * self.n)), replace=False))
 
     def make(self, rows: Array, rng: np.random.RandomState) -> Any:
-        """Return the variant of X with these rows, and with noise where it is asked for."""
+        """Return X restricted to `rows`, with noise if `noise` is positive."""
         X = self.X
         if self.noise:
             X = check_table(X)
             X = X + self.noise * X.std(axis=0) * rng.standard_normal(X.shape)
-        return X if len(rows) == self.n else self._part(X, rows)
+        return X if len(rows) == self.n else self._restrict(X, rows)
 
     def _is_table(self) -> bool:
         X = self.X
@@ -70,7 +77,7 @@ class Variants:
     def _pairwise(self) -> bool:
         return bool(get_tags(self.method).input_tags.pairwise)
 
-    def _part(self, X: Any, rows: Array) -> Any:
+    def _restrict(self, X: Any, rows: Array) -> Any:
         if isinstance(X, MetricSpace):
             return Restriction(X, rows)
         if hasattr(X, "iloc"):

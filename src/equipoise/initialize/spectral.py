@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import is_on_device, on_host
 from ..arrays.namespace import host
 from ..linalg.blas import one_blas_thread
+from ..linalg.eigen import SMALL
+from ..linalg.laplacian import eigenmap, is_connected
 from ..linalg.pca import finish
 
 TINY = 8  # points of a component up to which they are set on a circle; chosen: no eigenvector is seen in so few
-SMALL = 300  # points up to which all eigenvectors are computed; chosen
 # Restarts of the Lanczos iteration, at most, each some 20 products: a bound on the time, chosen. On 70,000 images of
 # clothes (Fashion-MNIST) 212 products were enough, 4 s on one core.
 RESTARTS = 100
@@ -53,17 +53,10 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
 
 def _on_device(W: Any, d: int) -> Array | None:
-    """Return the eigenmap of affinities on a device, or None for what is done on the host: few points for so many axes,
-    and a graph that falls apart, of which each component needs its own."""
-    from ..linalg.laplacian import eigenmap, is_connected
-
+    """Return the eigenmap of affinities on a device, or None for what is computed on the CPU: few points for so many
+    axes, and graphs that are not connected, each component of which needs its own."""
     n = W.shape[0]
-    if n <= SMALL or 5 * d > n or not is_connected(W):
-        return None
-    Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
-    if not converged:
-        _warn_stuck(n)
-    return host(Y)
+    return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d)
 
 
 def _components(W: Matrix) -> list[Array]:
@@ -131,46 +124,11 @@ def _submatrix(W: Matrix, rows: Array) -> Matrix:
 
 
 def _eigenmap(W: Matrix, d: int) -> Array:
-    """Return D^(−1/2) times the leading eigenvectors of D^(−1/2) W D^(−1/2), (n, ≤ d), the constant one left out."""
-    n = W.shape[0]
-    degree = np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
-    root = np.sqrt(np.maximum(degree, 1e-30 * degree.max()))  # single precision holds its inverse
-    count = min(d, n - 1)
-    V = _all_eigenvectors(W, root, count) if n <= SMALL else _leading_eigenvectors(W, root, count)
-    Y = V / root[:, None]
-    return Y * np.sign(Y[np.abs(Y).argmax(axis=0), np.arange(Y.shape[1])])
-
-
-def _all_eigenvectors(W: Matrix, root: Array, count: int) -> Array:
-    A = np.asarray(W.toarray() if sparse.issparse(W) else W, dtype=np.float64) / np.outer(root, root)
-    trivial = root / np.linalg.norm(root)
-    A -= 2 * np.outer(trivial, trivial)  # from 1 to −1, below every other
-    return linalg.eigh(A, subset_by_index=[len(A) - count, len(A) - 1])[1][:, ::-1]
-
-
-def _leading_eigenvectors(W: Matrix, root: Array, count: int) -> Array:
-    """Lanczos in single precision, the constant vector taken out at every step, a bounded number of times."""
-    n = len(root)
-    inverse, trivial = (1 / root).astype(np.float32), (root / np.linalg.norm(root)).astype(np.float32)
-    W = W if W.dtype == np.float32 else W.astype(np.float32)
-
-    def multiply(x: Array) -> Array:
-        x = x.reshape(n, -1).astype(np.float32, copy=False)
-        x = x - trivial[:, None] * (trivial @ x)
-        y = inverse[:, None] * (W @ (inverse[:, None] * x))
-        return y - trivial[:, None] * (trivial @ y)
-
-    start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
-    operator = LinearOperator((n, n), matvec=lambda x: multiply(x).ravel(), dtype=np.float32)
-    try:
-        values, V = eigsh(operator, count, which="LA", v0=start[:, 0], tol=TOLERANCE, maxiter=RESTARTS)
-        return np.asarray(V[:, np.argsort(-values)], dtype=np.float64)
-    except ArpackNoConvergence:
-        _warn_stuck(n)
-    V = start
-    for _ in range(STEPS):  # of (1 + A)/2, whose leading eigenvectors are those of A
-        V = linalg.qr(V + multiply(V), mode="economic")[0]
-    return np.asarray(V, dtype=np.float64)
+    """Return the eigenmap (n, min(d, n − 1)) of one component, and warn where it did not converge."""
+    Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
+    if not converged:
+        _warn_stuck(W.shape[0])
+    return host(Y)
 
 
 def _warn_stuck(n: int) -> None:

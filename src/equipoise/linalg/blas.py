@@ -9,11 +9,11 @@ from threadpoolctl import ThreadpoolController
 
 
 def one_blas_thread() -> Any:
-    """Return a context in which BLAS runs on one thread: the same bytes whatever the machine's number of them."""
+    """Return a context in which BLAS uses one thread, so that results do not depend on the number of cores."""
     return _blas().limit(limits=1, user_api="blas")
 
 
 @cache
 def _blas() -> Any:
-    """The libraries of NumPy and SciPy, looked up once: looking takes as long as a small PCA, 5 ms."""
+    """Return the BLAS libraries of NumPy and SciPy, found once: finding them takes 5 ms, as long as a small PCA."""
     return ThreadpoolController()

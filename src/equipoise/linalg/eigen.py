@@ -1,4 +1,4 @@
-"""Leading eigenvectors of symmetric matrices and operators, to the last digits, with a bound on the work."""
+"""Extreme eigenvectors of symmetric matrices and operators, to machine precision, with a bound on the work."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from .._types import Array, Matrix
+from ..arrays.namespace import array_namespace, device_of
 
-SMALL = 300  # rows up to which all of a matrix is decomposed: Lanczos gains nothing there; chosen
-DENSE = 6000  # rows up to which a dense decomposition stands in where Lanczos does not converge: 288 MB; chosen
-RESTARTS = 300  # of Lanczos, at most, each some 20 products: a bound on the time; chosen
-# Added to the diagonal before a singular matrix is inverted, as a part of its largest entry: above the rounding of its
-# factors, and far below the eigenvalues that are asked for. It moves no eigenvector.
+SMALL = 300  # rows up to which the whole matrix is decomposed: Lanczos gains nothing there; chosen
+DENSE = 6000  # rows up to which a dense decomposition replaces a Lanczos run that does not converge: 288 MB; chosen
+RESTARTS = 300  # maximum number of Lanczos restarts, about 20 products each: a bound on the time; chosen
+# Added to the diagonal before a singular matrix is inverted, relative to its largest entry: above the rounding error of
+# the factors, far below the requested eigenvalues. It does not change the eigenvectors.
 SHIFT = 1e-11
-# Points at one number of steps from a first one, at most, for a factorisation: they part the graph in two, and its
-# factors hold all pairs of such a set. 5000 are 25 million numbers, and some ten seconds. Beyond, as in large graphs of
-# data of high dimension, Lanczos works on A itself: it needs gaps between the eigenvalues, not memory.
+# Maximum number of points at the same graph distance from the first one for which A is factorised. Such a level
+# separates the graph, and the factors are dense on it: 5000 points are 25 million entries and about ten seconds. Larger
+# graphs, of high-dimensional data, use Lanczos on A itself, which needs gaps between eigenvalues but no memory.
 WIDEST = 5000
-LOOSE = 1e-7  # residual of those eigenvectors, as a part of the norm of A
+LOOSE = 1e-7  # residual of those eigenvectors, relative to the norm of A
 
 Product = Callable[[Array], Array]  # A v for v (n,)
 
 
 def top(A: Array, d: int) -> tuple[Array, Array]:
-    """Return the d largest eigenvalues, falling, of a dense symmetric A (n, n), and their unit eigenvectors (n, d)."""
+    """Return the d largest eigenvalues, descending, of a dense symmetric A (n, n), and unit eigenvectors (n, d)."""
     n = len(A)
     if n <= SMALL or 5 * d > n:
         values, V = linalg.eigh(A, subset_by_index=[n - d, n - 1])
-        return values[::-1], signed(V[:, ::-1])
+        return values[::-1], fix_signs(V[:, ::-1])
     return top_of(lambda v: A @ v, n, d, lambda: A)
 
 
 def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tuple[Array, Array]:
-    """Return the same for an operator; `dense` makes its matrix, for the case that Lanczos does not converge."""
+    """Return the same for an operator; `dense` returns its matrix, in case Lanczos does not converge."""
     operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:
         values, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
@@ -46,27 +47,27 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
             raise _stuck(n, error) from None
         values, V = linalg.eigh(dense(), subset_by_index=[n - d, n - 1])
     order = np.argsort(-values, kind="stable")
-    return values[order], signed(V[:, order])
+    return values[order], fix_signs(V[:, order])
 
 
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """Return the d smallest eigenvalues of a sparse A ≥ 0, rising, and their unit eigenvectors (n, d), leaving out
-    `null` (n, c), orthonormal and with A null = 0.
+    """Return the d smallest eigenvalues of a sparse A ≥ 0, ascending, and unit eigenvectors (n, d).
 
-    Lanczos on the inverse of A + εI, from a factorisation: small eigenvalues that lie close together are far apart
-    there. The null vectors are projected out of every product. Where the factors would be too large, on A itself.
+    The span of `null` (n, c), orthonormal with A null = 0, is left out: it is projected out of every product. Lanczos
+    runs on the inverse of A + εI, whose eigenvalues are well separated, from a sparse factorisation; where the factors
+    would be too large, on A itself.
     """
     n = A.shape[0]
     shift = SHIFT * float(abs(A).max())
 
     def dense() -> Array:
         full = A.toarray()
-        full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # ‖A‖ ≤ this: from 0 to the far end
+        full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # ‖A‖ ≤ this: moves 0 to the other end
         return full
 
     if n <= SMALL or 5 * d > n:
         values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
-        return values, signed(V)
+        return values, fix_signs(V)
     if _widest_level(A) > WIDEST:
         return _bottom_without_factors(A, null, d)
     solve = _factor(A + shift * sparse.identity(n, format="csr"))
@@ -80,16 +81,16 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
         inverse, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
         order = np.argsort(-inverse, kind="stable")
         V = V[:, order]
-        return np.einsum("ij,ij->j", V, A @ V), signed(V)
+        return np.einsum("ij,ij->j", V, A @ V), fix_signs(V)
     except ArpackError as error:
         if n > DENSE:
             raise _stuck(n, error) from None
     values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
-    return values, signed(V)
+    return values, fix_signs(V)
 
 
 def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """The same, as the largest eigenvalues of ‖A‖ I − A, which takes products alone."""
+    """Return the same from the largest eigenvalues of ‖A‖ I − A, which needs products only."""
     n = A.shape[0]
     largest = norm(lambda v: A @ v, n)
 
@@ -104,17 +105,17 @@ def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Arra
     except ArpackError as error:
         raise _stuck(n, error) from None
     order = np.argsort(-values, kind="stable")
-    return largest - values[order], signed(V[:, order])
+    return largest - values[order], fix_signs(V[:, order])
 
 
 def _widest_level(A: Matrix) -> int:
-    """Return the largest number of points that are equally many steps from the first one in the graph of A."""
+    """Return the largest number of points at the same number of steps from the first one in the graph of A."""
     steps = csgraph.dijkstra(abs(A), unweighted=True, indices=0)
     return int(np.bincount(steps[np.isfinite(steps)].astype(np.int64)).max())
 
 
 def norm(multiply: Product, n: int) -> float:
-    """Return the largest |eigenvalue| of an operator on R^n, to one percent, from above but for the last digits."""
+    """Return an upper bound on the largest |eigenvalue| of an operator on R^n, within one percent."""
     if n < 3:
         return float(np.linalg.norm(np.column_stack([multiply(e) for e in np.eye(n)]), 2))
     if not multiply(_start(n)).any():
@@ -127,17 +128,21 @@ def norm(multiply: Product, n: int) -> float:
     return 1.01 * float(np.abs(values).max())  # a Ritz value is never above the largest
 
 
-def signed(V: Any) -> Any:
-    """Return V, an array or a tensor, with the largest entry of every column positive: eigenvectors have no sign."""
-    largest = V[abs(V).argmax(axis=0), list(range(V.shape[1]))]
-    return V * (1 - 2 * (largest < 0))
+def fix_signs(V: Any) -> Any:
+    """Return V (n, d) with the entry of largest magnitude in every column positive: eigenvectors have no sign."""
+    xp = array_namespace(V)
+    largest = V[xp.argmax(xp.abs(V), axis=0), xp.arange(V.shape[1], device=device_of(V))]
+    return V * (1 - 2 * xp.astype(largest < 0, V.dtype))
+
+
+signed = fix_signs  # its earlier name
 
 
 def _factor(A: Matrix) -> Product:
-    """Return the solution of A x = b as a function, from a factorisation of a positive definite sparse A."""
-    # An ordering for symmetric patterns and pivots from the diagonal, which a definite matrix allows: less fill.
+    """Return b ↦ A⁻¹ b from a factorisation of a positive definite sparse A."""
+    # A symmetric ordering and diagonal pivots, which a definite matrix allows, give less fill.
     options = {"SymmetricMode": True}
-    columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is its own transpose
+    columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is symmetric
     factors: Any = splu(columns, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
     return factors.solve
 
@@ -148,6 +153,6 @@ def _start(n: int) -> Array:
 
 def _stuck(n: int, error: Exception) -> RuntimeError:
     return RuntimeError(
-        f"the eigenvectors of {n} points did not converge in {RESTARTS} restarts ({error}); their eigenvalues may be"
-        " all alike: use other neighbours, fewer n_components, or a sample of the data"
+        f"the eigenvectors of {n} points did not converge in {RESTARTS} restarts ({error}); the eigenvalues may be"
+        " nearly equal: use other neighbours, fewer n_components, or a sample of the data"
     )

@@ -1,7 +1,7 @@
-"""Centred Gram matrices C G C of points, as operators: never formed where coordinates say the same.
+"""Centred Gram matrices C G C of points, as operators; they are not formed where coordinates are available.
 
-C = I − 11ᵀ/n takes the mean out (docs/math.md, "Gram matrices"). What they are made from may be tensors of PyTorch: so
-are maps then, and products and eigenvectors are computed where those are. Eigenvalues are arrays of NumPy always.
+C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be those of NumPy, PyTorch or CuPy; maps
+and eigenvectors are of the same library and on the same device. Eigenvalues are always NumPy arrays.
 """
 
 from __future__ import annotations
@@ -14,20 +14,28 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.namespace import host, is_tensor, maximum, moved, square_sum
+from ..arrays.namespace import (
+    array_like,
+    array_namespace,
+    at_least,
+    column_squares,
+    is_numpy,
+    sum_squares,
+    to_numpy,
+)
 from . import eigen
 
-SIDE = 1000  # rows or columns up to which a small Gram matrix is formed, 8 MB; as in low_rank.py
-MEAN = 0.9  # the part of the squares of dense coordinates that the mean may be, to stay in: one digit is lost; chosen
-BLOCK = 2**22  # numbers of a block in sums over such a matrix that is not formed, 32 MB
+SIDE = 1000  # rows or columns up to which a small Gram matrix is formed, 8 MB; as in randomized.py
+MEAN = 0.9  # share of the sum of squares up to which the mean is not subtracted from F: costs one digit; chosen
+BLOCK = 2**22  # entries of a block in sums over a matrix that is not formed, 32 MB
 
 
 class Gram:
-    """A symmetric matrix B = C G C, (n, n), that is multiplied with maps."""
+    """A symmetric matrix B = C G C, (n, n), as an operator on maps."""
 
     n: int
-    definite: bool  # whether no eigenvalue is negative
-    source: Matrix  # what it is made from: of the kind, and at the place, that maps must be
+    definite: bool  # whether all eigenvalues are at least 0
+    source: Matrix  # the array it is made from; maps must be of its library and on its device
 
     def times(self, V: Array) -> Array:
         """Return B V for V (n,) or (n, d)."""
@@ -38,7 +46,7 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define norm2()")
 
     def top(self, d: int) -> tuple[Array, Array]:
-        """Return the d largest eigenvalues, falling, and their unit eigenvectors (n, d)."""
+        """Return the d largest eigenvalues, descending, and unit eigenvectors (n, d)."""
         raise TypeError(f"{type(self).__name__} must define top()")
 
     def rows(self, which: Array) -> Array:
@@ -46,25 +54,25 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def axes(self, Y: Array) -> Array:
-        """Return the solution Y (n, d) as a linear function of what the matrix was made from."""
+        """Return the linear function that maps the data to the solution Y (n, d), for `place`."""
         raise TypeError(f"{type(self).__name__} must define axes()")
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """Return the places (m, d) of new points under that function."""
+        """Return the coordinates (m, d) of new points under that function."""
         raise TypeError(f"{type(self).__name__} must define place()")
 
     def norm(self) -> float:
-        """Return the spectral norm ‖B‖₂, to one percent, from above."""
+        """Return an upper bound on the spectral norm ‖B‖₂, within one percent."""
         return eigen.norm(self.product, self.n)
 
     def product(self, V: Array) -> Array:
-        """Return B V as an array of NumPy, for one, wherever B is."""
-        return host(self.times(moved(self.source, V)))
+        """Return B V as a NumPy array, for a NumPy array V."""
+        return to_numpy(self.times(array_like(self.source, V)))
 
 
 @tagged("gram.Inner")
 class Inner(Gram):
-    """B held as it is: −½ C D2 C from squared distances (n, n) (Torgerson 1952)."""
+    """B = −½ C D2 C in memory, from squared distances D2 (n, n) (Torgerson 1952)."""
 
     definite = False
 
@@ -84,7 +92,7 @@ class Inner(Gram):
         return self.B @ V
 
     def norm2(self) -> float:
-        return square_sum(self.B)
+        return sum_squares(self.B)
 
     def top(self, d: int) -> tuple[Array, Array]:
         return _top(self.B, d)
@@ -93,7 +101,7 @@ class Inner(Gram):
         return self.B[which]
 
     def axes(self, Y: Array) -> Array:
-        return over(Y, squares(Y))
+        return divide_columns(Y, column_squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
         """From squared distances (m, n) to all points: Gower's formula (1968)."""
@@ -103,23 +111,23 @@ class Inner(Gram):
     def squared(self, which: Array) -> Array:
         """Return the squared distances (m, n) from some points to all: B_ii + B_jj − 2 B_ij."""
         own = self.B.diagonal()
-        return host(maximum(own[which, None] + own - 2 * self.B[which], 0.0))
+        return to_numpy(at_least(own[which, None] + own - 2 * self.B[which], 0.0))
 
 
 @tagged("gram.Factor")
 class Factor(Gram):
-    """B = C F Fᵀ C for coordinates F (n, r), dense or CSR; a product costs O(n r) and B is never formed."""
+    """B = C F Fᵀ C for coordinates F (n, r), dense or CSR; a product costs O(n r), and B is not formed."""
 
     definite = True
 
     def __init__(self, F: Matrix):
         self.n = F.shape[0]
-        self.mean = F.mean(axis=0) if is_tensor(F) else np.asarray(F.mean(axis=0)).ravel()
-        # The mean is taken out of products, and no second copy of F is held, unless it is what F mostly consists of:
-        # then too many digits would cancel.
-        leave = sparse.issparse(F) or self.n * float(self.mean @ self.mean) <= MEAN * square_sum(F)
+        self.mean = np.asarray(F.mean(axis=0)).ravel() if is_numpy(F) else array_namespace(F).mean(F, axis=0)
+        # The mean is subtracted from products, without a second copy of F, unless it dominates F: then too many digits
+        # would cancel.
+        leave = sparse.issparse(F) or self.n * float(self.mean @ self.mean) <= MEAN * sum_squares(F)
         self.F = F if leave else F - self.mean
-        self._shift = self.mean if leave else None  # what F still holds of the mean
+        self._shift = self.mean if leave else None  # the mean, where F still contains it
 
     @property
     def source(self) -> Matrix:
@@ -135,11 +143,11 @@ class Factor(Gram):
         result = self.F.T @ V
         if self._shift is None:
             return result
-        sums = moved(V, np.ones(self.n)) @ V
+        sums = array_like(V, np.ones(self.n)) @ V
         return result - (self._shift[:, None] * sums if V.ndim == 2 else self._shift * sums)
 
     def axes(self, Y: Array) -> Array:
-        return over(self.project_back(Y), squares(Y))
+        return divide_columns(self.project_back(Y), column_squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
         """From coordinates (m, r)."""
@@ -149,7 +157,7 @@ class Factor(Gram):
         return self.project(self.project_back(V))
 
     def norm2(self) -> float:
-        """‖C F Fᵀ C‖ = ‖Fᵀ C F‖, summed over blocks of columns of whichever is smaller."""
+        """Return ‖C F Fᵀ C‖² = ‖Fᵀ C F‖², summed over blocks of columns of the smaller of the two."""
         wide = self.F.shape[1] > self.n
         size = min(self.F.shape)
         if not wide and size <= SIDE:
@@ -160,34 +168,34 @@ class Factor(Gram):
         for start in range(0, size, step):
             unit = np.zeros((size, min(step, size - start)))
             unit[np.arange(start, start + unit.shape[1]), np.arange(unit.shape[1])] = 1.0
-            total += float((product(moved(self.F, unit)) ** 2).sum())
+            total += float((product(array_like(self.F, unit)) ** 2).sum())
         return total
 
     def trace(self) -> float:
         """Return Σ ‖x_i − x̄‖²."""
         if self.F.shape[1] <= min(self.n, SIDE):
             return float(self.scatter.trace())
-        whole = self.F.multiply(self.F).sum() if sparse.issparse(self.F) else square_sum(self.F)
+        whole = self.F.multiply(self.F).sum() if sparse.issparse(self.F) else sum_squares(self.F)
         return float(whole) - (0.0 if self._shift is None else self.n * float(self._shift @ self._shift))
 
     def top(self, d: int) -> tuple[Array, Array]:
         values, V = self.directions(d)
-        return values, over(self.project(V), np.sqrt(np.maximum(values, 0.0)))
+        return values, divide_columns(self.project(V), np.sqrt(np.maximum(values, 0.0)))
 
     def directions(self, d: int) -> tuple[Array, Any]:
-        """Return the d largest eigenvalues of Fᵀ C F, falling, and their unit eigenvectors (r, d)."""
+        """Return the d largest eigenvalues of Fᵀ C F, descending, and unit eigenvectors (r, d)."""
         n, r = self.F.shape
         if r <= min(n, SIDE) or (r <= n and not sparse.issparse(self.F) and 5 * d > r):
             return _top(self.scatter, d)
         if n <= SIDE:
-            values, U = _top(self.times(moved(self.F, np.eye(n))), d)
+            values, U = _top(self.times(array_like(self.F, np.eye(n))), d)
             V = self.project_back(U)
-            return values, over(V, np.linalg.norm(host(V), axis=0))
-        if is_tensor(self.F):
-            from .lanczos import top_of
+            return values, divide_columns(V, np.linalg.norm(to_numpy(V), axis=0))
+        if is_numpy(self.F):
+            return eigen.top_of(self._scattered, r, d, lambda: self.scatter)
+        from .lanczos import top_of
 
-            return top_of(self._scattered, r, d, self.F, lambda: self.scatter)
-        return eigen.top_of(self._scattered, r, d, lambda: self.scatter)
+        return top_of(self._scattered, r, d, self.F, lambda: self.scatter)
 
     def _scattered(self, V: Any) -> Any:
         """Return Fᵀ C F V."""
@@ -205,23 +213,21 @@ class Factor(Gram):
 
 
 def dense(A: Matrix) -> Array:
-    """Return A with its zeros."""
+    """Return a dense or sparse matrix as a dense one."""
     return A.toarray() if sparse.issparse(A) else A
 
 
-def squares(Y: Any) -> Array:
-    """Return Σ_i y_i² of every column of Y (n, d), (d,), as an array of NumPy."""
-    return host(Y.square().sum(axis=0)) if is_tensor(Y) else np.einsum("ij,ij->j", Y, Y)
+def divide_columns(V: Any, lengths: Array) -> Any:
+    """Return V (n, d) with every column divided by its length (d,), or 0 where the length is 0."""
+    return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
 
 
-def over(V: Array, lengths: Array) -> Array:
-    """Return V with every column divided by its length, and 0 where that is 0."""
-    return V / moved(V, np.where(lengths > 0, lengths, np.inf))
+squares, over = column_squares, divide_columns  # their earlier names
 
 
 def _top(A: Any, d: int) -> tuple[Array, Any]:
-    """Return eigenvalues and eigenvectors as eigen.top does, where A is."""
-    if not is_tensor(A):
+    """Return eigenvalues and eigenvectors as eigen.top does, on the device of A."""
+    if is_numpy(A):
         return eigen.top(A, d)
     from .lanczos import top
 

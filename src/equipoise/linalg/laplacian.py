@@ -1,63 +1,117 @@
-"""The eigenmap of sparse affinities on a device, from which a map may start."""
+"""Laplacian eigenmaps of symmetric affinities, on the CPU or on a device (Belkin & Niyogi 2003)."""
 
 from __future__ import annotations
 
-import torch
+from functools import partial
+from typing import Any
 
-from ..arrays.device_csr import Rows
-from .eigen import signed
-from .lanczos import WIDTH, NotConverged, lanczos, start_of
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from .._types import Array, Matrix
+from ..arrays.csr import is_on_device, row_sums
+from ..arrays.namespace import array_namespace, at_least, is_numpy, to_float64
+from .eigen import SMALL, fix_signs
 
 
-def is_connected(W: Rows) -> bool:
-    """Return whether the graph of symmetric W is of one piece: the least number of a point spreads until it stands."""
+class NormalizedAffinities:
+    """D^(−1/2) W D^(−1/2) with its leading eigenvector √D projected out, as an operator in float32.
+
+    W (n, n) is symmetric: dense, CSR, or CSR on a device; D holds its row sums. Products add in a fixed order.
+    """
+
+    def __init__(self, W: Any):
+        degree = row_sums(W)
+        xp = array_namespace(degree)
+        self.W = W.astype(np.float32) if is_numpy(W) and W.dtype != np.float32 else W
+        self.root = xp.sqrt(at_least(degree, 1e-30 * float(xp.max(degree))))  # float32 can represent its inverse
+        self.inverse = xp.astype(1 / self.root, xp.float32)
+        self.trivial = xp.astype(self.root / (self.root @ self.root) ** 0.5, xp.float32)
+
+    def times(self, U: Any) -> Any:
+        """Return the product with U (n, b)."""
+        U = self._without_trivial(U)
+        return self._without_trivial(self.inverse[:, None] * (self.W @ (self.inverse[:, None] * U)))
+
+    def _without_trivial(self, U: Any) -> Any:
+        return U - self.trivial[:, None] * (self.trivial @ U)
+
+
+def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
+    """Return D^(−1/2) times the leading eigenvectors of D^(−1/2) W D^(−1/2), and whether they converged.
+
+    The first, constant one is left out: the result is (n, min(d, n − 1)), in float64, on the device of W, whose graph
+    is connected. Eigenvectors that do not converge to `tol` within `restarts` are replaced by `steps` of smoothing.
+    """
+    A = NormalizedAffinities(W)
+    count, converged = min(d, W.shape[0] - 1), True
+    if is_on_device(W):
+        V, converged = _by_blocks(A, count, tol, restarts, steps)
+    elif W.shape[0] <= SMALL:
+        V = _decompose(W, A.root, count)
+    else:
+        V, converged = _by_arpack(A, count, tol, restarts, steps)
+    return fix_signs(to_float64(V) / A.root[:, None]), converged
+
+
+def _decompose(W: Matrix, root: Array, count: int) -> Array:
+    A = np.asarray(W.toarray() if sparse.issparse(W) else W, dtype=np.float64) / np.outer(root, root)
+    trivial = root / np.linalg.norm(root)
+    A -= 2 * np.outer(trivial, trivial)  # moves its eigenvalue from 1 to −1, below all others
+    return linalg.eigh(A, subset_by_index=[len(A) - count, len(A) - 1])[1][:, ::-1]
+
+
+def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Array, bool]:
+    """Return the eigenvectors of affinities on the CPU, where blocks of vectors gain nothing over ARPACK."""
+    n = len(A.root)
+    start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
+
+    def multiply(x: Array) -> Array:
+        return A.times(x.reshape(n, 1).astype(np.float32, copy=False)).ravel()
+
+    operator = LinearOperator((n, n), matvec=multiply, dtype=np.float32)
+    try:
+        values, V = eigsh(operator, count, which="LA", v0=start[:, 0], tol=tol, maxiter=restarts)
+        return V[:, np.argsort(-values)], True
+    except ArpackNoConvergence:
+        return _smooth(A, start, steps), False
+
+
+def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
+    """Return the eigenvectors of affinities on a device."""
+    from .lanczos import WIDTH, NotConverged, lanczos, start_block
+
+    n = A.root.shape[0]
+    try:
+        return lanczos(A.times, start_block(n, min(count, WIDTH), A.inverse), count, tol, restarts)[1], True
+    except NotConverged:
+        return _smooth(A, start_block(n, count, A.inverse), steps), False
+
+
+def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
+    """Return V (n, b) after orthogonal iteration with (1 + A)/2, whose leading eigenvectors are those of A."""
+    # NumPy's own QR would compute in float64.
+    qr = partial(linalg.qr, mode="economic") if isinstance(V, np.ndarray) else array_namespace(V).linalg.qr
+    for _ in range(steps):
+        V = qr(V + A.times(V))[0]
+    return V
+
+
+def is_connected(W: Any) -> bool:
+    """Return whether the graph of symmetric W, CSR on a device, is connected.
+
+    Every point takes the smallest label among its neighbours until no label changes.
+    """
+    import torch
+
     label = torch.arange(W.shape[0], device=W.device)
     while True:
-        near = torch.segment_reduce(
+        nearby = torch.segment_reduce(
             label[W.indices].double(), "min", offsets=W.indptr, axis=0, initial=float(len(label))
         )
-        lower = torch.minimum(label, near.long())
-        lower = lower[lower]  # and that of the point it came from
+        lower = torch.minimum(label, nearby.long())
+        lower = lower[lower]  # the label of the point it came from may be smaller still
         if torch.equal(lower, label):
             return not bool(label.any())
         label = lower
-
-
-class Normalized:
-    """D^(−1/2) W D^(−1/2) without its leading eigenvector, which is √D: float32, and products in a fixed order."""
-
-    def __init__(self, W: Rows):
-        degree = W.row_sums()[:, None]
-        root = degree.clamp(min=1e-30 * float(degree.max())).sqrt()  # single precision holds its inverse
-        self.W, self.root = W, root
-        self.inverse, self.trivial = (1 / root).float(), (root / root.norm()).float()
-
-    def times(self, U: torch.Tensor) -> torch.Tensor:
-        """Return the product with U (n, b)."""
-        U = self.inverse * self._without(U)
-        product = torch.stack([self._sums(u) for u in U.T], dim=1)
-        return self._without(self.inverse * product)
-
-    def _sums(self, u: torch.Tensor) -> torch.Tensor:
-        """Return W u, every row added up in the same order every time."""
-        return torch.segment_reduce(u[self.W.indices].mul_(self.W.data), "sum", offsets=self.W.indptr, axis=0)
-
-    def _without(self, U: torch.Tensor) -> torch.Tensor:
-        return U - self.trivial * (self.trivial.T @ U)
-
-
-def eigenmap(W: Rows, d: int, tol: float, restarts: int, steps: int) -> tuple[torch.Tensor, bool]:
-    """Return D^(−1/2) times the d leading eigenvectors beyond the constant one, (n, d) in float64, W being connected.
-
-    Where they do not converge, `steps` of smoothing stand in, as in spectral.py: the second value says so.
-    """
-    A = Normalized(W)
-    n = W.shape[0]
-    try:
-        _, V = lanczos(A.times, start_of(n, min(d, WIDTH), A.inverse), d, tol, restarts)
-        converged = True
-    except NotConverged:
-        V, converged = start_of(n, d, A.inverse), False
-        for _ in range(steps):  # of (1 + A)/2, whose leading eigenvectors are those of A
-            V = torch.linalg.qr(V + A.times(V))[0]
-    return signed(V.double() / A.root), converged

@@ -7,11 +7,11 @@ from scipy import linalg
 
 from .._tags import tagged
 from .._types import Array
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from .gram import Gram
 
 PROBES = 64  # rows on which the error of an approximation is estimated; chosen
-ROUNDING = 1e-12  # eigenvalues below this part of the largest are rounding
+ROUNDING = 1e-12  # eigenvalues below this, relative to the largest, are rounding errors
 
 
 @tagged("landmarks.Landmarks")
@@ -24,17 +24,17 @@ class Landmarks:
     """
 
     def __init__(self, D2: Array, chosen: Array):
-        """`D2` (m, n): squared distances from the landmarks `chosen` to all points."""
+        """Take the squared distances D2 (m, n) from the landmarks, the points `chosen` (m,), to all points."""
         self.D2, self.chosen = D2, chosen
         among = D2[:, chosen]
         self._half_mean = among.mean() / 2
         self._own = among.mean(axis=1) - self._half_mean
         values, U = linalg.eigh(self._products(among))
-        # What is not Euclidean in the distances shows in eigenvalues below 0; those no larger in size are taken for the
-        # same noise, which dividing by their roots would magnify.
+        # Distances that are not Euclidean give negative eigenvalues. Positive ones of the same magnitude are treated as
+        # noise as well: division by their roots would amplify it.
         keep = values > max(-values[0], ROUNDING * values[-1])
         if not keep.any():
-            raise ValueError("the landmarks are all in one place; raise n_landmarks")
+            raise ValueError("all landmarks coincide; raise n_landmarks")
         self._whiten = (U[:, keep] / np.sqrt(values[keep]))[:, ::-1]
         self.F = self.coordinates(D2.T)
 
@@ -52,7 +52,7 @@ class Landmarks:
     def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
         """Return estimates of ‖G − G'‖_F and ‖G‖_F from squared distances (q, n) of the points `which` to all.
 
-        Both are about the mean c of the landmarks; centring takes nothing but norm away.
+        Both are centred at the mean c of the landmarks; centring at the mean of all points can only reduce them.
         """
         s = self.squared_norms(self.D2.T)
         G = -0.5 * (D2_rows - s[which, None] - s)
@@ -60,18 +60,18 @@ class Landmarks:
 
 
 def sampled_norm(rows: Array) -> float:
-    """Return ‖R‖_F of a matrix (n, n) from a uniform sample of its rows (q, n); its square has no bias."""
+    """Return an estimate of ‖R‖_F of a matrix (n, n) from a uniform sample of rows (q, n); its square is unbiased."""
     q, n = rows.shape
     return float(np.sqrt(n / q * np.square(rows).sum()))
 
 
 def choose(n: int, m: int, rng: np.random.RandomState) -> Array:
-    """Return m of n points, drawn uniformly, in order."""
+    """Return the sorted indices of m of n points, drawn uniformly without replacement."""
     return np.sort(rng.permutation(n)[:m])
 
 
 def factor_error(exact: Gram, approximate: Gram, rng: np.random.RandomState) -> tuple[float, float]:
     """Return estimates of ‖G − G'‖_F and ‖G‖_F for two centred Gram matrices, from a sample of their rows."""
     which = choose(exact.n, min(PROBES, exact.n), rng)
-    rows = host(exact.rows(which))
-    return sampled_norm(rows - host(approximate.rows(which))), sampled_norm(rows)
+    rows = to_numpy(exact.rows(which))
+    return sampled_norm(rows - to_numpy(approximate.rows(which))), sampled_norm(rows)

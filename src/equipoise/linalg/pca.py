@@ -1,53 +1,81 @@
-"""Where the points start: principal components, a random ball, or the user's array."""
+"""Principal components of tables and of squared distances, scaled for use as an initial map."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from .._types import Array
+from ..arrays.namespace import array_namespace, at_least, is_numpy
 from .blas import one_blas_thread
+from .eigen import fix_signs
 
-JITTER = 0.01  # of the spread: enough to part duplicates, too little to move anything else
+JITTER = 0.01  # standard deviation of the noise, relative to the spread: it separates duplicates and moves little else
 
 
 def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first d principal components of X, scaled so that the first has standard deviation 1, and jittered.
+    """Return the first d principal components of X, scaled to unit standard deviation of the first, with jitter.
 
-    Components beyond the rank of X hold jitter alone. One BLAS thread computes them: the same bytes whatever n_jobs.
+    Components beyond the rank of X are jitter alone. BLAS runs on one thread: the same bytes for every n_jobs.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+    d : int
+    rng : RandomState
+        Draws the jitter.
+
+    Returns
+    -------
+    Y : ndarray of shape (n, d)
     """
     X = X - X.mean(axis=0)
     X /= max(np.abs(X).max(), np.finfo(np.float64).tiny)
     with one_blas_thread():
-        if X.shape[1] <= X.shape[0]:
-            _, V = _top_eigenvectors(X.T @ X, d)
-            scores = X @ V
-        else:
-            values, V = _top_eigenvectors(X @ X.T, d)
-            scores = V * np.sqrt(np.maximum(values, 0))
+        scores = principal_scores(X, d)
     return finish(scores, d, rng)
 
 
 def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return the same from squared distances alone (classical scaling): the top eigenvectors of −½ C D2 C."""
+    """Return the same from squared distances D2 (n, n), by classical scaling: the top eigenvectors of −½ C D2 C."""
     scale = max(D2.max(), np.finfo(np.float64).tiny)
     G = D2 / (-2 * scale)
     G -= G.mean(axis=0)
     G -= G.mean(axis=1, keepdims=True)
     with one_blas_thread():
-        values, V = _top_eigenvectors(G, d)
+        values, V = top_eigenvectors(G, d)
     return finish(V * np.sqrt(np.maximum(values, 0)), d, rng)
 
 
-def _top_eigenvectors(G: Array, d: int) -> tuple[Array, Array]:
-    n = len(G)
-    values, V = linalg.eigh(G, subset_by_index=[max(n - d, 0), n - 1])
-    V = V[:, ::-1] * np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])[::-1]
-    return values[::-1], V
+def principal_scores(X: Any, d: int) -> Any:
+    """Return the coordinates (n, ≤ d) of centred rows X (n, D) along their first d principal axes.
+
+    X is an array of any library; the result has its device and its precision. Eigenvectors are computed in float64, of
+    the smaller of XᵀX and XXᵀ.
+    """
+    xp = array_namespace(X)
+    if X.shape[1] <= X.shape[0]:
+        _, V = top_eigenvectors(X.T @ X, d)
+        return X @ xp.astype(V, X.dtype, copy=False)
+    values, V = top_eigenvectors(X @ X.T, d)
+    return xp.astype(V * xp.sqrt(at_least(values, 0.0)), X.dtype, copy=False)
+
+
+def top_eigenvectors(G: Any, d: int) -> tuple[Any, Any]:
+    """Return the d largest eigenvalues, descending, of a symmetric G (n, n), and unit eigenvectors, in float64."""
+    n = G.shape[0]
+    if is_numpy(G):
+        values, V = linalg.eigh(G, subset_by_index=[max(n - d, 0), n - 1])
+        return values[::-1], fix_signs(V[:, ::-1])
+    xp = array_namespace(G)
+    values, V = xp.linalg.eigh(xp.astype(G, xp.float64))
+    return xp.flip(values)[:d], fix_signs(xp.flip(V, axis=1)[:, :d])
 
 
 def finish(scores: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return scores (n, ≤ d) as a map (n, d) whose first axis has standard deviation 1, and jitter."""
+    """Return scores (n, ≤ d) as a map (n, d) with unit standard deviation along the first axis, and jitter."""
     Y = np.zeros((len(scores), d))
     spread = scores[:, 0].std()
     if spread > 0:

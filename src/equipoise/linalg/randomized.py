@@ -1,4 +1,4 @@
-"""The leading directions of a sparse table, without ever making it dense."""
+"""The leading singular vectors of a sparse table, which is never made dense."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from scipy import linalg
 
 from .._tags import tagged
 from .._types import Array, Matrix
+from .eigen import fix_signs
 
 SMALL = 1000  # columns up to which the Gram matrix is decomposed; chosen, not tuned
-SPARE = 10  # directions beyond those asked for (Halko et al. 2011, section 4.2, recommend 5 or 10)
-POWERS = 6  # times that X Xᵀ is applied: a bound on the work, whatever the spectrum; chosen, not tuned
+SPARE = 10  # oversampling (Halko et al. 2011, section 4.2, recommend 5 or 10)
+POWERS = 6  # power iterations: a bound on the work, whatever the spectrum; chosen, not tuned
 
 
 @tagged("low_rank.Directions")
 class Directions:
     """The `rank` leading right singular vectors of X − 1μᵀ, (D, rank), for CSR X (n, D); μ is the mean row, or 0.
 
-    Up to 1,000 columns by the eigenvectors of the Gram matrix; beyond by subspace iteration from a fixed random start
-    (Halko et al. 2011, algorithm 4.4). Run it on one BLAS thread for the same bytes everywhere.
+    Up to 1,000 columns they are eigenvectors of the Gram matrix; beyond, subspace iteration from a fixed random start
+    finds them (Halko et al. 2011, algorithm 4.4). Use one BLAS thread for reproducible bytes.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n, D)
+    rank : int
+    centered : bool
+        Whether μ is the mean row.
     """
 
     def __init__(self, X: Matrix, rank: int, *, centered: bool):
@@ -29,7 +37,7 @@ class Directions:
             V = linalg.eigh(G, subset_by_index=[max(D - rank, 0), D - 1])[1][:, ::-1]
         else:
             V = self._iterate(X, min(rank, n, D))
-        self.V = V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])])
+        self.V = fix_signs(V)
 
     def scores(self, X: Matrix) -> Array:
         """Return the coordinates (m, rank) of rows along the directions."""

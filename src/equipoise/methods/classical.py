@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Callback
 from .._warn import warn
-from ..arrays.namespace import is_tensor, placed
+from ..arrays.namespace import is_device_array, placed
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
@@ -26,7 +26,7 @@ from ..problems.base import check_n_iter
 from ..problems.forces import ForceProblem
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, check_callbacks, check_n_components, is_positive
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
 
 SOLVERS = ("eigen", "flow")
 ENGINES = ("auto", "torch")
@@ -121,6 +121,7 @@ class ClassicalEmbedding(Estimator):
         """Return the places (m, d) of checked new rows."""
         raise TypeError(f"{type(self).__name__} must define _place()")
 
+    @accepts_cupy
     def problem(self, X: Any) -> ForceProblem:
         """Return the unsolved problem for X: loss, gradient, forces and a random initial map."""
         with one_blas_thread():
@@ -168,6 +169,7 @@ class ClassicalEmbedding(Estimator):
         if self.n_components > limit:
             raise ValueError(f"n_components={self.n_components} is too large for {limited_by}: at most {limit}")
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> ClassicalEmbedding:
         """Embed X.
 
@@ -221,12 +223,13 @@ class ClassicalEmbedding(Estimator):
         """Embed X and return the map (n, d)."""
         return self.fit(X).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
         """Return the places (m, d) of new rows X in the fitted map; each row is independent of the others."""
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():
-            return placed(X if is_tensor(self.embedding_) else None, self._place(rows))
+            return placed(X if is_device_array(self.embedding_) else None, self._place(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -28,8 +28,13 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.base import check_n_iter
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
+<<<<<<< HEAD
+from ..saving.neighbors_cache import keeping_neighbors
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
+=======
 from ..saving.neighbors_cache import cache_neighbors
 from .estimator import Estimator, check_callbacks, check_n_components, is_positive
+>>>>>>> loop
 
 
 @dataclass(eq=False, repr=False)
@@ -174,6 +179,7 @@ class Embedding(Estimator):
         """Return the dimension of the surface that the map lies on."""
         return self.n_components
 
+    @accepts_cupy
     def problem(self, X: Any, y: Any = None) -> ForceProblem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces and an initial map."""
         with self._gpu_room(X):
@@ -228,6 +234,7 @@ class Embedding(Estimator):
         """Return the class of the problem."""
         return ForceProblem
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
         """Embed X.
 
@@ -287,6 +294,7 @@ class Embedding(Estimator):
         """Embed X and return the map (n, d); parameters as for `fit`."""
         return self.fit(X, y, init=init).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map; the place of a row does not depend on the others.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,28 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from ..arrays.memory_limits import explained
-from ..arrays.namespace import is_tensor
+from ..arrays.namespace import from_cupy, is_cupy, is_tensor, to_cupy
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, Input
 from ..saving.checkpoint import Checkpoint
+
+
+def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method of an estimator take a CuPy array X, as a tensor that shares its memory.
+
+    A result that would be a tensor is returned as a CuPy array, and so is the map of a fit.
+    """
+
+    @wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **settings: Any) -> Any:
+        if not is_cupy(X):
+            return method(self, X, *args, **settings)
+        result = method(self, from_cupy(X), *args, **settings)
+        if result is self and is_tensor(self.embedding_):
+            self.embedding_ = to_cupy(self.embedding_)
+        return to_cupy(result) if is_tensor(result) else result
+
+    return wrapped
 
 
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,7 +83,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             table = X[0] if is_neighbors(X) else X
             n, *others = getattr(table, "shape", None) or np.shape(table)
             D = int(np.prod(others))
-            return f"{n} rows of {D} columns, and what is made of them,", self._gpu_bytes(int(n), D)
+            return f"fitting {n} rows of {D} columns", self._gpu_bytes(int(n), D)
 
         return explained(what)
 

@@ -15,8 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import progress
 from .._types import Array, Callback, Matrix
+<<<<<<< HEAD
+from ..arrays.namespace import host, is_device_array, placed
+=======
 from .._warn import warn
 from ..arrays.namespace import host, is_tensor, placed
+>>>>>>> loop
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
 from ..initialize.classical import check_start, first_map
@@ -38,7 +42,13 @@ from ..problems.stress_pairs import (
 )
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
+<<<<<<< HEAD
+from .estimator import Estimator, accepts_cupy, check_callbacks
+from .mds_device import stress_on
+from .mds_pairs import condensed_weights, known_pairs, random_pairs, require_connected, weights_of
+=======
 from .estimator import Estimator, check_callbacks
+>>>>>>> loop
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
@@ -130,6 +140,7 @@ class MDS(Estimator):
     callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
 
+    @accepts_cupy
     def problem(self, X: Any) -> StressProblem:
         """Return the unsolved problem for X: stress, gradient, forces and initial maps."""
         return self._build(X)[0]
@@ -220,6 +231,7 @@ class MDS(Estimator):
             raise ValueError('use engine="listed" for sparse weights or distances, and for nothing else')
         return engine
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> MDS:
         """Embed X.
 
@@ -264,6 +276,7 @@ class MDS(Estimator):
         """Embed X and return the map (n, d)."""
         return self.fit(X).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map, each where its own stress Σ_j (‖y − y_j‖ − δ_j)² is smallest.
 
@@ -289,7 +302,7 @@ class MDS(Estimator):
         Y = place_by_stress(
             lambda part: self._source.from_new(rows[part], seen), rows.shape[0], fitted, self._n_threads()
         )
-        return placed(X if is_tensor(self.embedding_) else None, Y)
+        return placed(X if is_device_array(self.embedding_) else None, Y)
 
     def _record_features(self, X: Any, source: Dissimilarities) -> None:  # type: ignore[override]
         if isinstance(X, Space):

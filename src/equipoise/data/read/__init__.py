@@ -10,11 +10,11 @@ from typing import BinaryIO
 from ..dataset import Dataset
 from .annotated import read_h5ad
 from .arrays import read_npy, read_npz
+from .arrow_files import read_feather, read_parquet
 from .images import read_images
 from .matrix_market import read_matrix_market
-from .opened import opened
-from .parquet import read_parquet
-from .table import read_table
+from .text_lines import COMPRESSIONS, open_binary
+from .text_table import read_text_table
 from .wanted import Wanted
 from .zarr_store import is_zarr, read_zarr
 
@@ -42,9 +42,9 @@ def read(
     if wanted.columns == ():
         raise ValueError("columns is empty; give the names of the columns to embed, or leave it out for all")
     if not isinstance(source, str | Path):
-        return read_table(source, "stream", wanted)
+        return read_text_table(source, "stream", wanted)
     if str(source) == "-":
-        return read_table(sys.stdin.buffer, "stdin", wanted)
+        return read_text_table(sys.stdin.buffer, "stdin", wanted)
     path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"no file or folder is called {str(path)!r}")
@@ -58,28 +58,28 @@ def read(
     )
 
 
-def _csv(path: Path, wanted: Wanted) -> Dataset:
-    return _text(path, wanted, None)
+def _read_csv(path: Path, wanted: Wanted) -> Dataset:
+    return _read_text(path, wanted, None)
 
 
-def _tsv(path: Path, wanted: Wanted) -> Dataset:
-    return _text(path, wanted, "\t")
+def _read_tsv(path: Path, wanted: Wanted) -> Dataset:
+    return _read_text(path, wanted, "\t")
 
 
-def _text(path: Path, wanted: Wanted, delimiter: str | None) -> Dataset:
-    size = 0 if path.suffix.lower() == ".gz" else path.stat().st_size
-    with opened(path) as stream:
-        return read_table(stream, str(path), wanted, delimiter=delimiter, size=size)
+def _read_text(path: Path, wanted: Wanted, delimiter: str | None) -> Dataset:
+    size = 0 if path.suffix.lower() in COMPRESSIONS else path.stat().st_size
+    with open_binary(path) as stream:
+        return read_text_table(stream, str(path), wanted, delimiter=delimiter, size=size)
 
 
 READERS = {
-    ".csv": _csv,
-    ".csv.gz": _csv,
-    ".tsv": _tsv,
-    ".tsv.gz": _tsv,
+    **{f".csv{suffix}": _read_csv for suffix in ("", *COMPRESSIONS)},
+    **{f".tsv{suffix}": _read_tsv for suffix in ("", *COMPRESSIONS)},
     ".npy": read_npy,
     ".npz": read_npz,
     ".parquet": read_parquet,
+    ".feather": read_feather,
+    ".arrow": read_feather,
     ".mtx": read_matrix_market,
     ".mtx.gz": read_matrix_market,
     ".h5ad": read_h5ad,

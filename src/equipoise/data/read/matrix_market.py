@@ -1,124 +1,60 @@
-"""MatrixMarket: sparse tables as lists of entries, one row of the matrix per point.
-
-After Boisvert, Pozo & Remington, "The Matrix Market exchange formats: initial design", NISTIR 5935, 1996.
-"""
+"""MatrixMarket, read by SciPy: sparse tables as lists of entries, one row of the matrix per point."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from scipy import sparse
+from scipy import io, sparse
 
-from ..._types import Array, Matrix
 from ..dataset import Dataset
-from .cells import fault, is_number, numbers
-from .opened import opened
+from .broken import decoding
+from .text_lines import COMPRESSIONS, open_binary
 from .values import check_table_of_numbers
 from .wanted import Wanted
 
-LINES = 20_000  # of a block; chosen: some megabytes as text
-VALUES = {"real": 1, "double": 1, "integer": 1, "pattern": 0}  # in an entry, after its row and column
+FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
+COMPRESSION = 1100  # bytes that one compressed byte expands to at most; gzip's limit is 1032
 
 
 def read_matrix_market(path: Path, wanted: Wanted) -> Dataset:
-    """Return the matrix of an .mtx or .mtx.gz file: CSR if it lists its entries, dense if it lists all values."""
-    wanted.refuse(str(path), "a MatrixMarket file")
-    with opened(path) as stream:
-        X = _Matrix(stream, str(path)).read()
-    return wanted.dataset(str(path), check_table_of_numbers(X, str(path)), (), {})
+    """Return the matrix of an .mtx or .mtx.gz file in float64: CSR in coordinate format, dense in array format."""
+    source = str(path)
+    wanted.refuse(source, "a MatrixMarket file")
+    with decoding(source, "MatrixMarket"):
+        with open_binary(path) as stream:
+            _check_header(_SafeStream(stream), path)
+        with open_binary(path) as stream:
+            X = io.mmread(_SafeStream(stream))
+        X = sparse.csr_matrix(X, dtype=np.float64) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+    return wanted.dataset(source, check_table_of_numbers(X, source), (), {})
 
 
-class _Matrix:
-    """One pass over the lines of a file."""
+def _check_header(stream: _SafeStream, path: Path) -> None:
+    """Raise if the matrix is not real, or larger than the file can be: SciPy allocates what the header says."""
+    rows, columns, entries, _, field, symmetry = io.mminfo(stream)
+    if field not in FIELDS:
+        raise ValueError(f"line 1: values of type {field} are not real numbers")
+    if symmetry != "general" and rows != columns:
+        raise ValueError(f"a {symmetry} matrix must be square, got {rows} rows and {columns} columns")
+    size = path.stat().st_size * (COMPRESSION if path.suffix.lower() in COMPRESSIONS else 1)
+    if max(rows, columns, entries) > size:
+        raise ValueError(f"its header says {rows} rows, {columns} columns and {entries} entries, too many for its size")
 
-    def __init__(self, stream: BinaryIO, source: str):
-        self.stream, self.source = stream, source
-        self.line = self.characters = 0
 
-    def read(self) -> Matrix:
-        head = self._next().lower().split()
-        if len(head) != 5 or head[:2] != ["%%matrixmarket", "matrix"] or head[2] not in ("coordinate", "array"):
-            raise self._wrong(
-                "the file does not begin with %%MatrixMarket matrix coordinate or array, type and symmetry"
-            )
-        layout, field, symmetry = head[2:]
-        if field not in VALUES or (layout, field) == ("array", "pattern"):
-            raise self._wrong(f"values of type {field} are not real numbers")
-        if symmetry not in ("general", "symmetric", "skew-symmetric") or (layout, symmetry[0]) == ("array", "s"):
-            raise self._wrong(f"{symmetry} matrices in {layout} form are not read; write it as general")
-        size = self._next()
-        while size.startswith("%") or size.isspace():
-            size = self._next()
-        return self._array(size) if layout == "array" else self._coordinates(size, VALUES[field], symmetry)
+class _SafeStream:
+    """A binary stream without NUL bytes and with a line end at its end: SciPy 1.17 crashes on others."""
 
-    def _array(self, size: str) -> Array:
-        n, D = self._sizes(size, 2)
-        values = self._body(1, n * D).ravel()
-        return np.ascontiguousarray(values.reshape(D, n).T)  # it is listed by columns
+    def __init__(self, stream: BinaryIO):
+        self._stream, self._last = stream, b""
 
-    def _coordinates(self, size: str, values: int, symmetry: str) -> Matrix:
-        n, D, entries = self._sizes(size, 3)
-        if symmetry != "general" and n != D:
-            raise self._wrong(f"a {symmetry} matrix has as many rows as columns, not {n} and {D}")
-        body = self._body(2 + values, entries)
-        if max(n, D) > self.characters:  # makes no sense, and would take the memory
-            raise self._wrong(f"{n} rows and {D} columns are more than the file has characters")
-        places = body[:, :2]
-        outside = (places < 1) | (places > (n, D)) | (places != np.floor(places))
-        if outside.any():
-            i, j = places[outside.any(axis=1)][0]
-            raise self._wrong(f"an entry at row {i:g}, column {j:g} of a matrix of {n} rows and {D} columns")
-        i, j = (places - 1).astype(np.int64).T
-        x = body[:, 2] if values else np.ones(entries)
-        if symmetry != "general":
-            off, sign = i != j, -1 if symmetry == "skew-symmetric" else 1
-            i, j, x = np.r_[i, j[off]], np.r_[j, i[off]], np.r_[x, sign * x[off]]
-        return sparse.csr_matrix((x, (i, j)), shape=(n, D))
-
-    def _next(self) -> str:
-        for line in islice(self._lines(), 1):
-            return line
-        raise self._wrong("the file ends there")
-
-    def _lines(self) -> Iterator[str]:
-        for line in self.stream:
-            self.line += 1
-            self.characters += len(line)
-            yield line.decode("utf-8", errors="replace")
-
-    def _sizes(self, text: str, count: int) -> list[int]:
-        words = text.split()
-        if len(words) != count or not all(word.isdecimal() and len(word) <= 18 for word in words):
-            raise self._wrong(f"{count} whole numbers are needed, the size of the matrix")
-        return [int(word) for word in words]
-
-    def _body(self, width: int, count: int) -> Array:
-        """Return all lines that follow, `count` of them, each of `width` numbers."""
-        blocks, found, lines = [np.empty((0, width))], 0, self._lines()
-        while block := [line.split() for line in islice(lines, LINES)]:
-            first = self.line - len(block) + 1
-            rows = [row for row in block if row]
-            found += len(rows)
-            values = numbers([word for row in rows for word in row]) if {*map(len, rows)} <= {width} else None
-            if values is None:
-                raise self._fault(block, first, width)
-            blocks.append(values.reshape(-1, width))
-        if found != count:
-            raise self._wrong(f"the file ends after {found} entries, but its head speaks of {count}")
-        return np.concatenate(blocks)
-
-    def _fault(self, block: list[list[str]], first: int, width: int) -> ValueError:
-        for at, row in enumerate(block, start=first):
-            if row and len(row) != width:
-                return ValueError(f"{self.source}, line {at}: {len(row)} numbers where {width} are needed")
-            for word in row:
-                if not is_number(word) or not np.isfinite(float(word)):
-                    return ValueError(f"{self.source}, line {at}: {fault(word)}")
-        raise AssertionError("a line that is wrong was found and lost")
-
-    def _wrong(self, what: str) -> ValueError:
-        return ValueError(f"{self.source}, line {self.line}: {what}")
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes, or all."""
+        data = self._stream.read(size)
+        if b"\0" in data:
+            raise ValueError("it contains NUL bytes")
+        if not data and self._last not in (b"", b"\n"):
+            data = b"\n"
+        self._last = data[-1:]
+        return data

@@ -75,7 +75,8 @@ def _repeated(names: Iterable[str]) -> str | None:
 
 def stem(source: str) -> str:
     """Return the name of a file without folder and suffix."""
-    return PurePath(source.removesuffix(".gz")).stem
+    path = PurePath(source)
+    return PurePath(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".zst") else path.stem
 
 
 def shown(text: str) -> str:

@@ -1,1 +1,1 @@
-"""The field of any kernel on a B-spline mesh, on the CPU (docs/math.md, section 10)."""
+"""The field of any kernel on a B-spline mesh: planning for every device, and the mesh on the CPU."""

@@ -1,8 +1,13 @@
-"""How coarse a mesh bears a kernel: the error of the force between pairs, and the cheapest mesh that keeps it small."""
+"""A kernel on a mesh: its Fourier transform, the near part that a coarse mesh cannot resolve, and the cheapest plan.
+
+docs/math.md, section 10, has the equations.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,44 +17,195 @@ from scipy import fft
 from ... import _core
 from ..._types import Array
 from ...kernels import Kernel
-from .transform import Transform, split
+from ..cpu import charge_columns
+from ..tables import Table, tabulate
 
-ORDER = 6  # quintic splines, as in grid.hpp
-# Nodes beyond the map. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the spline
-# spreads it with a factor of 0.43 per node (the pole of the quintic spline): 10 nodes on, 1e-3 of it are left.
+# Numbers that the core, the PyTorch mesh and the Triton kernels share; a test compares them with the core.
+ORDER = 6  # nodes of a spline along an axis: quintic B-splines
+PADDING = 8  # elements after a mesh that the core may read, with weight 0
+FIXED_POINT_BITS = 40  # fractional bits of a charge on an integer mesh, at most
+VECTOR_BYTES = 32  # of a SIMD vector in the core
+SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
+# Nodes beyond the embedding. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the
+# spline spreads it with a factor of 0.43 per node (the pole of the quintic spline): 10 nodes on, 1e-3 of it are left.
 BEYOND = ORDER + 10
 STEPS = 8  # mesh widths come in 8 steps per octave
-# The cost of a step, measured on maps of digits, 6,000 digits of MNIST and Fashion-MNIST: nanoseconds on one thread.
+# The cost of a step in nanoseconds on one thread, measured on embeddings of digits, 6,000 digits of MNIST, and
+# Fashion-MNIST (benchmarks/crossover.py).
 NODE = 16.0  # per node of the mesh: its convolution
 PAIR = 5.0  # per pair of the near field
-CLUMP = 3.0  # near pairs, over those of a uniform map; 1.5 to 6 were seen
+CLUMP = 3.0  # near pairs, relative to a uniform embedding; 1.5 to 6 were measured
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
 DOUBLE = 2**12, 2**14  # nodes and points up to which float64 costs little; chosen
+SMALL = 2**12  # nodes of a mesh too small for two threads; chosen
 
 
 class Plan(NamedTuple):
-    """What a transform is made of."""
+    """The parameters of a transform."""
 
     h: float  # mesh width
-    size: tuple[int, ...]  # nodes
+    size: tuple[int, ...]  # nodes along each axis
     radius: float  # of the near field, 0 for none
     dtype: type[np.floating]
 
 
+class Source:
+    """Points Y (n, d) with their charges (n, m), and the corners `low` and `high` of their bounding box (d,)."""
+
+    def __init__(self, Y: Array, charges: Array | None):
+        self.Y = np.ascontiguousarray(Y)
+        c, self.charges = charge_columns(charges, len(Y))
+        self.shape, self.charged = c.shape, charges is not None
+        axes = np.ascontiguousarray(Y.T)  # NumPy reduces along rows many times faster than along columns
+        self.low, self.high = (f(axes, axis=1).astype(np.float64) for f in (np.min, np.max))
+
+    def widen(self, margin: Array) -> None:
+        """Add a margin (d,) on either side of the box."""
+        self.low, self.high = self.low - margin, self.high + margin
+
+
+class Transform:
+    """The transform of a kernel on a mesh padded to twice its size, divided by the squared symbol of the spline."""
+
+    def __init__(self, kernel: Kernel, plan: Plan):
+        self.kernel, (self.h, self.size, self.radius, self.dtype) = kernel, plan
+        h, size, radius, dtype = plan
+        d2 = sum(np.ix_(*((h * np.arange(n + 1)) ** 2 for n in size)), start=np.zeros(1))
+        # A constant shift changes no force. The value at the largest lag keeps the digits of an embedding much smaller
+        # than the kernel, where k is nearly constant.
+        k = kernel.value(d2)
+        self.shift = float(k.flat[-1])
+        if radius > 0:
+            inside = d2 < radius**2
+            k[inside] -= split(kernel, radius).near(d2[inside])
+        self.at_zero = float(k.flat[0])
+        K = fft.dctn(k - self.shift, type=1)  # the transform of the even kernel at lags −n … n
+        for axis, n in enumerate(size):
+            omega = np.pi * np.arange(n + 1) / n
+            b = SPLINE[0] + 2 * SPLINE[1] * np.cos(omega) + 2 * SPLINE[2] * np.cos(2 * omega)
+            K /= (2 * n * b**2).reshape([-1 if a == axis else 1 for a in range(len(size))])
+        self.frequencies = group_frequencies(K / 2, size, dtype)
+
+    def place(self, low: Array, high: Array) -> _core.Mesh:
+        """Return the mesh, centred on a box."""
+        size = np.array(self.size)
+        origin = (low + high) / 2 - (size - 1) / 2 * self.h
+        return _core.Mesh(origin, self.h, size.astype(np.int64))
+
+    def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
+        """Return Φ (t, m) and ∇Φ (t, m, d) of a source, self terms included, as a function of targets (t, d)."""
+        m = source.charges.shape[1]
+        mesh = self.place(source.low, source.high)
+        Y = source.Y.astype(self.dtype, copy=False)
+        grid = self.potential(mesh, Y, source.charges, n_threads)
+        shift = self.shift * np.ascontiguousarray(source.charges.T).sum(axis=1)  # along rows, as in Source
+        cells = None
+        if self.radius > 0:
+            near = near_table(self.kernel, self.radius)
+            counts = np.floor((source.high - source.low) / self.radius).astype(np.int64) + 1
+            cells = _core.Mesh(source.low, self.radius, counts)
+
+        def at(targets: Array) -> tuple[Array, Array]:
+            T = Y if targets is source.Y else np.ascontiguousarray(targets, dtype=self.dtype)
+            potential, half = np.empty((len(T), m)), np.empty((len(T), m, T.shape[1]))
+            _core.gather(mesh, T, grid, potential, half, n_threads)
+            potential += shift
+            if cells is not None:
+                _core.near(cells, *near, T, Y, source.charges, potential, half, n_threads)
+            return potential, 2 * half
+
+        return at
+
+    def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
+        """Return the potential (m, nodes) of charges (n, m) at Y on the mesh."""
+        m, nodes = charges.shape[1], int(np.prod(self.size))
+        buffer = np.empty(m * nodes + PADDING, self.dtype)
+        buffer[m * nodes :] = 0
+        grid = buffer[: m * nodes].reshape(m, nodes)
+        _core.spread(mesh, Y, charges, grid, n_threads)
+        _core.convolve(mesh, self.frequencies, grid, n_threads if nodes > SMALL else 1)
+        return grid
+
+
+def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating]) -> Array:
+    """Return the frequencies 0 … n of each axis in the order of the core's fourier.hpp, in groups of one SIMD vector.
+
+    Even frequencies come before odd ones. The last axis, which is grouped, has each frequency once; the others have all
+    2n.
+    """
+    for axis, n in enumerate(size[:-1]):
+        f = np.arange(2 * n)
+        K = K.take(np.concatenate([np.minimum(f, 2 * n - f)[::2], np.minimum(f, 2 * n - f)[1::2]]), axis=axis)
+    f = np.arange(size[-1] + 1)
+    K = K.take(np.concatenate([f[::2], f[1::2]]), axis=-1)
+    lines = VECTOR_BYTES // np.dtype(dtype).itemsize
+    groups = -(-len(f) // lines)
+    out = np.zeros((groups, K.size // len(f), lines), dtype)
+    rows = K.reshape(-1, len(f))
+    for g in range(groups):
+        part = rows[:, g * lines : (g + 1) * lines]
+        out[g, :, : part.shape[1]] = part
+    return out
+
+
+@dataclass(frozen=True)
+class Split:
+    """The near part of k = smooth + near and its slope, functions of d2 that are zero beyond the radius."""
+
+    near: Callable[[Array], Array]
+    near_slope: Callable[[Array], Array]
+
+
+def split(kernel: Kernel, radius: float) -> Split:
+    """Split a kernel at a radius a: near = χ(d2/a²) (k − tangent), with the tangent of k at a, χ(0) = 1 and χ(1) = 0.
+
+    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ has three derivatives that vanish at both ends, so that the smooth part varies
+    on the scale a whatever k does near 0.
+    """
+    a2 = radius**2
+    at, slope = float(kernel.value(np.array([a2]))[0]), float(kernel.slope(np.array([a2]))[0])
+
+    def window(d2: Array) -> Array:
+        x = np.minimum(d2 / a2, 1.0)
+        return 1 - x**4 * (35 - 84 * x + 70 * x**2 - 20 * x**3)
+
+    def window_slope(d2: Array) -> Array:
+        x = np.minimum(d2 / a2, 1.0)
+        return -140 * x**3 * (1 - x) ** 3 / a2
+
+    def excess(d2: Array) -> Array:
+        return kernel.value(d2) - at - slope * (d2 - a2)
+
+    def near(d2: Array) -> Array:
+        return np.where(d2 < a2, window(d2) * excess(d2), 0.0)
+
+    def near_slope(d2: Array) -> Array:
+        return np.where(d2 < a2, window_slope(d2) * excess(d2) + window(d2) * (kernel.slope(d2) - slope), 0.0)
+
+    return Split(near, near_slope)
+
+
+@lru_cache(maxsize=16)
+def near_table(kernel: Kernel, radius: float) -> Table:
+    """Return the table of the near part, which ends at 0."""
+    part = split(kernel, radius)
+    return tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
+
+
 @lru_cache(maxsize=4096)
 def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
-    """Return the cheapest plan with this pair error, for n points in a box with the given sides."""
+    """Return the cheapest plan with a given relative error of pair forces, for n points in a box with sides `span`."""
     h, radius = _cheapest(kernel, error, n, np.array(span))
     size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
-    # float32 places a point to 1/2000 of a cell on up to 8192 nodes. Inside the kernel's plateau, where forces are
-    # small differences, and for few points on small meshes, it is float64.
+    # float32 resolves 1/2000 of a cell on up to 8192 nodes. float64 is used inside the kernel's plateau, where forces
+    # are small differences, and for few points on small meshes.
     small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
     double = max(span) < kernel.length or small or max(size) > 2**13
     return Plan(h, size, radius, np.float64 if double else np.float32)
 
 
 def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
-    """Return the mesh width and the radius of the near field, 0 for none."""
+    """Return the mesh width and the radius of the near field (0 for none) of the cheapest mesh."""
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:
@@ -68,9 +224,9 @@ def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float,
 
 @lru_cache(maxsize=1024)
 def mesh_width(kernel: Kernel, error: float, d: int) -> float:
-    """Return the widest mesh, in steps of 2^(1/8) from the kernel's length, that carries it with this pair error.
+    """Return the largest mesh width, in steps of 2^(1/8) of the kernel's length, with at most this pair error.
 
-    0 if a thirtieth of the length does not: the kernel has a kink or a cusp and must be split.
+    0 if even 1/32 of the length is too coarse: the kernel has a kink or a cusp and must be split.
     """
     if kernel.kink > 0:
         return 0.0
@@ -81,25 +237,25 @@ def mesh_width(kernel: Kernel, error: float, d: int) -> float:
 
 @lru_cache(maxsize=4096)
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
-    """Return a radius of the near field at which a mesh of width h carries the smooth part with this pair error.
+    """Return the smallest radius of the near field for which a mesh of width h has at most this pair error.
 
-    It is as small as that allows, and large enough to hold a kink well inside.
+    A kink of the kernel lies well inside.
     """
-    # What is left of a kink in the smooth part is 1 − χ ≈ 35 (kink/a)^8 of it.
-    least = kernel.kink * (35 / error) ** (1 / 8)
-    radii = [max(cells * h, least) for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0)]
+    # The smooth part keeps 1 − χ ≈ 35 (kink/a)^8 of a kink.
+    minimum = kernel.kink * (35 / error) ** (1 / 8)
+    radii = [max(cells * h, minimum) for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0)]
     first = bisect_left(radii, True, key=lambda a: pair_error(kernel, h, min(d, 2), a) <= error)
     return radii[min(first, len(radii) - 1)]
 
 
 @lru_cache(maxsize=4096)
 def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
-    """Return the relative error of the force between pairs on a mesh of width h.
+    """Return the relative error of the force between pairs on a mesh of width h, in quadrature.
 
-    A few sources at random offsets, targets uniform in a ball: the error in quadrature is that of a random cloud.
+    It is measured with four sources at random offsets in a cell and targets uniform in a box.
     """
     nodes = 40
-    transform = Transform(kernel, h, (nodes,) * d, radius, np.float64)
+    transform = Transform(kernel, Plan(h, (nodes,) * d, radius, np.float64))
     rng = np.random.RandomState(0)
     reach = (nodes - 2 * ORDER - 2) * h / 2
     wrong = right = 0.0
@@ -120,7 +276,7 @@ def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
 
 
 def _nodes(span: Array, h: float) -> float:
-    """Return about how many nodes a mesh of this width has."""
+    """Return the approximate number of nodes of a mesh of width h."""
     return float(np.prod(span / h + BEYOND))
 
 

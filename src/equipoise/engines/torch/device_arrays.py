@@ -15,11 +15,9 @@ from ...arrays.device_csr import Rows
 from ...arrays.namespace import host, is_tensor
 from .replay import CudaGraph
 
-Solved = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → potential (t, m) and gradient (t, m, d)
 
-
-def as_given(given: Any, result: torch.Tensor) -> Any:
-    """Return a result as what was given: a tensor, or an array of NumPy in float64."""
+def like_input(given: Any, result: torch.Tensor) -> Any:
+    """Return a result in the form of the input: a tensor, or a NumPy array in float64."""
     return result if is_tensor(given) else result.double().cpu().numpy()
 
 
@@ -52,25 +50,33 @@ class DevicePlacement:
 
 
 class DeviceSource:
-    """Points (n, d) and their charges (n, m), None for one each, on a device, and the box they lie in."""
+    """Points Y (n, d) with their charges on a device, and their bounding box.
+
+    Attributes
+    ----------
+    box : tensor (2, d)
+        Lowest and highest corner.
+    amounts : tensor (n, m) or None
+        The charges; None if every charge is 1.
+    """
 
     def __init__(self, Y: torch.Tensor, charges: torch.Tensor | None):
         self.Y = Y.contiguous()
         self.charged = charges is not None
         self.shape = (len(Y),) if charges is None else tuple(charges.shape)
         self._charges = None if charges is None else charges.reshape(len(Y), -1)
-        self.box = self._box()  # (2, d): its lowest and its highest corner
+        self.box = self._box()
 
     def _box(self) -> torch.Tensor:
         if self.Y.is_cuda and self.Y.shape[1] <= 3:
             from . import fused
 
-            return fused.box(self.Y)
+            return fused.bounding_box(self.Y)
         return torch.stack(torch.aminmax(self.Y, dim=0))
 
     @cached_property
     def _corners(self) -> Array:
-        """The box, looked at from the host: this waits for the device."""
+        """The box on the host; reading it waits for the device."""
         return self.box.cpu().numpy().astype(np.float64)
 
     @property
@@ -82,15 +88,15 @@ class DeviceSource:
         return self._corners[1]
 
     def widen(self, margin: Array) -> None:
-        """Leave room around the box."""
+        """Add a margin (d,) on either side of the box."""
         self.box = torch.as_tensor(np.stack([self.low - margin, self.high + margin]), device=self.Y.device)
         del self._corners
 
     @property
     def charges(self) -> torch.Tensor:
+        """The charges (n, m), also if every one is 1."""
         return torch.ones((len(self.Y), 1), device=self.Y.device) if self._charges is None else self._charges
 
     @property
     def amounts(self) -> torch.Tensor | None:
-        """The charges, None for one each."""
         return self._charges

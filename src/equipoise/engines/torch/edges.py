@@ -1,4 +1,4 @@
-"""Edges over the stored pairs of a sparse matrix, on a device."""
+"""Edges over the stored pairs of a sparse matrix on a device."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .lookup import Lookup
 def stored_edges(Y: torch.Tensor, A: Rows, kernel: Lookup, *, potential: bool) -> tuple[Any, torch.Tensor]:
     """Return Ψ = Σ A_ij ψ(d2_ij), a float64 scalar, and E_i = Σ_j A_ij ψ'(d2_ij)(y_i − y_j), (n, d) float32.
 
-    Ψ is NaN unless `potential` asks for it. Each row is summed in the order of its entries: the same bytes every time.
+    Without `potential` Ψ is NaN. Each row is summed in the order of its entries, so that the bytes never change.
     """
     n, d = Y.shape
     if Y.is_cuda and d <= 3:
-        from . import fused  # Triton comes with PyTorch for GPUs alone
+        from . import fused  # Triton comes only with PyTorch for GPUs
 
         return fused.edges(Y.contiguous(), A, kernel, potential)
     psi = torch.zeros((), dtype=torch.float64, device=Y.device)

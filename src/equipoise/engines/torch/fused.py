@@ -1,9 +1,9 @@
-"""The primitives as single kernels of a GPU, in Triton, which comes with PyTorch for GPUs alone."""
+"""The primitives as fused GPU kernels in Triton, which comes only with PyTorch for GPUs."""
 
 from __future__ import annotations
 
 from .flag_triton import accept_step, flag_extent
-from .mesh_triton import box, gather, spread, turned
+from .mesh_triton import bounding_box, gather, spread, transpose_padded
 from .pairs_triton import direct, edges
 
-__all__ = ["accept_step", "box", "direct", "edges", "flag_extent", "gather", "spread", "turned"]
+__all__ = ["accept_step", "bounding_box", "direct", "edges", "flag_extent", "gather", "spread", "transpose_padded"]

@@ -1,4 +1,4 @@
-"""Tabulated radial functions on a device, read as table.hpp reads them."""
+"""Tables of radial functions on a device, read as the core's table.hpp reads them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ ONE = 0x3F800000  # the bits of 1.0
 
 
 class Lookup:
-    """A function of d2 and its slope from the segments of a table, float32."""
+    """A function of d2 and its slope from a table, in float32.
+
+    Parameters
+    ----------
+    table : Table
+    device : torch.device
+    rational : (float, float), optional
+        (a, c) if the slope is −a/(c + d2).
+    """
 
     def __init__(self, table: Table, device: torch.device, rational: tuple[float, float] | None = None):
-        """`rational` is (a, c) where the slope is −a/(c + d2)."""
         self.rational = rational
         self.segments = torch.from_numpy(table.segments).to(device)
         self.first, self.scale = table.first, table.scale
@@ -22,20 +29,20 @@ class Lookup:
 
     def slope(self, d2: torch.Tensor) -> torch.Tensor:
         """Return the slope at d2, float32 of any shape."""
-        segment, f, _ = self._place(d2)
+        segment, f, _ = self._locate(d2)
         return segment[..., 1] + f * (segment[..., 2] + f * segment[..., 3])
 
     def both(self, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return value and slope at d2."""
-        segment, f, step = self._place(d2)
+        segment, f, step = self._locate(d2)
         v0, s0, s1, s2 = segment.unbind(-1)
         return v0 + step * (s0 + f * (s1 / 2 + f * (s2 / 3))), s0 + f * (s1 + f * s2)
 
-    def _place(self, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the segments that d2 falls in, how far inside as a fraction f in [0, 1), and as a step in d2."""
-        x = (d2 * self.scale).nan_to_num(nan=0.0).clamp(*self.ends)  # NaN of a run that diverges is no place
+    def _locate(self, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the segments of d2, and the position inside as a fraction f in [0, 1) and as a difference of d2."""
+        x = (d2 * self.scale).nan_to_num(nan=0.0).clamp(*self.ends)  # a diverging run gives NaN, which has no segment
         bits = x.view(torch.int32)
         inside = bits & ((1 << BITS) - 1)
-        f = ((inside << (23 - BITS)) | ONE).view(torch.float32) - 1.0  # the last bits lead the mantissa of 1 + f
+        f = ((inside << (23 - BITS)) | ONE).view(torch.float32) - 1.0  # these bits become the mantissa of 1 + f
         step = (x - (bits - inside).view(torch.float32)) / self.scale
         return self.segments[(bits >> BITS) - self.first], f, step

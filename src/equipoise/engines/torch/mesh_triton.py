@@ -1,4 +1,4 @@
-"""Points to a mesh and back, in Triton: a point's spline in one pass. mesh.py says the same in PyTorch."""
+"""Spread charges to a mesh and gather potentials, in Triton; particle_mesh.py is the PyTorch version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import torch
 import triton
 import triton.language as tl
 
-POINTS = 256  # of a program
+from ..mesh.plan import ORDER
+
+POINTS = 256  # per program
+# Constants inside kernels. `_weight` and `_slope` are the splines of order 6 in closed form.
+NODES = tl.constexpr(ORDER)  # of a spline along an axis
+BEFORE = tl.constexpr(ORDER // 2 - 1)  # nodes of a spline before the cell of its point
+LOWEST = tl.constexpr(ORDER / 2 - 1)  # position in cells, and distance from the other end, of points inside
+AFTER = tl.constexpr(ORDER / 2 + 1)
 
 
 @triton.jit
@@ -34,7 +41,7 @@ def _weight(f, a: tl.constexpr):
 
 @triton.jit
 def _slope(f, a: tl.constexpr):
-    """Its slope."""
+    """The slope of the quintic B-spline at the a-th of the 6 nodes."""
     g = 1.0 - f
     f2 = f * f
     g2 = g * g
@@ -54,14 +61,14 @@ def _slope(f, a: tl.constexpr):
 
 @triton.jit
 def _weight_of(f, a):
-    """The weight of a node that is known when it runs."""
+    """The weight of a node whose number is not known at compile time."""
     w = tl.where(a == 0, _weight(f, 0), tl.where(a == 1, _weight(f, 1), _weight(f, 2)))
     return tl.where(a < 3, w, tl.where(a == 3, _weight(f, 3), tl.where(a == 4, _weight(f, 4), _weight(f, 5))))
 
 
 @triton.jit
 def _slope_of(f, a):
-    """Its slope."""
+    """The slope at a node whose number is not known at compile time."""
     w = tl.where(a == 0, _slope(f, 0), tl.where(a == 1, _slope(f, 1), _slope(f, 2)))
     return tl.where(a < 3, w, tl.where(a == 3, _slope(f, 3), tl.where(a == 4, _slope(f, 4), _slope(f, 5))))
 
@@ -92,8 +99,8 @@ def _box_of(parts, box, count, D: tl.constexpr, WIDTH: tl.constexpr):
         tl.store(box + D + c, tl.max(high, 0))
 
 
-def box(Y: torch.Tensor) -> torch.Tensor:
-    """Return the corners (2, d) of the box around points (n, d), d = 1, 2, 3."""
+def bounding_box(Y: torch.Tensor) -> torch.Tensor:
+    """Return the corners (2, d) of the bounding box of points (n, d), d = 1, 2, 3."""
     n, d = Y.shape
     count = triton.cdiv(n, 1024)
     parts, result = Y.new_empty((count, 2, d)), Y.new_empty((2, d))
@@ -104,21 +111,21 @@ def box(Y: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def _place(Y, box, i, there, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBLE: tl.constexpr):
-    """The first of the 6 nodes of a spline along axis c, and the offset of points in their cells."""
+    """The first node of a spline along axis c, and the offset of points in their cells."""
     middle = (tl.load(box + c).to(tl.float64) + tl.load(box + D + c).to(tl.float64)) * 0.5
     origin = middle - half
     y = tl.load(Y + i * D + c, mask=there, other=0.0)
     u = (y.to(tl.float64) - origin) / h if DOUBLE else (y - origin.to(tl.float32)) / h
-    u = tl.minimum(tl.maximum(u, 2.0), n - 4.0)
+    u = tl.minimum(tl.maximum(u, LOWEST), n - AFTER)
     cell = tl.floor(u)
-    return cell.to(tl.int32) - 2, u - cell
+    return cell.to(tl.int32) - BEFORE, u - cell
 
 
 @triton.jit
 def _corner(
     Y, box, i, there, a0, a1, a2, h, n0, n1, n2, row, line, D: tl.constexpr, DOUBLE: tl.constexpr
 ):  # fmt: skip
-    """The lowest node of a spline on a mesh whose rows, and lines in 3-D, are so long; and the offsets in its cell."""
+    """The lowest node of a spline on a mesh with given lengths of a row (and line in 3-D), and offsets in its cell."""
     at, f0 = _place(Y, box, i, there, 0, a0, h, n0, D, DOUBLE)
     f1 = f0
     f2 = f0
@@ -134,43 +141,43 @@ def _corner(
 @triton.jit(do_not_specialize=["n", "n0", "n1", "n2", "nodes", "m"])
 def _spread(
     Y, box, charges, unit, grid, n, n0, n1, n2, nodes, h, a0, a1, a2, m,
-    D: tl.constexpr, POINTS: tl.constexpr, COPIES: tl.constexpr, CHARGED: tl.constexpr, WHOLE: tl.constexpr,
+    D: tl.constexpr, POINTS: tl.constexpr, COPIES: tl.constexpr, CHARGED: tl.constexpr, FIXED: tl.constexpr,
     DOUBLE: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
     q = tl.program_id(1)
     base, f0, f1, f2 = _corner(Y, box, i, there, a0, a1, a2, h, n0, n1, n2, n1, n2, D, DOUBLE)
-    amount = tl.load(unit).to(f0.dtype) if WHOLE else f0 * 0 + 1
+    amount = tl.load(unit).to(f0.dtype) if FIXED else f0 * 0 + 1
     if CHARGED:
         amount = amount * tl.load(charges + i * m + q, mask=there, other=0.0).to(f0.dtype)
     copy = (tl.program_id(0) % COPIES) * m + q
     grid += copy.to(tl.int64) * nodes
-    for first in tl.static_range(1 if D == 3 else 6):
-        for more in range(6 if D == 3 else 1):  # unrolled over three axes it takes a minute to compile
+    for first in tl.static_range(1 if D == 3 else NODES):
+        for more in range(NODES if D == 3 else 1):  # unrolling three axes would take a minute to compile
             a = first + more
             w0 = amount * (_weight_of(f0, more) if D == 3 else _weight(f0, first))
             if D == 1:
-                tl.atomic_add(grid + base + a, _counted(w0, WHOLE), mask=there, sem="relaxed")
+                tl.atomic_add(grid + base + a, _to_integer(w0, FIXED), mask=there, sem="relaxed")
             else:
-                for b in tl.static_range(6):
+                for b in tl.static_range(NODES):
                     w1 = w0 * _weight(f1, b)
                     if D == 2:
-                        tl.atomic_add(grid + base + a * n1 + b, _counted(w1, WHOLE), mask=there, sem="relaxed")
+                        tl.atomic_add(grid + base + a * n1 + b, _to_integer(w1, FIXED), mask=there, sem="relaxed")
                     else:
-                        for c in tl.static_range(6):
+                        for c in tl.static_range(NODES):
                             at = grid + base + (a * n1 + b) * n2 + c
-                            tl.atomic_add(at, _counted(w1 * _weight(f2, c), WHOLE), mask=there, sem="relaxed")
+                            tl.atomic_add(at, _to_integer(w1 * _weight(f2, c), FIXED), mask=there, sem="relaxed")
 
 
 @triton.jit
-def _counted(w, WHOLE: tl.constexpr):
-    return w.to(tl.int64) if WHOLE else w
+def _to_integer(w, FIXED: tl.constexpr):
+    return w.to(tl.int64) if FIXED else w
 
 
 @triton.jit(do_not_specialize=["size", "n"])
-def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, WHOLE: tl.constexpr, WIDTH: tl.constexpr):
-    """Part of a row of the sum of the copies of a mesh, in units of a charge, and of as many zeros."""
+def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, FIXED: tl.constexpr, WIDTH: tl.constexpr):
+    """Sum the copies of a mesh into rows, in units of a charge, followed by as many zeros."""
     row = tl.program_id(0).to(tl.int64)
     t = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     inside = t < n
@@ -178,32 +185,32 @@ def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, WHOLE: tl.con
     for copy in range(1, COPIES):
         count += tl.load(grid + copy * size.to(tl.int64) + row * n + t, mask=inside, other=0)
     value = count.to(padded.dtype.element_ty)
-    if WHOLE:
+    if FIXED:
         value *= (1.0 / tl.load(unit)).to(value.dtype)  # a power of two
     tl.store(padded + 2 * row * n + t, value, mask=t < 2 * n)
 
 
 def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
-    """Return charges (n, m), or one each, of points (n, d) on the mesh, its last axis padded (m, …, 2 n)."""
+    """Return charges (n, m), 1 by default, of points (n, d) on the mesh, with its last axis padded (m, …, 2 n)."""
     n, m = len(Y), 1 if charges is None else charges.shape[1]
     nodes, copies, d = prod(mesh.size), mesh.copies, len(mesh.size)
     double = mesh.dtype == torch.float64
-    grid = torch.zeros((copies, m, nodes), dtype=torch.int64 if mesh.whole else mesh.dtype, device=Y.device)
+    grid = torch.zeros((copies, m, nodes), dtype=torch.int64 if mesh.fixed_point else mesh.dtype, device=Y.device)
     sides, half = (*mesh.size, 1, 1)[:3], (*mesh.half, 0.0, 0.0)[:3]
     _spread[(triton.cdiv(n, POINTS), m)](
         Y, box, grid if charges is None else charges.contiguous(), unit, grid, n, *sides, nodes, mesh.h, *half, m,
-        d, POINTS, copies, charges is not None, mesh.whole, double,
+        d, POINTS, copies, charges is not None, mesh.fixed_point, double,
     )  # fmt: skip
     *others, last = mesh.size
     padded = torch.empty((m, *others, 2 * last), dtype=mesh.dtype, device=Y.device)
     across = (m * nodes // last, triton.cdiv(2 * last, 512))
-    _sum_copies[across](grid, unit, padded, m * nodes, last, copies, mesh.whole, 512)
+    _sum_copies[across](grid, unit, padded, m * nodes, last, copies, mesh.fixed_point, 512)
     return padded
 
 
 @triton.jit(do_not_specialize=["A", "B", "C", "length"])
-def _turned(S, T, A, B, C, length, WIDTH: tl.constexpr):
-    """T[c, a, b] = S[a, b, c], 0 for b ≥ B, of pairs of numbers: a square of b and c at a time."""
+def _transpose_padded(S, T, A, B, C, length, WIDTH: tl.constexpr):
+    """T[c, a, b] = S[a, b, c], 0 for b ≥ B, for 8-byte elements, one square of b and c per program."""
     b = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     q = (tl.program_id(2) // A).to(tl.int64)
@@ -214,13 +221,13 @@ def _turned(S, T, A, B, C, length, WIDTH: tl.constexpr):
     tl.store(made, tl.trans(value), mask=(c < C)[:, None] & (b < length)[None, :])
 
 
-def turned(S: torch.Tensor, length: int) -> torch.Tensor:
-    """As mesh.turned, of complex numbers in float32."""
+def transpose_padded(S: torch.Tensor, length: int) -> torch.Tensor:
+    """Return the result of particle_mesh.transpose_padded for complex64."""
     m, *others, B, C = S.shape
     A = prod(others)
     T = torch.empty((m, C, *others, length), dtype=S.dtype, device=S.device)
     grid = (triton.cdiv(length, 32), triton.cdiv(C, 32), m * A)
-    _turned[grid](S.contiguous().view(torch.int64), T.view(torch.int64), A, B, C, length, 32)
+    _transpose_padded[grid](S.contiguous().view(torch.int64), T.view(torch.int64), A, B, C, length, 32)
     return T
 
 
@@ -232,31 +239,31 @@ def _gather(
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
     there = i < n
     q = tl.program_id(1)
-    row = 2 * n1 if D == 2 else n1  # the last axis is padded
+    row = 2 * n1 if D == 2 else n1  # because the last axis is padded
     at, f0, f1, f2 = _corner(Y, box, i, there, a0, a1, a2, h, n0, n1, n2, row, 2 * n2, D, DOUBLE)
     phi += q.to(tl.int64) * size
     p = f0 * 0
     g0 = f0 * 0
     g1 = f0 * 0
     g2 = f0 * 0
-    for first in tl.static_range(1 if D == 3 else 6):
-        for more in range(6 if D == 3 else 1):
+    for first in tl.static_range(1 if D == 3 else NODES):
+        for more in range(NODES if D == 3 else 1):
             a = first + more
-            s = f0 * 0  # over the other axes: the value, and its slopes along them
+            s = f0 * 0  # sums over the other axes: the value and its slopes
             s1 = f0 * 0
             s2 = f0 * 0
             if D == 1:
                 s = tl.load(phi + at + a, mask=there, other=0.0)
             elif D == 2:
-                for b in tl.static_range(6):
+                for b in tl.static_range(NODES):
                     v = tl.load(phi + at + a * (2 * n1) + b, mask=there, other=0.0)
                     s += v * _weight(f1, b)
                     s1 += v * _slope(f1, b)
             else:
-                for b in tl.static_range(6):
+                for b in tl.static_range(NODES):
                     r = f0 * 0
                     r2 = f0 * 0
-                    for c in tl.static_range(6):
+                    for c in tl.static_range(NODES):
                         v = tl.load(phi + at + (a * n1 + b) * (2 * n2) + c, mask=there, other=0.0)
                         r += v * _weight(f2, c)
                         r2 += v * _slope(f2, c)
@@ -280,8 +287,10 @@ def _gather(
 def gather(
     mesh: Any, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the potential (n, m) at points, above a base (m,), and its gradient (n, m, d), from phi
-    on the mesh, its last axis padded (m, …, 2 n)."""
+    """Return the potential (n, m) at points, plus a constant `base` (m,), and its gradient (n, m, d).
+
+    `phi` is the potential on the mesh, with its last axis padded (m, …, 2 n).
+    """
     (n, d), m = Y.shape, len(phi)
     potential = torch.empty((n, m), dtype=mesh.dtype, device=Y.device)
     gradient = torch.empty((n, m, d), dtype=mesh.dtype, device=Y.device)

@@ -1,4 +1,4 @@
-"""Sums over stored pairs and over all, in Triton: one pass each. stored.py and direct.py say the same in PyTorch."""
+"""Sums over stored pairs and over all pairs in Triton; edges.py and direct.py are the PyTorch versions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import triton.language as tl
 from ...arrays import namespace as arrays
 from ..tables import BITS
 
-WIDTH = 128  # entries of a row at a time
+WIDTH = 128  # entries of a row per pass
 
 
 @triton.jit
 def _read(segments, d2, first, low, high, scale, BITS: tl.constexpr):
-    """Value and slope at d2 from a table, as lookup.py reads it."""
+    """Return value and slope at d2 from a table, as lookup.py does."""
     x = tl.minimum(tl.maximum(d2 * scale, low), high)
     bits = x.to(tl.int32, bitcast=True)
     inside = bits & ((1 << BITS) - 1)
-    f = ((inside << (23 - BITS)) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0  # 1.0 with these bits behind
+    f = ((inside << (23 - BITS)) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0  # 1.0 with these bits as mantissa
     segment = segments + 4 * ((bits >> BITS) - first)
     s0, s1, s2 = tl.load(segment + 1), tl.load(segment + 2), tl.load(segment + 3)
     step = (x - (bits - inside).to(tl.float32, bitcast=True)) / scale
@@ -81,7 +81,7 @@ def _edges(
 
 
 def edges(Y: torch.Tensor, A: Any, kernel: Any, potential: bool) -> tuple[Any, torch.Tensor]:
-    """As stored.stored_edges, d = 1, 2, 3: one warp a row."""
+    """Return the result of edges.stored_edges for d = 1, 2, 3, with one warp per row."""
     force = torch.empty_like(Y)
     psi = torch.empty(A.shape[0] if potential else 0, device=Y.device)
     rational = None if potential else kernel.rational
@@ -100,7 +100,7 @@ def _direct(
     D: tl.constexpr, WIDTH: tl.constexpr, PART: tl.constexpr, CHARGED: tl.constexpr,
     BITS: tl.constexpr,
 ):  # fmt: skip
-    """Potential and half gradient at target i from one part of the sources; `own`: target i is source i."""
+    """Potential and half the gradient at target i from one part of the sources; `own`: target i is source i."""
     i = tl.program_id(0)
     part = tl.program_id(1)
     q = tl.program_id(2)

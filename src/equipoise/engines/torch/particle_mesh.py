@@ -14,24 +14,29 @@ from ..._types import Array
 from ...arrays.namespace import is_tensor
 from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
-from ..mesh.plan import ORDER, Plan
-from ..mesh.transform import SPLINE
-from .device_arrays import DeviceSource, Solved, as_given
+from ..mesh.mesh_engine import Solution
+from ..mesh.plan import FIXED_POINT_BITS, ORDER, SPLINE, Plan
+from .device_arrays import DeviceSource, like_input
 
-ROOM = 2.0**62  # the largest sum of charges that int64 holds on a node, with a bit to spare
-FINEST = 2.0**40  # parts of a charge that are counted
-COPIES = 64, 2**18  # of a small mesh, at most, and nodes of all of them: fewer points meet on a node
+LARGEST_SUM = 2.0**62  # of integer charges on a node: int64 with a bit to spare
+FINEST = 2.0**FIXED_POINT_BITS  # integer units of a charge of 1, at most
+COPIES = 64, 2**18  # copies of a small mesh, and nodes of all copies, at most: fewer points collide on a node; chosen
 
 
-class Mesh:
-    """A kernel at the frequencies of a mesh padded to twice its size, over the symbol of the spline, squared.
+class ParticleMesh:
+    """The transform of a kernel on a mesh padded to twice its size, divided by the squared symbol of the spline.
 
-    Charges are spread as whole numbers, whose sum does not depend on its order: the same bytes every time. Where that
-    is not asked for, they are spread as they are.
+    Parameters
+    ----------
+    kernel : Kernel
+    of : Plan
+    device : torch.device
+    fixed_point : bool
+        Spread charges as integers, whose sum does not depend on the order: the same bytes in every run.
     """
 
-    def __init__(self, kernel: Kernel, of: Plan, device: torch.device, whole: bool):
-        self.h, self.size, self.device, self.whole = of.h, of.size, device, whole
+    def __init__(self, kernel: Kernel, of: Plan, device: torch.device, fixed_point: bool):
+        self.h, self.size, self.device, self.fixed_point = of.h, of.size, device, fixed_point
         self.dtype = torch.float64 if of.dtype is np.float64 else torch.float32
         self.copies = max(1, min(COPIES[0], COPIES[1] // prod(of.size)))
         d2 = torch.zeros(1, dtype=torch.float64, device=device)
@@ -39,39 +44,39 @@ class Mesh:
             along = (of.h * torch.arange(n + 1, dtype=torch.float64, device=device)) ** 2
             d2 = d2 + along.reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         k = value_at(kernel, d2)
-        self.shift, self._at_zero = k.flatten()[-1], k.flatten()[0]  # a shift moves no force: transform.py
+        self.shift, self._at_zero = k.flatten()[-1], k.flatten()[0]  # a shift changes no force: plan.py
         even = (k - self.shift).to(self.dtype)
         for axis, n in enumerate(of.size):
             lags = torch.arange(2 * n, device=device)
             even = even.index_select(axis, torch.minimum(lags, 2 * n - lags))
-        K = torch.fft.rfftn(even).real / prod(2 * n for n in of.size)  # that of the way back too
+        K = torch.fft.rfftn(even).real / prod(2 * n for n in of.size)  # including the factor of the inverse transform
         for axis, n in enumerate(of.size):
             omega = torch.pi * torch.arange(K.shape[axis], device=device, dtype=torch.float64) / n
             b = SPLINE[0] + 2 * SPLINE[1] * torch.cos(omega) + 2 * SPLINE[2] * torch.cos(2 * omega)
             K /= b.square().to(self.dtype).reshape([-1 if a == axis else 1 for a in range(len(of.size))])
         for _ in of.size[:-1]:
-            K = K.movedim(-1, 0)  # as the axes have turned when it comes to the product
+            K = K.movedim(-1, 0)  # the order of the axes in `_convolve`
         self.frequencies = K.contiguous()
         self._units: dict[int, torch.Tensor] = {}
         self._bases: dict[int, torch.Tensor] = {}
 
-    def solve(self, source: DeviceSource, n_threads: int) -> Solved:
-        """Return Φ and ∇Φ of a source as a function of targets (t, d); of its own points without the self terms."""
+    def solve(self, source: DeviceSource, n_threads: int) -> Solution:
+        """Return Φ (t, m) and ∇Φ (t, m, d) as a function of targets (t, d), at own points without self terms."""
         charges = source.amounts
         phi = self._convolve(self._spread(source, charges))
 
-        def at(targets: Any) -> tuple[Any, Any]:
+        def solution(targets: Any) -> tuple[Any, Any]:
             own = targets is source.Y
             T = torch.as_tensor(targets).to(self.device)
             potential, gradient = self._gather(T, source.box, phi, self._base(len(source.Y), charges, own))
             if own and charges is not None:
                 potential -= self._at_zero * charges
-            return as_given(targets, potential), as_given(targets, gradient)
+            return like_input(targets, potential), like_input(targets, gradient)
 
-        return at
+        return solution
 
     def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
-        """Return what the shift of the kernel took from the potential (m,); less a unit charge's own part of it."""
+        """Return the potential (m,) that the shift of the kernel removed; for unit charges without their own part."""
         if charges is not None:
             return self.shift * charges.double().sum(dim=0)
         if n not in self._bases:
@@ -79,7 +84,7 @@ class Mesh:
         return self._bases[n].narrow(0, int(own), 1)
 
     def _spread(self, source: DeviceSource, charges: torch.Tensor | None) -> torch.Tensor:
-        """Return the charges (n, m), or one each, on the mesh, its last axis padded (m, …, 2 n)."""
+        """Return the charges (n, m), 1 by default, on the mesh, with its last axis padded (m, …, 2 n)."""
         Y, m = source.Y, 1 if charges is None else charges.shape[1]
         unit = self._unit(len(Y), charges)
         if self.device.type == "cuda":
@@ -93,8 +98,8 @@ class Mesh:
             nodes, w, _ = self._stencil(u[part])
             weight = outer(list(w)).double() * unit
             amounts = [weight] if charges is None else [weight * charge[part, None] for charge in charges.T]
-            whole = [amount.round().long() for amount in amounts]
-            for q, amount in enumerate(whole):  # all memory has been had: a tile that is tried again was not added
+            integers = [amount.round().long() for amount in amounts]
+            for q, amount in enumerate(integers):  # nothing is allocated from here on: a retried tile was not added
                 grid[q].index_add_(0, nodes.flatten(), amount.flatten())
 
         in_tiles(len(Y), (6 + 4 * m) * ORDER ** len(self.size), points)
@@ -103,21 +108,21 @@ class Mesh:
         return padded
 
     def _unit(self, n: int, charges: torch.Tensor | None) -> torch.Tensor:
-        """Return how many whole parts a charge of 1 has, a power of two; it stays on the device."""
+        """Return the integer units of a charge of 1, a power of two, as a scalar on the device."""
         if charges is None:
             if n not in self._units:
-                parts = min(FINEST, 2.0 ** np.floor(np.log2(ROOM / n)))
+                parts = min(FINEST, 2.0 ** np.floor(np.log2(LARGEST_SUM / n)))
                 self._units = {n: torch.full((), parts, dtype=torch.float64, device=self.device)}
             return self._units[n]
         total = charges.abs().double().sum(dim=0).max().clamp(min=1e-300)
-        return torch.exp2((ROOM / total).log2().floor()).clamp(max=FINEST)
+        return torch.exp2((LARGEST_SUM / total).log2().floor()).clamp(max=FINEST)
 
     def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
-        """Return the potential on the mesh, its last axis padded (m, …, 2 n): no transform runs over zeros alone."""
+        """Return the potential on the mesh, with its last axis padded (m, …, 2 n); no FFT runs over zeros only."""
         *others, last = self.size
         S = torch.fft.rfft(grid)
-        for n in reversed(others):  # every transform runs along the last axis, which is that of memory
-            S = torch.fft.fft(turned(S, 2 * n))
+        for n in reversed(others):  # every transform runs along the last axis, which is contiguous
+            S = torch.fft.fft(transpose_padded(S, 2 * n))
         S *= self.frequencies
         for n in others:
             S = torch.fft.ifft(S, norm="forward")[..., :n].movedim(1, -1)
@@ -126,7 +131,7 @@ class Mesh:
     def _gather(
         self, Y: torch.Tensor, box: torch.Tensor, phi: torch.Tensor, base: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the potential (t, m) at points, above a base (m,), and its gradient (t, m, d)."""
+        """Return the potential (t, m) at points, plus a constant `base` (m,), and its gradient (t, m, d)."""
         (t, d), m = Y.shape, len(phi)
         if self.device.type == "cuda":
             from . import fused
@@ -152,11 +157,11 @@ class Mesh:
 
     @property
     def half(self) -> list[float]:
-        """Half the width of the mesh along each axis: its middle is that of the box."""
+        """Half the width of the mesh along each axis; it is centred on the box."""
         return [(n - 1) / 2 * self.h for n in self.size]
 
     def _cells(self, Y: torch.Tensor, box: torch.Tensor) -> torch.Tensor:
-        """Return points in units of the mesh, (n, d), kept where a spline is inside it."""
+        """Return points in units of the mesh width, (n, d), clipped so that their splines lie inside."""
         half = torch.tensor(self.half, device=self.device, dtype=torch.float64)
         origin = (box[0].double() + box[1].double()) / 2 - half
         u = ((Y.to(self.dtype) - origin.to(self.dtype)) / self.h).clamp(min=ORDER / 2 - 1)
@@ -164,7 +169,7 @@ class Mesh:
         return torch.minimum(u, most)
 
     def _stencil(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the nodes (n, 6^d) of points, and the weights and slopes of splines along each axis, (d, n, 6)."""
+        """Return the nodes (n, ORDER^d) of points, and the spline weights and slopes along each axis, (d, n, ORDER)."""
         cell = u.floor()
         powers = (u - cell).T[..., None] ** torch.arange(ORDER, device=self.device)
         weights, slopes = (torch.from_numpy(c).to(self.device, self.dtype) for c in spline())
@@ -176,28 +181,28 @@ class Mesh:
 
 
 def value_at(kernel: Kernel, d2: torch.Tensor) -> torch.Tensor:
-    """Return k(d2) by the kernel's own formula: on the device, or on the host where NumPy alone understands it."""
+    """Return k(d2) by the kernel's formula, on the device, or on the host if the formula works only with NumPy."""
     if d2.is_cuda:
         try:
             value: Any = kernel.value(d2)  # type: ignore[arg-type]
-        except TypeError:  # as NumPy's functions say of a tensor on a GPU
+        except TypeError:  # raised by NumPy's functions for a CUDA tensor
             value = None
         if is_tensor(value):
             return value
     return torch.from_numpy(np.asarray(kernel.value(d2.cpu().numpy()))).to(d2.device)
 
 
-def turned(S: torch.Tensor, length: int) -> torch.Tensor:
-    """Return S (m, …, n, c) with its last axis first (m, c, …, length), and zeros behind along the one that is last."""
+def transpose_padded(S: torch.Tensor, length: int) -> torch.Tensor:
+    """Return S (m, …, n, c) with its last axis moved forward and the new last axis zero-padded, (m, c, …, length)."""
     if S.is_cuda and S.dtype == torch.complex64:
         from . import fused
 
-        return fused.turned(S, length)
+        return fused.transpose_padded(S, length)
     return torch.nn.functional.pad(S.movedim(-1, 1).contiguous(), (0, length - S.shape[-2]))
 
 
 def outer(weights: list[torch.Tensor]) -> torch.Tensor:
-    """Return the products of weights (n, 6) along every axis, (n, 6^d)."""
+    """Return the products of weights (n, ORDER) along every axis, (n, ORDER^d)."""
     result = weights[0]
     for w in weights[1:]:
         result = (result[:, :, None] * w[:, None, :]).flatten(1)
@@ -206,8 +211,8 @@ def outer(weights: list[torch.Tensor]) -> torch.Tensor:
 
 @cache
 def spline() -> tuple[Array, Array]:
-    """Return coefficients (power, node) of the quintic B-spline and of its slope around a point at f in [0, 1)."""
-    w = np.zeros((ORDER, ORDER))  # node, power; from the Cox-de Boor recursion, as in grid.hpp
+    """Return coefficients (power, node) of the B-spline and of its slope around a point at offset f in [0, 1)."""
+    w = np.zeros((ORDER, ORDER))  # node, power; from the Cox-de Boor recursion, as in the core's mesh.hpp
     w[0, :2], w[1, 1] = (1, -1), 1
     for order in range(3, ORDER + 1):
         new = np.zeros_like(w)

@@ -1,4 +1,4 @@
-"""The field of stored and of random partners on a device, for many points in many dimensions (docs/math.md, eq. 6)."""
+"""The field of stored and random partners on a device, for many points in many dimensions (docs/math.md, eq. 6)."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ import torch
 from ...arrays.device_csr import Rows
 from ...arrays.tiles import in_tiles
 from ...kernels import Kernel
+from ..mesh.mesh_engine import Solution
 from ..sampled import PARTNERS, SOURCES, draw_offsets
 from ..tables import Table
-from .device_arrays import DeviceSource, Solved, as_given
+from .device_arrays import DeviceSource, like_input
 from .direct import Direct
 from .lookup import Lookup
 
 
 class Partners:
-    """Φ and ∇Φ from a draw of offsets, the same for every point, and from the pairs that are always taken.
+    """Φ and ∇Φ from random offsets, the same for every point, and from the pairs that are always included.
 
-    As by the engine "sampled": the sum runs over all offsets with weight w, and a stored pair adds 1 − w where its own
-    offset was drawn, 1 elsewhere. New points feel a sample of the map.
+    As in engine="sampled", the sum runs over all offsets with weight w; a stored pair adds 1 − w if its own offset was
+    drawn, else 1. New points feel a sample of the embedding.
     """
 
     def __init__(self, kernel: Kernel, table: Table, device: torch.device, seed: int, always: Rows):
         self.kernel, self.device, self.seed = kernel, device, seed
-        self._look, self._table = Lookup(table, device), table
+        self._lookup, self._table = Lookup(table, device), table
         self._always = always
         self._corrected: Rows | None = None
 
-    def solve(self, source: DeviceSource, n_threads: int) -> Solved:
-        """Return Φ and ∇Φ of a source as a function of targets (t, d): its own points, or others."""
+    def solve(self, source: DeviceSource, n_threads: int) -> Solution:
+        """Return Φ (t, m) and ∇Φ (t, m, d) as a function of targets (t, d): the source's own points, or others."""
         Y, charges = source.Y, source.charges.float()
         offsets, weights = draw_offsets(len(Y), PARTNERS, self.seed)
 
-        def at(targets: Any) -> tuple[Any, Any]:
+        def solution(targets: Any) -> tuple[Any, Any]:
             if targets is not source.Y:
                 return self._of_sample(source)(targets)
             potential, gradient = self._of_offsets(Y, charges, offsets, weights)
             if len(offsets) < len(Y) - 1:
                 self._add_stored(Y, charges, self._weighted(offsets, weights), potential, gradient)
-            return as_given(targets, potential), as_given(targets, gradient)
+            return like_input(targets, potential), like_input(targets, gradient)
 
-        return at
+        return solution
 
-    def _of_sample(self, source: DeviceSource) -> Solved:
-        """Return the field of so many points of a source, charged for all."""
+    def _of_sample(self, source: DeviceSource) -> Solution:
+        """Return the field of at most SOURCES points of a source, with charges scaled to represent all."""
         n = len(source.Y)
         if n > SOURCES:
             chosen = np.sort(np.random.default_rng(self.seed).choice(n, SOURCES, replace=False))
@@ -55,6 +56,7 @@ class Partners:
         return Direct(self.kernel, self._table, self.device).solve(source, 1)
 
     def _of_offsets(self, Y: torch.Tensor, charges: torch.Tensor, offsets: Any, weights: Any) -> Any:
+        """Return the potential (n, m) and the gradient (n, m, d) of the partners at the given offsets."""
         (n, d), m = Y.shape, charges.shape[1]
         potential, gradient = Y.new_zeros((n, m)), Y.new_zeros((n, m, d))
         own = torch.arange(n, device=Y.device)
@@ -63,17 +65,17 @@ class Partners:
         def some(part: slice) -> None:
             partner = (own + steps[part, None]) % n
             diff = Y - Y[partner]
-            value, slope = self._look.both(diff.square().sum(dim=2))
+            value, slope = self._lookup.both(diff.square().sum(dim=2))
             c = charges[partner] * w[part, None, None].float()
             added = (value[..., None] * c).sum(dim=0), 2 * torch.einsum("onm,on,ond->nmd", c, slope, diff)
-            potential.add_(added[0])  # all memory has been had: a tile that is tried again was not added
+            potential.add_(added[0])  # nothing is allocated from here on: a tile that is retried was not added before
             gradient.add_(added[1])
 
         in_tiles(len(offsets), n * (2 * d + 2 * m + 8), some)
         return potential, gradient
 
     def _weighted(self, offsets: Any, weights: Any) -> Rows:
-        """Return the pairs that are always taken, with what each lacks of weight 1."""
+        """Return the pairs that are always included, each with 1 minus the weight of its offset."""
         if self._corrected is None:
             A = self._always
             n = A.shape[0]
@@ -86,6 +88,7 @@ class Partners:
     def _add_stored(
         self, Y: torch.Tensor, charges: torch.Tensor, A: Rows, potential: torch.Tensor, gradient: torch.Tensor
     ) -> None:
+        """Add the field of the stored pairs A to `potential` and `gradient`."""
         (n, d), m = Y.shape, charges.shape[1]
 
         def rows(part: slice) -> None:
@@ -94,7 +97,7 @@ class Partners:
             j = A.indices[first:last].long()
             own = torch.repeat_interleave(Y[part], bounds.diff(), dim=0, output_size=last - first)
             diff = own - Y[j]
-            value, slope = self._look.both(diff.square().sum(dim=1))
+            value, slope = self._lookup.both(diff.square().sum(dim=1))
             c = charges[j] * A.data[first:last, None]
             pulls = (c * slope[:, None])[:, :, None] * diff[:, None, :]
             sums = [

@@ -1,1 +1,1 @@
-"""Figures and pages of measures."""
+"""Figures and pages of the results in `evaluate`."""

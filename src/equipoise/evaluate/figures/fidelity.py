@@ -1,9 +1,10 @@
-"""The fidelity report as one self-contained page: the map by trust, a point's neighbours on a click, and two plots."""
+"""The report as a self-contained page: the map coloured by trust, the neighbours of a clicked point, and two plots."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,75 +12,83 @@ from ..._types import Array
 from ...views.inline import as_json, bokeh_scripts, plot_json, render_page
 from ...views.plane import in_plane
 from ...views.style import COLORS
-from ..reading import READ
-from ..report_table import as_html, cells
+from ..map_measures import MapMeasures
+from ..reading import READ, Reading
+from ..report_table import as_html, report_rows
 from .shading import UNMEASURED, Shading, shadings
-from .shepard import bands, dots
+from .shepard import distance_bands, sample_pairs
 
-if TYPE_CHECKING:
-    from ..report import Report
-
-PIXELS = 600  # side of the map
-# P. Tol, "Colour Schemes", 2021, the vibrant scheme, the teal darkened; shapes tell the three apart as well.
+PIXELS = 600  # width and height of the map
+# P. Tol, "Colour Schemes", 2021, the vibrant scheme, with a darker teal; the three also have different shapes.
 FALSE, MISSING, KEPT = "#cc3311", "#00796b", "#000000"
-MANY = 5000  # points from which WebGL draws them; chosen
+MANY = 5000  # points above which WebGL is used; chosen
 
 
-def fidelity_page(report: Report) -> str:
-    """Return the page of a report as HTML."""
+def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: str, footer: str) -> str:
+    """Return the page of a report as HTML.
+
+    Parameters
+    ----------
+    report : MapMeasures
+        The numbers.
+    readings : sequence of Reading
+        The sentences.
+    subtitle, footer : str
+        Text below the title and at the end.
+    """
     scripts = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
-    shades = shadings(report)
+    colorings = shadings(report)
     points, layout = in_plane(report.Y)
-    plots = {"map": _map(report, points, shades), "shepard": _shepard(report), "recall": _recall(report)}
-    readings = "".join(
-        f'<li><span class="verdict {reading.verdict.replace(" ", "-")}">{_mark(reading.verdict)}</span>'
+    plots = {"map": _map(report, points, colorings), "shepard": _shepard(report), "recall": _recall(report)}
+    items = "".join(
+        f'<li><span class="verdict {reading.verdict.replace(" ", "-")}">{_verdict_label(reading.verdict)}</span>'
         f"<span><b>{escape(reading.about)}</b>{escape(reading.text)}</span></li>"
-        for reading in report.readings
+        for reading in readings
     )
     return render_page(
         "fidelity",
         __package__,
         title=escape(f"Fidelity of a map of {report.n:,} points"),
         bokeh=scripts,
-        subtitle=escape(report.subtitle),
-        readings=readings,
-        table=as_html(*cells(report)),
+        subtitle=escape(subtitle),
+        readings=items,
+        table=as_html(*report_rows(report)),
         layout=escape(layout and f"This plot shows {layout}."),
         last=str(report.n - 1),
-        footer=escape(report.footer),
-        facts=as_json(_facts(report, shades)),
+        footer=escape(footer),
+        facts=as_json(_facts(report, colorings)),
         **{name: plot_json(plot, name) for name, plot in plots.items()},
     )
 
 
-def _mark(verdict: str) -> str:
-    return "may be read" if verdict == READ else verdict
+def _verdict_label(verdict: str) -> str:
+    return "reliable" if verdict == READ else verdict
 
 
-def _facts(report: Report, shades: dict[str, Shading]) -> dict[str, Any]:
-    """Return what the script of the page has to know."""
+def _facts(report: MapMeasures, colorings: dict[str, Shading]) -> dict[str, Any]:
+    """Return the data of the script."""
     return {
         "n": report.n,
         "k": report.k,
         "measured": len(report.points),
         "unmeasured": UNMEASURED if len(report.points) < report.n else "",
         "pixels": PIXELS,
-        "classes": list(shades["class"].names) if "class" in shades else [],
+        "classes": list(colorings["class"].names) if "class" in colorings else [],
         "colors": {"false": FALSE, "missing": MISSING},
         "shadings": {
             key: {
-                "title": shade.title,
-                "hint": shade.hint,
-                "colors": shade.colors,
-                "names": shade.names,
-                "shares": shade.shares(),
+                "title": shading.title,
+                "hint": shading.hint,
+                "colors": shading.colors,
+                "names": shading.names,
+                "shares": shading.shares(),
             }
-            for key, shade in shades.items()
+            for key, shading in colorings.items()
         },
     }
 
 
-def _map(report: Report, points: Array, shades: dict[str, Shading]) -> Any:
+def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> Any:
     from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper
     from bokeh.plotting import figure
 
@@ -95,15 +104,15 @@ def _map(report: Report, points: Array, shades: dict[str, Shading]) -> Any:
         active_scroll="wheel_zoom",
         output_backend="webgl" if report.n > MANY else "canvas",
     )
-    _bare(plot)
+    _hide_axes(plot)
     size = float(np.clip(220 / np.sqrt(len(report.points)), 3.0, 8.0))
-    label = _labels(report, shades)
+    label = _class_indices(report)
     measured = np.zeros(report.n, bool)
     measured[report.points] = True
     others = np.flatnonzero(~measured).astype(np.int32)
-    # The code of a point numbers its colour; −1 is that of points which were not measured.
+    # The code of a point is the index of its colour, −1 for points that were not measured.
     mapper = LinearColorMapper(
-        name="mapper", palette=list(shades["trust"].colors), low=-0.5, high=3.5, low_color=UNMEASURED
+        name="mapper", palette=list(colorings["trust"].colors), low=-0.5, high=3.5, low_color=UNMEASURED
     )
     color = {"field": "code", "transform": mapper}
     unknown = np.full(len(others), -1, np.int8)
@@ -112,24 +121,24 @@ def _map(report: Report, points: Array, shades: dict[str, Shading]) -> Any:
 
     columns = _places(points, report.points.astype(np.int32), label)
     columns |= {"trust": report.trust, "continuity": report.continuity_of_points, "kept": report.kept}
-    columns = {name: _small(values) for name, values in columns.items()}
-    columns |= {f"{key}_code": shade.codes for key, shade in shades.items()}
-    source: Any = ColumnDataSource(name="points", data=columns | {"code": shades["trust"].codes})
+    columns = {name: _compact(values) for name, values in columns.items()}
+    columns |= {f"{key}_code": shading.codes for key, shading in colorings.items()}
+    source: Any = ColumnDataSource(name="points", data=columns | {"code": colorings["trust"].codes})
     shown = plot.scatter(
         "x", "y", source=source, size=size, color=color, line_color=None, alpha=0.85, nonselection_alpha=0.22
     )
     hover = [("row", "@row"), ("trust", "@trust{0.000}"), ("continuity", "@continuity{0.000}"), ("kept", "@kept{0%}")]
     plot.add_tools(HoverTool(renderers=[shown], tooltips=hover))
     _overlay(plot)
-    # The lists of neighbours, k to a point, in a source that is never drawn: it travels as the tags of the plot.
-    plot.tags = [ColumnDataSource(name="lists", data=_lists(report))]
-    tell = "document.dispatchEvent(new CustomEvent('tap', {detail: [cb_obj.x, cb_obj.y]}))"
-    plot.js_on_event("tap", CustomJS(code=tell))
+    # The neighbour lists, k per point, are in a source that is not drawn; as tags of the plot it is part of the page.
+    plot.tags = [ColumnDataSource(name="lists", data=_neighbor_lists(report))]
+    notify = "document.dispatchEvent(new CustomEvent('tap', {detail: [cb_obj.x, cb_obj.y]}))"
+    plot.js_on_event("tap", CustomJS(code=notify))
     return plot
 
 
 def _overlay(plot: Any) -> None:
-    """Add what shows the neighbours of a chosen point, empty at first."""
+    """Add the markers and lines for the neighbours of a selected point, empty at first."""
     from bokeh.models import ColumnDataSource
 
     lines = ColumnDataSource(name="lines", data={name: [] for name in ("x0", "y0", "x1", "y1", "color")})
@@ -151,36 +160,37 @@ def _places(points: Array, rows: Array, label: Array) -> dict[str, Array]:
     return {"x": np.ascontiguousarray(x), "y": np.ascontiguousarray(y), "row": rows, "label": label[rows]}
 
 
-def _labels(report: Report, shades: dict[str, Shading]) -> Array:
-    """Return the number of the class of every row, −1 without classes."""
+def _class_indices(report: MapMeasures) -> Array:
+    """Return the class index of every row, −1 without classes."""
     if report.labels is None:
         return np.full(report.n, -1, np.int32)
     return np.unique(report.labels, return_inverse=True)[1].astype(np.int32)
 
 
-def _lists(report: Report) -> dict[str, Array]:
-    """Return the nearest rows in the map and in the data, k to a point, and the rank of each on the other side."""
+def _neighbor_lists(report: MapMeasures) -> dict[str, Array]:
+    """Return the k nearest rows of each point in the map and in the data, and the rank of each in the other space."""
     found, k = report.neighborhoods, report.k
     lists = {"in_map": found.near_y, "in_data": found.near_x, "data_rank": found.rank_x, "map_rank": found.rank_y}
-    return {name: _small(values[:, :k].ravel()) for name, values in lists.items()}
+    return {name: _compact(values[:, :k].ravel()) for name, values in lists.items()}
 
 
-def _small(values: Array) -> Array:
-    """Return numbers in the smallest type that a page takes: half of its size are neighbours."""
+def _compact(values: Array) -> Array:
+    """Return numbers in the smallest type that Bokeh accepts: neighbour lists are half of the page."""
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     return values.astype(np.uint16 if values.min(initial=0) >= 0 and values.max(initial=0) < 2**16 else np.int32)
 
 
-def _bare(plot: Any) -> None:
-    """Take axes and grid away: the coordinates of a map mean nothing by themselves."""
+def _hide_axes(plot: Any) -> None:
+    """Hide axes and grid: the coordinates of a map have no meaning of their own."""
     plot.axis.visible = False
     plot.grid.visible = False
     plot.outline_line_color = "#dfe2ea"
     plot.toolbar.logo = None
 
 
-def _plain(**options: Any) -> Any:
+def _new_plot(**options: Any) -> Any:
+    """Return a Bokeh plot in the style of the page."""
     from bokeh.plotting import figure
 
     plot: Any = figure(height=360, sizing_mode="stretch_width", tools="pan,box_zoom,reset,save", **options)
@@ -193,24 +203,24 @@ def _plain(**options: Any) -> Any:
     return plot
 
 
-def _shepard(report: Report) -> Any:
+def _shepard(report: MapMeasures) -> Any:
     d_x, d_y = report.shepard.d_x, report.shepard.d_y
-    plot = _plain(x_axis_label="distance in the data", y_axis_label="distance in the map")
-    plot.scatter(*map(_small, dots(d_x, d_y)), size=3, color=COLORS[0], line_color=None, alpha=0.2)
-    at, low, median, high = bands(d_x, d_y)
+    plot = _new_plot(x_axis_label="distance in the data", y_axis_label="distance in the map")
+    plot.scatter(*map(_compact, sample_pairs(d_x, d_y)), size=3, color=COLORS[0], line_color=None, alpha=0.2)
+    at, low, median, high = distance_bands(d_x, d_y)
     plot.varea(at, low, high, fill_color=COLORS[6], fill_alpha=0.25)
     plot.line(at, median, line_color=COLORS[6], line_width=2.5)
     plot.x_range.start = plot.y_range.start = 0
     return plot
 
 
-def _recall(report: Report) -> Any:
+def _recall(report: MapMeasures) -> Any:
     from bokeh.models import NumeralTickFormatter
 
     curve = report.recall_curve
     ks, recall = np.asarray(curve.ks, float), np.asarray(curve.recall, float)
-    plot = _plain(
-        x_axis_label="neighbours k", y_axis_label="share kept", x_axis_type="log", y_range=(0, 1.02), name="recall"
+    plot = _new_plot(
+        x_axis_label="neighbours k", y_axis_label="fraction kept", x_axis_type="log", y_range=(0, 1.02), name="recall"
     )
     plot.line(ks, recall, line_color=COLORS[0], line_width=2.5, legend_label="this map")
     plot.scatter(ks, recall, size=6, color=COLORS[0])

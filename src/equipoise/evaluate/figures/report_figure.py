@@ -1,32 +1,32 @@
-"""Pictures of how far a map can be trusted: one map with its plots, and several side by side."""
+"""Figures of one report, and of several reports side by side."""
 
 from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...views.plane import in_plane
 from ...views.style import COLORS, hide_axes, new_figure
+from ..map_measures import MapMeasures
 from .shading import UNMEASURED, shadings
-from .shepard import bands, dots
+from .shepard import distance_bands, sample_pairs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..report import Report
 
-
-def report_figure(report: Report) -> Figure:
-    """Return a figure of the map by trust, the Shepard plot and the recall curve."""
+def report_figure(report: MapMeasures) -> Figure:
+    """Return a figure of the map coloured by trust, the Shepard diagram and the recall curve."""
     figure = new_figure(figsize=(13, 5.6), dpi=110)
     left, right = figure.subfigures(1, 2, width_ratios=(1.05, 1))
     axes = left.subplots()
     _draw_map(axes, report)
     axes.set_title(f"trustworthiness {float(report.trustworthiness):.3f}")
-    axes.legend(**_legend(report), loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, title="trust, point by point")
+    axes.legend(**_legend(report), loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, title="trust per point")
     top, bottom = right.subplots(2, 1)
     _draw_shepard(top, report)
     _draw_recall(bottom, {"this map": report})
@@ -34,13 +34,13 @@ def report_figure(report: Report) -> Figure:
     return result
 
 
-def comparison_figure(reports: dict[str, Report]) -> Figure:
-    """Return a figure of several maps by trust, and their recall curves in one plot."""
+def comparison_figure(reports: Mapping[str, MapMeasures]) -> Figure:
+    """Return a figure of several maps coloured by trust, and their recall curves in one plot."""
     plots = len(reports) + 1
-    across = min((3, 4, 2), key=lambda width: -plots % width)  # the fewest empty places
-    rows = -(-plots // across)
-    figure: Figure = new_figure(figsize=(4.3 * across, 4.3 * rows + 0.4), dpi=110)
-    cells = figure.subplots(rows, across, squeeze=False).ravel()
+    columns = min((3, 4, 2), key=lambda width: -plots % width)  # the fewest empty cells
+    rows = -(-plots // columns)
+    figure: Figure = new_figure(figsize=(4.3 * columns, 4.3 * rows + 0.4), dpi=110)
+    cells = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, (name, report) in zip(cells, reports.items(), strict=False):
         _draw_map(axes, report)
         axes.set_title(f"{name}\ntrust {float(report.trustworthiness):.3f}, kept {float(report.recall):.0%}")
@@ -48,19 +48,19 @@ def comparison_figure(reports: dict[str, Report]) -> Figure:
     for axes in cells[plots:]:
         axes.axis("off")
     report = next(iter(reports.values()))
-    figure.legend(**_legend(report), loc="outside lower center", ncols=4, title="trust, point by point")
+    figure.legend(**_legend(report), loc="outside lower center", ncols=4, title="trust per point")
     return figure
 
 
 def as_image(figure: Figure) -> str:
-    """Return a figure as an HTML image that holds its own data."""
+    """Return a figure as an HTML <img> element with inline data."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     text = base64.b64encode(buffer.getvalue()).decode()
     return f'<img alt="the map and its measures" style="max-width: 100%" src="data:image/png;base64,{text}">'
 
 
-def _draw_map(axes: Any, report: Report) -> None:
+def _draw_map(axes: Any, report: MapMeasures) -> None:
     points, layout = in_plane(report.Y)
     shading = shadings(report)["trust"]
     size = float(np.clip(6000 / report.n, 1.0, 14.0))
@@ -69,13 +69,13 @@ def _draw_map(axes: Any, report: Report) -> None:
     axes.set_xlabel(layout)
     if len(report.points) < report.n:
         axes.scatter(*points.T, s=size, color=UNMEASURED, linewidths=0)
-    # The doubtful ones last, so that they lie on top.
+    # The least trusted points last, so that they are on top.
     order = np.argsort(shading.codes, kind="stable")
     colors = np.array(shading.colors)[shading.codes[order]]
     axes.scatter(*points[report.points[order]].T, s=size, c=colors, linewidths=0)
 
 
-def _legend(report: Report) -> dict[str, Any]:
+def _legend(report: MapMeasures) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
     shading = shadings(report)["trust"]
@@ -83,10 +83,10 @@ def _legend(report: Report) -> dict[str, Any]:
     return {"handles": dots, "labels": list(shading.names), "frameon": False, "handletextpad": 0.1}
 
 
-def _draw_shepard(axes: Any, report: Report) -> None:
+def _draw_shepard(axes: Any, report: MapMeasures) -> None:
     d_x, d_y = report.shepard.d_x, report.shepard.d_y
-    axes.scatter(*dots(d_x, d_y), s=3, color=COLORS[0], alpha=0.2, linewidths=0)
-    at, low, median, high = bands(d_x, d_y)
+    axes.scatter(*sample_pairs(d_x, d_y), s=3, color=COLORS[0], alpha=0.2, linewidths=0)
+    at, low, median, high = distance_bands(d_x, d_y)
     axes.fill_between(at, low, high, color=COLORS[6], alpha=0.25, linewidth=0)
     axes.plot(at, median, color=COLORS[6], linewidth=2)
     axes.set_xlabel("distance in the data")
@@ -97,7 +97,7 @@ def _draw_shepard(axes: Any, report: Report) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_recall(axes: Any, reports: dict[str, Report]) -> None:
+def _draw_recall(axes: Any, reports: Mapping[str, MapMeasures]) -> None:
     for i, (name, report) in enumerate(reports.items()):
         curve = report.recall_curve
         axes.plot(curve.ks, curve.recall, "o-", color=COLORS[i % len(COLORS)], markersize=4, label=name)
@@ -107,8 +107,8 @@ def _draw_recall(axes: Any, reports: dict[str, Report]) -> None:
     axes.minorticks_off()
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("neighbours k")
-    axes.set_ylabel("share kept")
+    axes.set_ylabel("fraction kept")
     axes.set_title("neighbours kept")
-    # Below, where no curve is.
+    # Below the plot, where it covers no curve.
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,68 +1,76 @@
-"""Colours of points by how far they may be trusted."""
+"""Colours of points by their trust and other local measures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..._types import Array
 from ...views.style import COLORS
+from ..map_measures import MapMeasures
 from ..reading import KEPT, NEAR
 
-if TYPE_CHECKING:
-    from ..report import Report
-
-# P. Tol, "Colour Schemes", 2021, four colours of the sunset scheme: told apart with every common colour-blindness.
+# P. Tol, "Colour Schemes", 2021, four colours of the sunset scheme, distinct under all common colour blindnesses.
 SHADES = ("#364b9a", "#6ea6cd", "#fdb366", "#a50026")
 UNMEASURED = "#cccccc"
-BEST = 0.99  # trust and continuity from which a point gets the first shade; the other limits are those of the sentences
+BEST = 0.99  # trust and continuity of the first shade; the other limits are those of the sentences
 
-TRUST = "Trust is 1 where all near points are near in the data, and low where strangers are among them."
-CONTINUITY = "Continuity is 1 where no neighbour in the data is torn away, and low where some are far off."
-SAME = "The share of a point's nearest neighbours in the data that are also its nearest in the map."
+TRUST = "Trust is 1 if all neighbours in the map are neighbours in the data, and low if some are false neighbours."
+CONTINUITY = "Continuity is 1 if all neighbours in the data are neighbours in the map, and low if some are far away."
+KEPT_HINT = "Fraction of a point's nearest neighbours in the data that are among its nearest in the map."
 
 
 @dataclass(frozen=True)
 class Shading:
-    """Points in a few shades: the code of a point numbers the colour and the name of its shade."""
+    """A colouring of points by a few shades.
+
+    Attributes
+    ----------
+    title : str
+    hint : str
+        A sentence that explains it.
+    codes : ndarray of uint8, shape (m,)
+        Index of the shade of each point.
+    colors, names : tuple of str
+        The colour and the name of each shade.
+    """
 
     title: str
-    hint: str  # what it means, in a sentence
-    codes: Array  # (m,) uint8
+    hint: str
+    codes: Array
     colors: tuple[str, ...]
     names: tuple[str, ...]
 
     def shares(self) -> list[float]:
-        """Return the share of the points in each shade."""
+        """Return the fraction of the points in each shade."""
         return (np.bincount(self.codes, minlength=len(self.names)) / len(self.codes)).tolist()
 
 
-def shadings(report: Report) -> dict[str, Shading]:
-    """Return the points of a report shaded by each of its local measures, and by their classes if they have some."""
+def shadings(report: MapMeasures) -> dict[str, Shading]:
+    """Return colourings by each local measure of a report, and by class if it has classes."""
     near, kept = (BEST, NEAR.read, NEAR.care), (KEPT.read, KEPT.care, KEPT.care / 2)
     found = {
         "trust": by_trust(report.trust),
         "continuity": _by_limits("continuity", CONTINUITY, report.continuity_of_points, near, ".2f"),
-        "kept": _by_limits("neighbours kept", SAME, report.kept, kept, ".0%"),
+        "kept": _by_limits("neighbours kept", KEPT_HINT, report.kept, kept, ".0%"),
     }
     if report.labels is not None:
         values, number = np.unique(report.labels, return_inverse=True)
         colors = tuple(COLORS[i % len(COLORS)] for i in range(len(values)))
         codes = number[report.points].astype(np.uint8 if len(values) < 256 else np.int32)
-        found["class"] = Shading("class", "Classes as they were given.", codes, colors, tuple(map(str, values)))
+        found["class"] = Shading("class", "The given classes.", codes, colors, tuple(map(str, values)))
     return found
 
 
 def by_trust(values: Array) -> Shading:
-    """Return shades of the trust of points."""
+    """Return a colouring by the trust (m,) of points."""
     return _by_limits("trust", TRUST, values, (BEST, NEAR.read, NEAR.care), ".2f")
 
 
 def _by_limits(title: str, hint: str, values: Array, limits: tuple[float, ...], form: str) -> Shading:
-    """Return shades between falling limits."""
+    """Return a colouring of values (m,) by descending limits; `form` formats the limits."""
     codes = sum((values < limit).astype(np.uint8) for limit in limits)
     written = [f"{limit:{form}}" for limit in limits]
     between = [f"{low} to {high}" for high, low in pairwise(written)]

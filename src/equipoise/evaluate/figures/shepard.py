@@ -1,4 +1,4 @@
-"""Shepard plots: distances in the map over distances in the data."""
+"""Points and bands of Shepard diagrams: distances in the map against distances in the data."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 
 from ..._types import Array
 
-DOTS = 4000  # pairs that are drawn; chosen
-BINS = 24  # along the distances in the data, each with as many pairs; chosen
+PAIRS = 4000  # number of pairs drawn; chosen
+BINS = 24  # bins of the distances in the data, with equal numbers of pairs; chosen
 
 
-def dots(d_x: Array, d_y: Array) -> tuple[Array, Array]:
-    """Return the distances of as many pairs as are drawn, evenly from the list."""
-    rows = np.linspace(0, len(d_x) - 1, min(len(d_x), DOTS)).astype(np.int64)
+def sample_pairs(d_x: Array, d_y: Array) -> tuple[Array, Array]:
+    """Return the distances of at most PAIRS pairs, evenly spaced in the list."""
+    rows = np.linspace(0, len(d_x) - 1, min(len(d_x), PAIRS)).astype(np.int64)
     return d_x[rows], d_y[rows]
 
 
-def bands(d_x: Array, d_y: Array) -> tuple[Array, Array, Array, Array]:
-    """Return, for bins of pairs with like d_x, the median d_x and the 5, 50 and 95 % quantiles of d_y."""
+def distance_bands(d_x: Array, d_y: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the median of d_x and the 5, 50 and 95 % quantiles of d_y in bins of pairs sorted by d_x."""
     order = np.argsort(d_x, kind="stable")
     bins = [part for part in np.array_split(order, BINS) if len(part)]
     at = np.array([np.median(d_x[part]) for part in bins])

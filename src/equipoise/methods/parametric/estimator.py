@@ -23,7 +23,7 @@ from ...optimize.descent import Descent
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
-from ..estimator import Estimator, check_callbacks, is_positive
+from ..estimator import Estimator, accepts_cupy, check_callbacks, is_positive
 from ..sne import TSNE
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Parametric(Estimator):
     def _method(self) -> Embedding:
         return TSNE() if self.method is None else self.method
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> Parametric:
         """Train the encoder on a table X (n, D), an array or a tensor; y holds targets for the methods that use them.
 
@@ -192,6 +193,7 @@ class Parametric(Estimator):
         with limit_threads(self._n_threads()):
             return encode(encoder, X, self._geometry)
 
+    @accepts_cupy
     def transform(self, X: Any) -> Any:
         """Return the places (m, d) of any rows (m, D), float32: a tensor on its device for a tensor, else an array."""
         check_is_fitted(self, "embedding_")

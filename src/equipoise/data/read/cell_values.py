@@ -1,0 +1,64 @@
+"""What a single cell of a text table says: a number, a missing value, or text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from ..._types import Array
+from .wanted import shown
+
+MISSING = frozenset(("", "na", "n/a", "nan", "#n/a", "null", "none", "?"))  # what programs export, in lower case
+MISSING_SPELLINGS = sorted(
+    "".join(letters) for word in MISSING for letters in product(*({letter, letter.upper()} for letter in word))
+)
+
+
+def is_missing(cell: str) -> bool:
+    """Return whether a cell marks a missing value."""
+    return cell.strip().lower() in MISSING
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell is a number, finite or not; Python's digit groups (1_000) are not accepted."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell and not is_missing(cell)
+
+
+def is_finite(cell: str) -> bool:
+    """Return whether a cell is a finite number."""
+    return is_number(cell) and bool(np.isfinite(float(cell)))
+
+
+def to_finite(cells: Sequence[str]) -> Array | None:
+    """Return cells as float64, or None if one of them is not a finite number."""
+    if "_" in "".join(cells):  # float() reads 12_34 as 1234
+        return None
+    try:
+        values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def to_numbers(cells: Sequence[str]) -> Array | None:
+    """Return cells as float64, with NaN for missing values, or None if one of them is text."""
+    if (values := to_finite(cells)) is not None:
+        return values
+    if not all(is_number(cell) or is_missing(cell) for cell in cells):
+        return None
+    return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
+
+
+def describe_fault(cell: str) -> str:
+    """Return what is wrong with a cell that should be a finite number, and what to do about it."""
+    if is_missing(cell):
+        return f"missing value ({shown(cell)}); fill it in, drop the row, or exclude the column by selecting others"
+    if is_number(cell):
+        return f"{shown(cell)} is not a finite double-precision number; correct it or drop the row"
+    return f"{shown(cell)} is not a number; correct it, or exclude the column by selecting others"

@@ -1,0 +1,90 @@
+"""Tables and columns of unknown length that are filled block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._types import Array
+from .cell_values import to_numbers
+from .wanted import as_text
+
+
+class GrowingTable:
+    """A table (n, D) of float64 in one array, which is enlarged in place and cut to size at the end.
+
+    Parameters
+    ----------
+    columns : int
+        D.
+    expected_rows : int
+        Rows to make room for at first.
+    """
+
+    GROWTH = 0.25  # of its rows, when more come than expected; chosen: what is added is memory in use
+
+    def __init__(self, columns: int, expected_rows: int):
+        self._X = np.empty((expected_rows, columns))
+        self.n = 0
+
+    def append(self, block: Array) -> None:
+        """Append rows (m, D)."""
+        end = self.n + len(block)
+        if end > len(self._X):
+            self._resize(max(end, int(len(self._X) * (1 + self.GROWTH))))
+        self._X[self.n : end] = block
+        self.n = end
+
+    def finish(self) -> Array:
+        """Return the table (n, D)."""
+        self._resize(self.n)
+        return self._X
+
+    def _resize(self, n: int) -> None:
+        self._X.resize((n, self._X.shape[1]), refcheck=False)
+
+
+class SideColumn:
+    """A column that is not embedded: float64 as long as all cells are numbers or missing, otherwise text."""
+
+    SHARED = 10_000  # distinct texts of which equal ones are stored once; chosen: row names are all distinct
+
+    def __init__(self, *, is_text: bool = False):
+        self.is_text = is_text
+        self._blocks: list[Array] = []
+        self._known: dict[str, str] = {}
+
+    def append_cells(self, cells: Sequence[str]) -> None:
+        """Append cells, and turn the whole column to text if one of them is."""
+        values = None if self.is_text else to_numbers(cells)
+        if values is None:
+            if not self.is_text:
+                self.is_text, self._blocks = True, [as_text(block) for block in self._blocks]
+            values = self._share(cells)
+        self._blocks.append(values)
+
+    def append_arrow(self, array: Any) -> None:
+        """Append an Arrow array: strings if the column is text, otherwise float64 with nulls for missing values."""
+        if self.is_text:
+            coded = array.dictionary_encode()
+            self._blocks.append(self._share(coded.dictionary.to_pylist())[coded.indices.to_numpy()])
+        else:
+            self._blocks.append(array.to_numpy(zero_copy_only=False))
+
+    def finish(self) -> Array:
+        """Return the whole column: float64, or str as objects."""
+        whole = np.concatenate(self._blocks)
+        if not self.is_text and np.isnan(whole).all():  # an empty column has no type
+            return as_text(whole)
+        return whole
+
+    def _share(self, cells: Sequence[str]) -> Array:
+        """Return strings as an array of objects, equal ones as the same object while there are few."""
+        texts = np.empty(len(cells), dtype=object)
+        if len(self._known) > self.SHARED:
+            texts[:] = cells
+        else:
+            texts[:] = [self._known.setdefault(cell, cell) for cell in cells]
+        return texts

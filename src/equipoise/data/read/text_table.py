@@ -1,0 +1,207 @@
+"""CSV and TSV, read block by block: the numbers are stored once, and the text is never in memory as a whole.
+
+Apache Arrow parses the blocks. One that it rejects goes through Python's csv module, cell by cell: that accepts what
+Arrow does not (1e-999, +1, spaces before quotes) and finds the line and the column of a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import BinaryIO
+
+import numpy as np
+
+from ..._types import Array
+from ..dataset import Dataset
+from .arrow_csv import parse_block
+from .cell_values import describe_fault, is_finite, is_missing, is_number, to_finite
+from .growing import GrowingTable, SideColumn
+from .text_lines import CsvError, Lines, open_lines
+from .wanted import Wanted, listed, shown
+
+DELIMITERS = ",;\t"
+EXPECTED_ROWS = 1024  # where the size of the file is unknown
+SPARE = 1.02  # room for rows beyond those expected from the first block
+QUOTED_BLOCKS = 4  # that a block may be extended by to end outside a quoted cell, before it is read cell by cell
+
+
+def read_text_table(
+    stream: BinaryIO, source: str, wanted: Wanted, *, delimiter: str | None = None, size: int = 0
+) -> Dataset:
+    """Return the table of a CSV or TSV stream.
+
+    The first row is a header if none of its cells is a number or if it contains a selected name. An unnamed first
+    column below a header holds the row names.
+
+    Parameters
+    ----------
+    stream : binary file
+    source : str
+        Name of the stream in messages.
+    wanted : Wanted
+        Selected columns.
+    delimiter : str, default=None
+        None selects the most frequent of comma, semicolon and tab in the first line.
+    size : int, default=0
+        Size of the stream in bytes if known, which saves memory.
+    """
+    with open_lines(stream, source) as lines:
+        return _TextTable(lines, wanted, delimiter).read(size)
+
+
+class _TextTable:
+    """A table in the making; its first rows determine the names and types of the columns."""
+
+    def __init__(self, lines: Lines, wanted: Wanted, delimiter: str | None):
+        self.lines, self.source, self.wanted = lines, lines.source, wanted
+        self.delimiter = delimiter or _most_frequent_delimiter(lines.first())
+        self.names: tuple[str, ...] = ()
+        self.embedded: list[int] = []  # columns to embed
+        self.others: dict[int, SideColumn] = {}
+        self.empty: set[int] = set()  # columns without a value so far, which may be embedded or not
+
+    def read(self, size: int) -> Dataset:
+        """Return the data set."""
+        self._find_columns()
+        table = None
+        while self.lines.block:
+            X = self._parse_block()
+            if X is None:
+                X = self._parse_cells()
+            table = table or GrowingTable(X.shape[1], _expected_rows(len(X), self.lines.bytes_read(), size))
+            table.append(X)
+            del X
+            self.lines.advance()
+        assert table is not None  # there is a first row
+        others = {self.names[j]: column.finish() for j, column in self.others.items()}
+        return self.wanted.dataset(self.source, table.finish(), [self.names[j] for j in self.embedded], others)
+
+    def _find_columns(self) -> None:
+        """Determine the names and roles of the columns, and drop the header from the block."""
+        rows, has_header = self._first_rows()
+        if not rows:
+            raise ValueError(f"{self.source} is empty; expected a table with a row for each point")
+        head, head_end = rows[0]
+        self.lines.expect_columns(len(head))
+        self._set_names(head, has_header)
+        if len(rows) == has_header:
+            raise ValueError(f"{self.source} has a header but no rows; expected a row for each point")
+        if has_header:
+            self.lines.drop(head_end - self.lines.number)
+        values = [row for row, _ in rows[has_header:]]
+        firsts = [next((row[j] for row in values if not is_missing(row[j])), "") for j in range(len(head))]
+        self.embedded = self._select(firsts, values[0])
+        roles = (self.wanted.label, self.wanted.id)
+        others = set(range(len(head))) - set(self.embedded)
+        self.others = {j: SideColumn(is_text=self.names[j] in roles) for j in sorted(others)}
+        self.empty = set() if self.wanted.columns else {j for j in others if not firsts[j]}
+
+    def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
+        """Return the rows up to which every column has a value, with their lines, and whether the first is a header."""
+        while True:
+            rows: list[tuple[list[str], int]] = []
+            missing: set[int] = set()  # columns without a value below the first row
+            try:
+                for row, line in self.lines.iterate_rows(self.delimiter):
+                    missing = {j for j in missing if is_missing(row[j])} if rows else set(range(len(row)))
+                    rows.append((row, line))
+                    if not missing:
+                        break
+            except CsvError as error:
+                if error.is_unclosed and self.lines.extend():
+                    continue
+                raise
+            has_header = bool(rows) and self._is_header(rows[0][0])
+            if len(rows) > has_header or not self.lines.extend():
+                return rows, has_header
+
+    def _is_header(self, head: Sequence[str]) -> bool:
+        cells = [cell.strip() for cell in head]
+        if not set(cells).isdisjoint(self.wanted.named):
+            return True
+        return not all(map(is_missing, cells)) and not any(map(is_number, cells))
+
+    def _set_names(self, head: Sequence[str], has_header: bool) -> None:
+        """Name the columns; an unnamed first column, as pandas and R write it, holds the row names."""
+        cells = [cell.strip() for cell in head] if has_header else [""] * len(head)
+        self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
+        self.wanted.check(self.names, self.source)
+        if has_header and not cells[0] and self.wanted.id is None and self.names[0] not in self.wanted.named:
+            self.wanted = Wanted(self.wanted.columns, self.wanted.label, self.names[0])
+
+    def _select(self, firsts: Sequence[str], first_row: Sequence[str]) -> list[int]:
+        """Return the columns to embed: the selected ones, or all whose first value is a number."""
+        roles = (self.wanted.label, self.wanted.id)
+        numeric = [j for j, name in enumerate(self.names) if name not in roles and is_number(firsts[j])]
+        if self.wanted.columns is not None:
+            index = {name: j for j, name in enumerate(self.names)}
+            for name in self.wanted.columns:
+                if (first := firsts[index[name]]) and not is_number(first):
+                    choice = f"; numeric columns: {listed(self.names[j] for j in numeric)}" if numeric else ""
+                    raise ValueError(
+                        f"{self.source}: column {shown(name)} contains text ({shown(first)}) and cannot be"
+                        f" embedded{choice}"
+                    )
+            return [index[name] for name in self.wanted.columns]
+        if not numeric:
+            row = shown(",".join(first_row))
+            raise ValueError(f"{self.source} has no numeric column to embed; the first row of data is {row}")
+        return numeric
+
+    def _parse_block(self) -> Array | None:
+        """Return the embedded columns (m, D) of the block, or None if Arrow cannot parse it or a value is missing."""
+        for _ in range(QUOTED_BLOCKS):
+            if self.lines.block.count(b'"') % 2 == 0 or not self.lines.extend():
+                break
+        is_text = [j in self.others and self.others[j].is_text for j in range(len(self.names))]
+        gaps = any(not column.is_text for column in self.others.values())
+        columns = parse_block(self.lines.block, self.delimiter, is_text, gaps=gaps)
+        if columns is None:
+            return None
+        X = np.array([columns[j].to_numpy(zero_copy_only=False) for j in self.embedded]).T
+        if not np.isfinite(X).all() or any(columns[j].null_count < len(X) for j in self.empty if not is_text[j]):
+            return None
+        for j, column in self.others.items():
+            column.append_arrow(columns[j])
+        return X
+
+    def _parse_cells(self) -> Array:
+        """Return the embedded columns (m, D) of the block, parsed cell by cell; raise at the first mistake."""
+        rows, lines = self.lines.rows(self.delimiter, len(self.names))
+        X = to_finite([row[j] for row in rows for j in self.embedded])
+        if X is None:
+            raise self._first_fault(rows, lines)
+        for j, column in self.others.items():
+            column.append_cells([row[j] for row in rows])
+        self._check_empty(rows, lines)
+        return X.reshape(len(rows), len(self.embedded))
+
+    def _first_fault(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> ValueError:
+        """Return the error for the first cell to embed that is not a finite number."""
+        line, j, cell = next(
+            (line, j, row[j])
+            for row, line in zip(rows, lines, strict=True)
+            for j in self.embedded
+            if not is_finite(row[j])
+        )
+        return ValueError(f"{self.source}, line {line}, column {shown(self.names[j])}: {describe_fault(cell)}")
+
+    def _check_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
+        """Raise if a column without values so far, which was not embedded, turns out to be numeric."""
+        for j in self.empty:
+            for row, line in zip(rows, lines, strict=True):
+                if not self.others[j].is_text and is_number(row[j]):
+                    raise ValueError(
+                        f"{self.source}, column {shown(self.names[j])}: no value before line {line}, which has"
+                        f" {shown(row[j])}; fill in the column, or exclude it by selecting others"
+                    )
+
+
+def _expected_rows(rows: int, bytes_read: float, size: int) -> int:
+    """Return how many rows to make room for, given the bytes that the first ones took."""
+    return int(rows * size / bytes_read * SPARE) + 1 if 0 < bytes_read < size else max(rows, EXPECTED_ROWS)
+
+
+def _most_frequent_delimiter(line: bytes) -> str:
+    unquoted = b"".join(line.split(b'"')[::2])
+    return max(DELIMITERS, key=lambda delimiter: unquoted.count(delimiter.encode()))

@@ -1,0 +1,275 @@
+"""The field of any kernel in linear time, by one FFT of one potential on a B-spline mesh (docs/math.md, section 10).
+
+The user sets a tolerance for the force; the engine measures on the embedding itself how coarse a mesh meets it. A
+kernel too sharp for an affordable mesh is split: a smooth part on the mesh, and the rest, which is zero beyond a short
+radius, summed over near pairs. `MeshEngine` has what the meshes on the CPU (`Grid`) and on a GPU (`Torch`) share.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ..._tags import tagged
+from ..._types import Array, Matrix
+from ..._warn import warn
+from ...arrays.namespace import host
+from ...kernels import Kernel
+from ..base import Field
+from ..cpu import CompiledKernels, CpuEngine, StoredEdges
+from ..exact import Exact
+from .plan import Plan, Source, Transform, plan
+
+RUNGS = 4  # extents come in 4 steps ("rungs") per octave: a growing embedding rarely needs a new kernel transform
+CACHE = 4  # kernel transforms kept: the extents of an embedding change by one rung at a time
+# When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
+MOVED = 2  # rungs by which an extent changes before the next check
+CHECK = 50  # fields after which the tolerance is checked in any case
+MARGIN = 0.8  # of the tolerance, allowed on the points that are checked
+CHECKED = 128  # points checked; more as long as they make fewer pairs than
+PAIRS = 2**20
+LOWEST, HIGHEST = -32, 4  # levels: the pair error is between tol / 2^16 and 4 tol
+
+Solution = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → Φ (t, m) and ∇Φ (t, m, d)
+
+
+@dataclass
+class ToleranceRecord:
+    """What is known of a kernel: the pair error that meets the tolerance, tol · 2^(level/2), and when it was checked.
+
+    Checkpoints store the fields under these names.
+    """
+
+    kernel: str  # the name of its class
+    charged: bool
+    d: int
+    level: int = 0
+    rungs: tuple[int, ...] = ()
+    checked: tuple[int, ...] = ()  # for "torch": the rungs at the last check; its meshes have room to grow
+    fields: int = 0  # computed since the last check
+    warned: bool = False
+
+
+class MeshEngine:
+    """Planning and tolerance control of an engine that computes the field on a mesh.
+
+    A subclass defines `edges`, `field`, `edges_to` and the methods below that raise NotImplementedError.
+
+    Parameters
+    ----------
+    n_threads : int
+    tol : float
+        The maximum relative error of the force.
+    """
+
+    dtype = np.float32
+    needs_sparse_P = True
+    gains_from_locality = True
+    cache = CACHE
+
+    def __init__(self, n_threads: int, tol: float):
+        self.n_threads = n_threads
+        self.tol = tol
+        self._transforms: OrderedDict[tuple[Kernel, Plan], Any] = OrderedDict()
+        self._records: dict[tuple[Kernel, bool, int], ToleranceRecord] = {}
+        self._restored: list[ToleranceRecord] = []  # not yet assigned to a kernel
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"tol": float(self.tol)}
+
+    def state(self) -> list[dict[str, Any]]:
+        return [asdict(record) for record in (*self._records.values(), *self._restored)]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        self._records, self._restored = {}, [ToleranceRecord(**record) for record in state]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"n_threads": self.n_threads, "tol": self.tol, "state": self.state()}  # caches are rebuilt
+
+    def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
+        source = self._source(Y, charges)
+        margin = 0.05 * (source.high - source.low) + kernel.length  # new points may lie slightly outside
+        source.widen(margin)
+        solution = self._transform(kernel, source).solve(source, self.n_threads)
+
+        def field(targets: Array) -> Field:
+            potential, gradient = solution(targets)
+            shape = (len(targets), *source.shape[1:])
+            return Field(potential.reshape(shape), gradient.reshape(*shape, targets.shape[1]))
+
+        return field
+
+    def _source(self, Y: Any, charges: Any) -> Any:
+        """Return the points with their charges and bounding box."""
+        raise NotImplementedError
+
+    def _transform(self, kernel: Kernel, source: Any) -> Any:
+        """Return a kernel transform that meets the tolerance on this embedding."""
+        raise NotImplementedError
+
+    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
+        """Return the plan for n points in a box of these extents with the pair error tol · 2^(level/2)."""
+        raise NotImplementedError
+
+    def _make_transform(self, kernel: Kernel, of: Plan) -> Any:
+        """Return a new transform."""
+        raise NotImplementedError
+
+    def _direct(self, kernel: Kernel, source: Any) -> Solution:
+        """Return Φ and ∇Φ by direct sums, self terms included, as a function of targets (t, d)."""
+        raise NotImplementedError
+
+    def _cached_transform(self, kernel: Kernel, of: Plan) -> Any:
+        """Return a transform from the cache, or a new one."""
+        key = (kernel, of)
+        if key not in self._transforms:
+            self._transforms[key] = self._make_transform(kernel, of)
+            if len(self._transforms) > self.cache:
+                self._transforms.popitem(last=False)
+        self._transforms.move_to_end(key)
+        return self._transforms[key]
+
+    def _record(self, kernel: Kernel, charged: bool, d: int) -> ToleranceRecord:
+        """Return the record of a kernel: its own, the first restored one that fits, or a new one."""
+        key = (kernel, charged, d)
+        if key not in self._records:
+            new = ToleranceRecord(type(kernel).__name__, charged, d)
+            same = [old for old in self._restored if (old.kernel, old.charged, old.d) == (new.kernel, charged, d)]
+            self._records[key] = (same or [new])[0]
+            self._restored = [old for old in self._restored if old is not self._records[key]]
+        return self._records[key]
+
+    def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
+        """Return a transform that meets the tolerance: refined until it does, coarsened if it then still does."""
+        check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
+
+        def planned(level: int) -> Plan:
+            return self._plan(kernel, len(source.Y), record.rungs, level)
+
+        def excess(level: int) -> float:
+            """Return the measured error of a plan of this level, relative to the allowed one."""
+            return check.error(self._cached_transform(kernel, planned(level))) / (MARGIN * self.tol)
+
+        error, stalled = excess(record.level), 0
+        if error <= 0.5 and record.level < HIGHEST:
+            level = min(HIGHEST, record.level + (int(-2 * np.log2(error)) if error > 0 else HIGHEST))
+            if planned(level) == planned(record.level) or excess(level) <= 1:
+                record.level = level
+        while error > 1 and record.level > LOWEST and stalled < 3:
+            tried = planned(record.level)
+            record.level = max(LOWEST, record.level - int(np.ceil(2 * np.log2(error))))
+            if planned(record.level) != tried:
+                last, error = error, excess(record.level)
+                stalled = stalled + 1 if error > 0.9 * last else 0
+        if error * MARGIN > 1 and not record.warned:
+            record.warned = True
+            warn(
+                f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for {kernel}"
+                ' on this embedding; use engine="exact" for forces without this error',
+            )
+        return self._cached_transform(kernel, planned(record.level))
+
+
+@tagged("engines.grid.Grid")
+class Grid(MeshEngine, CpuEngine):
+    """Edges over the stored pairs and field on a mesh, on the CPU, in 1, 2 or 3 dimensions.
+
+    Parameters
+    ----------
+    n_threads : int
+    tol : float
+        The maximum relative error of the force.
+    """
+
+    name = "grid"
+
+    def __init__(self, n_threads: int, tol: float):
+        super().__init__(n_threads, tol)
+        self._edges = StoredEdges(n_threads, Exact)
+        self._compiled = CompiledKernels()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["n_threads"], state["tol"])  # type: ignore[misc]
+        self.restore(state["state"])
+
+    def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
+        return self._edges.edges(Y, A, kernel, b, potential=potential)
+
+    def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
+        return self._edges.edges_to(targets, Y, A, kernel, b)
+
+    def field(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Field:
+        source, d = self._source(Y, charges), Y.shape[1]
+        transform = self._transform(kernel, source)
+        potential, gradient = transform.solve(source, self.n_threads)(source.Y)
+        potential -= transform.at_zero * source.charges  # the mesh includes the point itself
+        return Field(potential.reshape(source.shape), gradient.reshape(*source.shape, d))
+
+    def _source(self, Y: Array, charges: Array | None) -> Source:
+        if Y.shape[1] > 3:
+            raise ValueError(
+                f'engine="grid" works in 1, 2 or 3 dimensions, not {Y.shape[1]}; use engine="sampled" or "exact"'
+            )
+        return Source(Y, charges)
+
+    def _transform(self, kernel: Kernel, source: Source) -> Transform:
+        span = source.high - source.low
+        shortest = max(float(span.max()) / 64, 1e-12 * kernel.length)
+        rungs = tuple(int(np.ceil(RUNGS * np.log2(max(s, shortest) / kernel.length))) for s in span)
+        record = self._record(kernel, source.charged, len(rungs))
+        record.fields += 1
+        moved = max(abs(a - b) for a, b in zip(rungs, record.rungs, strict=True)) if record.rungs else MOVED
+        if moved < MOVED and record.fields < CHECK:
+            return self._cached_transform(kernel, self._plan(kernel, len(source.Y), rungs, record.level))
+        record.rungs, record.fields = rungs, 0
+        return self._meet_tolerance(kernel, source, record)
+
+    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
+        span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
+        return plan(kernel, self.tol * 2 ** (level / 2), n, span)
+
+    def _make_transform(self, kernel: Kernel, of: Plan) -> Transform:
+        return Transform(kernel, of)
+
+    def _direct(self, kernel: Kernel, source: Source) -> Solution:
+        compiled, m = self._compiled(kernel), source.charges.shape[1]
+
+        def solution(targets: Array) -> tuple[Array, Array]:
+            potential, half = np.empty((len(targets), m)), np.empty((len(targets), m, targets.shape[1]))
+            _core.field_at(compiled, source.charges, targets, source.Y, potential, half, self.n_threads)
+            return potential, 2 * half
+
+        return solution
+
+
+class ForceCheck:
+    """The true force on a sample of points by direct sums, to measure the error of a transform."""
+
+    def __init__(self, kernel: Kernel, source: Any, direct: Solution, n_threads: int):
+        chosen = _checked_points(len(source.Y))
+        self.n_threads, self.source = n_threads, source
+        self.targets = source.Y[chosen]
+        potential, self.force = (host(part) for part in direct(self.targets))
+        # Forces lost in the rounding of the potential, or of the point's own part of it, do not count.
+        own = kernel.value(np.zeros(1)) * host(source.charges[chosen])
+        self.noise = float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own)) / kernel.length
+
+    def error(self, transform: Any) -> float:
+        """Return the relative error of the force with this transform."""
+        force = host(transform.solve(self.source, self.n_threads)(self.targets)[1])
+        size = float(np.linalg.norm(self.force))
+        wrong = max(0.0, float(np.linalg.norm(force - self.force)) - self.noise)
+        return wrong / size if size > 0 else 0.0
+
+
+@lru_cache(maxsize=8)
+def _checked_points(n: int) -> Array:
+    """Return the indices of the points that are checked, of n."""
+    return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])

@@ -1,0 +1,71 @@
+"""All measures of one map, as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._types import Array
+from .distances import Shepard, Stress
+from .measured import Measured, RecallCurve
+from .ranks import Neighborhoods
+
+
+@dataclass(frozen=True, repr=False)
+class MapMeasures:
+    """The measures of a map; `Report` documents the attributes."""
+
+    Y: Array
+    labels: Array | None
+    k: int
+    about: str
+    neighborhoods: Neighborhoods
+    trustworthiness: Measured
+    continuity: Measured
+    recall: Measured
+    recall_curve: RecallCurve
+    triplet_accuracy: Measured
+    shepard: Shepard
+    stress: Stress
+    density_correlation: Measured
+    class_errors: tuple[Measured, Measured] | None
+    centroid_correlation: Measured | None
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return len(self.Y)
+
+    @property
+    def points(self) -> Array:
+        """The rows measured by the local measures, in increasing order."""
+        return self.neighborhoods.points
+
+    @property
+    def trust(self) -> Array:
+        """Trustworthiness of each measured point; below 1 if it has false neighbours."""
+        return _values(self.trustworthiness)
+
+    @property
+    def continuity_of_points(self) -> Array:
+        """Continuity of each measured point; below 1 if it has missing neighbours."""
+        return _values(self.continuity)
+
+    @property
+    def kept(self) -> Array:
+        """Fraction of the k nearest neighbours preserved for each measured point."""
+        return _values(self.recall)
+
+    @cached_property
+    def stretch(self) -> float:
+        """Ratio of the 95 % to the 5 % quantile of the dilation d_Y/d_X; 1 if all distances have the same scale."""
+        distinct = self.shepard.d_x > 0
+        low, high = np.quantile(self.shepard.d_y[distinct] / self.shepard.d_x[distinct], (0.05, 0.95))
+        return float(high / low) if low > 0 else np.inf
+
+
+def _values(measured: Measured) -> Array:
+    assert measured.values is not None
+    return measured.values
