@@ -28,13 +28,8 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.base import check_n_iter
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
-<<<<<<< HEAD
-from ..saving.neighbors_cache import keeping_neighbors
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
-=======
 from ..saving.neighbors_cache import cache_neighbors
-from .estimator import Estimator, check_callbacks, check_n_components, is_positive
->>>>>>> loop
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
 
 
 @dataclass(eq=False, repr=False)

@@ -15,12 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import progress
 from .._types import Array, Callback, Matrix
-<<<<<<< HEAD
-from ..arrays.namespace import host, is_device_array, placed
-=======
 from .._warn import warn
-from ..arrays.namespace import host, is_tensor, placed
->>>>>>> loop
+from ..arrays.namespace import host, is_device_array, placed
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
 from ..initialize.classical import check_start, first_map
@@ -42,13 +38,7 @@ from ..problems.stress_pairs import (
 )
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
-<<<<<<< HEAD
 from .estimator import Estimator, accepts_cupy, check_callbacks
-from .mds_device import stress_on
-from .mds_pairs import condensed_weights, known_pairs, random_pairs, require_connected, weights_of
-=======
-from .estimator import Estimator, check_callbacks
->>>>>>> loop
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")

@@ -11,12 +11,8 @@ from scipy import linalg, sparse
 
 from .._types import Array, Matrix
 from ..affinities.perplexity import Points
-<<<<<<< HEAD
 from ..arrays.namespace import double, host, is_device_array, is_tensor, moved
-=======
-from ..arrays.namespace import double, host, is_tensor, moved
 from ..arrays.to_device import require_gpu_memory, to_device
->>>>>>> loop
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
@@ -27,12 +23,7 @@ from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
-<<<<<<< HEAD
 from .estimator import accepts_cupy
-from .neighbor_graphs import neighbor_graph, resolve_neighbors
-from .on_device import on_device, require_room_there
-=======
->>>>>>> loop
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
@@ -68,7 +59,7 @@ class Scaling(ClassicalEmbedding):
         self._axes = self._gram.axes(moved(self._gram.source, self.embedding_))
 
     def _placed_by(self, new: Any) -> Array:
-        """Return the places of new points, given like the source of the Gram matrix: coordinates or squared distances."""
+        """Return the places of new points from coordinates or squared distances, like the source of the Gram matrix."""
         return self._gram.place(moved(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
@@ -142,13 +133,8 @@ class PCA(Scaling):
 
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
-<<<<<<< HEAD
-        """Return the rows (m, D) of the plane of the map that places Y (m, d) stand for."""
-        Y = double(Y) if is_tensor(Y) and is_device_array(self.embedding_) else np.asarray(host(Y), dtype=np.float64)
-=======
         """Return the rows (m, D) in the principal subspace whose places are Y (m, d)."""
-        Y = double(Y) if is_tensor(Y) and is_tensor(self.embedding_) else np.asarray(host(Y), dtype=np.float64)
->>>>>>> loop
+        Y = double(Y) if is_tensor(Y) and is_device_array(self.embedding_) else np.asarray(host(Y), dtype=np.float64)
         if Y.ndim != 2 or Y.shape[1] != self.n_components:
             raise ValueError(f"Y has shape {tuple(Y.shape)}; expected (m, {self.n_components})")
         return Y @ moved(Y, self.components_) + moved(Y, self.mean_)
