@@ -319,7 +319,7 @@ def test_refused_data(X, monkeypatch):
         eq.DKLLE(metric="inner_product").problem(X)
     with pytest.raises(ValueError, match=re.escape("reg must be a positive number, got 0")):
         eq.DKLLE(reg=0).problem(X)
-    with pytest.raises(ValueError, match="DKPCA needs a finite one"):
+    with pytest.raises(ValueError, match="use a finite bandwidth for DKPCA"):
         eq.DKPCA(bandwidth=np.inf).problem(X)
     method = eq.DKLLE(n_neighbors=K, metric="precomputed", n_iter=10).fit(cdist(X, X))
     with pytest.raises(ValueError, match="distances to all n fitted ones"):
