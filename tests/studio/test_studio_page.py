@@ -258,7 +258,7 @@ def test_files_come_and_go(studio, visit, tmp_path):
     ("query", "said"),
     [
         ("data=file:../../secret.csv", "outside the folder"),
-        ("data=named:nonesuch", "no data set is called"),
+        ("data=named:nonesuch", "unknown data set"),
         ("perplexity=many", "perplexity in the link must be a number"),
     ],
 )

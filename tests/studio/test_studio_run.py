@@ -261,7 +261,7 @@ def test_tables_stay_in_their_folder(tmp_path):
         ("file:", "no name of a file"),
         ("file:none.csv", "there is no file 'none.csv'"),
         ("file:own.pickle", "tables are .csv or .npy"),
-        ("named:nonesuch", "no data set is called"),
+        ("named:nonesuch", "unknown data set"),
         ("given:", "without data of its own"),
         ("ftp:x", "data must be named:NAME"),
     ):
@@ -283,7 +283,7 @@ def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
         ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
         ("a.csv", b"x,y\n", "a header and no rows"),
         ("a.csv", b"x,y\na,b\n", "no column of numbers"),
-        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': no value"),
+        ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': missing value"),
         ("a.npy", b"junk", "cannot be read as NPY"),
         ("a.exe", b"1", "tables are"),
         ("", b"1", "tables are"),

@@ -15,6 +15,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import entry_rows, is_on_device, is_sparse, make_csr, on_host, symmetrized
 from ..arrays.namespace import like
+from ..arrays.pattern import compiled_pattern, entry_values
 from ..progress import stage
 
 
@@ -73,9 +74,8 @@ def conditional(
         n = D2.shape[0]
         _require_neighbors(D2, perplexities.max())
         values, saturated = np.empty(D2.nnz, dtype), np.zeros(n, np.uint8)
-        indptr = D2.indptr.astype(np.int64, copy=False)
-        _core.conditional_sparse(indptr, D2.data, perplexities, values, saturated, n_threads)
-        P = make_csr(values, D2.indices, indptr, D2.shape)
+        _core.conditional_sparse(compiled_pattern(D2), entry_values(D2), perplexities, values, saturated, n_threads)
+        P = make_csr(values, D2.indices, D2.indptr, D2.shape)
     else:
         n = len(D2)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
@@ -153,9 +153,9 @@ def memberships(distances: SquaredDistances, k: int, dtype: type[np.floating], n
     _require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1")
     if D2.nnz > D2.shape[0] * (k - 1):
         D2 = _kept(D2, D2.data, _ranks(D2) < k - 1)
-    indptr, W = D2.indptr.astype(np.int64, copy=False), np.empty(D2.nnz, dtype)
-    _core.memberships(indptr, np.ascontiguousarray(D2.data), np.log2(k), FLOOR, W, n_threads)
-    return make_csr(W, D2.indices, indptr, D2.shape)
+    W = np.empty(D2.nnz, dtype)
+    _core.memberships(compiled_pattern(D2), entry_values(D2), np.log2(k), FLOOR, W, n_threads)
+    return make_csr(W, D2.indices, D2.indptr, D2.shape)
 
 
 def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:

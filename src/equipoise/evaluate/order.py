@@ -1,7 +1,7 @@
 """All points in the order of their distance from one of them, exactly, without sorting or storing all distances.
 
 Products in float32 tell most distances apart. Where two are closer than the products may be off, float64 decides: the
-order is that of distances computed one by one in float64, whatever the BLAS (src/_core/ranks.hpp).
+order is that of distances computed one by one in float64, whatever the BLAS (src/_core/neighbors/ranks.hpp).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._types import Array
 from .source import Points, Source
 
 HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
-TILE = 64  # of ranks.hpp
+TILE = _core.RANK_TILE
 ROWS = 16384  # centred at once, so that large data are not held twice
 HELD = 2**26  # numbers up to which the points are held in float32 too, 256 MB; beyond, made again part by part
 RANGE = 40  # binary orders of magnitude that coordinates may have: their squares are well within float32
