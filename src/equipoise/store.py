@@ -48,7 +48,7 @@ def save(method: Any, path: str | Path) -> None:
     """Save a fitted method to a file, atomically.
 
     The file is a zip of .npy arrays and a JSON file, without pickle or code. It contains the parameters, the map, loss,
-    curve, affinities and what `transform` needs, including the data, but no callbacks. A parameter that is code, such as
+    curve, affinities and what `transform` needs, including the data, but no callbacks. A parameter that is code, like
     a function as metric or a user's kernel, raises ValueError before anything is written. A map that is a tensor is
     loaded as an array; a method fitted on a GPU can be loaded on a machine without one, if PyTorch is installed.
 
