@@ -15,8 +15,7 @@ from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
 from ..arrays.tiles import in_tiles
 from ..arrays.transfer import again, from_array
-from ..linalg.eigen import signed
-from ..linalg.pca import JITTER
+from ..linalg.pca import JITTER, principal_scores
 from ..neighbors.gpu import search
 from ..neighbors.gpu_scan import nearest
 from ..neighbors.search import MIN_RECALL
@@ -137,12 +136,7 @@ class DeviceTable(Input):
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
         """Return what `linalg.pca.principal_components` does; the noise is drawn on the device."""
         X = ((self.X - self._center) / self._scale).float()
-        if X.shape[1] <= len(X):
-            _, V = torch.linalg.eigh((X.T @ X).double())
-            scores = X @ signed(V.flip(1)[:, :d]).float()
-        else:
-            values, V = torch.linalg.eigh((X @ X.T).double())
-            scores = (signed(V.flip(1)[:, :d]) * values.flip(0)[:d].clamp(min=0).sqrt()).float()
+        scores = principal_scores(X, d)
         Y = torch.zeros((self.n, d), device=X.device)
         spread = scores[:, 0].std(correction=0)
         Y[:, : scores.shape[1]] = torch.where(spread > 0, scores / spread, 0.0)
