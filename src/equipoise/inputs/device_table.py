@@ -14,7 +14,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
 from ..arrays.tiles import in_tiles
-from ..arrays.transfer import again, from_array
+from ..arrays.to_device import as_tensor, available_device
 from ..linalg.pca import JITTER, principal_scores
 from ..neighbors.gpu import search
 from ..neighbors.gpu_scan import nearest
@@ -148,13 +148,13 @@ class DeviceTable(Input):
         return {"X": X.cpu().numpy(), "metric": self.metric, "device": self.X.device.type}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        X = from_array(state["X"]).to(again(state["device"]))
+        X = as_tensor(state["X"]).to(available_device(state["device"]))
         self.__init__(X, state["metric"])  # type: ignore[misc]
 
 
 def check_tensor(X: Any, device: torch.device, least: int = 2) -> torch.Tensor:
     """Return a table of at least `least` rows as a floating-point tensor on a device, or name the invalid entry."""
-    X = from_array(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
+    X = as_tensor(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.layout != torch.strided or X.is_meta:
         raise ValueError(f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense one, X.to_dense()")
     if X.ndim != 2 or len(X) < least or X.shape[1] == 0:
