@@ -107,7 +107,7 @@ def main() -> None:
     if args.child is not None:
         return child(args.child)
 
-    where = common.machine(args.threads, ["equipoise", "numpy", "scipy", "faiss-cpu"])
+    where = common.machine(args.threads, ["equipoise", "numpy", "scipy", "pyarrow", "faiss-cpu"])
     with TemporaryDirectory() as folder:
         file = args.file or Path(folder) / "table.csv"
         if not file.exists():

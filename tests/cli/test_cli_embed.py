@@ -256,7 +256,7 @@ def test_a_page(tmp_path):
         ),
         (["iris", "--resume"], "--resume needs a checkpoint; add --checkpoint FILE"),
         (["iris", "--label", "species"], "--label is for files; the bundled data set iris has no column names"),
-        (["iris", "--pca", "5"], "pca=5 of a table of shape (150, 4)"),
+        (["iris", "--pca", "5"], "pca=5 is out of range for a table of shape (150, 4)"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(arguments, message, tmp_path, capsys):

@@ -72,7 +72,7 @@ def test_evaluate_prints_the_report_of_the_library(maps, tmp_path, capsys):
     Y = np.array([row[:2] for row in read_csv(maps / "tsne.csv")[1]], dtype=float)
     report = eq.evaluate(iris.X, Y, np.array(iris.classes)[iris.labels], k=10)
     first, _, rest = capsys.readouterr().out.partition("\n\n")
-    assert first == "data                iris, as it is (no --log1p, --standardize or --pca)"
+    assert first == "data                iris, unchanged (no --log1p, --standardize or --pca)"
     assert rest == f"{report}\nwrote               {out / 'f.png'}\n" and "k = 10 neighbours" in rest
     assert names(out) == ["f.png"] and (out / "f.png").stat().st_size > 10_000
 
@@ -230,7 +230,7 @@ def test_a_table_is_no_map(maps, tmp_path, capsys):
     assert run("plot", table, "--coordinates", "age,height", "--color", "kind", *out) == 0
     np.testing.assert_array_equal(read_map(str(table), ["age", "height"]).Y, [[1, 3], [4, 7], [7, 8], [2, 9]])
     assert run("plot", table, "--coordinates", "age,kind", *out) == 2
-    assert "the column 'kind' holds text, 'a', and only numbers can be embedded" in one_line_error(capsys)
+    assert "column 'kind' contains text ('a') and cannot be embedded" in one_line_error(capsys)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npy", "parquet", "h5ad"])
@@ -314,9 +314,9 @@ def test_evaluate_prepares_as_the_model_did(tmp_path, capsys):
 def test_compare_needs_one_preparation(maps, tmp_path, capsys):
     assert embed("iris", "--standardize", "--n-iter", 5, "--out", tmp_path / "s.csv", "--save", tmp_path / "s.eq") == 0
     assert run("compare", "iris", maps / "tsne.eq", maps / "pca.csv") == 0
-    assert "iris, as it is, as for tsne" in capsys.readouterr().out
+    assert "iris, unchanged, as for tsne" in capsys.readouterr().out
     assert run("compare", "iris", maps / "tsne.eq", tmp_path / "s.eq") == 2
-    assert "tsne and s were made from differently prepared data (as it is; standardised)" in one_line_error(capsys)
+    assert "tsne and s were made from differently prepared data (unchanged; standardised)" in one_line_error(capsys)
 
 
 def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):

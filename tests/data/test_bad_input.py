@@ -8,6 +8,8 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from support.cases import changed
+from support.methods import every_method
 
 import equipoise as eq
 from equipoise import _core
@@ -38,18 +40,10 @@ def refuses(method, data, match, error=ValueError):
         method.fit(data)
 
 
-def changed(A, i, j, value, *, both=False):
-    A = A.copy()
-    A[i, j] = value
-    if both:
-        A[j, i] = value
-    return A
-
-
 # The table
 
 
-@pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
+@every_method
 def test_every_method_checks(Method):
     refuses(Method(), changed(X, 3, 2, np.nan), r"X contains NaN at row 3, column 2\b")
 
@@ -133,14 +127,14 @@ DISTANCES, INDICES = NearestNeighbors(n_neighbors=9).fit(X).kneighbors(X)
 @pytest.mark.parametrize(
     ("pair", "words"),
     [
-        ((INDICES, DISTANCES[:, :5]), r"two tables \(n, k\) of one shape, got \(20, 9\) and \(20, 5\)"),
-        ((INDICES[:, :0], DISTANCES[:, :0]), r"two tables .* got \(20, 0\)"),
-        ((DISTANCES, INDICES), "indices must be whole numbers, got float64; .* the other way round"),
+        ((INDICES, DISTANCES[:, :5]), r"must have the same shape \(n, k\), got \(20, 9\) and \(20, 5\)"),
+        ((INDICES[:, :0], DISTANCES[:, :0]), r"the same shape .* got \(20, 0\)"),
+        ((DISTANCES, INDICES), "indices must be integers, got float64; .* returns \\(distances, indices\\)"),
         ((INDICES, DISTANCES.astype(str)), "distances must be numbers"),
-        ((changed(INDICES, 4, 2, -1), DISTANCES), "row 4 of indices has -1 at column 2: .* ask it for fewer"),
-        ((changed(INDICES, 4, 2, 20), DISTANCES), "row 4 of indices lists 20, but there are 20 points, 0 to 19"),
-        ((changed(INDICES, 4, 2, -7), DISTANCES), "row 4 of indices lists -7, but there are 20 points"),
-        ((changed(INDICES, 4, 2, INDICES[4, 6]), DISTANCES), r"row 4 of indices lists the neighbour \d+ twice"),
+        ((changed(INDICES, 4, 2, -1), DISTANCES), "row 4 of indices has -1 at column 2: .* search for fewer"),
+        ((changed(INDICES, 4, 2, 20), DISTANCES), "row 4 of indices contains 20, but the 20 points are 0 to 19"),
+        ((changed(INDICES, 4, 2, -7), DISTANCES), "row 4 of indices contains -7, but the 20 points"),
+        ((changed(INDICES, 4, 2, INDICES[4, 6]), DISTANCES), r"row 4 of indices contains the neighbour \d+ twice"),
         ((INDICES, changed(DISTANCES, 4, 2, -1.0)), "row 4, column 2 is -1, negative"),
         ((INDICES, changed(DISTANCES, 4, 2, np.nan)), "row 4, column 2 is nan, NaN"),
         ((INDICES, changed(DISTANCES, 4, 2, np.inf)), "row 4, column 2 is inf, infinite"),
@@ -330,7 +324,7 @@ def test_problem_refuses_a_negative_count():
 
 
 def test_no_such_data_set():
-    with pytest.raises(ValueError, match="no data set is called 'mnist'; there are: digits, "):
+    with pytest.raises(ValueError, match="unknown data set 'mnist'; choose from digits, "):
         load("mnist")
 
 

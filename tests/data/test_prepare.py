@@ -61,9 +61,9 @@ def test_sparse_tables_stay_sparse_until_there_are_components():
 def test_what_cannot_be_prepared(make):
     X = COUNTS.copy()
     X[5, 3] = -2
-    with pytest.raises(ValueError, match="log1p is for counts, but row 5, column 'd' holds -2"):
+    with pytest.raises(ValueError, match="log1p requires nonnegative values, but row 5, column 'd' is -2"):
         data.prepare(made(make(X)), log1p=True)
-    with pytest.raises(ValueError, match=r"pca=7 of a table of shape \(80, 6\); it must be from 1 to 6"):
+    with pytest.raises(ValueError, match=r"pca=7 is out of range for a table of shape \(80, 6\); use 1 to 6"):
         data.prepare(made(make(X)), pca=7)
 
 
@@ -71,4 +71,4 @@ def test_a_data_set_and_its_preparation_are_shown_in_one_line():
     digits = data.load("digits")
     assert repr(digits) == "<digits: table 1,797 × 64, 10 classes>"
     assert repr(data.preparation(digits, log1p=True, pca=1)) == "<preparation: log(1 + x), 1 principal component>"
-    assert str(data.preparation(digits)) == "as it is"
+    assert str(data.preparation(digits)) == "unchanged"

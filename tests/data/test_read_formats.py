@@ -53,21 +53,21 @@ def test_npz_takes_the_only_table_or_the_one_called_x(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, W=2 * X)
     np.testing.assert_array_equal(data.read(tmp_path / "t.npz").X, X)
     np.savez(tmp_path / "t.npz", V=X, W=2 * X)
-    refused(tmp_path / "t.npz", r"one called X; there are 'V \(60, 4\)', 'W \(60, 4\)'")
+    refused(tmp_path / "t.npz", r"one named X; found 'V \(60, 4\)', 'W \(60, 4\)'")
     np.savez(tmp_path / "t.npz", X=X)
-    refused(tmp_path / "t.npz", "have no names, so none can be chosen", columns=["a"])
-    refused(tmp_path / "t.npz", "no column is called 'y'", label="y")
+    refused(tmp_path / "t.npz", "have no names and cannot be selected", columns=["a"])
+    refused(tmp_path / "t.npz", "no column is named 'y'", label="y")
 
 
 @pytest.mark.parametrize(
     ("array", "match"),
     [
-        (np.ones(3), r"shape \(3,\); a table"),
+        (np.ones(3), r"shape \(3,\); expected a nonempty table"),
         (np.ones((0, 3)), "cannot be read as NPY|shape"),
-        (np.ones((2, 3), complex), "values of type complex128; real numbers"),
+        (np.ones((2, 3), complex), "values of type complex128; expected real numbers"),
         (np.array([["a", "b"]]), "values of type <U1"),
-        (np.where(np.arange(8).reshape(4, 2) == 5, np.nan, 1.0), "row 2, column 1: no value"),
-        (np.where(np.arange(8).reshape(4, 2) == 3, -np.inf, 1.0), "row 1, column 1: an infinite value"),
+        (np.where(np.arange(8).reshape(4, 2) == 5, np.nan, 1.0), "row 2, column 1: missing value"),
+        (np.where(np.arange(8).reshape(4, 2) == 3, -np.inf, 1.0), "row 1, column 1: infinite value"),
     ],
 )
 def test_arrays_that_are_no_tables(tmp_path, array, match):
@@ -122,7 +122,7 @@ def test_parquet_names_the_gap(tmp_path):
         pyarrow.table({"a": [1, 2], "b": [1.0, None], "c": np.array([2**63, 1], dtype=np.uint64)}),
         tmp_path / "t.parquet",
     )
-    refused(tmp_path / "t.parquet", "row 1, column 'b': no value")
+    refused(tmp_path / "t.parquet", "row 1, column 'b': missing value")
     assert data.read(tmp_path / "t.parquet", columns=["a", "c"]).X[0, 1] == 2.0**63
     parquet.write_table(pyarrow.table({"a": ["x"]}), tmp_path / "t.parquet")
     refused(tmp_path / "t.parquet", "has no numeric column to embed")
@@ -149,7 +149,7 @@ def test_feather(tmp_path, monkeypatch, compression):
 def test_feather_that_cannot_be_read(tmp_path):
     path = tmp_path / "t.feather"
     feather.write_feather(pyarrow.table({"a": [1.0, None]}), path)
-    refused(path, "row 1, column 'a': no value")
+    refused(path, "row 1, column 'a': missing value")
     feather.write_feather(pyarrow.table({"a": ["x"]}), path)
     refused(path, "has no numeric column to embed")
     feather.write_feather(pyarrow.table({"a": pyarrow.array([], pyarrow.int64())}), path)
@@ -178,7 +178,7 @@ def test_matrix_market_in_full_and_broken(tmp_path):
     io.mmwrite(tmp_path / "t.mtx", sparse.csr_matrix(X * 1j))
     refused(tmp_path / "t.mtx", "line 1: values of type complex are not real numbers")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n2 1 nan\n")
-    refused(tmp_path / "t.mtx", "row 1, column 0: no value")
+    refused(tmp_path / "t.mtx", "row 1, column 0: missing value")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 5\n")
     refused(tmp_path / "t.mtx", "Line 3: Row index out of bounds")
     for broken in (b"1 1 5", b"1 1 1.3E", b"1 1 5\0", b"2 1", b"1 1 5\n2 2", b"1 1 x\n"):  # SciPy crashes on some
@@ -230,8 +230,8 @@ def test_h5ad(tmp_path, make):
     found = data.read(tmp_path / "t.h5ad", columns=["gene 2", "gene 0"], id="lane")
     np.testing.assert_array_equal(found.X if make is np.asarray else found.X.toarray(), X[:, [2, 0]])
     assert list(found.ids) == list(KINDS)
-    refused(tmp_path / "t.h5ad", "no column is called 'gene 9'", columns=["gene 9"])
-    refused(tmp_path / "t.h5ad", "no column is called 'gene 1'", label="gene 1")
+    refused(tmp_path / "t.h5ad", "no column is named 'gene 9'", columns=["gene 9"])
+    refused(tmp_path / "t.h5ad", "no column is named 'gene 1'", label="gene 1")
 
 
 def test_h5ad_that_ends_the_process(tmp_path, monkeypatch):
@@ -239,20 +239,20 @@ def test_h5ad_that_ends_the_process(tmp_path, monkeypatch):
     annotated(X).write_h5ad(path)
     monkeypatch.setattr(annotated_module, "TRIAL", trial)
     trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    refused(path, r"t\.h5ad cannot be read as H5AD: the HDF5 library breaks down on it \(status .*; get it again")
+    refused(path, r"t\.h5ad cannot be read as H5AD: it crashes the HDF5 library \(status .*; download")
     trial.write_text("import a_module_that_is_not_there\n")
-    with pytest.warns(UserWarning, match="could not be tried in a process of its own .*a_module_that_is_not_there"):
+    with pytest.warns(UserWarning, match="could not be checked in a separate process .*a_module_that_is_not_there"):
         data.read(path)
     trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")  # as for want of memory
-    with pytest.warns(UserWarning, match=r"could not be tried .* \(it ended with status -9\)"):
+    with pytest.warns(UserWarning, match=r"could not be checked .* \(exit status -9\)"):
         assert data.read(path).X.shape == X.shape
 
 
-@pytest.mark.parametrize(("program", "reason"), [("", "Python does not say"), ("/no/such/python", "No such file")])
+@pytest.mark.parametrize(("program", "reason"), [("", "sys.executable is empty"), ("/no/such/python", "No such file")])
 def test_h5ad_where_no_other_process_can_be_started(program, reason, tmp_path, monkeypatch):
     annotated(X).write_h5ad(tmp_path / "t.h5ad")
     monkeypatch.setattr("sys.executable", program)
-    with pytest.warns(UserWarning, match=rf"could not be tried in a process of its own \(.*{reason}"):
+    with pytest.warns(UserWarning, match=rf"could not be checked in a separate process \(.*{reason}"):
         assert data.read(tmp_path / "t.h5ad").X.shape == X.shape
 
 
@@ -269,7 +269,7 @@ def test_a_module_beside_an_h5ad_is_not_run(tmp_path, monkeypatch):
 def test_the_trial_of_an_h5ad_follows_links_into_other_files(tmp_path, monkeypatch):
     """Two files written alike have their arrays at the same addresses."""
     h5py = pytest.importorskip("h5py")
-    from equipoise.data.read import trial
+    from equipoise.data.read import hdf5_trial
 
     for name, value in (("a.h5", 1.0), ("b.h5", 2.0)):
         with h5py.File(tmp_path / name, "w") as file:
@@ -278,9 +278,9 @@ def test_the_trial_of_an_h5ad_follows_links_into_other_files(tmp_path, monkeypat
             if name == "a.h5":
                 file["y"] = h5py.ExternalLink("b.h5", "/x")
     seen = []
-    monkeypatch.setattr(trial, "read", lambda array: seen.append(array[0]))
+    monkeypatch.setattr(hdf5_trial, "read", lambda array: seen.append(array[0]))
     with h5py.File(tmp_path / "a.h5", "r") as file:
-        trial.touch(file, set())
+        hdf5_trial.touch(file, set())
     assert seen == [1, 2]
 
 
@@ -300,7 +300,7 @@ def test_h5ad_broken(tmp_path):
     values = X.copy()
     values[7, 2] = np.nan
     annotated(values).write_h5ad(tmp_path / "t.h5ad")
-    refused(tmp_path / "t.h5ad", "row 7, column 'gene 2': no value")
+    refused(tmp_path / "t.h5ad", "row 7, column 'gene 2': missing value")
     (tmp_path / "t.h5ad").write_bytes((tmp_path / "t.h5ad").read_bytes()[:2000])
     refused(tmp_path / "t.h5ad", "cannot be read as H5AD")
 
@@ -316,9 +316,9 @@ def test_zarr(tmp_path, monkeypatch):
     group.create_array("table", data=X.astype(np.float32))
     np.testing.assert_array_equal(data.read(tmp_path / "g.zarr").X, X.astype(np.float32))
     group.create_array("other", data=X)
-    refused(tmp_path / "g.zarr", "one called X; there are")
+    refused(tmp_path / "g.zarr", "one named X; found")
     zarr.open_array(str(tmp_path / "t.zarr"), mode="r+")[33, 1] = np.nan
-    refused(tmp_path / "t.zarr", "row 33, column 1: no value")
+    refused(tmp_path / "t.zarr", "row 33, column 1: missing value")
     refused(tmp_path / "t.zarr", "a Zarr array has no column names", id="a")
 
 
@@ -335,7 +335,7 @@ def test_zarr_with_pickles_is_refused(tmp_path):
     head = {"chunks": [1, 1], "compressor": None, "dtype": "<f8", "fill_value": 0, "filters": [{"id": "pickle"}]}
     (tmp_path / "t.zarr").mkdir()
     (tmp_path / "t.zarr" / ".zarray").write_text(json.dumps(head | {"order": "C", "shape": [1, 1], "zarr_format": 2}))
-    refused(tmp_path / "t.zarr", "asks for pickles")
+    refused(tmp_path / "t.zarr", "uses a pickle codec")
 
 
 # Images
@@ -372,7 +372,7 @@ def test_images_of_16_bits_and_jpeg(tmp_path):
 
 
 def test_folders_without_images_and_broken_ones(tmp_path):
-    refused(tmp_path, "holds no images")
+    refused(tmp_path, "contains no images")
     picture(tmp_path / "0.png", np.zeros((40, 30), np.uint8))
     refused(tmp_path, "a folder of images has no column names", label="kind")
     (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:-30])
@@ -436,7 +436,9 @@ def test_a_map_in_text(tmp_path):
 def test_maps_that_cannot_be_written(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"shape \(60, 2\), but t has 5 rows"):
         data.write_map(tmp_path / "map.csv", Y, Dataset("t", X[:5], None, ()))
-    with pytest.raises(ValueError, match=r"written as one of \.csv, \.tsv, \.parquet, \.npy, \.h5ad"):
+    with pytest.raises(
+        ValueError, match=r"unknown suffix for a map; choose from \.csv, \.tsv, \.parquet, \.npy, \.h5ad"
+    ):
         data.write_map(tmp_path / "map.doc", Y, MAPPED)
     with pytest.raises(ValueError, match=r"the output folder '.*nowhere' does not exist"):
         data.check_map_path(tmp_path / "nowhere" / "map.csv")

@@ -82,5 +82,5 @@ def test_planes_and_rolls_share_their_points():
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match=r"no data set is called 'moebius'; there are: digits, .*, trefoil"):
+    with pytest.raises(ValueError, match=r"unknown data set 'moebius'; choose from digits, .*, trefoil"):
         data.load("moebius")

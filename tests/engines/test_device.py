@@ -254,7 +254,7 @@ def test_crowded_rows_spread_evenly_and_say_so():
     here, on_device = distances(X, 15)
     said, rows = [], []
     for one in (here, on_device):
-        with pytest.warns(UserWarning, match="more equally near neighbours") as caught:
+        with pytest.warns(UserWarning, match="more neighbours at the smallest distance") as caught:
             rows.append(affinities.conditional(one, np.array([5.0]), np.float32, 1))
         said += [str(warning.message) for warning in caught]
     assert said[0] == said[1] and said[0].startswith("13 rows (the first is row 5)")  # and one beside them

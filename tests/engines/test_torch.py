@@ -150,7 +150,9 @@ def test_smaller_tiles_are_tried_when_memory_runs_out():
     def never(part):
         raise torch.cuda.OutOfMemoryError("no room")
 
-    with pytest.raises(MemoryError, match=r"one row of 1000000000 numbers needs about 4 GB"):
+    with pytest.raises(
+        MemoryError, match=r"GPU out of memory: one row of 1000000000 numbers needs about 4 GB.* or device=.cpu.\."
+    ):
         in_tiles(3, 10**9, never)
 
 
@@ -159,6 +161,7 @@ def digits():
     return unequal_digits(400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("Method", ALL, ids=lambda Method: Method.__name__)
 def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
     if not issubclass(Method, eq.Embedding):
@@ -300,7 +303,7 @@ def test_many_points_in_many_dimensions_are_sampled_as_by_the_engine_sampled(n):
 
 def test_a_map_in_five_dimensions_by_sampled_partners():
     X = np.random.default_rng(0).standard_normal((3100, 8))
-    fits = [eq.TSNE(5, engine=name, n_iter=30, random_state=0).fit(X) for name in ("torch", "sampled")]
+    fits = [eq.TSNE(5, engine=name, n_iter=12, random_state=0).fit(X) for name in ("torch", "sampled")]
     assert fits[0].loss_ == pytest.approx(fits[1].loss_, rel=0.01)
 
 
@@ -322,7 +325,9 @@ def test_the_estimate_of_memory_knows_the_gpu():
 
 
 def test_divergences_of_all_pairs_are_refused():
-    with pytest.raises(ValueError, match=r'engine="torch" takes P on the nearest pairs, and this divergence needs all'):
+    with pytest.raises(
+        ValueError, match=r'engine="torch" stores P for the nearest neighbours, but this divergence needs all'
+    ):
         eq.GSNE(alpha=1.5, engine="torch").fit(np.random.default_rng(0).standard_normal((50, 4)))
 
 

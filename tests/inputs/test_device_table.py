@@ -401,6 +401,7 @@ def test_importing_the_package_imports_no_pytorch():
     assert said.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_the_python_of_the_guide_runs():
     page, namespace = Path(__file__).parents[2] / "docs" / "gpu.md", {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):

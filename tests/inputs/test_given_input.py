@@ -115,13 +115,13 @@ def test_new_points_by_their_neighbours(Method, engine):
 def test_bad_lists_of_new_points():
     method = eq.TSNE(metric="precomputed", perplexity=10, n_iter=5).fit((INDICES, DISTANCES))
     distances, indices = SEARCH.kneighbors(NEW, 20)
-    with pytest.raises(ValueError, match="row 0 of indices lists 160, but there are 160 points"):
+    with pytest.raises(ValueError, match="row 0 of indices contains 160, but the 160 points"):
         method.transform((np.where(indices == indices[0, 0], 160, indices), distances))
     with pytest.raises(ValueError, match="stores 5 neighbours, fewer than the perplexity 10"):
         method.transform((indices[:, :5], distances[:, :5]))
     with pytest.raises(ValueError, match="expecting 160 features"):
         method.transform(np.zeros((2, 7)))
-    with pytest.raises(ValueError, match=r"negative at row 1, column 3; distances are finite and not negative"):
+    with pytest.raises(ValueError, match=r"distances must be finite and nonnegative: X\[1, 3\] = -1 is negative"):
         method.transform(np.where(np.arange(480).reshape(3, 160) == 163, -1.0, 1.0))
     table = eq.TSNE(n_iter=5).fit(X)
     with pytest.raises(ValueError, match=r"dim 3|inhomogeneous"):

@@ -185,6 +185,7 @@ def test_no_reduction_by_manhattan_distance(monkeypatch):
         eq.TSNE(metric="manhattan", engine="grid").fit(X)
 
 
+@pytest.mark.slow
 def test_nothing_is_made_dense():
     n, D = 4000, 20_000  # dense it would take 640 MB, all distances 128 MB
     wide = sparse.random(n, D, 1e-3, format="csr", random_state=0)

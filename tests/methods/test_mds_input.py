@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from support.cases import changed
 from support.mds_cases import KNOWN, City, D, W, X, Y, stress
 
 import equipoise as eq
@@ -35,14 +36,6 @@ def test_not_a_metric_is_said_and_done():
     assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
 
 
-def changed(A, i, j, value, both=False):
-    A = A.copy()
-    A[i, j] = value
-    if both:
-        A[j, i] = value
-    return A
-
-
 GROUPS = np.where(np.arange(70)[:, None] // 40 == np.arange(70) // 40, D, np.nan)
 given = eq.MDS(metric="precomputed")
 
@@ -58,10 +51,10 @@ given = eq.MDS(metric="precomputed")
         (given, D[:, :5], "square"),
         (given, changed(KNOWN.tolil(), 0, KNOWN[0].indices[0], 77.0).tocsr(), r"not symmetric: D\[0, \d+\] = 77"),
         (given, GROUPS, "2 groups of points unconnected: points 0 and 40"),
-        (given, 1e13 * D, "largest dissimilarity is .* other units"),
-        (eq.MDS(), 1e-14 * X, "other units"),
+        (given, 1e13 * D, "largest dissimilarity is .* rescale"),
+        (eq.MDS(), 1e-14 * X, "rescale the dissimilarities"),
         (eq.MDS(), changed(X, 3, 2, np.nan), "X contains NaN at row 3, column 2"),
-        (eq.MDS(weights=W[:5]), X, r"weights must be \(70, 70\)"),
+        (eq.MDS(weights=W[:5]), X, r"weights must have shape \(70, 70\)"),
         (eq.MDS(weights=changed(W, 1, 3, 9.0)), X, r"not symmetric: weights\[1, 3\] = 9, weights\[3, 1\]"),
         (eq.MDS(weights=changed(W, 1, 3, -1.0, True)), X, r"weights\[1, 3\] = -1"),
         (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),

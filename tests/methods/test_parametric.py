@@ -163,6 +163,7 @@ def test_rows_that_are_equal_do_no_harm(name):
     assert np.isfinite(encoder.loss_) and np.array_equal(encoder.embedding_[::2], encoder.embedding_[1::2])
 
 
+@pytest.mark.slow
 def test_digits_and_rows_that_were_not_there():
     data, digit = load_digits(return_X_y=True)
     order = np.random.RandomState(0).permutation(len(data))

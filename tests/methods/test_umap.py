@@ -9,6 +9,7 @@ from sklearn.datasets import make_blobs
 import equipoise as eq
 from equipoise import _core, data
 from equipoise.affinities import fuzzy
+from equipoise.arrays.pattern import compiled_pattern
 from equipoise.engines import Reference, Sampled
 from equipoise.kernels import Membership, NonMembership
 from equipoise.neighbors.search import nearest_neighbors
@@ -52,7 +53,7 @@ def test_duplicates_have_weight_one_and_measure_nothing():
     D2 = sparse.csr_matrix(([0.0, 0, 0, 0, 0, 4, 9], ([0] * 7, range(1, 8))), shape=(8, 8))
     D2 = sparse.csr_matrix((D2.data, D2.indices, np.arange(0, 57, 7)[:2].tolist() + [7] * 7), shape=(8, 8))
     W = np.empty(7)
-    _core.memberships(D2.indptr.astype(np.int64), D2.data, 3.0, 1e-3, W, 1)
+    _core.memberships(compiled_pattern(D2), D2.data, 3.0, 1e-3, W, 1)
     assert_allclose(W[:6], 1)  # five duplicates and the nearest at a distance
     assert 0 <= W[6] < 1e-10
 
@@ -127,7 +128,7 @@ def one_step(mu, Y, kernel, seed, step, rate=1e-3, count=5, clip=1e9):
     out, due = np.empty_like(Y), np.zeros(mu.nnz, np.float32)
     period = (1 / mu.data).astype(np.float32)
     degrees = np.asarray(mu.sum(axis=1), np.float32).ravel()
-    arrays = mu.indptr.astype(np.int64), mu.indices, period, degrees, due, Y, out
+    arrays = compiled_pattern(mu), period, degrees, due, Y, out
     ends = {"until": 1.0, "count": count, "seed": seed, "step": step, "threads": 1}
     _core.negatives_step(*arrays, kernel.a, kernel.b, SOFTENED, clip, rate, 1.0, **ends)
     return (out - Y) / rate

@@ -11,6 +11,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, is_on_device, make_csr, on_host, symmetrized
 from ..arrays.namespace import array_namespace, at_least
+from ..arrays.pattern import compiled_pattern, entry_values
 from ..progress import stage
 from .perplexity import keep_entries, neighbor_ranks, require_neighbors
 
@@ -31,9 +32,9 @@ def memberships(D2: Matrix, k: int, dtype: type[np.floating], n_threads: int) ->
     require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1")
     if D2.nnz > D2.shape[0] * (k - 1):
         D2 = keep_entries(D2, D2.data, neighbor_ranks(D2) < k - 1)
-    indptr, W = D2.indptr.astype(np.int64, copy=False), np.empty(D2.nnz, dtype)
-    _core.memberships(indptr, np.ascontiguousarray(D2.data), np.log2(k), FLOOR, W, n_threads)
-    return make_csr(W, D2.indices, indptr, D2.shape)
+    W = np.empty(D2.nnz, dtype)
+    _core.memberships(compiled_pattern(D2), entry_values(D2), np.log2(k), FLOOR, W, n_threads)
+    return make_csr(W, D2.indices, D2.indptr, D2.shape)
 
 
 def membership_rows(d2: Any, k: int) -> Any:

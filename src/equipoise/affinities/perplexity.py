@@ -15,6 +15,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import entry_rows, is_on_device, is_sparse, make_csr, symmetrized
 from ..arrays.namespace import array_like, array_namespace
+from ..arrays.pattern import compiled_pattern, entry_values
 from ..neighbors.vectors import in_range
 from ..progress import stage
 
@@ -77,9 +78,8 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
         n = D2.shape[0]
         require_neighbors(D2, perplexities.max())
         values, saturated = np.empty(D2.nnz, dtype), np.zeros(n, np.uint8)
-        indptr = D2.indptr.astype(np.int64, copy=False)
-        _core.conditional_sparse(indptr, D2.data, perplexities, values, saturated, n_threads)
-        P = make_csr(values, D2.indices, indptr, D2.shape)
+        _core.conditional_sparse(compiled_pattern(D2), entry_values(D2), perplexities, values, saturated, n_threads)
+        P = make_csr(values, D2.indices, D2.indptr, D2.shape)
     else:
         n = len(D2)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)

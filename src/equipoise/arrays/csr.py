@@ -11,6 +11,7 @@ from scipy import sparse
 from .. import _core
 from .._types import Array, Matrix
 from .namespace import array_namespace, is_numpy, to_float64
+from .pattern import compiled_pattern, entry_values
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
@@ -79,11 +80,10 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     """
     if is_on_device(A):
         return A.symmetrized()
-    n, entries = A.shape[0], A.nnz
+    pattern, n, entries = compiled_pattern(A), A.shape[0], A.nnz
     indptr = np.empty(n + 1, np.int64)
     indices, values = np.empty(2 * entries, np.int32), np.empty(2 * entries, A.dtype)
-    indptr_A, indices_A = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
-    size = _core.symmetrize(indptr_A, indices_A, A.data, indptr, indices, values, n_threads)
+    size = _core.symmetrize(pattern, entry_values(A), indptr, indices, values, n_threads)
     for array in (indices, values):
         array.resize(size, refcheck=False)  # frees the rest without a copy
     S = make_csr(values, indices, indptr, A.shape)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import progress
 from ..data import Dataset
-from ..data.read.wanted import listed
+from ..data.read.selection import list_names
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..saving.checkpoint import Checkpoint
 from .console import Console, plural
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         (n, D), kind = dataset.X.shape, type(method).__name__
         console.print(f"{dataset.name}: {plural(n, 'row')}, {plural(D, 'column')}; {kind}, seed {method.random_state}")
         if columns and args.columns is None and Path(args.data).is_file():
-            console.print(f"columns             {listed(columns)}")
+            console.print(f"columns             {list_names(columns)}")
         console.total = "" if method.n_iter == "auto" else f" of {method.n_iter}"
         method.set_params(callbacks=checkpoints if bars else [console, *checkpoints])
         start, interrupted = time.perf_counter(), False

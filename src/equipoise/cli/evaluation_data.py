@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..data import Dataset
-from ..data.read.wanted import listed
+from ..data.read.selection import list_names
 from ..saving.checkpoint import fingerprint
 from .map_files import MapFile, add_coordinates
 from .option_values import integer
@@ -49,7 +49,7 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
     if not models:
         source = read_source(args)
         done = read_preparation(args, source)
-        hint = " (no --log1p, --standardize or --pca)" if str(done) == "as it is" else ""
+        hint = " (no --log1p, --standardize or --pca)" if str(done) == "unchanged" else ""
         return EvaluationData(done.apply(source), args.metric or METRIC, f"{source.name}, {done}{hint}")
     for option in ("log1p", "standardize", "pca"):
         if getattr(args, option):
@@ -65,8 +65,8 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
             )
         if args.columns is None and columns and other.columns not in (None, columns):
             raise ValueError(
-                f"{name} was made from other columns than an earlier model ({listed(other.columns or ())};"
-                f" {listed(columns)}); choose the columns for all with --columns"
+                f"{name} was made from other columns than an earlier model ({list_names(other.columns or ())};"
+                f" {list_names(columns)}); choose the columns for all with --columns"
             )
         if args.metric is None and _metric(other) != metric:
             raise ValueError(

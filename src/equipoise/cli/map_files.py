@@ -15,7 +15,7 @@ from scipy import sparse
 from .. import data
 from .._types import Array, Matrix
 from ..data import Dataset
-from ..data.read.wanted import NoColumn, listed
+from ..data.read.selection import UnknownColumn, list_names
 from .options import STDIN, column_names, existing
 from .saved_model import SavedModel, is_model, load_model
 
@@ -74,7 +74,7 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
         return MapFile(Path(path).stem, model.method.embedding_, (), {}, model)
     try:
         dataset = data.read(path, columns=coordinates or ("y1",))
-    except NoColumn as missing:
+    except UnknownColumn as missing:
         if coordinates is not None:
             raise
         if source == STDIN or any(not re.fullmatch(r"column \d+", name) for name in missing.names):
@@ -107,7 +107,7 @@ def _dense(X: Matrix) -> Array:
 
 def _not_a_map(source: str, names: Sequence[str]) -> str:
     return (
-        f"{source} is not a map: maps have columns y1, y2, …, but this file has {listed(names)}; choose the coordinates"
+        f"{source} is not a map: maps have columns y1, y2, …, but this file has {list_names(names)}; choose the"
         f" with --coordinates A,B, or make a map of it with `equipoise embed {source}`"
     )
 

@@ -1,4 +1,4 @@
-"""What comes in: reading files, checking input, bundled data sets, and toy shapes; and the map that goes out."""
+"""Read, check and prepare data; bundled data sets and toy shapes; write maps."""
 
 from __future__ import annotations
 

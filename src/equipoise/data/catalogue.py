@@ -1,4 +1,4 @@
-"""Every data set that has a name: real ones and toy shapes."""
+"""Named data sets: real ones bundled with scikit-learn, and toy shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUNDLED = {
 
 
 def load_bundled(name: str) -> Dataset:
-    """Return a bundled data set; columns in mixed units (wine, breast_cancer) are standardised."""
+    """Return a bundled data set; wine and breast_cancer, whose columns have mixed units, are standardised."""
     bunch = getattr(datasets, f"load_{name}")()
     X = np.asarray(bunch.data, dtype=np.float64)
     if name in ("wine", "breast_cancer"):
@@ -30,10 +30,16 @@ DATASETS = {**BUNDLED, **{name: toy.description for name, toy in TOYS.items()}}
 
 
 def load(name: str) -> Dataset:
-    """Return a data set by its name, one of `DATASETS`; toy shapes at their usual size, with the seed 0."""
+    """Return a named data set.
+
+    Parameters
+    ----------
+    name : str
+        A key of `DATASETS`. Toy shapes have their default size and the seed 0.
+    """
     if name in TOYS:
         return TOYS[name].make()
     if name not in BUNDLED:
-        what = did_you_mean(str(name), DATASETS, f"there are: {', '.join(DATASETS)}")
-        raise ValueError(f"no data set is called {name!r}; {what}")
+        what = did_you_mean(str(name), DATASETS, f"choose from {', '.join(DATASETS)}")
+        raise ValueError(f"unknown data set {name!r}; {what}")
     return load_bundled(name)

@@ -1,4 +1,4 @@
-"""What a table may come as: masked arrays, tensors, stored arrays read in blocks, frames with named columns."""
+"""Convert containers of tables: masked arrays, tensors, chunked arrays (dask, zarr, HDF5) and data frames."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from scipy import sparse
 from .._types import Array, Matrix
 from ..arrays.namespace import is_cupy, to_numpy
 
-BLOCK = 2**22  # numbers of a stored array that are read at once, 32 MB in float64, unless its own chunks are larger
+BLOCK = 2**22  # numbers of a chunked array read at a time, 32 MB in float64, unless its chunks are larger; chosen
 
-# Kinds of columns that NumPy would turn into numbers, or into objects, without a word: by the beginnings of the names
-# that pandas, polars and Arrow give them.
+# Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.
 DATES = r"date|time|period|duration"
 CATEGORIES = r"categor|enum|dictionary"
 
 
 def as_array(X: Any) -> Any:
-    """Return X as NumPy and SciPy have it, read into memory once; lists and frames are returned as they are.
+    """Return X as a NumPy array or SciPy matrix in memory; lists and data frames are returned unchanged.
 
-    Neither dask, zarr nor torch is imported: an array that is stored elsewhere has `shape` and `chunks`, a tensor can
-    be detached from its gradient.
+    dask, zarr and torch are recognised by their attributes and not imported.
     """
     if isinstance(X, np.ma.MaskedArray):
         return _unmasked(X)
@@ -45,55 +43,59 @@ def as_array(X: Any) -> Any:
 
 
 def column_names(X: Any) -> Any:
-    """Return the names of the columns, or None: Arrow has the columns themselves under the name that others use."""
+    """Return the column names, or None. In Arrow tables `columns` are the columns themselves."""
     names = getattr(X, "column_names", None)
     return getattr(X, "columns", None) if names is None else names
 
 
 def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> Array:
+    """Return the data of a masked array; raise if an entry is masked."""
     masked = np.argwhere(np.ma.getmaskarray(X))
     if masked.size:
         at = ", ".join(f"{name} {i}" for name, i in zip(("row", "column"), masked[0], strict=False))
-        raise ValueError(f"X is masked at {at}, and at {len(masked) - 1} more places; drop these rows or fill them in")
+        more = f" and {len(masked) - 1} more places" if len(masked) > 1 else ""
+        raise ValueError(f"X is masked at {at}{more}; drop these rows or fill them in")
     return X.data
 
 
 def _require_size(X: Any) -> None:
-    """Raise for a table whose number of rows is not known before it is computed."""
+    """Raise for a lazy table with an unknown number of rows."""
     shape = getattr(X, "shape", ())
     lazy = not hasattr(X, "shape") and hasattr(X, "collect")
     if lazy or not all(isinstance(length, Integral) for length in shape):
         raise ValueError(
-            f"X ({type(X).__name__}) does not know its number of rows; compute it first: X.collect() in polars,"
+            f"X ({type(X).__name__}) has an unknown number of rows; compute it first, with X.collect() in polars,"
             " X.compute_chunk_sizes() or X.to_dask_array(lengths=True) in dask"
         )
 
 
 def _from_tensor(X: Any) -> Array:
-    """Return a tensor without its gradient, from the device it is on."""
+    """Return a tensor as an array on the CPU."""
     X = X.detach().cpu()
-    try:  # NumPy has no bfloat16; of two bytes and fewer, float32 holds every number
+    try:  # NumPy has no bfloat16; float32 represents every number of up to two bytes
         return np.asarray(X.float() if X.element_size() <= 2 else X)
     except (TypeError, RuntimeError) as error:
-        raise ValueError(f"X, a tensor of {X.dtype}, cannot be read as an array: {error}") from error
+        raise ValueError(f"X, a tensor of {X.dtype}, cannot be converted to an array: {error}") from error
 
 
 def _require_numbers(X: Any) -> None:
-    """Raise for columns of dates and of categories; text is found where it cannot be read as a number."""
+    """Raise for columns of dates or categories; text fails later, when it is converted."""
     for j, (name, dtype) in enumerate(zip(column_names(X), X.dtypes, strict=True)):
         kind = str(dtype).partition("(")[0]
-        place = f"X must hold numbers, but column {j} ({str(name)!r})"
+        place = f"X must contain numbers, but column {j} ({str(name)!r})"
         if re.match(DATES, kind.lower()):
-            raise ValueError(f"{place} holds times ({kind}); drop it, or make it a number: days since a day, say")
+            raise ValueError(
+                f"{place} contains times ({kind}); drop it or convert it to numbers, for example days since a date"
+            )
         if re.match(CATEGORIES, kind.lower()):
-            raise ValueError(f"{place} holds categories ({kind}); drop it or encode it")
+            raise ValueError(f"{place} contains categories ({kind}); drop or encode it")
 
 
 def _read(X: Any) -> Array:
-    """Return a stored array (n, D) as float64, a block of whole chunks at a time, so that no second copy is made."""
+    """Return a chunked array (n, D) as float64, read in blocks of whole chunks to avoid a second copy."""
     kind = np.dtype(X.dtype).kind
     if kind not in "biuf":
-        raise ValueError(f"X must hold numbers, but its entries are {X.dtype}")
+        raise ValueError(f"X must contain numbers, but its dtype is {X.dtype}")
     (n, D), (high, wide) = X.shape, X.chunks or (None, None)
     table = np.empty((n, D))
     for rows in _spans(high, n, BLOCK // max(D, 1)):
@@ -109,9 +111,9 @@ def _read_sparse(X: Any) -> Matrix:
 
 
 def _spans(chunks: Any, length: int, most: int) -> list[slice]:
-    """Return slices that cover an axis, each of whole chunks: as many as stay within `most` places, one at least.
+    """Return slices of whole chunks that cover an axis, each of up to `most` entries but at least one chunk.
 
-    Chunks are as dask has them, a length for each, as zarr and HDF5 have them, one length for all, or None.
+    `chunks` is a tuple with the length of each (dask), one length for all (zarr, HDF5), or None.
     """
     if isinstance(chunks, tuple):
         ends = np.cumsum(chunks).tolist()

@@ -1,4 +1,4 @@
-"""What a data set under a name is."""
+"""The `Dataset` class."""
 
 from __future__ import annotations
 
@@ -10,22 +10,34 @@ from .._types import Array, Matrix
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """A table X (n, D), a class number per row, and the names of the classes.
+    """A table with classes, names and further columns.
 
-    From a file there may also be the names of the D columns, an identifier per row, and the columns that are not part
-    of X, by name: text as objects, numbers as floats with NaN where there is none.
+    Parameters
+    ----------
+    name : str
+    X : array or CSR matrix, shape (n, D)
+    labels : array of int, shape (n,), or None
+        Class index of each row.
+    classes : tuple of str
+        Class names.
+    columns : tuple of str, default=()
+        Names of the D columns of X; empty if they have none.
+    ids : array of str, shape (n,), default=None
+        Row names.
+    extra : dict of str to array, shape (n,)
+        Columns that are not part of X: str as objects, or float64 with NaN for missing values.
     """
 
     name: str
-    X: Matrix  # dense, or CSR
-    labels: Any  # (n,) class numbers, or None
+    X: Matrix
+    labels: Any
     classes: tuple[str, ...]
-    columns: tuple[str, ...] = ()  # D names, or none at all
-    ids: Array | None = None  # (n,) text
-    extra: dict[str, Array] = field(default_factory=dict)  # (n,) each
+    columns: tuple[str, ...] = ()
+    ids: Array | None = None
+    extra: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         n, D = self.X.shape
         classes = f", {len(self.classes)} classes" * (self.labels is not None)
-        beside = f", beside it {len(self.extra)} more" * bool(self.extra)
-        return f"<{self.name}: table {n:,} × {D:,}{classes}{beside}>"
+        extra = f", {len(self.extra)} extra columns" * bool(self.extra)
+        return f"<{self.name}: table {n:,} × {D:,}{classes}{extra}>"

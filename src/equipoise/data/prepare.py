@@ -1,4 +1,4 @@
-"""What is done to a table before it is embedded, and again to rows that come later."""
+"""Preprocessing of a table before it is embedded, and of new rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,21 @@ from .dataset import Dataset
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Preparation:
-    """What is done to rows x: log(1 + x), (x − shift)/scale, Vᵀ(x − mean); each part may be missing.
+    """Preprocessing of rows x: log(1 + x), then (x − shift)/scale, then Vᵀ(x − mean); each step is optional.
 
-    shift and scale are (D,), mean (D,) and directions V (D, pca), all of the table that it was made for.
+    Parameters
+    ----------
+    log1p : bool, default=False
+    shift, scale : array, shape (D,), default=None
+        Mean and standard deviation of the columns. Sparse tables have no shift, so that they stay sparse.
+    mean : array, shape (D,), default=None
+        Mean row before the principal components.
+    directions : array, shape (D, pca), default=None
+        Principal directions V.
     """
 
     log1p: bool = False
-    shift: Array | None = None  # missing for sparse tables, which stay sparse
+    shift: Array | None = None
     scale: Array | None = None
     mean: Array | None = None
     directions: Array | None = None
@@ -34,36 +42,37 @@ class Preparation:
         if self.directions is not None:
             count = self.directions.shape[1]
             parts.append(f"{count} principal component{'s' * (count != 1)}")
-        return ", ".join(parts) or "as it is"
+        return ", ".join(parts) or "unchanged"
 
     def __repr__(self) -> str:
         return f"<preparation: {self}>"
 
     def apply(self, dataset: Dataset) -> Dataset:
-        """Return the data set prepared; it stays as it is itself."""
+        """Return a prepared copy of a data set."""
         X, columns = dataset.X, dataset.columns
         for part in (self.scale, self.mean):
             if part is not None and len(part) != X.shape[1]:
                 raise ValueError(
-                    f"{dataset.name} has {X.shape[1]} columns; the table of this preparation had {len(part)}"
+                    f"{dataset.name} has {X.shape[1]} columns, but this preparation was made for {len(part)}"
                 )
         if self.log1p:
             _check_counts(X, columns)
         X = self._scaled(X)
         if self.directions is None or self.mean is None:
             return replace(dataset, X=X, columns=columns)
-        with one_blas_thread():  # the same bytes whatever the number of threads
+        with one_blas_thread():  # the same bytes for any number of threads
             X = np.asarray(X @ self.directions) - self.mean @ self.directions
         return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])))
 
     def _scaled(self, X: Matrix) -> Matrix:
+        """Return log(1 + X), shifted and scaled, as far as these steps are selected."""
         if self.log1p:
             X = X.log1p() if sparse.issparse(X) else np.log1p(X, dtype=np.float64)
         if self.scale is None:
             return X
         if sparse.issparse(X):
             return sparse.csr_matrix(sparse.csr_matrix(X, dtype=np.float64) @ sparse.diags(1 / self.scale))
-        Z = np.array(X, dtype=np.float64)  # a copy: the data set keeps its own
+        Z = np.array(X, dtype=np.float64)  # a copy, so that the data set is not changed
         if self.shift is not None:
             Z -= self.shift
         Z /= self.scale
@@ -71,10 +80,18 @@ class Preparation:
 
 
 def prepare(dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None) -> Dataset:
-    """Return the data set with log(1 + x) of its values, columns of mean 0 and deviation 1, and its first components.
+    """Return a preprocessed copy of a data set; the steps are applied in the order of log1p, standardize, pca.
 
-    In this order, each if asked for; the data set itself stays as it is. A constant column becomes 0. A sparse table
-    stays sparse, so its columns are scaled and not shifted; its components are those of the centred table.
+    Parameters
+    ----------
+    dataset : Dataset
+    standardize : bool, default=False
+        Scale columns to mean 0 and standard deviation 1; constant columns become 0. A sparse table is not shifted, so
+        that it stays sparse.
+    log1p : bool, default=False
+        Replace counts x by log(1 + x).
+    pca : int, default=None
+        Number of principal components to keep.
     """
     return preparation(dataset, standardize, log1p, pca).apply(dataset)
 
@@ -82,10 +99,10 @@ def prepare(dataset: Dataset, standardize: bool = False, log1p: bool = False, pc
 def preparation(
     dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None
 ) -> Preparation:
-    """Return what `prepare` does to a data set, to do the same to other rows."""
+    """Return the preprocessing that `prepare` applies to a data set, to apply it to other rows."""
     if pca is not None and not 1 <= pca <= min(dataset.X.shape):
         raise ValueError(
-            f"pca={pca} of a table of shape {dataset.X.shape}; it must be from 1 to {min(dataset.X.shape)}"
+            f"pca={pca} is out of range for a table of shape {dataset.X.shape}; use 1 to {min(dataset.X.shape)}"
         )
     if log1p:
         _check_counts(dataset.X, dataset.columns)
@@ -100,25 +117,26 @@ def preparation(
 
 
 def _check_counts(X: Matrix, columns: tuple[str, ...]) -> None:
+    """Raise if X contains a negative value."""
     values = X.data if sparse.issparse(X) else X.ravel()
     if values.size and values.min() < 0:
         i, j = entry_place(X, int(np.argmax(values < 0)))
         column = repr(columns[j]) if columns else j
-        raise ValueError(f"log1p is for counts, but row {i}, column {column} holds {X[i, j]:g}; leave log1p out")
+        raise ValueError(f"log1p requires nonnegative values, but row {i}, column {column} is {X[i, j]:g}")
 
 
 def _moments(X: Matrix) -> tuple[Array | None, Array]:
-    """Return the shift and scale that bring columns to mean 0 and deviation 1; of sparse ones only the scale."""
+    """Return the mean (None for a sparse table) and standard deviation of the columns."""
     if sparse.issparse(X):
         X = sparse.csr_matrix(X, dtype=np.float64)
         deviation = np.sqrt(mean_variance_axis(X, axis=0)[1])
-        return None, _at_least_something(deviation, abs(X).max(axis=0).toarray().ravel())
+        return None, _nonzero_deviation(deviation, abs(X).max(axis=0).toarray().ravel())
     mean = np.asarray(X).mean(axis=0, dtype=np.float64)
-    return mean, _at_least_something((X - mean).std(axis=0), np.abs(X).max(axis=0))
+    return mean, _nonzero_deviation((X - mean).std(axis=0), np.abs(X).max(axis=0))
 
 
-def _at_least_something(deviation: Array, largest: Array) -> Array:
-    """Return the deviations, 1 for a column that is constant up to rounding."""
+def _nonzero_deviation(deviation: Array, largest: Array) -> Array:
+    """Return the deviations, with 1 for columns that are constant up to rounding."""
     return np.where(deviation <= 1e-12 * largest, 1.0, deviation)
 
 

@@ -1,4 +1,4 @@
-"""A map on disk: the row's name, its place, its class and what else was in the file."""
+"""Write maps to files, with row names, classes and further columns."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ from .._atomic import atomic_write
 from .._optional import import_optional
 from .._types import Array
 from .dataset import Dataset
-from .read.wanted import as_text, spelled
+from .read.selection import to_text, to_texts
 
-ROWS = 4096  # rows of text made at once
+ROWS = 4096  # formatted at a time
 
 
 def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
-    """Write a map Y (n, d) with what the data set knows of its rows: .csv, .tsv, .parquet, .npy or .h5ad.
+    """Write a map to a file.
 
-    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` ones. NPY holds Y
-    alone; H5AD holds Y in `X` and `obsm["X_map"]`, the rest in `obs`. The file appears whole or not at all.
+    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. NPY
+    contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, the rest in `obs`. The file is written atomically.
+
+    Parameters
+    ----------
+    path : str or Path
+        Ends in .csv, .tsv, .parquet, .npy or .h5ad.
+    Y : array, shape (n, d)
+    dataset : Dataset
+        The n embedded rows.
     """
     Y = np.asarray(Y)
     if Y.ndim != 2 or len(Y) != dataset.X.shape[0]:
@@ -34,10 +42,10 @@ def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
 
 
 def check_map_path(path: str | Path) -> None:
-    """Raise before any work if a map could not be written there: suffix, folder, or a package that is not installed."""
+    """Raise if a map cannot be written to a path: unknown suffix, missing folder, or missing package."""
     suffix = _suffix(path)
     if suffix not in WRITERS:
-        raise ValueError(f"{str(path)!r}: a map is written as one of {', '.join(WRITERS)}")
+        raise ValueError(f"{str(path)!r}: unknown suffix for a map; choose from {', '.join(WRITERS)}")
     if not Path(path).parent.is_dir():
         raise ValueError(f"the output folder {str(Path(path).parent)!r} does not exist")
     if suffix == ".h5ad":
@@ -45,20 +53,20 @@ def check_map_path(path: str | Path) -> None:
 
 
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
-    """Return the columns of a written map by name; an `extra` one whose name is taken gets a _ behind it."""
-    columns: dict[str, Array] = {} if dataset.ids is None else {"id": as_text(np.asarray(dataset.ids))}
+    """Return the columns of a map file by name; an underscore is appended to `extra` names that are taken."""
+    columns: dict[str, Array] = {} if dataset.ids is None else {"id": to_texts(np.asarray(dataset.ids))}
     columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}
     if dataset.labels is not None:
         columns["class"] = np.array(dataset.classes, dtype=object)[dataset.labels]
     for name, values in dataset.extra.items():
-        while name in columns or re.fullmatch(r"y\d+", name):  # which is a coordinate
+        while name in columns or re.fullmatch(r"y\d+", name):  # the name of a coordinate
             name += "_"
         columns[name] = values
     return columns
 
 
 def map_names(Y: Array) -> list[str]:
-    """Return y1, y2, …, the names of the columns of a map."""
+    """Return y1, y2, …, the names of the coordinates."""
     return [f"y{c + 1}" for c in range(Y.shape[1])]
 
 
@@ -81,14 +89,14 @@ def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> No
     n = len(next(iter(columns.values())))
     for start in range(0, n, ROWS):
         writer.writerows(zip(*(_cells(values[start : start + ROWS]) for values in columns.values()), strict=True))
-    text.detach()  # flushes, and leaves the file open
+    text.detach()  # flush without closing the file
 
 
 def _cells(values: Array) -> list[str]:
-    """Return the values in letters, floats as short as they read back the same in their own precision."""
+    """Return the values as text; floats as the shortest text that reads back the same in their precision."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
-    return [spelled(value) for value in values.tolist()]
+    return [to_text(value) for value in values.tolist()]
 
 
 def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:

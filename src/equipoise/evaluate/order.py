@@ -1,7 +1,7 @@
 """Points in the order of their distance from a point, exactly, without sorting or storing all distances.
 
 Matrix products in float32 distinguish most distances. Where two are closer than the error of the products, float64
-decides. So the order is that of distances computed one by one in float64, with any BLAS (src/_core/ranks.hpp).
+decides. So the order is that of float64 distances computed one by one, with any BLAS (src/_core/neighbors/ranks.hpp).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._types import Array
 from ..inputs import Input
 
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
-TILE = 64  # as in ranks.hpp
+TILE = _core.RANK_TILE
 ROWS = 16384  # rows centred at once, to avoid a copy of large data; any number gives the same order
 HELD = 2**26  # largest number of coordinates kept in float32 too, 256 MB; more are converted again part by part
 RANGE = 40  # largest binary exponent of coordinates: their squares are well within the range of float32

@@ -13,7 +13,8 @@ from scipy.sparse import csgraph
 from .. import _core
 from .._types import Array, Matrix
 from .._warn import warn
-from ..arrays.csr import entry_rows
+from ..arrays.csr import entry_rows, make_csr
+from ..arrays.pattern import compiled_pattern
 from ..data import check_distances, check_neighbors, check_table, is_neighbors
 from ..neighbors.search import Searcher, nearest_neighbors
 from .base import MetricSpace
@@ -79,14 +80,13 @@ class GraphGeodesic(MetricSpace):
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
             return self._block(j, i).T
-        indptr, indices, lengths = self._edges
-        distances = np.empty((len(i), self.n))
-        _core.shortest_paths(indptr, indices, lengths, i, distances, self.n_threads)
+        edges, distances = self._edges, np.empty((len(i), self.n))
+        _core.shortest_paths(compiled_pattern(edges), edges.data, i, distances, self.n_threads)
         return distances if np.array_equal(j, np.arange(self.n)) else distances[:, j]
 
     @cached_property
-    def _edges(self) -> tuple[Array, Array, Array]:
-        """The graph as the arrays of a symmetric CSR matrix, with the shorter of two lengths."""
+    def _edges(self) -> Matrix:
+        """The graph as a symmetric CSR matrix, with the shorter of two lengths."""
         rows, columns = entry_rows(self.graph), self.graph.indices
         begin, end = np.concatenate([rows, columns]), np.concatenate([columns, rows])
         lengths = np.concatenate([self.graph.data, self.graph.data])
@@ -94,7 +94,7 @@ class GraphGeodesic(MetricSpace):
         begin, end, lengths = begin[order], end[order], lengths[order]
         first = np.concatenate([[True], (begin[1:] != begin[:-1]) | (end[1:] != end[:-1])])
         indptr = np.concatenate([[0], np.cumsum(np.bincount(begin[first], minlength=self.n))])
-        return indptr.astype(np.int64), end[first].astype(np.int32), lengths[first].astype(np.float64)
+        return make_csr(lengths[first].astype(np.float64), end[first], indptr, (self.n, self.n))
 
 
 def connect_components(graph: Matrix, closest: Closest) -> Matrix:

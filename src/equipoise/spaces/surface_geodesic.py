@@ -48,13 +48,13 @@ class MeshGeodesic(MetricSpace):
 
     def _exact(self, i: Array) -> Array:
         surface, D = self._surface, np.empty((len(i), self.n))
-        _core.mesh_geodesics(
+        leaving = _core.Csr(surface.indptr, surface.leaving, surface.leaving.size)
+        _core.surface_geodesics(
             surface.faces,
             surface.lengths,
             surface.twins,
             surface.bends,
-            surface.indptr,
-            surface.leaving,
+            leaving,
             i.astype(np.int32),
             D,
             self.n_threads,

@@ -1,1 +1,1 @@
-"""Checks of the input before any work; an error names the row, the column and the remedy."""
+"""Checks of input before any computation; errors name the row, the column and what to do."""

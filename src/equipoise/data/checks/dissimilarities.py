@@ -1,4 +1,4 @@
-"""Checks of what stress is about: dissimilarities, some of which may be missing, and weights of pairs."""
+"""Checks of the input of MDS: dissimilarities, some of which may be missing, and pair weights."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..._warn import warn
 from ...arrays.csr import entry_place, entry_rows
 from .table import check_distances
 
-TRIPLES = 20_000  # triangles looked at for the triangle inequality; chosen
-LARGEST = 1e12  # stress runs in float32, where squares of more, and of less than its inverse, lose their digits
+TRIPLES = 20_000  # sampled to check the triangle inequality; chosen
+LARGEST = 1e12  # stress uses float32, which loses precision for squares beyond this or below its inverse
 
 
 def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
-    """Return dissimilarities as float64: dense (n, n) with NaN where one is missing, or CSR with the known pairs.
+    """Return dissimilarities (n, n) as float64: dense with NaN for missing ones, or CSR with the known pairs.
 
-    They must not be negative or infinite, and a pair must have the same one in both directions.
+    They must be nonnegative, finite or missing, and symmetric.
     """
     if sparse.issparse(D):
         return _check_known_pairs(check_distances(D, name), name)
@@ -33,18 +33,18 @@ def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix")
     one_way = np.argwhere(missing & ~missing.T)
     if one_way.size:
         i, j = one_way[0]
-        raise ValueError(f"{name}: D[{i}, {j}] is missing (NaN) but D[{j}, {i}] = {D[j, i]:g}; give both or none")
+        raise ValueError(f"{name}: D[{i}, {j}] is missing (NaN) but D[{j}, {i}] = {D[j, i]:g}; give both or neither")
     check_distances(np.where(missing, 0.0, D), name)
     return D
 
 
 def _check_known_pairs(D: Matrix, name: str) -> Matrix:
-    """Return CSR with each known pair in both directions; one stored in a single direction holds for both."""
+    """Return symmetric CSR; a pair stored in one direction only applies to both."""
     known = D.copy()
     known.data = np.ones_like(D.data)
     both = known + known.T
     values = D.copy()
-    values.data = values.data + 1.0  # so that a stored 0 stays stored
+    values.data = values.data + 1.0  # keeps stored zeros
     total = (values + values.T).tocsr()
     total.sort_indices()
     both.sort_indices()
@@ -60,15 +60,15 @@ def _check_known_pairs(D: Matrix, name: str) -> Matrix:
 
 
 def check_pair_weights(W: Any, n: int) -> Matrix:
-    """Return weights of pairs (n, n) as float64, dense or CSR, symmetric and not negative, nothing on the diagonal."""
+    """Return symmetric, nonnegative pair weights (n, n) as float64, dense or CSR, with a zero diagonal."""
     W = check_array(W, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, copy=True)
     if W.shape != (n, n):
-        raise ValueError(f"weights must be ({n}, {n}), one for each pair of points, got shape {W.shape}")
+        raise ValueError(f"weights must have shape ({n}, {n}), one weight per pair of points, got {W.shape}")
     values = (W.data if sparse.issparse(W) else W).ravel()
     bad = np.flatnonzero(~(values >= 0) | np.isinf(values))
     if bad.size:
         i, j = entry_place(W, int(bad[0]))
-        raise ValueError(f"weights must be finite and not negative, but weights[{i}, {j}] = {values[bad[0]]:g}")
+        raise ValueError(f"weights must be finite and nonnegative, but weights[{i}, {j}] = {values[bad[0]]:g}")
     difference = abs(W - W.T)
     if difference.max() > 1e-8 * values.max(initial=0.0):
         at = difference.argmax()
@@ -83,7 +83,7 @@ def check_pair_weights(W: Any, n: int) -> Matrix:
 
 
 def warn_if_not_metric(D: Array) -> None:
-    """Warn if a sample of triangles in D (n, n) holds one whose side is longer than the other two together."""
+    """Warn if one of TRIPLES sampled triples in D (n, n) violates the triangle inequality."""
     n = len(D)
     i, j, k = np.random.RandomState(0).randint(n, size=(3, TRIPLES))
     with np.errstate(invalid="ignore"):
@@ -93,14 +93,14 @@ def warn_if_not_metric(D: Array) -> None:
         a, b, c = i[worst], j[worst], k[worst]
         warn(
             f"the dissimilarities are not a metric: D[{a}, {b}] = {D[a, b]:g} is more than D[{a}, {c}] + D[{c}, {b}] ="
-            f" {D[a, c] + D[c, b]:g}; no map can have these distances",
+            f" {D[a, c] + D[c, b]:g}; no map can reproduce them exactly",
         )
 
 
 def check_size(largest: float) -> None:
-    """Raise if the largest dissimilarity is out of the range in which stress keeps its digits."""
+    """Raise if the largest dissimilarity is out of the range in which stress is accurate in float32."""
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise ValueError(
-            f"the largest dissimilarity is {largest:g}; stress needs it between {1 / LARGEST:g} and {LARGEST:g}:"
-            " measure in other units"
+            f"the largest dissimilarity is {largest:g}; it must be between {1 / LARGEST:g} and"
+            f" {LARGEST:g}; rescale the dissimilarities"
         )

@@ -1,4 +1,4 @@
-"""Metric tensors that a function gives: one for all points, or one at each, checked and named."""
+"""Checks of metric tensors returned by a function of the user."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from ..._types import Array
 
 
 def check_tensors(G: Array, call: str, n: int, d: int) -> None:
-    """Raise unless G, which the function `call` returned for n points, is (d, d) or (n, d, d), symmetric and positive.
+    """Raise unless G is symmetric positive definite.
 
-    Positive definite, that is: no direction has length 0.
+    Parameters
+    ----------
+    G : array, shape (d, d) or (n, d, d)
+        One metric tensor for all points, or one per point.
+    call : str
+        The call that returned G, for messages.
+    n, d : int
+        Number of points and of dimensions.
     """
     if G.shape not in ((d, d), (n, d, d)):
         raise ValueError(
-            f"{call} must return one metric tensor of shape ({d}, {d}), or one at each point, ({n}, {d}, {d}); it"
-            f" returned shape {G.shape}"
+            f"{call} must return one metric tensor ({d}, {d}) or one per point ({n}, {d}, {d}); it returned shape"
+            f" {G.shape}"
         )
     stack = G.reshape(-1, d, d)
 
@@ -30,7 +37,7 @@ def check_tensors(G: Array, call: str, n: int, d: int) -> None:
     largest = np.abs(stack).max(axis=(1, 2))
     uneven = np.abs(stack - stack.transpose(0, 2, 1)).max(axis=(1, 2)) > 1e-8 * largest
     if uneven.any():
-        raise ValueError(f"{call} must be symmetric, and is not{at(uneven.argmax())}")
+        raise ValueError(f"{call} must be symmetric, but is not{at(uneven.argmax())}")
     try:
         np.linalg.cholesky(stack)
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""Checks of what the user has computed: lists of neighbours, affinities, and distances of new points."""
+"""Checks of precomputed input: neighbours, affinities, and distances to new points."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.csr import entry_rows, make_csr
+from ...arrays.pattern import check_indices
 from ...neighbors import Graph
 from .table import bad_entry
 
-ROWS = 65536  # rows looked at once, so that nothing of the size of the lists is made beside the result
+ROWS = 65536  # checked at a time, to avoid temporaries as large as the input
 
 
 def is_neighbors(X: Any) -> bool:
-    """Return whether X is a `Graph` or a pair of tables (indices, distances), and not a matrix of two rows."""
+    """Return whether X is a `Graph` or a pair of tables (indices, distances), rather than a matrix of two rows."""
     return isinstance(X, Graph) or (isinstance(X, tuple | list) and len(X) == 2 and np.ndim(X[0]) == 2)
 
 
 def check_neighbors(X: Any, n: int | None = None) -> Matrix:
-    """Return lists of neighbours (indices, distances), each (m, k), as CSR distances (m, n), columns sorted.
+    """Return neighbours as CSR distances (m, n) with sorted indices.
 
-    Without n the lists are about the m points themselves, and a point in its own list is left out, as in the first
-    column that scikit-learn's `kneighbors` and faiss return for the points of the index.
+    Parameters
+    ----------
+    X : Graph or pair of arrays, shape (m, k) each
+        Indices and distances of the neighbours.
+    n : int, default=None
+        Number of points that the indices refer to. None: the m points themselves; then a point in its own list is
+        dropped, as scikit-learn's `kneighbors` and faiss put it first when they are queried with indexed points.
     """
     indices, distances = _two_tables(X)
     m, k = indices.shape
@@ -47,28 +53,29 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
 
 
 def _sorted_rows(indices: Array, distances: Array, first: int, n: int) -> tuple[Array, Array]:
-    """Return a block of rows, the first of which is row `first`, checked and in order of the neighbours."""
+    """Return a block that begins at row `first`, checked, each row sorted by index."""
     _check_entries(indices, distances, first, n)
     order = np.argsort(indices, axis=1, kind="stable")
     indices, distances = np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
     twice = np.argwhere(indices[:, 1:] == indices[:, :-1])
     if twice.size:
         i, t = twice[0]
-        raise ValueError(f"row {first + i} of indices lists the neighbour {indices[i, t]} twice; list each once")
+        raise ValueError(f"row {first + i} of indices contains the neighbour {indices[i, t]} twice; list each once")
     return indices, distances
 
 
 def _two_tables(X: Any) -> tuple[Array, Array]:
+    """Return indices and distances, (m, k) each; raise if their shapes or types are wrong."""
     indices, distances = (X.indices, X.distances) if isinstance(X, Graph) else X
     indices, distances = np.asarray(indices), np.asarray(distances)
     if indices.ndim != 2 or indices.shape != distances.shape or indices.size == 0:
         raise ValueError(
-            f"indices and distances must be two tables (n, k) of one shape, got {indices.shape} and {distances.shape}"
+            f"indices and distances must have the same shape (n, k), got {indices.shape} and {distances.shape}"
         )
     if indices.dtype.kind not in "iu":
         raise ValueError(
-            f"indices must be whole numbers, got {indices.dtype}; the pair is (indices, distances), and scikit-learn's"
-            " kneighbors returns them the other way round"
+            f"indices must be integers, got {indices.dtype}; the pair is (indices, distances), while scikit-learn's"
+            " kneighbors returns (distances, indices)"
         )
     if distances.dtype.kind not in "iuf":
         raise ValueError(f"distances must be numbers, got {distances.dtype}")
@@ -76,37 +83,45 @@ def _two_tables(X: Any) -> tuple[Array, Array]:
 
 
 def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None:
+    """Raise if an index is out of range or a distance is negative or not finite."""
     missing = np.argwhere(indices == -1)
     if missing.size:
         i, t = missing[0]
         raise ValueError(
-            f"row {first + i} of indices has -1 at column {t}: the search found no neighbour there; ask it for fewer,"
-            " or let it look at more (nprobe or efSearch in faiss)"
+            f"row {first + i} of indices has -1 at column {t}: the search found too few neighbours; search for"
+            " fewer, or more thoroughly (nprobe or efSearch in faiss)"
         )
     outside = np.argwhere((indices < 0) | (indices >= n))
     if outside.size:
         i, t = outside[0]
-        raise ValueError(f"row {first + i} of indices lists {indices[i, t]}, but there are {n} points, 0 to {n - 1}")
+        raise ValueError(f"row {first + i} of indices contains {indices[i, t]}, but the {n} points are 0 to {n - 1}")
     if (bad := bad_entry(distances)) is not None:
         i, t, value, kind = bad
-        raise ValueError(f"distances must be finite and not negative: row {first + i}, column {t} is {value:g}, {kind}")
+        raise ValueError(f"distances must be finite and nonnegative: row {first + i}, column {t} is {value:g}, {kind}")
 
 
 def check_new_distances(X: Any, n: int) -> Matrix:
-    """Return distances (m, n) from new points to the n fitted ones: dense, or CSR with stored pairs as neighbours."""
+    """Return distances (m, n) from new points to the n fitted ones as float64, dense or CSR."""
     X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
     if X.shape[1] != n:
-        raise ValueError(f"X has shape {X.shape}; (m, {n}) distances to the fitted points are needed")
+        raise ValueError(f"X has shape {X.shape}; expected distances (m, {n}) to the fitted points")
+    check_indices(X)
     if (bad := bad_entry(X)) is not None:
-        i, j, _, kind = bad
-        raise ValueError(f"X contains {kind} at row {i}, column {j}; distances are finite and not negative")
+        i, j, value, kind = bad
+        raise ValueError(f"distances must be finite and nonnegative: X[{i}, {j}] = {value:g} is {kind}")
     return sparse.csr_matrix(X.sorted_indices()) if sparse.issparse(X) else X
 
 
 def check_affinities(P: Any, n: int | None = None) -> Matrix:
-    """Return the user's affinities in float64, dense or CSR: (n, n) with an empty diagonal, or new rows (m, n).
+    """Return a copy of precomputed affinities in float64, dense or CSR.
 
-    They must be finite and not negative, with some mass in every row. P itself is left alone.
+    They must be finite and nonnegative, with a positive entry in every row.
+
+    Parameters
+    ----------
+    P : array or sparse matrix, shape (n, n), or (m, n) with `n` given
+    n : int, default=None
+        Number of fitted points if the rows are new points. None: P is square, and its diagonal is cleared.
     """
     own = n is None
     P = check_array(
@@ -116,9 +131,10 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
         wanted = "be square" if own else f"have shape (m, {n}), a column for each fitted point"
         raise ValueError(f"precomputed affinities must {wanted}; got shape {P.shape}")
     P = sparse.csr_matrix(P) if sparse.issparse(P) else P
+    check_indices(P)
     if (bad := bad_entry(P)) is not None:
         i, j, value, kind = bad
-        raise ValueError(f"precomputed affinities must be finite and not negative: P[{i}, {j}] = {value:g} is {kind}")
+        raise ValueError(f"precomputed affinities must be finite and nonnegative: P[{i}, {j}] = {value:g} is {kind}")
     if own:
         _clear_diagonal(P)
     if sparse.issparse(P):
@@ -134,6 +150,7 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
 
 
 def _clear_diagonal(P: Matrix) -> None:
+    """Set the diagonal of P to zero in place."""
     if sparse.issparse(P):
         P.data[entry_rows(P) == P.indices] = 0.0
     else:

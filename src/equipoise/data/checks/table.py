@@ -1,4 +1,4 @@
-"""Input is checked before any work; an error names the row, the column and the remedy."""
+"""Checks of tables and distance matrices."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.csr import entry_place, entry_rows, make_csr
+from ...arrays.pattern import check_indices
 from ..containers import as_array, column_names
 
 
 def check_table(X: Any, least: int = 2, order: str = "C") -> Array:
-    """Return X (n, D) as float64, or say which entry is not a finite number. Needs `least` rows or more.
+    """Return X (n, D) as float64; raise if an entry is not a finite number.
 
-    The entries are row after row in memory; with order="rows" the rows may lie apart.
+    Parameters
+    ----------
+    X : array-like, shape (n, D)
+    least : int, default=2
+        Minimum number of rows.
+    order : "C" or "rows", default="C"
+        "C" returns a C-contiguous array; "rows" also accepts one with gaps between its rows.
     """
     columns = column_names(X)
     X = check_rows(X, least, accept_sparse=False, order=order)
@@ -25,12 +32,14 @@ def check_table(X: Any, least: int = 2, order: str = "C") -> Array:
 
 
 def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C") -> Matrix:
-    """Return X (n, D) as float64, dense in the order asked for or CSR, or say which entry is not a number."""
+    """Return X (n, D) as float64, dense or CSR; raise if an entry is not a number. NaN and inf are allowed."""
     X = as_array(X)
     if _is_plain_table(X, least, order):
         return X
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
-        raise ValueError(f"X must hold numbers, but holds times ({X.dtype}); make them numbers: days since a day, say")
+        raise ValueError(
+            f"X must contain numbers, but contains times ({X.dtype}); convert them, for example to days since a date"
+        )
     try:
         return check_array(
             X,
@@ -42,12 +51,12 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C")
         )
     except (TypeError, ValueError) as error:
         if any(words in str(error) for words in ("could not convert string", "float() argument", "with a sequence")):
-            _name_the_entry(X, error)
+            _raise_for_entry(X, error)
         raise
 
 
 def _is_plain_table(X: Any, least: int, order: str) -> bool:
-    """Return whether there is nothing to convert."""
+    """Return whether X needs no conversion."""
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         return False
     laid_out = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
@@ -55,11 +64,12 @@ def _is_plain_table(X: Any, least: int, order: str) -> bool:
 
 
 def check_sparse_table(X: Any, least: int = 2) -> Matrix:
-    """Return sparse X (n, D) as CSR in float64 with sorted columns, or say which entry is not a finite number."""
+    """Return sparse X (n, D) as canonical CSR in float64; raise if an entry is not finite."""
     X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=least)
     X = sparse.csr_matrix(X)
+    check_indices(X)
     if not X.has_canonical_format:
-        X = X.copy()  # the caller's stays as it is
+        X = X.copy()  # leave the caller's matrix unchanged
         X.sum_duplicates()
     bad = np.flatnonzero(~np.isfinite(X.data))
     if bad.size:
@@ -69,18 +79,19 @@ def check_sparse_table(X: Any, least: int = 2) -> Matrix:
 
 
 def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
-    """Return a distance matrix as float64: dense (n, n), or CSR with the stored pairs as neighbours.
+    """Return a distance matrix (n, n) as float64, dense or CSR; the stored entries of CSR are the neighbours.
 
-    Distances must be finite and not negative; a dense matrix must be symmetric with a zero diagonal.
+    Distances must be finite and nonnegative; a dense matrix must be symmetric with a zero diagonal.
     """
     D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
+    check_indices(D)
     if sparse.issparse(D) and not D.has_sorted_indices:
-        D = D.sorted_indices()  # the caller's stays as it is
+        D = D.sorted_indices()  # leave the caller's matrix unchanged
     if (bad := bad_entry(D)) is not None:
         i, j, value, kind = bad
-        raise ValueError(f"{name} must be finite and not negative: D[{i}, {j}] = {value:g} is {kind}")
+        raise ValueError(f"{name} must be finite and nonnegative: D[{i}, {j}] = {value:g} is {kind}")
     if sparse.issparse(D):
         return _without_diagonal(D)
     if D.diagonal().any():
@@ -91,13 +102,13 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
         i, j = asymmetric[0]
         raise ValueError(
             f"{name} is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g};"
-            " use (D + D.T) / 2 if that is what you mean"
+            " symmetrise it, for example with (D + D.T) / 2"
         )
     return D
 
 
 def _without_diagonal(D: Matrix) -> Matrix:
-    """Return CSR D with nothing stored on the diagonal, in the same arrays if nothing was."""
+    """Return CSR D without diagonal entries; share its arrays if it has none."""
     rows = entry_rows(D)
     off = rows != D.indices
     if off.all():
@@ -107,7 +118,7 @@ def _without_diagonal(D: Matrix) -> Matrix:
 
 
 def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
-    """Return row, column, value and kind of the first entry that is negative, NaN or infinite."""
+    """Return row, column, value and description of the first entry that is negative, NaN or infinite, or None."""
     values = (A.data if sparse.issparse(A) else A).ravel()
     wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
     if not wrong.size:
@@ -118,9 +129,9 @@ def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
 
 
 def check_finite(X: Array, name: str, columns: Any = None) -> None:
-    """Raise if X (n, m) holds NaN or inf, naming the first such entry."""
+    """Raise if X (n, m) contains NaN or inf, naming the first such entry."""
     with np.errstate(all="ignore"):
-        if np.isfinite(X.sum()):  # one pass, no temporary; a sum that overflows is looked at closely below
+        if np.isfinite(X.sum()):  # one pass without a temporary; a sum that overflows is checked entry by entry below
             return
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
@@ -135,8 +146,8 @@ def _not_finite(name: str, value: float, i: int, column: str, count: int) -> Val
     return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
 
 
-def _name_the_entry(X: Any, error: TypeError | ValueError) -> None:
-    """Say where the entry is that could not be read as a number, if X is a table at all."""
+def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
+    """Raise for the first entry of X that is not a number, if X is a table."""
     try:
         table = np.asarray(X, dtype=object)
     except ValueError:
@@ -150,7 +161,7 @@ def _name_the_entry(X: Any, error: TypeError | ValueError) -> None:
                 remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
                 place = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
                 reason = f" ({error})" if isinstance(error, TypeError) else ""
-                raise type(error)(f"X must hold numbers, but {place} is {kind}; {remedy}{reason}") from error
+                raise type(error)(f"X must contain numbers, but {place} is {kind}; {remedy}{reason}") from error
 
 
 def _column(j: int, columns: Any) -> str:

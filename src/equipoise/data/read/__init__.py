@@ -1,4 +1,4 @@
-"""Files that come in: what each kind holds, as a `Dataset`, with errors that name file, line and column."""
+"""Readers of data files; errors name the file, the line or row, and the column."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import BinaryIO
 
 from ..dataset import Dataset
 from .annotated import read_h5ad
-from .arrays import read_npy, read_npz
 from .arrow_files import read_feather, read_parquet
 from .images import read_images
 from .matrix_market import read_matrix_market
+from .numpy_files import read_npy, read_npz
+from .selection import Selection
 from .text_lines import COMPRESSIONS, open_binary
 from .text_table import read_text_table
-from .wanted import Wanted
 from .zarr_store import is_zarr, read_zarr
 
 __all__ = ["READERS", "read"]
@@ -28,48 +28,64 @@ def read(
     label: str | None = None,
     id: str | None = None,
 ) -> Dataset:
-    """Return the data set of a file, by its suffix; of a stream of bytes, or of standard input as "-", in CSV.
+    """Read a data set from a file or stream.
 
-    columns: names of the columns to embed; without, all columns of numbers but `label` and `id`.
-    label: name of the column with the class of each row.
-    id: name of the column with the name of each row.
+    Parameters
+    ----------
+    source : str, Path or binary file
+        A file, whose suffix determines its format; a folder of images or a Zarr store; "-" for CSV from standard
+        input; or a stream of CSV opened in binary mode.
+    columns : sequence of str, default=None
+        Columns to embed; None for all numeric columns except `label` and `id`.
+    label : str, default=None
+        Column with the class of each row.
+    id : str, default=None
+        Column with the name of each row.
 
-    What is left goes into `extra`. A missing value in a column to embed is an error that says where it is.
+    Returns
+    -------
+    dataset : Dataset
+        Columns that are not selected are in `dataset.extra`.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or a value to embed is missing; the message says where.
     """
     if isinstance(columns, str):
         columns = (columns,)
-    wanted = Wanted(None if columns is None else tuple(map(str, columns)), label, id)
-    if wanted.columns == ():
-        raise ValueError("columns is empty; give the names of the columns to embed, or leave it out for all")
+    selection = Selection(None if columns is None else tuple(map(str, columns)), label, id)
+    if selection.columns == ():
+        raise ValueError("columns is empty; name the columns to embed, or use None for all")
     if not isinstance(source, str | Path):
-        return read_text_table(source, "stream", wanted)
+        return read_text_table(source, "stream", selection)
     if str(source) == "-":
-        return read_text_table(sys.stdin.buffer, "stdin", wanted)
+        return read_text_table(sys.stdin.buffer, "stdin", selection)
     path = Path(source)
     if not path.exists():
-        raise FileNotFoundError(f"no file or folder is called {str(path)!r}")
+        raise FileNotFoundError(f"no such file or folder: {str(path)!r}")
     if path.is_dir():
-        return read_zarr(path, wanted) if is_zarr(path) else read_images(path, wanted)
+        return read_zarr(path, selection) if is_zarr(path) else read_images(path, selection)
     for suffix, reader in READERS.items():
         if path.name.lower().endswith(suffix):
-            return reader(path, wanted)
+            return reader(path, selection)
     raise ValueError(
-        f"{path}: the kind of a file is told by its suffix, one of {', '.join(READERS)}; a folder holds Zarr or images"
+        f"{path}: unknown suffix; choose from {', '.join(READERS)}, or give a Zarr store or a folder of images"
     )
 
 
-def _read_csv(path: Path, wanted: Wanted) -> Dataset:
-    return _read_text(path, wanted, None)
+def _read_csv(path: Path, selection: Selection) -> Dataset:
+    return _read_text(path, selection, None)
 
 
-def _read_tsv(path: Path, wanted: Wanted) -> Dataset:
-    return _read_text(path, wanted, "\t")
+def _read_tsv(path: Path, selection: Selection) -> Dataset:
+    return _read_text(path, selection, "\t")
 
 
-def _read_text(path: Path, wanted: Wanted, delimiter: str | None) -> Dataset:
+def _read_text(path: Path, selection: Selection, delimiter: str | None) -> Dataset:
     size = 0 if path.suffix.lower() in COMPRESSIONS else path.stat().st_size
     with open_binary(path) as stream:
-        return read_text_table(stream, str(path), wanted, delimiter=delimiter, size=size)
+        return read_text_table(stream, str(path), selection, delimiter=delimiter, size=size)
 
 
 READERS = {

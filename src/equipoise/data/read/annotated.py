@@ -1,4 +1,4 @@
-"""AnnData, in H5AD or Zarr: X with the names of its rows and columns, and `obs` beside it."""
+"""AnnData in H5AD or Zarr: X with `obs_names`, `var_names` and `obs`."""
 
 from __future__ import annotations
 
@@ -17,81 +17,82 @@ from ..._optional import import_optional
 from ..._types import Array
 from ..._warn import warn
 from ..dataset import Dataset
-from .broken import decoding
-from .values import check_table_of_numbers
-from .wanted import Wanted, as_text
+from .decode_errors import decoding
+from .finite import check_numbers
+from .selection import Selection, to_texts
 
-TRIAL = Path(__file__).with_name("trial.py")
-ELSEWHERE = "import sys; sys.path[:] = [p for p in sys.path if p]; "  # nothing is imported from the current folder
+TRIAL = Path(__file__).with_name("hdf5_trial.py")
+SAFE_PATH = "import sys; sys.path[:] = [p for p in sys.path if p]; "  # import nothing from the current folder
 RUN = "import runpy; runpy.run_path(sys.argv[1], run_name='__main__')"
-BREAKDOWNS = {-getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE") if hasattr(signal, name)}
+CRASHES = {-getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE") if hasattr(signal, name)}
 
 
-def read_h5ad(path: Path, wanted: Wanted) -> Dataset:
-    """Return X of an H5AD file, CSR if it is sparse; rows are named by `obs_names` unless `id` says otherwise."""
+def read_h5ad(path: Path, selection: Selection) -> Dataset:
+    """Return X of an H5AD file, CSR if it is sparse; the row names are `obs_names` unless `id` is selected."""
     anndata = import_optional("anndata", "anndata", "reading H5AD")
-    _try_first(path)
+    _check_in_other_process(path)
     with decoding(str(path), "H5AD"):
         annotated = anndata.read_h5ad(path)
-    return from_anndata(annotated, str(path), wanted)
+    return from_anndata(annotated, str(path), selection)
 
 
-def _try_first(path: Path) -> None:
-    """Raise for a file on which the HDF5 library breaks down and does not only raise: some changed bytes do that.
+def _check_in_other_process(path: Path) -> None:
+    """Raise for a file that crashes the HDF5 library, as some damaged files do.
 
-    It is read once in a process of its own (trial.py), which dies in place of this one, and imports nothing from the
-    current folder: that may be the file's.
+    A separate process (hdf5_trial.py) reads it first. It imports nothing from the current folder, which may belong to
+    whoever made the file.
     """
-    status, reason = _trial(path)
-    if status in BREAKDOWNS:
+    status, reason = _run_trial(path)
+    if status in CRASHES:
         raise ValueError(
-            f"{path} cannot be read as H5AD: the HDF5 library breaks down on it (status {status}), so that it is"
-            " damaged; get it again, or write it anew"
+            f"{path} cannot be read as H5AD: it crashes the HDF5 library (status {status}), so it is damaged;"
+            " download or write it again"
         )
-    if status:  # an error of Python's own, before it came to the file, or an end from outside, as for want of memory
-        warn(f"{path} could not be tried in a process of its own ({reason}); if it is damaged, it may end this one")
+    if status:  # Python failed before reading the file, or the process was killed, as when memory runs out
+        warn(f"{path} could not be checked in a separate process ({reason}); if it is damaged, it may crash this one")
 
 
-def _trial(path: Path) -> tuple[int, str]:
-    """Return the status with which the process of its own ended, 1 where none could be started, and why."""
+def _run_trial(path: Path) -> tuple[int, str]:
+    """Return the exit status of the separate process, 1 if it did not start, and the reason."""
     if not sys.executable:
-        return 1, "Python does not say where its program is"
-    command = [sys.executable, "-c", ELSEWHERE + RUN, str(TRIAL), str(path)]
+        return 1, "sys.executable is empty"
+    command = [sys.executable, "-c", SAFE_PATH + RUN, str(TRIAL), str(path)]
     safe = {**os.environ, "PYTHONSAFEPATH": "1"}
     try:
         tried = subprocess.run(command, capture_output=True, stdin=DEVNULL, env=safe)
     except OSError as error:
         return 1, str(error)
     said = tried.stderr.decode(errors="replace").strip().splitlines()
-    return tried.returncode, said[-1] if said else f"it ended with status {tried.returncode}"
+    return tried.returncode, said[-1] if said else f"exit status {tried.returncode}"
 
 
-def from_anndata(annotated: Any, source: str, wanted: Wanted) -> Dataset:
-    """Return X, `var_names` as columns, and `obs` as the columns beside it."""
+def from_anndata(annotated: Any, source: str, selection: Selection) -> Dataset:
+    """Return the data set of an AnnData object: X, `var_names` as column names, `obs` as the other columns."""
     if annotated.X is None:
-        raise ValueError(f"{source} has no X; write the values to embed there")
+        raise ValueError(f"{source} has no X; store the values to embed in X")
     X = sparse.csr_matrix(annotated.X) if sparse.issparse(annotated.X) else np.asarray(annotated.X)
     columns = [str(name) for name in annotated.var_names]
-    if wanted.columns is not None:
-        Wanted(wanted.columns).check(columns, source)
+    if selection.columns is not None:
+        Selection(selection.columns).check(columns, source)
         place = {name: j for j, name in enumerate(columns)}
-        X, columns = X[:, [place[name] for name in wanted.columns]], list(wanted.columns)
+        X, columns = X[:, [place[name] for name in selection.columns]], list(selection.columns)
     others = {str(name): _values(annotated.obs[name]) for name in annotated.obs.columns}
-    Wanted(None, wanted.label, wanted.id).check(list(others), source)
-    if wanted.id is None:
-        wanted = Wanted(wanted.columns, wanted.label, _free("index", others))
-        others[str(wanted.id)] = np.array([str(name) for name in annotated.obs_names], dtype=object)
-    return wanted.dataset(source, check_table_of_numbers(X, source, columns), columns, others)
+    Selection(None, selection.label, selection.id).check(list(others), source)
+    if selection.id is None:
+        selection = Selection(selection.columns, selection.label, _free_name("index", others))
+        others[str(selection.id)] = np.array([str(name) for name in annotated.obs_names], dtype=object)
+    return selection.dataset(source, check_numbers(X, source, columns), columns, others)
 
 
-def _free(name: str, taken: dict[str, Array]) -> str:
+def _free_name(name: str, taken: dict[str, Array]) -> str:
+    """Return `name`, with underscores appended until it is not taken."""
     while name in taken:
         name += "_"
     return name
 
 
 def _values(column: Any) -> Array:
-    """Return a column of `obs`: numbers as float64, anything else as text."""
+    """Return a column of `obs`: numbers as float64, anything else as str."""
     if column.dtype.kind in "iuf":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return as_text(column.astype(object).where(column.notna(), None).to_numpy())
+    return to_texts(column.astype(object).where(column.notna(), None).to_numpy())

@@ -10,16 +10,16 @@ import numpy as np
 
 from ..._types import Array
 from ..dataset import Dataset
-from .broken import decoding
+from .decode_errors import decoding
+from .finite import check_block_finite
 from .growing import GrowingTable
-from .values import check_block
-from .wanted import Wanted, as_text, shown
+from .selection import Selection, quote, to_texts
 
 ROWS = 65536  # of a batch; chosen
 PANDAS_INDEX = "__index_level_0__"  # pandas' name for an index without a name
 
 
-def read_parquet(path: Path, wanted: Wanted) -> Dataset:
+def read_parquet(path: Path, selection: Selection) -> Dataset:
     """Return the table of a Parquet file: numeric columns in float64, the others beside it."""
     from pyarrow import parquet
 
@@ -27,10 +27,10 @@ def read_parquet(path: Path, wanted: Wanted) -> Dataset:
         file = parquet.ParquetFile(path)
     with file:
         batches = _decoded(file.iter_batches(ROWS), path, "Parquet")
-        return _read_batches(batches, file.schema_arrow, file.metadata.num_rows, str(path), wanted)
+        return _read_batches(batches, file.schema_arrow, file.metadata.num_rows, str(path), selection)
 
 
-def read_feather(path: Path, wanted: Wanted) -> Dataset:
+def read_feather(path: Path, selection: Selection) -> Dataset:
     """Return the table of a Feather file, which is an Arrow IPC file: as `read_parquet`."""
     import pyarrow
 
@@ -40,7 +40,7 @@ def read_feather(path: Path, wanted: Wanted) -> Dataset:
         with decoding(str(path), "Feather"):
             file = pyarrow.ipc.open_file(source)
         batches = _decoded((file.get_batch(i) for i in range(file.num_record_batches)), path, "Feather")
-        return _read_batches(batches, file.schema, 0, str(path), wanted)
+        return _read_batches(batches, file.schema, 0, str(path), selection)
 
 
 def _decoded(batches: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
@@ -55,14 +55,14 @@ def _decoded(batches: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
             yield batch.slice(start, ROWS)
 
 
-def _read_batches(batches: Iterator[Any], schema: Any, n: int, source: str, wanted: Wanted) -> Dataset:
+def _read_batches(batches: Iterator[Any], schema: Any, n: int, source: str, selection: Selection) -> Dataset:
     """Return the data set of batches with a schema, of n rows if that is known."""
     names = [str(name) for name in schema.names]
-    wanted.check(names, source)
-    if wanted.id is None and PANDAS_INDEX in names and PANDAS_INDEX not in wanted.named:
-        wanted = Wanted(wanted.columns, wanted.label, PANDAS_INDEX)
-    roles = (wanted.label, wanted.id)
-    embedded = wanted.columns or tuple(
+    selection.check(names, source)
+    if selection.id is None and PANDAS_INDEX in names and PANDAS_INDEX not in selection.named:
+        selection = Selection(selection.columns, selection.label, PANDAS_INDEX)
+    roles = (selection.label, selection.id)
+    embedded = selection.columns or tuple(
         name for name, type in zip(names, schema.types, strict=True) if _is_numeric(type) and name not in roles
     )
     table = GrowingTable(len(embedded), n)
@@ -71,13 +71,13 @@ def _read_batches(batches: Iterator[Any], schema: Any, n: int, source: str, want
         raise ValueError(f"{source} has no numeric column to embed")
     for batch in batches:
         X = np.array([_to_float64(batch.column(name), source, name) for name in embedded]).T
-        check_block(X, table.n, source, embedded)
+        check_block_finite(X, table.n, source, embedded)
         table.append(X)
         for name, blocks in others.items():
             blocks.append(_to_values(batch.column(name)))
     if not table.n:
         raise ValueError(f"{source} has no rows; expected a row for each point")
-    return wanted.dataset(
+    return selection.dataset(
         source, table.finish(), embedded, {name: np.concatenate(blocks) for name, blocks in others.items()}
     )
 
@@ -96,7 +96,7 @@ def _to_float64(column: Any, source: str, name: str) -> Array:
         return np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     except pyarrow.ArrowException as error:  # text, or a type without numbers
         raise ValueError(
-            f"{source}, column {shown(name)}: values of type {column.type} are not numbers; select other columns"
+            f"{source}, column {quote(name)}: values of type {column.type} are not numbers; select other columns"
         ) from error
 
 
@@ -106,4 +106,4 @@ def _to_values(column: Any) -> Array:
         return np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
     values = np.empty(len(column), dtype=object)
     values[:] = column.to_pylist()
-    return as_text(values)
+    return to_texts(values)

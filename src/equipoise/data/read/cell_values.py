@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from ..._types import Array
-from .wanted import shown
+from .selection import quote
 
 MISSING = frozenset(("", "na", "n/a", "nan", "#n/a", "null", "none", "?"))  # what programs export, in lower case
 MISSING_SPELLINGS = sorted(
@@ -58,7 +58,7 @@ def to_numbers(cells: Sequence[str]) -> Array | None:
 def describe_fault(cell: str) -> str:
     """Return what is wrong with a cell that should be a finite number, and what to do about it."""
     if is_missing(cell):
-        return f"missing value ({shown(cell)}); fill it in, drop the row, or exclude the column by selecting others"
+        return f"missing value ({quote(cell)}); fill it in, drop the row, or exclude the column by selecting others"
     if is_number(cell):
-        return f"{shown(cell)} is not a finite double-precision number; correct it or drop the row"
-    return f"{shown(cell)} is not a number; correct it, or exclude the column by selecting others"
+        return f"{quote(cell)} is not a finite double-precision number; correct it or drop the row"
+    return f"{quote(cell)} is not a number; correct it, or exclude the column by selecting others"

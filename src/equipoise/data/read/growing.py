@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._types import Array
 from .cell_values import to_numbers
-from .wanted import as_text
+from .selection import to_texts
 
 
 class GrowingTable:
@@ -61,7 +61,7 @@ class SideColumn:
         values = None if self.is_text else to_numbers(cells)
         if values is None:
             if not self.is_text:
-                self.is_text, self._blocks = True, [as_text(block) for block in self._blocks]
+                self.is_text, self._blocks = True, [to_texts(block) for block in self._blocks]
             values = self._share(cells)
         self._blocks.append(values)
 
@@ -77,7 +77,7 @@ class SideColumn:
         """Return the whole column: float64, or str as objects."""
         whole = np.concatenate(self._blocks)
         if not self.is_text and np.isnan(whole).all():  # an empty column has no type
-            return as_text(whole)
+            return to_texts(whole)
         return whole
 
     def _share(self, cells: Sequence[str]) -> Array:

@@ -9,26 +9,26 @@ import numpy as np
 from scipy import io, sparse
 
 from ..dataset import Dataset
-from .broken import decoding
+from .decode_errors import decoding
+from .finite import check_numbers
+from .selection import Selection
 from .text_lines import COMPRESSIONS, open_binary
-from .values import check_table_of_numbers
-from .wanted import Wanted
 
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 COMPRESSION = 1100  # bytes that one compressed byte expands to at most; gzip's limit is 1032
 
 
-def read_matrix_market(path: Path, wanted: Wanted) -> Dataset:
+def read_matrix_market(path: Path, selection: Selection) -> Dataset:
     """Return the matrix of an .mtx or .mtx.gz file in float64: CSR in coordinate format, dense in array format."""
     source = str(path)
-    wanted.refuse(source, "a MatrixMarket file")
+    selection.require_none(source, "a MatrixMarket file")
     with decoding(source, "MatrixMarket"):
         with open_binary(path) as stream:
             _check_header(_SafeStream(stream), path)
         with open_binary(path) as stream:
             X = io.mmread(_SafeStream(stream))
         X = sparse.csr_matrix(X, dtype=np.float64) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
-    return wanted.dataset(source, check_table_of_numbers(X, source), (), {})
+    return selection.dataset(source, check_numbers(X, source), (), {})
 
 
 def _check_header(stream: _SafeStream, path: Path) -> None:

@@ -16,8 +16,8 @@ from ..dataset import Dataset
 from .arrow_csv import parse_block
 from .cell_values import describe_fault, is_finite, is_missing, is_number, to_finite
 from .growing import GrowingTable, SideColumn
+from .selection import Selection, list_names, quote
 from .text_lines import CsvError, Lines, open_lines
-from .wanted import Wanted, listed, shown
 
 DELIMITERS = ",;\t"
 EXPECTED_ROWS = 1024  # where the size of the file is unknown
@@ -26,7 +26,7 @@ QUOTED_BLOCKS = 4  # that a block may be extended by to end outside a quoted cel
 
 
 def read_text_table(
-    stream: BinaryIO, source: str, wanted: Wanted, *, delimiter: str | None = None, size: int = 0
+    stream: BinaryIO, source: str, selection: Selection, *, delimiter: str | None = None, size: int = 0
 ) -> Dataset:
     """Return the table of a CSV or TSV stream.
 
@@ -38,7 +38,7 @@ def read_text_table(
     stream : binary file
     source : str
         Name of the stream in messages.
-    wanted : Wanted
+    selection : Selection
         Selected columns.
     delimiter : str, default=None
         None selects the most frequent of comma, semicolon and tab in the first line.
@@ -46,14 +46,14 @@ def read_text_table(
         Size of the stream in bytes if known, which saves memory.
     """
     with open_lines(stream, source) as lines:
-        return _TextTable(lines, wanted, delimiter).read(size)
+        return _TextTable(lines, selection, delimiter).read(size)
 
 
 class _TextTable:
     """A table in the making; its first rows determine the names and types of the columns."""
 
-    def __init__(self, lines: Lines, wanted: Wanted, delimiter: str | None):
-        self.lines, self.source, self.wanted = lines, lines.source, wanted
+    def __init__(self, lines: Lines, selection: Selection, delimiter: str | None):
+        self.lines, self.source, self.selection = lines, lines.source, selection
         self.delimiter = delimiter or _most_frequent_delimiter(lines.first())
         self.names: tuple[str, ...] = ()
         self.embedded: list[int] = []  # columns to embed
@@ -74,7 +74,7 @@ class _TextTable:
             self.lines.advance()
         assert table is not None  # there is a first row
         others = {self.names[j]: column.finish() for j, column in self.others.items()}
-        return self.wanted.dataset(self.source, table.finish(), [self.names[j] for j in self.embedded], others)
+        return self.selection.dataset(self.source, table.finish(), [self.names[j] for j in self.embedded], others)
 
     def _find_columns(self) -> None:
         """Determine the names and roles of the columns, and drop the header from the block."""
@@ -91,10 +91,10 @@ class _TextTable:
         values = [row for row, _ in rows[has_header:]]
         firsts = [next((row[j] for row in values if not is_missing(row[j])), "") for j in range(len(head))]
         self.embedded = self._select(firsts, values[0])
-        roles = (self.wanted.label, self.wanted.id)
+        roles = (self.selection.label, self.selection.id)
         others = set(range(len(head))) - set(self.embedded)
         self.others = {j: SideColumn(is_text=self.names[j] in roles) for j in sorted(others)}
-        self.empty = set() if self.wanted.columns else {j for j in others if not firsts[j]}
+        self.empty = set() if self.selection.columns else {j for j in others if not firsts[j]}
 
     def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
         """Return the rows up to which every column has a value, with their lines, and whether the first is a header."""
@@ -117,7 +117,7 @@ class _TextTable:
 
     def _is_header(self, head: Sequence[str]) -> bool:
         cells = [cell.strip() for cell in head]
-        if not set(cells).isdisjoint(self.wanted.named):
+        if not set(cells).isdisjoint(self.selection.named):
             return True
         return not all(map(is_missing, cells)) and not any(map(is_number, cells))
 
@@ -125,26 +125,26 @@ class _TextTable:
         """Name the columns; an unnamed first column, as pandas and R write it, holds the row names."""
         cells = [cell.strip() for cell in head] if has_header else [""] * len(head)
         self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
-        self.wanted.check(self.names, self.source)
-        if has_header and not cells[0] and self.wanted.id is None and self.names[0] not in self.wanted.named:
-            self.wanted = Wanted(self.wanted.columns, self.wanted.label, self.names[0])
+        self.selection.check(self.names, self.source)
+        if has_header and not cells[0] and self.selection.id is None and self.names[0] not in self.selection.named:
+            self.selection = Selection(self.selection.columns, self.selection.label, self.names[0])
 
     def _select(self, firsts: Sequence[str], first_row: Sequence[str]) -> list[int]:
         """Return the columns to embed: the selected ones, or all whose first value is a number."""
-        roles = (self.wanted.label, self.wanted.id)
+        roles = (self.selection.label, self.selection.id)
         numeric = [j for j, name in enumerate(self.names) if name not in roles and is_number(firsts[j])]
-        if self.wanted.columns is not None:
+        if self.selection.columns is not None:
             index = {name: j for j, name in enumerate(self.names)}
-            for name in self.wanted.columns:
+            for name in self.selection.columns:
                 if (first := firsts[index[name]]) and not is_number(first):
-                    choice = f"; numeric columns: {listed(self.names[j] for j in numeric)}" if numeric else ""
+                    choice = f"; numeric columns: {list_names(self.names[j] for j in numeric)}" if numeric else ""
                     raise ValueError(
-                        f"{self.source}: column {shown(name)} contains text ({shown(first)}) and cannot be"
+                        f"{self.source}: column {quote(name)} contains text ({quote(first)}) and cannot be"
                         f" embedded{choice}"
                     )
-            return [index[name] for name in self.wanted.columns]
+            return [index[name] for name in self.selection.columns]
         if not numeric:
-            row = shown(",".join(first_row))
+            row = quote(",".join(first_row))
             raise ValueError(f"{self.source} has no numeric column to embed; the first row of data is {row}")
         return numeric
 
@@ -184,7 +184,7 @@ class _TextTable:
             for j in self.embedded
             if not is_finite(row[j])
         )
-        return ValueError(f"{self.source}, line {line}, column {shown(self.names[j])}: {describe_fault(cell)}")
+        return ValueError(f"{self.source}, line {line}, column {quote(self.names[j])}: {describe_fault(cell)}")
 
     def _check_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
         """Raise if a column without values so far, which was not embedded, turns out to be numeric."""
@@ -192,8 +192,8 @@ class _TextTable:
             for row, line in zip(rows, lines, strict=True):
                 if not self.others[j].is_text and is_number(row[j]):
                     raise ValueError(
-                        f"{self.source}, column {shown(self.names[j])}: no value before line {line}, which has"
-                        f" {shown(row[j])}; fill in the column, or exclude it by selecting others"
+                        f"{self.source}, column {quote(self.names[j])}: no value before line {line}, which has"
+                        f" {quote(row[j])}; fill in the column, or exclude it by selecting others"
                     )
 
 

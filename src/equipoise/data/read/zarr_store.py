@@ -1,4 +1,4 @@
-"""Zarr stores in a folder: an array read in blocks, a group with one table, or AnnData."""
+"""Zarr stores: an array, a group with one table, or AnnData."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..._optional import import_optional
 from ..._types import Array
 from ..dataset import Dataset
 from .annotated import from_anndata
-from .arrays import the_table
-from .broken import decoding
-from .values import check_block, check_kind
-from .wanted import Wanted
+from .decode_errors import decoding
+from .finite import check_block_finite, check_shape_and_type
+from .numpy_files import find_table
+from .selection import Selection
 
 METADATA = (".zarray", ".zgroup", ".zmetadata", "zarr.json")
-CELLS = 1 << 22  # cells of a block; chosen: 32 MB as float64
+CELLS = 1 << 22  # read at a time; chosen: 32 MB in float64
 
 
 def is_zarr(path: Path) -> bool:
@@ -27,11 +27,11 @@ def is_zarr(path: Path) -> bool:
     return any((path / name).is_file() for name in METADATA)
 
 
-def read_zarr(path: Path, wanted: Wanted) -> Dataset:
-    """Return the array of a store, the only table or X of a group, or X of AnnData."""
+def read_zarr(path: Path, selection: Selection) -> Dataset:
+    """Return the array of a store, the only table of a group or the one named X, or X of AnnData."""
     zarr = import_optional("zarr", "anndata", "reading Zarr")
     source = str(path)
-    _refuse_pickles(path)
+    _check_no_pickles(path)
     with decoding(source, "Zarr"):
         node = zarr.open(source, mode="r")
         attributes = dict(node.attrs)
@@ -40,36 +40,41 @@ def read_zarr(path: Path, wanted: Wanted) -> Dataset:
             anndata = import_optional("anndata", "anndata", "reading AnnData")
             with decoding(source, "AnnData"):
                 annotated = anndata.read_zarr(source)
-            return from_anndata(annotated, source, wanted)
+            return from_anndata(annotated, source, selection)
         with decoding(source, "Zarr"):
             arrays = dict(node.arrays())
-        node = arrays[the_table(arrays, source)]
-    wanted.refuse(source, "a Zarr array")
-    return wanted.dataset(source, _read_blocks(node, source), (), {})
+        node = arrays[find_table(arrays, source)]
+    selection.require_none(source, "a Zarr array")
+    return selection.dataset(source, _read_blocks(node, source), (), {})
 
 
 def _read_blocks(array: Any, source: str) -> Array:
-    check_kind(array, source)
+    """Return an array (n, D), read and checked in blocks of rows."""
+    check_shape_and_type(array, source)
     with decoding(source, "Zarr"):
         X = np.empty(array.shape, array.dtype)
     rows = max(CELLS // X.shape[1], 1)
     for start in range(0, len(X), rows):
         with decoding(source, "Zarr"):
             X[start : start + rows] = array[start : start + rows]
-        check_block(X[start : start + rows], start, source)
+        check_block_finite(X[start : start + rows], start, source)
     return X
 
 
-def _refuse_pickles(path: Path) -> None:
-    """Raise if any array of a store is to be decoded by unpickling, which can run any code."""
+def _check_no_pickles(path: Path) -> None:
+    """Raise if an array of the store would be decoded by unpickling, which can run arbitrary code."""
     for folder, folders, names in os.walk(path):
         if linked := next((name for name in folders if Path(folder, name).is_symlink()), None):
-            raise ValueError(f"{Path(folder, linked)} is a link, which is not followed; copy what it leads to")
+            raise ValueError(
+                f"{Path(folder, linked)} is a symbolic link, which is not followed; replace it by a copy of its target"
+            )
         for file in (Path(folder, name) for name in names if name in METADATA):
             with decoding(str(file), "JSON"):
                 content = json.loads(file.read_bytes())
             if _names_pickle(content):
-                raise ValueError(f"{file} asks for pickles, which can run any code; write the array with another codec")
+                raise ValueError(
+                    f"{file} uses a pickle codec, which can run arbitrary code; write the array with another codec"
+                )
 
 
 def _names_pickle(content: Any) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import _core
 from ..._types import Array, Matrix
+from ...arrays.pattern import compiled_pattern, entry_values
 
 NONE = np.empty(0, np.float32)  # no weights: all 1
 
@@ -110,15 +111,14 @@ class Listed(Metric):
     def __init__(self, delta: Array, weights: Matrix, n_threads: int):
         self.n_threads, self.weights = n_threads, weights
         self.delta = delta.astype(np.float32, copy=False)
-        self._csr = weights.indptr.astype(np.int64), weights.indices.astype(np.int32, copy=False)
-        self._values = weights.data.astype(np.float32, copy=False)
+        self._values = entry_values(weights).astype(np.float32, copy=False)
         self._row_sums = np.asarray(weights.sum(axis=1, dtype=np.float64)).reshape(-1, 1)
         self.stiffness = 2 * self._row_sums
 
     def slope(self, Y: Array) -> Slope:
         stress, G = np.empty(len(Y)), np.empty(Y.shape)
         Y = np.ascontiguousarray(Y)
-        _core.stress_listed(*self._csr, self.delta, self._values, Y, stress, G, self.n_threads)
+        _core.stress_listed(compiled_pattern(self.weights), self.delta, self._values, Y, stress, G, self.n_threads)
         return Slope(float(stress.sum()) / 2, G, self.stiffness)
 
     def laplacian(self, Y: Array) -> Array:

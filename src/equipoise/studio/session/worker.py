@@ -9,7 +9,7 @@ from queue import Empty, Queue
 from typing import NamedTuple
 
 from ...progress import show_on
-from ..data_sources import in_public
+from ..data_sources import public_message
 from .forces import Forces
 from .history import Frame
 from .run import Run
@@ -115,4 +115,4 @@ class Worker:
             command()
         except Exception as error:  # whatever it was, the page says it and the studio lives on
             self.playing = False
-            self._report(in_public(error))
+            self._report(public_message(error))

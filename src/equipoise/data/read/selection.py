@@ -1,0 +1,136 @@
+"""Selection of columns: which are embedded, which holds the classes and which the row names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from ..._suggest import closest
+from ..._types import Array, Matrix
+from ..dataset import Dataset
+
+NAMES = 8  # listed in a message; chosen
+SHOWN = 40  # characters of a name or a cell in a message; chosen
+MISSING = "missing"  # class of rows without a label
+
+
+class UnknownColumn(ValueError):
+    """A selected column does not exist.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Existing columns; empty if columns have no names.
+    """
+
+    def __init__(self, message: str, names: Sequence[str]):
+        super().__init__(message)
+        self.names = tuple(names)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Columns selected by name.
+
+    Parameters
+    ----------
+    columns : tuple of str, default=None
+        Columns to embed; None for all numeric columns except `label` and `id`.
+    label : str, default=None
+        Column of classes.
+    id : str, default=None
+        Column of row names.
+    """
+
+    columns: tuple[str, ...] | None = None
+    label: str | None = None
+    id: str | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All selected names."""
+        return (*(self.columns or ()), *(name for name in (self.label, self.id) if name is not None))
+
+    def check(self, names: Sequence[str], source: str) -> None:
+        """Raise if a selected name does not exist or is selected twice, or if two columns have the same name."""
+        if twice := _repeated(names):
+            raise ValueError(f"{source}: two columns are named {quote(twice)}; rename one of them")
+        known = set(names)
+        for name in self.named:
+            if name not in known:
+                near = closest(name, names)
+                meant = "" if near is None else f"did you mean {quote(near)}? "
+                raise UnknownColumn(
+                    f"{source}: no column is named {quote(name)}; {meant}the columns are {list_names(names)}", names
+                )
+        if twice := _repeated(self.named):
+            raise ValueError(f"{source}: column {quote(twice)} is selected twice; give it one role")
+
+    def require_none(self, source: str, kind: str) -> None:
+        """Raise if a column is selected from a file whose columns have no names."""
+        if self.named:
+            raise UnknownColumn(
+                f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected", ()
+            )
+
+    def dataset(self, source: str, X: Matrix, columns: Sequence[str], others: dict[str, Array]) -> Dataset:
+        """Return the data set of a table X (n, D) with its column names, and of the other columns (n,) by name."""
+        others = dict(others)
+        labels, classes = (None, ()) if self.label is None else to_classes(others.pop(self.label))
+        ids = None if self.id is None else to_texts(others.pop(self.id))
+        return Dataset(file_stem(source), X, labels, classes, tuple(columns), ids, others)
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def file_stem(source: str) -> str:
+    """Return the name of a file without its folder and suffixes."""
+    path = PurePath(source)
+    return PurePath(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".zst") else path.stem
+
+
+def quote(text: str) -> str:
+    """Return a name or a cell in quotes, truncated if it is long."""
+    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "…")
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return the first names, quoted and separated by commas."""
+    names = list(names)
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return ", ".join(quote(name) for name in names[:NAMES]) + more
+
+
+def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:
+    """Return the class index of each row and the class names, sorted as numbers if all are numbers."""
+    texts = to_texts(values)
+    texts[texts == ""] = MISSING
+    names = sorted(set(texts))
+    with suppress(ValueError):
+        names.sort(key=float)
+    index = {name: c for c, name in enumerate(names)}
+    return np.fromiter((index[text] for text in texts), dtype=np.int64, count=len(texts)), tuple(names)
+
+
+def to_texts(values: Array) -> Array:
+    """Return a column as an array of str: integers without a decimal point, missing values as empty strings."""
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [to_text(value) for value in values.tolist()]
+    return texts
+
+
+def to_text(value: Any) -> str:
+    """Return a value as the shortest text that reads back the same."""
+    if isinstance(value, float):
+        return "" if value != value else repr(value).removesuffix(".0")
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return "" if value is None else str(value)
