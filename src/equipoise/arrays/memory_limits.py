@@ -32,8 +32,8 @@ def gpu_out_of_memory(what: str, n_bytes: float) -> MemoryError:
 
     free = f", {torch.cuda.mem_get_info()[0] / 1e9:.2g} GB are free" if torch.cuda.is_available() else ""
     return MemoryError(
-        f"GPU out of memory: {what} needs about {n_bytes / 1e9:.2g} GB{free}. Free GPU memory, use fewer rows, or let"
-        ' the CPU do it with engine="auto"'
+        f"GPU out of memory: {what} needs about {n_bytes / 1e9:.2g} GB{free}."
+        ' Use fewer rows, a smaller perplexity or n_neighbors, or device="cpu".'
     )
 
 
