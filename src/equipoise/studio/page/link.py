@@ -78,7 +78,7 @@ def from_query(query: str) -> View:
 def _shown(given: dict[str, str]) -> Shown:
     method = given.get("method", Recipe.method)
     if method not in METHODS:
-        raise ValueError(f"there is no method {method!r}; there are: {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     seed = _whole("seed", given.get("seed", "0"))
     iteration = _whole("iteration", given.get("iteration", "0"))
     if iteration > LONGEST:
