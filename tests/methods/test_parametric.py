@@ -351,7 +351,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
             small(callbacks=on, **change).fit(data)
     with pytest.raises(ValueError, match="another run"):
         eq.TSNE(perplexity=8, random_state=0, callbacks=on).fit(X)
-    with pytest.raises(ValueError, match="set random_state to a number"):
+    with pytest.raises(ValueError, match="Checkpoint requires an integer random_state, got None"):
         small(random_state=None, callbacks=on).fit(X)
 
 
