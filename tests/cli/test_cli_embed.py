@@ -209,8 +209,8 @@ def test_text_cannot_be_embedded(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,7,x\n")
     assert embed(tmp_path / "t.csv", "--columns", "a,kind", "--out", tmp_path / "m.csv") == 2
     message = one_line_error(capsys)
-    assert "t.csv: the column 'kind' holds text, 'x', and only numbers can be embedded" in message
-    assert "; columns of numbers are 'a', 'b'" in message
+    assert "t.csv: column 'kind' contains text ('x') and cannot be embedded" in message
+    assert "; numeric columns: 'a', 'b'" in message
 
 
 def test_one_thing_is_one_and_a_class_is_called_as_in_the_file(tmp_path, capsys):
@@ -240,8 +240,8 @@ def test_help_has_the_parameters_of_the_method_that_is_named(capsys):
             assert (f"--{name.replace('_', '-')} " in helps[method]) == (name not in ("callbacks", "verbose")), name
     assert "--perplexity VALUE" in helps["tsne"] and "--perplexity" not in helps["umap"]
     text = " ".join(helps["umap"].split())
-    assert "points in a neighbourhood, its centre included" in text and "(default: 15)" in text
-    assert 'iterations, at most; the first 100 (at most half) under early exaggeration; "auto" is 200 beyond' in text
+    assert "Points in a neighbourhood, its centre included" in text and "(default: 15)" in text
+    assert '"auto" is 200 above 10,000 points' in text
 
 
 def test_the_engine_and_the_device_reach_the_method(tmp_path, capsys):
@@ -276,7 +276,7 @@ def test_help_tells_of_engine_and_device(capsys):
     with pytest.raises(SystemExit):
         embed("--help")
     text = " ".join(capsys.readouterr().out.split())
-    for words in ("--engine WORD", '"torch"', "--device WORD where", "--deterministic BOOL the same seed", "--tol X"):
+    for words in ("--engine WORD", '"torch"', "--device WORD Where", "--deterministic BOOL The same seed", "--tol X"):
         assert words in text
 
 

@@ -102,7 +102,7 @@ def test_outputs_that_cannot_be_are_refused_before_the_work(tmp_path, capsys):
         (None, "neither a file nor a bundled data set"),
         (np.zeros(7), "(7,)"),
         (np.array([[1.0, np.nan]] * 3), "NaN"),
-        (np.array([[{}, {}]] * 3, dtype=object), "it holds Python objects; a table of numbers is needed"),
+        (np.array([[{}, {}]] * 3, dtype=object), "it contains Python objects; save a numeric table"),
     ],
     ids=["missing", "flat", "nan", "objects"],
 )

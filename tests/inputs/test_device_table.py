@@ -189,8 +189,8 @@ def test_new_rows_that_do_not_fit(digits):
     wrong = digits[:2].copy()
     wrong[1, 5] = np.nan
     for new, message in (
-        (torch.from_numpy(digits[:3, :7]), r"X has shape \(3, 7\), but the fit had 64 columns"),
-        (torch.from_numpy(digits[0]), r"X has shape \(64,\), but the fit had 64 columns"),
+        (torch.from_numpy(digits[:3, :7]), r"X has shape \(3, 7\), but the fitted data had 64 columns"),
+        (torch.from_numpy(digits[0]), r"X has shape \(64,\), but the fitted data had 64 columns"),
         (digits[:3, :7], "7 features"),
         (wrong, "row 1, column 5"),
         (torch.from_numpy(wrong), "nan at row 1, column 5"),
