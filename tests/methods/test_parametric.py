@@ -12,13 +12,12 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
+from support.parametric_cases import LABELS, METHODS, X, small
 
 import equipoise as eq
-from equipoise.inputs import table
 from equipoise.kernels import Kernel
-from equipoise.saving import neighbors_cache as kept_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.methods.parametric.batches import Edges, TrainingRows, as_csr  # noqa: E402
@@ -26,29 +25,7 @@ from equipoise.methods.parametric.encoder import Standardized, default_encoder, 
 from equipoise.objectives.autograd.stochastic import Batch, squared, stochastic  # noqa: E402
 
 CPU = torch.device("cpu")
-X, LABELS = make_blobs(80, 6, centers=4, cluster_std=3.0, random_state=0)
-METHODS = {
-    "SNE": eq.SNE(perplexity=8),
-    "SymmetricSNE": eq.SymmetricSNE(perplexity=8),
-    "TSNE": eq.TSNE(perplexity=8),
-    "TSNE, sparse": eq.TSNE(perplexity=8, engine="grid"),
-    "TSNE by PyTorch": eq.TSNE(perplexity=8, engine="torch", device="cpu"),
-    "UMAP by PyTorch": eq.UMAP(n_neighbors=8, engine="torch", device="cpu"),
-    "TSNE under g": eq.TSNE(perplexity=8, g=np.array([[2.0, 0.5], [0.5, 1.0]])),
-    "PowerSNE": eq.PowerSNE(perplexity=8),
-    "GSNE": eq.GSNE(perplexity=8),
-    "GSNE, β < 2": eq.GSNE(perplexity=8, beta=1.2, eta=0.5, alpha=0.3),
-    "GSNE, near KL": eq.GSNE(perplexity=8, alpha=-0.95),
-    "SphericalSNE": eq.SphericalSNE(perplexity=8),
-    "UMAP": eq.UMAP(n_neighbors=8),
-    "UMAP, intended": eq.UMAP(n_neighbors=8, loss="intended"),
-}
 every_method = pytest.mark.parametrize("name", METHODS)
-
-
-def small(method=None, **parameters):
-    settings = {"epochs": 6, "batch_size": 32, "random_state": 0, "n_jobs": 1, "device": "cpu"}
-    return eq.Parametric(method or eq.TSNE(perplexity=8), **{**settings, **parameters})
 
 
 def everything(problem, Y):
@@ -277,6 +254,7 @@ def test_the_default_encoder_begins_with_a_map_of_the_spread_asked_for(rng):
     assert TrainingRows(torch.ones(4, 2), CPU).mean_and_scale()[1] == 1.0
 
 
+<<<<<<< HEAD
 class Stop:
     """A callback that presses Ctrl-C, or returns True, after so many epochs."""
 
@@ -369,6 +347,8 @@ def test_the_loss_is_printed_where_no_bar_can_be_seen(capsys):
     assert capsys.readouterr().out.count("epoch") == 2
 
 
+=======
+>>>>>>> refs/heads/tests
 class Numeric(Kernel):
     def value(self, d2):
         return np.exp(-d2)
