@@ -14,7 +14,8 @@ from ..data import Dataset
 from .option_values import whole_number
 
 STDIN = "-"
-NAMED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".h5ad", STDIN)  # sources whose columns have names
+UNNAMED = (".npy", ".npz", ".mtx", ".mtx.gz")  # files whose columns have no names
+NAMED = (*(suffix for suffix in data.READERS if suffix not in UNNAMED), STDIN)  # sources whose columns have names
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,8 +63,8 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="a name that `equipoise data` lists; a file: .csv .tsv .parquet .npy .npz .mtx .h5ad .zarr; a folder of"
-        " images; or - for CSV from standard input",
+        help="a name that `equipoise data` lists; a file: .csv .tsv .parquet .feather .npy .npz .mtx .h5ad .zarr; a"
+        " folder of images; or - for CSV from standard input",
     )
     group = verb.add_argument_group("data")
     group.add_argument(
