@@ -3,9 +3,10 @@
     python benchmarks/crossover.py [--n 300 600 …] [--d 1 2 3 5] [--rounds 3] [--out benchmarks/results/crossover.md]
 
 *Crossover*: t-SNE of the same rows by all pairs (`exact`) and in linear time (`grid`, beyond three dimensions
-`sampled`), in turn, over a ladder of n; where the two take equally long belongs in `CROSSOVER` and `HIGH_CROSSOVER` of
-engines/__init__.py. *Costs*: on finished maps and one thread, nanoseconds per node of the mesh and per near pair, and
-near pairs over those of a uniform map; they belong in `NODE`, `PAIR` and `CLUMP` of engines/plan.py.
+`sampled`), in turn, for increasing n; the n at which both take equally long belongs in `CROSSOVER` of
+engines/choose.py and `HIGH_CROSSOVER` of engines/sampled.py. *Costs*: on finished maps and one thread, nanoseconds per
+node of the mesh and per near pair, and near pairs relative to a uniform map; they belong in `NODE`, `PAIR` and `CLUMP`
+of engines/mesh/plan.py.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from scaling import mixture
 from scipy.spatial import cKDTree
 
 import equipoise as eq
-from equipoise import _core, engines
+from equipoise import _core
+from equipoise.engines.choose import CROSSOVER
 from equipoise.engines.mesh import plan
 from equipoise.engines.mesh.mesh_engine import Grid
+from equipoise.engines.sampled import HIGH_CROSSOVER
 from equipoise.kernels import Kernel, RegularizedPowerLaw, StudentT
 
 DECAY = 0.5  # of the mixture: variances fall as those of principal components do
@@ -87,7 +90,7 @@ def crossover(d: int, sizes: list[int], n_iter: int, threads: int, rounds: int) 
             print(f"d = {d}: {' | '.join(rows[-1])}", flush=True)
         equal.append(f"{name} {show(crossing(tried, ratios), ',.0f')}")
     columns = ["data", "n", "exact, ms per iteration", f"{linear(d)}, ms per iteration", "ratio"]
-    used = engines.CROSSOVER.get(d, engines.HIGH_CROSSOVER)
+    used = CROSSOVER.get(d, HIGH_CROSSOVER)
     ends = f"Equally fast at n: {', '.join(equal)}. `auto` changes at {used:,}."
     return ["", f"## d = {d}", "", *common.table(columns, rows), "", ends]
 

@@ -40,7 +40,7 @@ def child(file: Path) -> None:
         if name == PEER:
             Y = module.UMAP(n_jobs=threads).fit_transform(X)
         else:
-            engine = "sampled" if name == "sampled" else "auto"
+            engine = "negative_sampling" if name == "sampled" else "auto"
             problem = module.UMAP(engine=engine, random_state=0, n_jobs=threads).problem(X)
             record["build_s"] = time.perf_counter() - start
             Y = problem.optimize()  # fit() is these two steps

@@ -25,6 +25,7 @@ from scaling import COMPONENTS, DIMENSION, SEPARATION
 import equipoise as eq
 from equipoise import kernels
 from equipoise.arrays.device_csr import Rows
+from equipoise.arrays.morton import locality
 from equipoise.engines import Reference
 from equipoise.engines.torch.engine import Torch
 from equipoise.inputs.device_table import DeviceTable
@@ -161,14 +162,14 @@ def stages(X: torch.Tensor) -> list[Stage]:
     V = data._V
     found = search(V, K, neighbors.MIN_RECALL)
     compared = n if found.recall == 1.0 else n * searched(V)
-    from equipoise.affinities.perplexity_torch import conditional
+    from equipoise.affinities.perplexity import conditional_rows
 
-    p = conditional(found.d2, PERPLEXITY)
+    p = conditional_rows(found.d2, PERPLEXITY)
     P = Rows.of_neighbors(p, found.indices).symmetrized()
     fit = method(engine="torch").fit(X)
     problem = fit._problem
     engine, kernel = problem.engine, problem.objective.kernel
-    order = eq.locality.locality(fit.embedding_)
+    order = locality(fit.embedding_)
     Y, A = fit.embedding_[order].contiguous(), P.permuted(order)
     d = Y.shape[1]
     source = engine._source(Y, None)
@@ -209,7 +210,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
             2.0 * n * compared * WIDTH,
             4 * n * D + 8 * n * K,
         ),
-        Stage("perplexity", events(lambda: conditional(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
+        Stage("perplexity", events(lambda: conditional_rows(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
         Stage(
             "symmetrise",
             events(lambda: Rows.of_neighbors(p, found.indices).symmetrized()),
@@ -226,10 +227,11 @@ def searched(V: torch.Tensor) -> float:
     """Return the share of all points that the blocks searched for a row hold."""
     from equipoise.neighbors import gpu as there
     from equipoise.neighbors.gpu_blocks import Blocks, reach
+    from equipoise.neighbors.gpu_scan import nearest
 
     sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: there.SAMPLE].to(V.device)
     blocks = Blocks(V - V.mean(dim=0))
-    true = there.nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
+    true = nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
     return reach(blocks, sample, true, neighbors.MIN_RECALL + there.MARGIN) / len(blocks.centers)
 
 

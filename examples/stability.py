@@ -36,7 +36,7 @@ METHODS = {
     "PCA": eq.PCA(),
     "Isomap": eq.Isomap(),
     "UMAP": eq.UMAP(random_state=0),
-    "UMAP, sampled": eq.UMAP(engine="sampled", random_state=0),
+    "UMAP, sampled": eq.UMAP(engine="negative_sampling", random_state=0),
 }
 
 

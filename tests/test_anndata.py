@@ -91,9 +91,9 @@ def test_the_graph_is_taken_as_it_is():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"perplexity": 20}, "obsp['distances'] has 14 neighbours of each point, and 60 are needed"),
-        ({"perplexity": [4, 10]}, "has 14 neighbours of each point, and 30 are needed"),
-        ({"metric": "cosine"}, "metric is about columns, not about the graph in obsp['distances']"),
+        ({"perplexity": 20}, "obsp['distances'] has 14 neighbours per point, but 60 are needed"),
+        ({"perplexity": [4, 10]}, "has 14 neighbours per point, but 30 are needed"),
+        ({"metric": "cosine"}, "metric applies to columns, not to the graph in obsp['distances']"),
     ],
 )
 def test_a_graph_that_does_not_do_is_passed_over(parameters, words, capsys):
@@ -101,13 +101,13 @@ def test_a_graph_that_does_not_do_is_passed_over(parameters, words, capsys):
     method = eq.anndata.tsne(adata, **parameters, **QUICK)
     assert words in capsys.readouterr().out and adata.uns["tsne"]["source"].startswith("obsm['X_pca'] (")
     assert_array_equal(method.embedding_, eq.TSNE(**parameters, **QUICK).fit_transform(adata.obsm["X_pca"]))
-    with pytest.raises(ValueError, match="leave neighbors_key='neighbors' out"):
+    with pytest.raises(ValueError, match="omit neighbors_key='neighbors'"):
         eq.anndata.tsne(adata, neighbors_key="neighbors", **parameters)
 
 
 def test_more_neighbours_for_umap_than_the_graph_has(capsys):
     eq.anndata.umap(annotated(), n_neighbors=20, **QUICK)
-    assert "has 14 neighbours of each point, and 19 are needed" in capsys.readouterr().out
+    assert "has 14 neighbours per point, but 19 are needed" in capsys.readouterr().out
     method = eq.anndata.umap(annotated(neighbors=9), **QUICK)
     assert method.n_neighbors == 10 and isinstance(method._data, Distances)
 
@@ -134,7 +134,7 @@ def test_a_point_without_neighbours():
     graph[7] = 0
     adata.obsp["distances"] = graph.tocsr()
     eq.anndata.umap(adata, **QUICK)
-    assert adata.uns["umap"]["source"] == "obsm['X_pca'] (row 7 of obsp['distances'] has no neighbour)"
+    assert adata.uns["umap"]["source"] == "obsm['X_pca'] (row 7 of obsp['distances'] has no neighbours)"
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -155,7 +155,7 @@ def test_files_hold_what_was_written(tmp_path):
 
 def test_a_map_of_another_width_is_not_lost_without_a_word():
     adata = annotated()
-    with pytest.warns(UserWarning, match=r"obsm\['X_pca'\] had 5 columns and now has 2; key_added") as caught:
+    with pytest.warns(UserWarning, match=r"obsm\['X_pca'\] had 5 columns and now has 2; set key_added") as caught:
         eq.anndata.pca(adata)
     assert caught[0].filename == __file__
     eq.anndata.pca(adata, n_components=2)
@@ -164,8 +164,8 @@ def test_a_map_of_another_width_is_not_lost_without_a_word():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"use_rep": "X_scvi"}, r"use_rep='X_scvi' is not in adata.obsm; there are: 'X_pca', and 'X'"),
-        ({"neighbors_key": "mine"}, "adata.uns has no 'mine'; there are: 'neighbors'"),
+        ({"use_rep": "X_scvi"}, r"use_rep='X_scvi' is not a key of adata.obsm; choose from 'X_pca', or 'X'"),
+        ({"neighbors_key": "mine"}, "adata.uns has no key 'mine'; choose from 'neighbors'"),
         ({"use_rep": "X", "neighbors_key": "neighbors"}, "exclude each other"),
         ({"perplexities": 5}, "unexpected keyword argument 'perplexities'"),
     ],
@@ -178,9 +178,9 @@ def test_refusals(options, words):
 def test_refused_data():
     with pytest.raises(ValueError, match=r"adata must be an anndata.AnnData, got ndarray"):
         eq.anndata.tsne(POINTS)
-    with pytest.raises(ValueError, match=r"adata.X is empty; say which table"):
+    with pytest.raises(ValueError, match=r"adata.X is empty; choose a table"):
         eq.anndata.tsne(ad.AnnData(obs={"cell": range(5)}))
     adata = annotated()
     del adata.obsp["distances"]
-    with pytest.raises(ValueError, match=r"says that the distances are in obsp\['distances'\], which adata does not"):
+    with pytest.raises(ValueError, match=r"refers to obsp\['distances'\], which does not exist"):
         eq.anndata.tsne(adata)

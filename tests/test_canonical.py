@@ -39,5 +39,5 @@ def test_landmarks_stand_for_all_vertices():
 
 
 def test_too_few_landmarks():
-    with pytest.raises(ValueError, match="n_landmarks must be 4 or more, got 3"):
+    with pytest.raises(ValueError, match="n_landmarks must be at least 4 to span three dimensions, got 3"):
         eq.canonical_form(*sheet(2, 2), n_landmarks=3, method="exact")

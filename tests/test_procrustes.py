@@ -54,7 +54,7 @@ def test_variation_of_two_maps_is_their_disagreement(rng):
 
 def test_a_mean_that_does_not_settle_is_told(rng, monkeypatch):
     monkeypatch.setattr("equipoise.procrustes.ROUNDS", 1)
-    with pytest.warns(UserWarning, match="still moves after 1 rounds of superposition: they have little in common"):
+    with pytest.warns(UserWarning, match="has not converged after 1 iterations; the maps have little in common"):
         superimpose(rng.normal(size=(6, 50, 2)))
 
 
@@ -97,9 +97,11 @@ def test_points_that_some_maps_lack(rng):
 
 
 def test_maps_that_cannot_be_compared(rng):
-    with pytest.raises(ValueError, match="all points of a map are in one place"):
+    with pytest.raises(ValueError, match="all points of a map coincide"):
         disagreement(np.ones((5, 2)), rng.normal(size=(5, 2)))
     maps = np.full((2, 10, 2), np.nan)
     maps[0, :6], maps[1, 4:] = rng.normal(size=(2, 6, 2))
-    with pytest.raises(ValueError, match="map 1 has 2 points in common with the others, and 3 or more are needed"):
+    with pytest.raises(
+        ValueError, match="map 1 has only 2 points in common with the others, too few to align it; at least 3"
+    ):
         superimpose(maps)

@@ -60,6 +60,7 @@ def test_a_model_that_is_saved_again_is_the_same(name, tmp_path):
 
 
 @quietly
+@pytest.mark.filterwarnings("ignore:UMAP.engine=.sampled:FutureWarning")  # as the files were written
 @pytest.mark.parametrize("name", RUNS)
 def test_a_checkpoint_resumes_to_the_same_map(name, tmp_path):
     require_torch(name)

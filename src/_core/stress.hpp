@@ -1,22 +1,21 @@
 // Stress and half its gradient, docs/math.md section 14: Σ w (d - δ)² and G_i = Σ_j w (1 - δ/d)(y_i - y_j).
-// A pair is met once and felt at both ends. The sums for the far ends go to a number of stripes that depends on n alone,
-// and these are added in order, so the number of threads never changes a byte.
+// Each pair is computed once and acts on both its points. The sums of the second points go to stripes, whose number
+// depends only on n and which are added in order, so results do not depend on the number of threads.
 #pragma once
 #include <cmath>
 
-#include "core.hpp"
-#include "exact.hpp"
-#include "rows.hpp"
+#include "primitives/exact.hpp"
+#include "simd/vector8.hpp"
 
 namespace eq {
 namespace EQ_ISA {
 
-constexpr int ROWS = 32;     // rows per block: its 32 × 256 distances stay in a first-level cache of 32 kB
-constexpr int STRIPES = 32;  // at most; as many threads find work
+constexpr int ROWS = 32;     // rows per block: its 32 × 256 distances fit in an L1 cache of 32 kB
+constexpr int STRIPES = 32;  // at most; no more threads than stripes have work
 
 template <class R> EQ_INLINE R square(R x) { return x * x; }
 
-// The residual d - δ, and 1 - δ/d. Coincident points have a residual and, as y_i - y_j = 0, no force.
+// The residual d - δ, and 1 - δ/d. Coincident points have a residual but, since y_i - y_j = 0, no force.
 template <class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
     const R r = std::sqrt(clamp_below(d2, R(1e-36)));
     *residual = r - target;
@@ -25,8 +24,8 @@ template <class R> EQ_INLINE R stretch(R d2, R target, R *residual) {
 
 // Rows of one block against one tile of columns.
 template <class R> struct StressBlock {
-    typedef R Part __attribute__((vector_size(32)));
-    static constexpr int PART = 32 / sizeof(R);
+    typedef R Part __attribute__((vector_size(VECTOR_BYTES)));
+    static constexpr int PART = VECTOR_BYTES / sizeof(R);
     int d;
     Buffer<R> column_sum;  // (d, TILE)
     alignas(64) R strength[TILE], residual[TILE];
@@ -37,7 +36,7 @@ template <class R> struct StressBlock {
         for (int t = 0; t < d * TILE; ++t) column_sum[t] = R(0);
     }
 
-    // Columns from .. to - 1 of a tile go to `delta` and `weight`; the others have weight 0. Null weights are all 1.
+    // Copies columns from .. to - 1 of a tile to `delta` and `weight`; the others get weight 0. Null weights are all 1.
     void part_of(const float *targets, const float *weights, std::int64_t from, std::int64_t to) {
         const std::int64_t low = from < 0 ? 0 : from < TILE ? from : TILE, high = to < TILE ? to : TILE;
         std::memset(delta, 0, sizeof delta);
@@ -49,22 +48,22 @@ template <class R> struct StressBlock {
             for (std::int64_t t = low; t < high; ++t) weight[t] = 1.0f;
     }
 
-    // One row at `home` (d): adds its own half gradient to sum[c * stride] and returns its stress. Columns run at
-    // columns[c * step + t]; w is null for weights of 1.
+    // One row, at `home` (d): adds its half gradient to sum[c * stride] and returns its stress. Coordinate c of column
+    // t is columns[c * step + t]; a null w means weights of 1.
     double row(const R *home, const R *columns, std::int64_t step, const float *target, const float *w, double *sum,
                std::int64_t stride) {
         switch (d) {
-        case 1: return row_in<1>(home, columns, step, target, w, sum, stride);
-        case 2: return row_in<2>(home, columns, step, target, w, sum, stride);
-        case 3: return row_in<3>(home, columns, step, target, w, sum, stride);
-        default: return row_in<0>(home, columns, step, target, w, sum, stride);
+            case 1: return row_in<1>(home, columns, step, target, w, sum, stride);
+            case 2: return row_in<2>(home, columns, step, target, w, sum, stride);
+            case 3: return row_in<3>(home, columns, step, target, w, sum, stride);
+            default: return row_in<0>(home, columns, step, target, w, sum, stride);
         }
     }
 
-    // DIMENSION is d where the compiler may know it, else 0.
-    template <int DIMENSION>
-    EQ_INLINE double row_in(const R *home, const R *__restrict columns, std::int64_t step, const float *__restrict target,
-                            const float *__restrict w, double *sum, std::int64_t stride) {
+    // DIMENSION is d if it is known at compile time, else 0.
+    template <int DIMENSION> EQ_INLINE double row_in(const R *home, const R *__restrict columns, std::int64_t step,
+                                                     const float *__restrict target, const float *__restrict w,
+                                                     double *sum, std::int64_t stride) {
         const int dimension = DIMENSION > 0 ? DIMENSION : d;
         R *__restrict r = strength;
         R *__restrict e = residual;
@@ -105,7 +104,7 @@ template <class R> struct StressBlock {
         return v;
     }
 
-    // Adds LANES partial sums up, as dot() does.
+    // The total of LANES partial sums, in the order of dot().
     static EQ_INLINE R total(const Part *lanes) {
         R x[LANES];
         std::memcpy(x, lanes, sizeof x);
@@ -114,7 +113,7 @@ template <class R> struct StressBlock {
         return x[0];
     }
 
-    // Σ_t w_t e_t²; w is null for weights of 1.
+    // Σ_t w_t e_t²; a null w means weights of 1.
     static EQ_INLINE R squares(const R *__restrict e, const float *__restrict w) {
         Part lanes[LANES / PART] = {};
         for (int t = 0; t < TILE; t += LANES)
@@ -128,14 +127,14 @@ template <class R> struct StressBlock {
         return total(lanes);
     }
 
-    // Adds what the rows since start() did to the columns; `count` of them are not padding.
+    // Adds the half gradients that the rows since start() gave the columns, the first `count` of which are not padding.
     void finish(double *sum, std::int64_t stride, std::int64_t count) const {
         for (int c = 0; c < d; ++c)
             for (int t = 0; t < count; ++t) sum[c * stride + t] += column_sum[c * TILE + t];
     }
 };
 
-// Distances between all rows of X (n, D) in float32, computed a block at a time by direct differences.
+// Distances between the points X in float32, computed a block at a time from differences.
 struct PointTargets {
     std::int64_t n, tiles, D;
     Buffer<float> panels;  // (tiles, D, TILE)
@@ -147,9 +146,9 @@ struct PointTargets {
 
     float at(std::int64_t i, std::int64_t c) const { return panels[(i / TILE * D + c) * TILE + i % TILE]; }
 
-    // From rows first .. first + ROWS - 1, those beyond n repeating the last, to one tile of columns: out (ROWS, TILE).
-    void block(std::int64_t first, std::int64_t tile, float *out) const {
-        const float *panel = panels.data + tile * D * TILE;
+    // Distances (ROWS, TILE) from rows first .. first + ROWS - 1 to one tile of columns; rows beyond n repeat the last.
+    void block(std::int64_t first, std::int64_t tile, float *__restrict out) const {
+        const float *__restrict panel = panels.data + tile * D * TILE;
         for (int r = 0; r < ROWS; r += 4) {
             std::int64_t row[4];
             for (int q = 0; q < 4; ++q) row[q] = first + r + q < n ? first + r + q : n - 1;
@@ -171,19 +170,20 @@ struct PointTargets {
     }
 };
 
-// Where row i of a condensed matrix (pairs i < j, row by row) would have its column 0.
+// The offset of (i, 0) in a condensed matrix, which stores the pairs i < j row by row.
 EQ_INLINE std::int64_t condensed_row(std::int64_t i, std::int64_t n) { return i * n - i * (i + 1) / 2 - i - 1; }
 
-inline void condensed_distances(const float *X, std::int64_t n, std::int64_t D, float *out, int threads) {
-    const PointTargets points(X, n, D);
-    const std::int64_t blocks = (n + ROWS - 1) / ROWS;
-#pragma omp parallel num_threads(worth(threads, n * n * D / 64))
+inline void condensed_distances(Points<float> X, float *out, int threads) {
+    const std::int64_t n = X.n, blocks = (n + ROWS - 1) / ROWS;
+    const PointTargets points(X.data, n, X.d);
+    PerThread<Buffer<float>> scratch(useful_threads(threads, n * n * X.d / 64), ROWS * TILE);
+#pragma omp parallel num_threads(scratch.threads())
     {
-        Buffer<float> distances(ROWS * TILE);
+        float *const distances = scratch.mine().data;
 #pragma omp for schedule(dynamic, 1)
         for (std::int64_t b = 0; b < blocks; ++b)
             for (std::int64_t tile = b * ROWS / TILE; tile < points.tiles; ++tile) {
-                points.block(b * ROWS, tile, distances.data);
+                points.block(b * ROWS, tile, distances);
                 const std::int64_t end = (tile + 1) * TILE < n ? (tile + 1) * TILE : n;
                 for (std::int64_t i = b * ROWS; i < (b + 1) * ROWS && i < n; ++i)
                     for (std::int64_t j = tile * TILE > i ? tile * TILE : i + 1; j < end; ++j)
@@ -192,17 +192,19 @@ inline void condensed_distances(const float *X, std::int64_t n, std::int64_t D, 
     }
 }
 
-// All pairs. The targets δ are stored, condensed, with or without weights, or come from points.
-template <class R>
-double stress_pairs(const Targets &targets, const R *Y_rows, std::int64_t n, int d, double *half_gradient, int threads) {
-    const Columns<R> Y(Y_rows, n, d);
+// All pairs. The targets δ are stored in condensed form, with or without weights, or computed from points.
+template <class R> double stress_pairs(const Targets &targets, Points<R> map, double *half_gradient, int threads) {
+    const std::int64_t n = map.n;
+    const int d = map.d;
+    const Columns<R> Y(map);
     const bool stored = targets.points == nullptr;
     const PointTargets points(targets.points, stored ? 0 : n, stored ? 0 : targets.dimension);
     const std::int64_t blocks = (n + ROWS - 1) / ROWS, tiles = Y.stride / TILE;
     const std::int64_t quarter = blocks / 4 + 1, stripes = quarter < STRIPES ? quarter : STRIPES;
     Buffer<double> sums(stripes * d * Y.stride), stress(stripes);
 
-    const auto add_block = [&](std::int64_t b, std::int64_t tile, StressBlock<R> &block, float *distances, double *sum) {
+    const auto add_block = [&](std::int64_t b, std::int64_t tile, StressBlock<R> &block, float *distances,
+                               double *sum) {
         const std::int64_t first = b * ROWS, last = first + ROWS < n ? first + ROWS : n, start = tile * TILE;
         const bool whole = start >= last && start + TILE <= n;
         double total = 0;
@@ -212,28 +214,32 @@ double stress_pairs(const Targets &targets, const R *Y_rows, std::int64_t n, int
             const std::int64_t at = condensed_row(i, n) + start;
             const float *delta = stored ? targets.condensed + at : distances + (i - first) * TILE;
             const float *weight = targets.weights == nullptr ? nullptr : targets.weights + at;
-            if (!whole) {  // pairs j <= i have their turn elsewhere, and beyond n are none
+            if (!whole) {  // leave out pairs j <= i, which other blocks compute, and j >= n
                 block.part_of(delta, weight, i + 1 - start, n - start);
                 delta = block.delta;
                 weight = block.weight;
             }
-            total += block.row(Y_rows + i * d, Y.data.data + start, Y.stride, delta, weight, sum + i, Y.stride);
+            total += block.row(map.row(i), Y.data.data + start, Y.stride, delta, weight, sum + i, Y.stride);
         }
         block.finish(sum + start, Y.stride, TILE);
         return total;
     };
     const std::int64_t work = n * n / 2 * (stored ? 1 : 1 + targets.dimension / 16);
-#pragma omp parallel num_threads(worth(threads, work))
+    threads = useful_threads(threads, work);
+    PerThread<StressBlock<R>> all_blocks(threads, d);
+    PerThread<Buffer<float>> all_distances(threads, stored ? 1 : ROWS * TILE);
+#pragma omp parallel num_threads(all_blocks.threads())
     {
-        StressBlock<R> block(d);
-        Buffer<float> distances(stored ? 1 : ROWS * TILE);
+        StressBlock<R> &block = all_blocks.mine();
+        float *const distances = all_distances.mine().data;
 #pragma omp for schedule(dynamic, 1)
         for (std::int64_t s = 0; s < stripes; ++s)
             for (std::int64_t b = 0; b < blocks; ++b) {
-                const std::int64_t turn = b % (2 * stripes);  // there and back again: long rows and short ones
+                const std::int64_t turn =
+                    b % (2 * stripes);  // back and forth, so that each stripe gets long rows and short ones
                 if (turn != s && turn != 2 * stripes - 1 - s) continue;
                 for (std::int64_t tile = b * ROWS / TILE; tile < tiles; ++tile)
-                    stress[s] += add_block(b, tile, block, distances.data, sums.data + s * d * Y.stride);
+                    stress[s] += add_block(b, tile, block, distances, sums.data + s * d * Y.stride);
             }
 #pragma omp for
         for (std::int64_t i = 0; i < n; ++i)
@@ -248,18 +254,20 @@ double stress_pairs(const Targets &targets, const R *Y_rows, std::int64_t n, int
     return total;
 }
 
-// Points Y (n, d) against others T (m, d), with targets δ (n, m) and a weight for each column. Half gradients of both.
-template <class R>
-double stress_between(const float *delta, const float *weights, const R *Y, std::int64_t n, const R *T_rows, std::int64_t m,
-                      int d, double *half_gradient, double *half_gradient_T, int threads) {
-    const Columns<R> T(T_rows, m, d);
+// Points Y (n, d) against points T (m, d), with targets δ (n, m), a weight per column, and half gradients of both.
+template <class R> double stress_between(const float *delta, const float *weights, Points<R> Y, Points<R> others,
+                                         double *half_gradient, double *half_gradient_T, int threads) {
+    const std::int64_t n = Y.n, m = others.n;
+    const int d = Y.d;
+    const Columns<R> T(others);
     const std::int64_t blocks = (n + ROWS - 1) / ROWS, quarter = blocks / 4 + 1;
     const std::int64_t stripes = quarter < STRIPES ? quarter : STRIPES;
     Buffer<double> sums(stripes * d * T.stride), stress(stripes);
     for (std::int64_t i = 0; i < n * d; ++i) half_gradient[i] = 0;
-#pragma omp parallel num_threads(worth(threads, n * m))
+    PerThread<StressBlock<R>> all_blocks(useful_threads(threads, n * m), d);
+#pragma omp parallel num_threads(all_blocks.threads())
     {
-        StressBlock<R> block(d);
+        StressBlock<R> &block = all_blocks.mine();
 #pragma omp for schedule(dynamic, 1)
         for (std::int64_t s = 0; s < stripes; ++s)
             for (std::int64_t b = blocks * s / stripes; b < blocks * (s + 1) / stripes; ++b)
@@ -273,8 +281,8 @@ double stress_between(const float *delta, const float *weights, const R *Y, std:
                             row = block.delta;
                             weight = block.weight;
                         }
-                        stress[s] += block.row(Y + i * d, T.data.data + start, T.stride, row, weight,
-                                               half_gradient + i * d, 1);
+                        stress[s] +=
+                            block.row(Y.row(i), T.data.data + start, T.stride, row, weight, half_gradient + i * d, 1);
                     }
                     block.finish(sums.data + s * d * T.stride + start, T.stride, count);
                 }
@@ -290,15 +298,17 @@ double stress_between(const float *delta, const float *weights, const R *Y, std:
     return total;
 }
 
-// The pairs that a symmetric CSR pattern stores, in both directions, with targets δ and weights. `stress` (n) holds, for
-// each point, that of all its pairs.
-template <class R>
-void stress_listed(const Weights &A, const float *delta, const R *Y_rows, std::int64_t n, int d, double *stress,
-                   double *half_gradient, int threads) {
-    const Columns<R> Y(Y_rows, n, d);
-#pragma omp parallel num_threads(worth(threads, A.indptr[n]))
+// The pairs of a symmetric CSR matrix of weights, which stores both directions, with targets δ. `stress` (n) is the sum
+// over the pairs of each point.
+template <class R> void stress_listed(const Weights &A, const float *delta, Points<R> map, double *stress,
+                                      double *half_gradient, int threads) {
+    const std::int64_t n = map.n;
+    const int d = map.d;
+    const Columns<R> Y(map);
+    PerThread<Buffer<R>> differences(useful_threads(threads, A.entries()), std::int64_t(d) * SHORT);
+#pragma omp parallel num_threads(differences.threads())
     {
-        Pairs<SHORT, R> pairs(d);
+        Pairs<SHORT, R> pairs(differences.mine().data);
         alignas(64) R weight[SHORT], target[SHORT], residual[SHORT], strength[SHORT];
 #pragma omp for schedule(dynamic, 64)
         for (std::int64_t i = 0; i < n; ++i) {

@@ -1,17 +1,24 @@
-"""The methods on annotated data, as scanpy has it: `equipoise.anndata.tsne(adata)` writes `adata.obsm["X_tsne"]`.
+"""The methods for AnnData objects, in the style of scanpy: `equipoise.anndata.tsne(adata)`.
 
-There is a function for each method. Each takes the parameters of its method, and
+There is one function per method. It embeds the cells, writes the map to `adata.obsm["X_tsne"]` and the parameters and
+final loss to `adata.uns["tsne"]`, and returns the fitted method. Its arguments are the parameters of the method, and:
 
-adata : an `AnnData`. If it has a neighbour graph, as `scanpy.pp.neighbors` writes it, with as many neighbours as the
-    method is asked for, the method starts from these; else from `obsm["X_pca"]`, and without it from `X`, which stays
-    sparse if it is. One line says which
-use_rep : what to start from instead: a key of `obsm`, or "X"
-neighbors_key : which graph, the key in `uns` that was `key_added` for `scanpy.pp.neighbors`
-key_added : name in `uns`, and with "X_" in front in `obsm`; the name of the function by default
+Parameters
+----------
+adata : AnnData
+    The data. By default the method uses the neighbour graph written by `scanpy.pp.neighbors`, if it has enough
+    neighbours; otherwise `obsm["X_pca"]`; otherwise `X`, which may be sparse. A printed line says which was used.
+use_rep : str, optional
+    Use this instead: a key of `obsm`, or "X".
+neighbors_key : str, optional
+    Use this neighbour graph: the `key_added` of `scanpy.pp.neighbors`.
+key_added : str, optional
+    Key in `uns`, and after "X_" in `obsm`; by default the name of the function.
 
-The map is written to `obsm`, the parameters and the final loss to `uns`; the fitted method, which can `transform`, is
-returned. A `metric` or `h` is about columns, and so the graph is not used. Methods that need more distances than a
-graph has (`pca`, `classical_mds`, `mds`, `lle`, `dklle`) never use it; `pca` starts from `X`.
+Notes
+-----
+With a `metric` or `h`, which apply to columns, the graph is not used. Methods that need more distances than a graph has
+(`pca`, `classical_mds`, `mds`, `lle`, `dklle`) never use it, and `pca` always starts from `X`.
 """
 
 from __future__ import annotations
@@ -32,35 +39,54 @@ Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Graph:
-    """How a method takes neighbours that somebody else has found."""
+class GraphUse:
+    """How a method uses a precomputed neighbour graph.
 
-    asked: Callable[[Parameters], float]  # how many each point must have for these parameters, 0 if they do not say
-    taken: Callable[[int], Parameters]  # the parameters that go with so many, where the user has not said
+    Attributes
+    ----------
+    required : callable
+        Returns the number of neighbours needed for given parameters, 0 if any number will do.
+    parameters : callable
+        Returns the parameters to set for a graph with k neighbours, if any number will do.
+    """
+
+    required: Callable[[Parameters], float]
+    parameters: Callable[[int], Parameters]
 
 
-# A few neighbours, all alike, stand in for a Gaussian over many. Measured on 30 principal components of digits, the
-# trustworthiness of t-SNE with perplexity 30, with 14 neighbours alike, with perplexity 14/3: 0.991, 0.993, 0.986.
-SNE = Graph(
+# A few neighbours of equal weight replace a Gaussian over many. Measured on 30 principal components of digits, the
+# trustworthiness of t-SNE is 0.991 with perplexity 30, 0.993 with 14 equal neighbours, 0.986 with perplexity 14/3.
+SNE = GraphUse(
     lambda given: 3 * np.max(given["perplexity"]) if not isinstance(given.get("perplexity", "auto"), str) else 0,
     lambda k: {"affinity": "uniform", "perplexity": k},
 )
-FUZZY = Graph(lambda given: given.get("n_neighbors", 1) - 1, lambda k: {"n_neighbors": k + 1})  # the point is counted
-COUNTED = Graph(lambda given: given.get("n_neighbors", 0), lambda k: {"n_neighbors": k})
-WHOLE = Graph(lambda given: 0, lambda k: {})  # the graph as it is, whatever n_neighbors
+# UMAP counts the point itself as a neighbour.
+FUZZY = GraphUse(lambda given: given.get("n_neighbors", 1) - 1, lambda k: {"n_neighbors": k + 1})
+COUNTED = GraphUse(lambda given: given.get("n_neighbors", 0), lambda k: {"n_neighbors": k})
+WHOLE = GraphUse(lambda given: 0, lambda k: {})  # the whole graph, whatever n_neighbors
 
 
 @dataclass(frozen=True)
-class Source:
-    """What a map is made from, in words and as the method takes it."""
+class Representation:
+    """The part of an AnnData object that is embedded.
+
+    Attributes
+    ----------
+    name : str
+        Description for the user.
+    X : array or sparse matrix
+        The input of the method.
+    parameters : dict
+        Parameters of the method that go with it.
+    """
 
     name: str
     X: Any
     parameters: Parameters
 
 
-def _function(Method: type[Any], name: str, graph: Graph | None) -> Callable[..., Any]:
-    """Return the function that embeds annotated data by a method."""
+def _make_function(Method: type[Any], name: str, graph: GraphUse | None) -> Callable[..., Any]:
+    """Return the function that embeds AnnData objects with a method."""
 
     def embed(
         adata: Any,
@@ -70,84 +96,87 @@ def _function(Method: type[Any], name: str, graph: Graph | None) -> Callable[...
         key_added: str = name,
         **parameters: Any,
     ) -> Any:
-        source = _source(adata, name, graph, use_rep, neighbors_key, parameters)
-        method = Method(**{**source.parameters, **parameters})
-        print(f"{name}: from {source.name}", flush=True)
-        method.fit(source.X)
-        _write(adata, key_added, method, source.name)
+        chosen = _choose_representation(adata, name, graph, use_rep, neighbors_key, parameters)
+        method = Method(**{**chosen.parameters, **parameters})
+        print(f"{name}: from {chosen.name}", flush=True)
+        method.fit(chosen.X)
+        _write(adata, key_added, method, chosen.name)
         return method
 
     own = list(inspect.signature(embed).parameters.values())[:-1]
     options = [p.replace(kind=p.KEYWORD_ONLY) for p in inspect.signature(Method).parameters.values()]
     embed.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
     embed.__name__ = embed.__qualname__ = name
-    embed.__doc__ = f"Embed annotated data by `equipoise.{Method.__name__}`, in obsm['X_{name}'] and uns['{name}']."
+    embed.__doc__ = (
+        f"Embed an AnnData object with `equipoise.{Method.__name__}` and write obsm['X_{name}'] and uns['{name}']."
+    )
     return embed
 
 
-def _source(
-    adata: Any, name: str, graph: Graph | None, use_rep: str | None, neighbors_key: str | None, given: Parameters
-) -> Source:
+def _choose_representation(
+    adata: Any, name: str, graph: GraphUse | None, use_rep: str | None, neighbors_key: str | None, given: Parameters
+) -> Representation:
+    """Return what to embed: what the user asks for, or the graph, or `obsm["X_pca"]`, or X."""
     for part in ("obsm", "obsp", "uns"):
         if not hasattr(adata, part):
             raise ValueError(f"adata must be an anndata.AnnData, got {type(adata).__name__}")
     if use_rep is not None:
         if neighbors_key is not None:
-            raise ValueError(f"use_rep={use_rep!r} and neighbors_key={neighbors_key!r} exclude each other")
-        return _columns(adata, use_rep)
+            raise ValueError(f"use_rep={use_rep!r} and neighbors_key={neighbors_key!r} exclude each other; omit one")
+        return _read_table(adata, use_rep)
     why_not = ""
     if neighbors_key is not None or "neighbors" in adata.uns:
-        found = _neighbors(adata, neighbors_key or "neighbors", graph, name, given)
-        if isinstance(found, Source):
+        found = _read_graph(adata, neighbors_key or "neighbors", graph, name, given)
+        if isinstance(found, Representation):
             return found
         if neighbors_key is not None:
-            raise ValueError(f"{found}; leave neighbors_key={neighbors_key!r} out")
+            raise ValueError(f"{found}; omit neighbors_key={neighbors_key!r}")
         why_not = f" ({found})"
-    best = _columns(adata, "X_pca" if "X_pca" in adata.obsm and name != "pca" else "X")
-    return Source(best.name + why_not, best.X, {})
+    best = _read_table(adata, "X_pca" if "X_pca" in adata.obsm and name != "pca" else "X")
+    return Representation(best.name + why_not, best.X, {})
 
 
-def _neighbors(adata: Any, key: str, graph: Graph | None, name: str, given: Parameters) -> Source | str:
-    """Return the neighbour graph under a key of `uns`, or why this method does not start from it."""
+def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: Parameters) -> Representation | str:
+    """Return the neighbour graph under a key of `uns`, or the reason why the method cannot use it."""
     if key not in adata.uns:
-        raise ValueError(f"adata.uns has no {key!r}; there are: {', '.join(map(repr, adata.uns)) or 'none'}")
+        raise ValueError(f"adata.uns has no key {key!r}; choose from {', '.join(map(repr, adata.uns)) or 'none'}")
     stored = adata.uns[key].get("distances_key", "distances")
     place = f"obsp[{stored!r}]"
     if stored not in adata.obsp:
-        raise ValueError(f"adata.uns[{key!r}] says that the distances are in {place}, which adata does not have")
+        raise ValueError(f"adata.uns[{key!r}] refers to {place}, which does not exist; run scanpy.pp.neighbors again")
     if graph is None:
         return f"{name} needs more distances than the graph in {place} has"
-    about_columns = [name for name in ("metric", "h") if name in given]
-    if about_columns:
-        return f"{about_columns[0]} is about columns, not about the graph in {place}"
+    on_columns = [name for name in ("metric", "h") if name in given]
+    if on_columns:
+        return f"{on_columns[0]} applies to columns, not to the graph in {place}"
     D = adata.obsp[stored]
     if not sparse.issparse(D):
-        return Source(f"the distances in {place}", D, {"metric": "precomputed"})
+        return Representation(f"the distances in {place}", D, {"metric": "precomputed"})
     counts = np.diff(sparse.csr_matrix(D).indptr)
     k = int(counts.min())
     if k == 0:
-        return f"row {int(counts.argmin())} of {place} has no neighbour"
-    asked = graph.asked(given)
-    if asked > k:
-        return f"{place} has {k} neighbours of each point, and {asked:g} are needed"
-    taken = {} if asked else graph.taken(k)
-    return Source(f"the {k} neighbours of each point in {place}", D, {"metric": "precomputed", **taken})
+        return f"row {int(counts.argmin())} of {place} has no neighbours"
+    required = graph.required(given)
+    if required > k:
+        return f"{place} has {k} neighbours per point, but {required:g} are needed"
+    taken = {} if required else graph.parameters(k)
+    return Representation(f"the {k} neighbours per point in {place}", D, {"metric": "precomputed", **taken})
 
 
-def _columns(adata: Any, rep: str) -> Source:
-    """Return a table of `obsm`, or X."""
+def _read_table(adata: Any, rep: str) -> Representation:
+    """Return a table in `obsm`, or X."""
     if rep == "X":
         if adata.X is None:
-            raise ValueError("adata.X is empty; say which table of adata.obsm to start from: use_rep=...")
-        return Source("X", _in_memory(adata.X), {})
+            raise ValueError("adata.X is empty; choose a table of adata.obsm with use_rep")
+        return Representation("X", _in_memory(adata.X), {})
     if rep not in adata.obsm:
-        there = ", ".join(map(repr, adata.obsm)) or "none"
-        raise ValueError(f"use_rep={rep!r} is not in adata.obsm; there are: {there}, and 'X'")
-    return Source(f"obsm[{rep!r}]", adata.obsm[rep], {})
+        known = ", ".join(map(repr, adata.obsm)) or "none"
+        raise ValueError(f"use_rep={rep!r} is not a key of adata.obsm; choose from {known}, or 'X'")
+    return Representation(f"obsm[{rep!r}]", adata.obsm[rep], {})
 
 
 def _in_memory(X: Any) -> Matrix:
-    """Return X, or what a sparse matrix of a file opened with `backed` holds."""
+    """Return X, loaded into memory if the file was opened with `backed`."""
     return X.to_memory() if hasattr(X, "to_memory") else X
 
 
@@ -155,39 +184,39 @@ def _write(adata: Any, key: str, method: Any, source: str) -> None:
     place, Y = f"X_{key}", method.embedding_
     if place in adata.obsm and adata.obsm[place].shape[1] != Y.shape[1]:
         before = adata.obsm[place].shape[1]
-        warn(f"obsm[{place!r}] had {before} columns and now has {Y.shape[1]}; key_added='...' keeps both")
+        warn(f"obsm[{place!r}] had {before} columns and now has {Y.shape[1]}; set key_added to keep both")
     adata.obsm[place] = Y
     adata.uns[key] = {
-        "params": {name: _stored(value) for name, value in method.get_params(deep=False).items() if _says(value)},
+        "params": {name: _storable(value) for name, value in method.get_params(deep=False).items() if _is_set(value)},
         "source": source,
         "loss": float(method.loss_),
         "n_iter": int(method.n_iter_),
     }
 
 
-def _says(value: Any) -> bool:
+def _is_set(value: Any) -> bool:
     return value is not None and not (isinstance(value, tuple) and value == ())
 
 
-def _stored(value: Any) -> Any:
-    """Return a parameter as files of annotated data can hold it: numbers, text, arrays, and the names of the rest."""
+def _storable(value: Any) -> Any:
+    """Return a parameter in a form that .h5ad files can store: a number, text or array, else its repr."""
     if isinstance(value, list | tuple):
         return np.asarray(value)
     return value if isinstance(value, bool | int | float | str | np.ndarray | np.generic) else repr(value)
 
 
-sne = _function(methods.SNE, "sne", SNE)
-symmetric_sne = _function(methods.SymmetricSNE, "symmetric_sne", SNE)
-tsne = _function(methods.TSNE, "tsne", SNE)
-power_sne = _function(methods.PowerSNE, "power_sne", SNE)
-gsne = _function(methods.GSNE, "gsne", SNE)
-spherical_sne = _function(methods.SphericalSNE, "spherical_sne", SNE)
-umap = _function(methods.UMAP, "umap", FUZZY)
-dklle = _function(methods.DKLLE, "dklle", None)
-dkpca = _function(methods.DKPCA, "dkpca", COUNTED)
-pca = _function(methods.PCA, "pca", None)
-classical_mds = _function(methods.ClassicalMDS, "classical_mds", None)
-isomap = _function(methods.Isomap, "isomap", WHOLE)
-lle = _function(methods.LLE, "lle", None)
-laplacian_eigenmaps = _function(methods.LaplacianEigenmaps, "laplacian_eigenmaps", WHOLE)
-mds = _function(methods.MDS, "mds", None)
+sne = _make_function(methods.SNE, "sne", SNE)
+symmetric_sne = _make_function(methods.SymmetricSNE, "symmetric_sne", SNE)
+tsne = _make_function(methods.TSNE, "tsne", SNE)
+power_sne = _make_function(methods.PowerSNE, "power_sne", SNE)
+gsne = _make_function(methods.GSNE, "gsne", SNE)
+spherical_sne = _make_function(methods.SphericalSNE, "spherical_sne", SNE)
+umap = _make_function(methods.UMAP, "umap", FUZZY)
+dklle = _make_function(methods.DKLLE, "dklle", None)
+dkpca = _make_function(methods.DKPCA, "dkpca", COUNTED)
+pca = _make_function(methods.PCA, "pca", None)
+classical_mds = _make_function(methods.ClassicalMDS, "classical_mds", None)
+isomap = _make_function(methods.Isomap, "isomap", WHOLE)
+lle = _make_function(methods.LLE, "lle", None)
+laplacian_eigenmaps = _make_function(methods.LaplacianEigenmaps, "laplacian_eigenmaps", WHOLE)
+mds = _make_function(methods.MDS, "mds", None)

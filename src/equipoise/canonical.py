@@ -1,4 +1,4 @@
-"""Canonical forms: a surface in the shape that its own distances give it, whatever its pose (docs/math.md, 18)."""
+"""Canonical forms: pose-independent embeddings of surfaces (docs/math.md, section 18)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,36 @@ def canonical_form(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Array:
-    """Return the vertices (n, 3) where straight distances come nearest to the geodesic ones, min Σ_{i<j} (d − d_g)².
+    """Return the canonical form of a surface: vertices whose Euclidean distances d fit the geodesic ones d_g.
 
-    Near-isometric poses of one shape have nearly the same canonical form, up to a shift, a rotation and a reflection
-    (Elad & Kimmel 2003). Of more than `n_landmarks` vertices, a farthest-point sample of that many is placed by `MDS`,
-    and each of the others by its own stress against the sample. `method` is that of `spaces.MeshGeodesic`.
+    It minimises Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
+    translation, rotation and reflection (Elad & Kimmel 2003). Surfaces with more than `n_landmarks` vertices are
+    approximated: `MDS` places a farthest-point sample, and each other vertex minimises its stress against the sample.
+
+    Parameters
+    ----------
+    vertices : array-like of shape (n, 3)
+    faces : array-like of int, shape (m, 3)
+        Vertices of each triangle.
+    n_landmarks : int, default=500
+        Size of the sample, at least 4.
+    method : str, default="heat"
+        How geodesics are computed, as in `spaces.MeshGeodesic`.
+    random_state : int or RandomState, default=0
+        Seed of the sample and of MDS.
+    n_jobs : int, optional
+        Number of threads; all cores by default.
+
+    Returns
+    -------
+    Y : ndarray of shape (n, 3)
     """
     if n_landmarks < 4:
-        raise ValueError(f"n_landmarks must be 4 or more, got {n_landmarks}: fewer span no solid")
+        raise ValueError(f"n_landmarks must be at least 4 to span three dimensions, got {n_landmarks}")
     n_threads = threads(n_jobs)
     space = MeshGeodesic(vertices, faces, method, n_threads=n_threads)
     landmarks, D = farthest_points(space, min(n_landmarks, space.n), random_state)
-    among = D[:, landmarks]
-    among = (among + among.T) / 2  # the heat method differs a little with the direction
-    Z = MDS(n_components=3, random_state=random_state, n_jobs=n_jobs).fit_transform(Precomputed(among))
+    between = D[:, landmarks]
+    between = (between + between.T) / 2  # the heat method is not exactly symmetric
+    Z = MDS(n_components=3, random_state=random_state, n_jobs=n_jobs).fit_transform(Precomputed(between))
     return place_by_stress(lambda rows: D[:, rows].T, space.n, Z, n_threads)

@@ -1,4 +1,4 @@
-"""Force laws: attraction and repulsion between two points over their distance (Lin et al. 2024, Table 1, Fig. 3)."""
+"""Force laws: attraction and repulsion of two points as functions of distance (Lin et al. 2024, Table 1, Fig. 3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class ForceCurves:
-    """Magnitudes of the two forces of several methods: `attraction[name]` and `repulsion[name]` over distances `r`."""
+    """Forces of several methods as functions of distance.
+
+    Attributes
+    ----------
+    r : ndarray of shape (m,)
+        Distances.
+    attraction, repulsion : dict of str to ndarray of shape (m,)
+        Magnitudes of the forces by method.
+    """
 
     r: Array
     attraction: dict[str, Array]
@@ -29,22 +37,32 @@ class ForceCurves:
         )
 
     def figure(self) -> Figure:
-        """Return a matplotlib figure, attraction on the left and repulsion on the right."""
+        """Return a matplotlib figure with attraction on the left and repulsion on the right."""
         from .views.force_figure import force_figure
 
         return force_figure(self.r, self.attraction, self.repulsion)
 
 
 def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, Z: float = 1.0) -> ForceCurves:
-    """Return the force curves of the given methods.
+    """Return the attraction and repulsion of two points as functions of their distance.
 
     Parameters
     ----------
-    methods : estimators, such as TSNE(), GSNE(beta=2, eta=0.25)
-    r : distances in the map; 400 from 0.02 to 5 by default
-    p : affinity of the two points: the attraction of KL methods is proportional to it
-    Z : normaliser of Q: the repulsion is proportional to 1/Z
+    *methods : estimators
+        Methods, such as TSNE() or GSNE(beta=2, eta=0.25).
+    r : array-like of shape (m,), optional
+        Distances in the map; by default 400 from 0.02 to 5.
+    p : float, default=1.0
+        Affinity of the two points; the attraction of KL methods is proportional to it.
+    Z : float, default=1.0
+        Normaliser of Q; the repulsion is proportional to 1/Z.
 
+    Returns
+    -------
+    curves : ForceCurves
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from equipoise import TSNE, forces
     >>> curves = forces(TSNE(), r=np.array([1.0]))

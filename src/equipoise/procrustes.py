@@ -1,4 +1,4 @@
-"""Procrustes: maps laid over one another by a shift, a rotation or reflection, and their size (docs/math.md, 20)."""
+"""Procrustes alignment: superimpose maps by translation, rotation, reflection and scale (docs/math.md, section 20)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ._types import Array
 from ._warn import warn
 from .linalg.blas import one_blas_thread
 
-ROUNDS = 100  # of superposition, at most; chosen
-SETTLED = 1e-3  # root mean square move of the mean map, in radii of the map, below which it stands; chosen
+ROUNDS = 100  # maximum number of iterations of `superimpose`; chosen
+CONVERGED = 1e-3  # root mean square change of the mean map, relative to its radius; chosen
 
 
 @dataclass(frozen=True)
 class Similarity:
-    """y ↦ s (y − a) R + b, R orthogonal (d, d): shapes stay as they are."""
+    """The similarity transformation y ↦ s (y − a) R + b with R orthogonal (d, d)."""
 
     a: Array  # (d,)
     b: Array  # (d,)
@@ -25,97 +25,98 @@ class Similarity:
     s: float
 
     def __call__(self, Y: Array) -> Array:
-        """Return the points Y (m, d) where the similarity puts them."""
+        """Return the transformed points Y (m, d)."""
         return self.s * (np.asarray(Y, dtype=np.float64) - self.a) @ self.R + self.b
 
 
 def fit_similarity(Y: Array, target: Array) -> Similarity:
-    """Return what lays Y (n, d) over `target` (n, d) at the target's size, min_R Σ_i ‖s (y_i − a) R + b − t_i‖².
+    """Return the similarity that aligns Y (n, d) with `target` (n, d), min_R Σ_i ‖s (y_i − a) R + b − t_i‖².
 
-    R = U Vᵀ for (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966), a and b are the centres, and s is the ratio of the radii.
-    The s of least squares would shrink a map the more the less it agrees, and so hide how much that is.
+    R = U Vᵀ for (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966), a and b are the centroids, and s is the ratio of the
+    radii. The least-squares s would shrink maps that agree badly, and so hide the disagreement.
     """
-    (Y, a, size), (T, b, wanted) = _centred(Y), _centred(target)
+    (Y, a, radius), (T, b, target_radius) = _center(Y), _center(target)
     with one_blas_thread():
         U, _, Vt = linalg.svd(Y.T @ T)
-    return Similarity(a, b, U @ Vt, wanted / size)
+    return Similarity(a, b, U @ Vt, target_radius / radius)
 
 
 def disagreement(Y: Array, target: Array) -> float:
-    """Return √(1 − R), R = Σ σ_j / (‖Y‖ ‖T‖): 0 for one shape, near 1 for maps that have nothing in common.
+    """Return √(1 − R), R = Σ σ_j / (‖Y‖ ‖T‖): 0 for the same shape, near 1 for unrelated maps.
 
     It is the root mean square variation of two maps (docs/math.md, section 20); 1 − R² is SciPy's disparity.
     """
-    (Y, _, size), (T, _, wanted) = _centred(Y), _centred(target)
+    (Y, _, radius), (T, _, target_radius) = _center(Y), _center(target)
     with one_blas_thread():
-        correlation = linalg.svdvals(Y.T @ T).sum() / (len(Y) * size * wanted)
+        correlation = linalg.svdvals(Y.T @ T).sum() / (len(Y) * radius * target_radius)
     return float(np.sqrt(max(0.0, 1 - correlation)))
 
 
 def superimpose(maps: Array) -> Array:
-    """Return maps (m, n, d) laid over their common mean, whose radius is 1: generalised Procrustes (Gower 1975).
+    """Return maps (m, n, d) aligned with their mean, which has radius 1: generalised Procrustes (Gower 1975).
 
-    Rows of NaN are points that a map does not have; it is laid over the mean of the others by the points it has. The
-    first map is the first mean, and the next ones join it one by one; then all are laid over the mean of all until it
-    settles.
+    Rows of NaN are points that a map does not have; it is aligned by the points that it has. The maps are first aligned
+    one by one with the mean of those before, then repeatedly with the mean of all until it converges.
     """
     maps = np.array(maps, dtype=np.float64)
-    there = ~np.isnan(maps[:, :, 0])
+    present = ~np.isnan(maps[:, :, 0])
     aligned = np.full_like(maps, np.nan)
     aligned[0] = maps[0]
     for r in range(1, len(maps)):
-        aligned[r] = _laid_over(maps[r], mean_map(aligned[:r]), there[r], r)
-    mean = _normalized(mean_map(aligned))
+        aligned[r] = _align(maps[r], mean_map(aligned[:r]), present[r], r)
+    mean = _normalize(mean_map(aligned))
     for _ in range(ROUNDS):
         for r in range(len(maps)):
-            aligned[r] = _laid_over(maps[r], mean, there[r], r)
-        before, mean = mean, _normalized(mean_map(aligned))
-        if np.sqrt(np.nanmean(((mean - before) ** 2).sum(axis=1))) < SETTLED:
+            aligned[r] = _align(maps[r], mean, present[r], r)
+        before, mean = mean, _normalize(mean_map(aligned))
+        if np.sqrt(np.nanmean(((mean - before) ** 2).sum(axis=1))) < CONVERGED:
             return aligned
     warn(
-        f"the mean of the maps still moves after {ROUNDS} rounds of superposition: they have little in common",
+        f"the mean of the maps has not converged after {ROUNDS} iterations; the maps have little in common",
     )
     return aligned
 
 
 def mean_map(maps: Array) -> Array:
-    """Return the mean place (n, d) of each point over the maps (m, n, d) that have it, NaN where none has."""
-    there = ~np.isnan(maps[:, :, :1])
-    count = there.sum(axis=0)
-    return np.where(count > 0, np.where(there, maps, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
+    """Return the mean position (n, d) of each point over the maps (m, n, d) that have it; NaN if none has."""
+    present = ~np.isnan(maps[:, :, :1])
+    count = present.sum(axis=0)
+    return np.where(count > 0, np.where(present, maps, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
 
 
 def variation(maps: Array) -> Array:
     """Return v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)) over the maps (m, n, d) that have point i, NaN for fewer than 2.
 
-    Of superimposed maps: 0 for a point in the same place in each, and about 1 for points that are anywhere.
+    For superimposed maps it is 0 for a point with a fixed position and about 1 for a random position.
     """
     count = (~np.isnan(maps[:, :, 0])).sum(axis=0)
     moved = np.nansum(((maps - mean_map(maps)) ** 2).sum(axis=2), axis=0)
     return np.where(count > 1, np.sqrt(moved / np.maximum(count - 1, 1)), np.nan)
 
 
-def _centred(Y: Array) -> tuple[Array, Array, float]:
-    """Return Y about its centre, the centre, and the radius √(Σ ‖y − a‖² / n)."""
+def _center(Y: Array) -> tuple[Array, Array, float]:
+    """Return Y − a, the centroid a, and the radius √(Σ ‖y − a‖² / n)."""
     Y = np.asarray(Y, dtype=np.float64)
-    centre = Y.mean(axis=0)
-    Y = Y - centre
-    size = float(np.sqrt((Y**2).sum() / len(Y)))
-    if size == 0:
-        raise ValueError("all points of a map are in one place: it has no shape to compare")
-    return Y, centre, size
+    centroid = Y.mean(axis=0)
+    Y = Y - centroid
+    radius = float(np.sqrt((Y**2).sum() / len(Y)))
+    if radius == 0:
+        raise ValueError("all points of a map coincide, so it has no shape to align")
+    return Y, centroid, radius
 
 
-def _normalized(mean: Array) -> Array:
+def _normalize(mean: Array) -> Array:
+    """Return the mean map with centroid 0 and radius 1."""
     mean = mean - np.nanmean(mean, axis=0)
     return mean / np.sqrt(np.nanmean((mean**2).sum(axis=1)))
 
 
-def _laid_over(Y: Array, mean: Array, there: Array, r: int) -> Array:
-    shared = there & ~np.isnan(mean[:, 0])
+def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
+    """Return map number r aligned with the mean map by their common points."""
+    shared = present & ~np.isnan(mean[:, 0])
     if shared.sum() <= Y.shape[1]:
         raise ValueError(
-            f"map {r} has {int(shared.sum())} points in common with the others, and {Y.shape[1] + 1} or more are needed"
-            " to lay one over the other; let each have more of the points"
+            f"map {r} has only {int(shared.sum())} points in common with the others, too few to align it; at least"
+            f" {Y.shape[1] + 1} are needed"
         )
     return fit_similarity(Y[shared], mean[shared])(Y)

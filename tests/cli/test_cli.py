@@ -34,7 +34,7 @@ def test_a_wrong_command_line_exits_with_2(arguments, capsys):
         (["emebd", "iris"], "invalid choice: 'emebd'; did you mean embed?"),
         (["fly"], "invalid choice: 'fly'; choose from embed, transform, evaluate"),
         (["completion", "bsh"], "invalid choice: 'bsh'; did you mean bash?"),
-        (["plot", "m.csv", "--drak"], "unknown: --drak; did you mean --dark?"),
+        (["plot", "m.csv", "--drak"], "unknown argument: --drak; did you mean --dark?"),
     ],
 )
 def test_what_was_probably_meant(arguments, message, capsys):

@@ -38,7 +38,7 @@ def test_data_describes_one(name, capsys):
 
 def test_data_that_does_not_exist(capsys):
     assert main(["data", "trefol"]) == 2
-    assert "no data set is called 'trefol'; did you mean trefoil?" in one_line_error(capsys)
+    assert "unknown data set 'trefol'; did you mean trefoil?" in one_line_error(capsys)
 
 
 def facts_of_info(capsys):
@@ -79,11 +79,11 @@ def test_info_names_the_gpus(capsys, monkeypatch):
         is_available=lambda: True, device_count=lambda: 2, get_device_properties=lambda number: (large, small)[number]
     )
     gpus(monkeypatch, "2.9.0", seen)
-    assert facts_of_info(capsys)["GPU"] == "NVIDIA H200, 150 GB, Small, 8 GB, by PyTorch 2.9.0"
+    assert facts_of_info(capsys)["GPU"] == "NVIDIA H200, 150 GB, Small, 8 GB, with PyTorch 2.9.0"
     gpus(monkeypatch, "2.9.0", SimpleNamespace(is_available=lambda: False))
-    assert facts_of_info(capsys)["GPU"] == "none that PyTorch 2.9.0 sees"
+    assert facts_of_info(capsys)["GPU"] == "none found by PyTorch 2.9.0"
     gpus(monkeypatch, "2.9.0+cpu", None)  # it is not looked at
-    assert facts_of_info(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is built for the CPU alone"
+    assert facts_of_info(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is a CPU build"
 
 
 def completed(words, folder):

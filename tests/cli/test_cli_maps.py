@@ -10,7 +10,7 @@ import equipoise as eq
 from equipoise import data
 from equipoise.cli import main
 from equipoise.cli.map_files import read_map
-from equipoise.cli.pictures import Drawing, _side_by_side
+from equipoise.cli.pictures import Drawing, with_reference
 
 
 def run(*arguments):
@@ -57,9 +57,9 @@ def test_new_rows_are_prepared_as_those_of_the_fit_were(tmp_path):
 def test_transform_refuses_what_is_no_method(maps, tmp_path, capsys):
     assert run("transform", maps / "tsne.csv", "iris", "--out", tmp_path) == 2
     message = one_line_error(capsys)
-    assert "tsne.csv holds no model; a model is the file that `equipoise embed DATA --save model.eq` writes" in message
+    assert "tsne.csv is not a model; models are written by `equipoise embed DATA --save model.eq`" in message
     assert run("transform", tmp_path / "missing.eq", "iris", "--out", tmp_path) == 2
-    assert "missing.eq is not there; a model is the file" in one_line_error(capsys)
+    assert "missing.eq does not exist; models are written by" in one_line_error(capsys)
     assert run("transform", maps / "tsne.eq", "digits", "--out", tmp_path) == 2
     assert "64 features" in one_line_error(capsys)
     assert names(tmp_path) == []
@@ -130,7 +130,7 @@ def test_sweep_is_that_of_the_library(tmp_path, capsys):
 )
 def test_sweep_says_what_it_needs(words, capsys):
     assert run("sweep", "circle", *words) == 2
-    assert "give several values to one parameter or two" in one_line_error(capsys)
+    assert "give one or two parameters several values" in one_line_error(capsys)
 
 
 @pytest.mark.parametrize("out", ["m.png", "m.svg", "m.html"])
@@ -166,7 +166,7 @@ def test_plot_says_which_columns_there_are(maps, tmp_path, capsys):
     assert run("plot", maps / "tsne.csv", "--color", "clas", "--out", tmp_path / "m.png") == 2
     assert "has no column 'clas'; did you mean 'class'?" in one_line_error(capsys)
     assert run("plot", maps / "tsne.csv", "--color", "weight", "--out", tmp_path / "m.png") == 2
-    assert "there are class, y1, y2" in one_line_error(capsys)
+    assert "choose from class, y1, y2" in one_line_error(capsys)
     with pytest.raises(SystemExit):
         run("plot", maps / "tsne.csv", "--out", tmp_path / "m.pdf")
     assert "must end in .png or .svg or .html" in one_line_error(capsys)
@@ -198,7 +198,7 @@ def test_a_coordinate_that_is_no_number_is_named(cell, tmp_path, monkeypatch):
         read_map(str(path))
     with path.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        with pytest.raises(ValueError, match="-, column 'y2': a coordinate is missing or no number"):
+        with pytest.raises(ValueError, match="-, column 'y2': a coordinate is missing or not a number"):
             read_map("-")
 
 
@@ -222,10 +222,10 @@ def test_a_table_is_no_map(maps, tmp_path, capsys):
     for words in (("plot", table, *out), ("evaluate", array, table), ("compare", array, table)):
         assert run(*words) == 2
         message = one_line_error(capsys)
-        assert "t.csv is no map" in message and "this has 'age', 'weight', 'height', 'kind'" in message
+        assert "t.csv is not a map" in message and "this file has 'age', 'weight', 'height', 'kind'" in message
         assert "--coordinates A,B" in message and f"`equipoise embed {table}`" in message
     assert run("plot", array, *out) == 2
-    assert "wide.npy has 5 columns without names, and a map has 1 to 3" in one_line_error(capsys)
+    assert "wide.npy has 5 unnamed columns, too many for a map (1 to 3)" in one_line_error(capsys)
     assert names(tmp_path) == ["t.csv", "wide.npy"]
     assert run("plot", table, "--coordinates", "age,height", "--color", "kind", *out) == 0
     np.testing.assert_array_equal(read_map(str(table), ["age", "height"]).Y, [[1, 3], [4, 7], [7, 8], [2, 9]])
@@ -284,7 +284,7 @@ def test_the_page_of_new_rows_has_the_map_in_grey(labelled, maps, tmp_path, monk
 
 def test_a_column_called_placed_does_not_hide_the_new_rows():
     columns = {"placed": np.array(["yes", "no"], dtype=object)}
-    drawing = _side_by_side(Drawing(np.zeros((2, 2)), columns, None, "t"), np.ones((3, 2)))
+    drawing = with_reference(Drawing(np.zeros((2, 2)), columns, None, "t"), np.ones((3, 2)))
     assert drawing.color == "placed_" and drawing.columns["placed_"].tolist() == [None] * 3 + ["new"] * 2
     assert drawing.columns["placed"].tolist() == [None] * 3 + ["yes", "no"]
 
@@ -301,22 +301,22 @@ def test_evaluate_prepares_as_the_model_did(tmp_path, capsys):
     assert run("evaluate", tmp_path / "t.csv", model) == 0
     by_model = capsys.readouterr().out
     about = "t, log(1 + x), standardised, 3 principal components"
-    assert by_model.splitlines()[0] == f"data                {about}, as {model} keeps it"
-    assert "3 columns, cosine distances, drawn in 2 dimensions; k = 15 neighbours" in by_model
+    assert by_model.splitlines()[0] == f"data                {about}, as for {model}"
+    assert "3 columns, cosine distances, map in 2 dimensions; k = 15 neighbours" in by_model
     assert run("evaluate", tmp_path / "t.csv", tmp_path / "m.csv", *chosen, "--metric", "cosine") == 0
     by_hand = capsys.readouterr().out
     assert by_hand.splitlines()[0] == f"data                {about}"
     assert by_hand.splitlines()[2:12] == by_model.splitlines()[2:12]
     assert run("evaluate", tmp_path / "t.csv", model, "--pca", 2) == 2
-    assert "m.eq keeps how its data was prepared; leave --pca out" in one_line_error(capsys)
+    assert "m.eq already defines the preparation of its data; omit --pca" in one_line_error(capsys)
 
 
 def test_compare_needs_one_preparation(maps, tmp_path, capsys):
     assert embed("iris", "--standardize", "--n-iter", 5, "--out", tmp_path / "s.csv", "--save", tmp_path / "s.eq") == 0
     assert run("compare", "iris", maps / "tsne.eq", maps / "pca.csv") == 0
-    assert "iris, unchanged, as tsne keeps it" in capsys.readouterr().out
+    assert "iris, unchanged, as for tsne" in capsys.readouterr().out
     assert run("compare", "iris", maps / "tsne.eq", tmp_path / "s.eq") == 2
-    assert "prepared in another way than that of s (unchanged; standardised)" in one_line_error(capsys)
+    assert "tsne and s were made from differently prepared data (unchanged; standardised)" in one_line_error(capsys)
 
 
 def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
@@ -329,12 +329,12 @@ def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
     e, cos, ab = (tmp_path / f"{name}.eq" for name in choices)
     capsys.readouterr()
     assert run("compare", tmp_path / "t.csv", e, cos) == 2
-    message = "e was made by another metric than cos (euclidean; cosine); say by --metric which one measures all"
+    message = "e and cos were made with different metrics (euclidean; cosine); choose one for all with --metric"
     assert message in one_line_error(capsys)
     assert run("compare", tmp_path / "t.csv", e, cos, "--metric", "cosine") == 0
     assert "cosine distances" in capsys.readouterr().out
     assert run("compare", tmp_path / "t.csv", ab, e) == 2
-    message = "e was made of other columns than a model before it ('a', 'b', 'c'; 'a', 'b'); say by --columns"
+    message = "e was made from other columns than an earlier model ('a', 'b', 'c'; 'a', 'b'); choose the columns"
     assert message in one_line_error(capsys)
     assert run("compare", tmp_path / "t.csv", ab, e, "--columns", "a,c") == 0
     assert "2 columns" in capsys.readouterr().out
@@ -347,7 +347,7 @@ def test_a_model_from_affinities_has_no_distances(tmp_path, capsys):
     assert embed(tmp_path / "p.npy", *words) == 0
     capsys.readouterr()
     assert run("evaluate", tmp_path / "p.npy", tmp_path / "m.eq") == 2
-    assert "made from affinities, which are no distances; say by --metric" in one_line_error(capsys)
+    assert "made from affinities, not distances; choose the metric of DATA with --metric" in one_line_error(capsys)
 
 
 def test_evaluate_looks_at_fewer_neighbours_of_few_rows(tmp_path, capsys):

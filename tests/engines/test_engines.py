@@ -252,21 +252,20 @@ def test_every_instruction_set_gives_the_same_bytes(rng, dtype):
 
 def test_the_core_refuses_sizes_that_do_not_fit():
     Y, kernel = np.zeros((5, 2)), _core.Kernel.gaussian()
-    with pytest.raises(ValueError, match=r"charges must be \(n, m\)"):
+    with pytest.raises(ValueError, match=r"charges must have shape \(n, m\)"):
         _core.field(kernel, np.ones((3, 1)), Y, np.empty((5, 1)), np.empty((5, 1, 2)), 1)
-    with pytest.raises(ValueError, match=r"potential must be \(targets, m\)"):
+    with pytest.raises(ValueError, match=r"potential must have shape \(n_targets, m\)"):
         _core.field(kernel, np.ones((5, 1)), Y, np.empty((4, 1)), np.empty((5, 1, 2)), 1)
-    with pytest.raises(ValueError, match=r"half_gradient must be"):
+    with pytest.raises(ValueError, match=r"half_gradient must have shape"):
         _core.field(kernel, np.ones((5, 1)), Y, np.empty((5, 1)), np.empty((5, 1, 1)), 1)
-    with pytest.raises(ValueError, match=r"A must be \(n, n\)"):
+    with pytest.raises(ValueError, match=r"A must have shape \(n, n\)"):
         _core.edges_dense(kernel, -1.0, np.zeros((4, 4)), Y, np.empty(0), np.empty((5, 2)), 1)
-    with pytest.raises(ValueError, match=r"force must be \(n, d\)"):
+    with pytest.raises(ValueError, match=r"force must have shape \(n, d\)"):
         _core.edges_dense(kernel, -1.0, np.zeros((5, 5)), Y, np.empty(0), np.empty((4, 2)), 1)
-    with pytest.raises(ValueError, match="indptr"):
-        _core.edges_sparse(
-            kernel, -1.0, np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros(0), Y, np.empty(0), np.empty((5, 2)), 1
-        )
-    with pytest.raises(ValueError, match=r"P must be \(n, n\)"):
+    empty = _core.Csr(np.zeros(3, np.int64), np.zeros(0, np.int32), 5)
+    with pytest.raises(ValueError, match=r"A must have shape \(n, n\)"):
+        _core.edges_sparse(kernel, -1.0, empty, np.zeros(0), Y, np.empty(0), np.empty((5, 2)), 1)
+    with pytest.raises(ValueError, match=r"P must have shape \(n, n\)"):
         _core.conditional_points(Y, np.ones(1), np.empty((4, 4)), np.empty(5, np.uint8), 1)
     with pytest.raises(ValueError, match="A has shape"):
         Exact(1).edges(Y, np.zeros((4, 4)), KERNELS[0], -1.0, potential=False)
@@ -278,10 +277,10 @@ MESH = np.zeros(2), 1.0, np.array([8, 8])  # origin, h, size
 @pytest.mark.parametrize(
     ("Y", "charges", "grid", "message"),
     [
-        ((5, 3), (5, 1), (1, 64), "Y must have a column for every axis"),
-        ((5, 2), (4, 1), (1, 64), r"charges must be \(n, m\)"),
-        ((5, 2), (5, 2), (1, 64), "grid must have a row for every column"),
-        ((5, 2), (5, 1), (1, 63), "grid must have a column for every node"),
+        ((5, 3), (5, 1), (1, 64), "Y must have one column per axis"),
+        ((5, 2), (4, 1), (1, 64), r"charges must have shape \(n, m\)"),
+        ((5, 2), (5, 2), (1, 64), "grid must have one row per column"),
+        ((5, 2), (5, 1), (1, 63), "grid must have one column per node"),
     ],
 )
 def test_spread_refuses_sizes_that_do_not_fit(Y, charges, grid, message):
@@ -292,10 +291,10 @@ def test_spread_refuses_sizes_that_do_not_fit(Y, charges, grid, message):
 @pytest.mark.parametrize(
     ("Y", "grid", "potential", "gradient", "message"),
     [
-        ((5, 1), (1, 64), (5, 1), (5, 1, 1), "Y must have a column for every axis"),
-        ((5, 2), (1, 32), (5, 1), (5, 1, 2), "grid must have a column for every node"),
-        ((5, 2), (2, 64), (5, 1), (5, 2, 2), r"potential must be \(targets, m\)"),
-        ((5, 2), (1, 64), (5, 1), (4, 1, 2), "half_gradient must be"),
+        ((5, 1), (1, 64), (5, 1), (5, 1, 1), "Y must have one column per axis"),
+        ((5, 2), (1, 32), (5, 1), (5, 1, 2), "grid must have one column per node"),
+        ((5, 2), (2, 64), (5, 1), (5, 2, 2), r"potential must have shape \(n_targets, m\)"),
+        ((5, 2), (1, 64), (5, 1), (4, 1, 2), "half_gradient must have shape"),
     ],
 )
 def test_gather_refuses_sizes_that_do_not_fit(Y, grid, potential, gradient, message):
@@ -306,11 +305,11 @@ def test_gather_refuses_sizes_that_do_not_fit(Y, grid, potential, gradient, mess
 @pytest.mark.parametrize(
     ("targets", "Y", "charges", "potential", "gradient", "message"),
     [
-        ((4, 3), (5, 3), (5, 1), (4, 1), (4, 1, 3), "Y must have a column for every axis"),
-        ((4, 3), (5, 2), (5, 1), (4, 1), (4, 1, 2), r"targets must be \(n_targets, d\)"),
-        ((4, 2), (5, 2), (4, 1), (4, 1), (4, 1, 2), r"charges must be \(n, m\)"),
-        ((4, 2), (5, 2), (5, 1), (5, 1), (4, 1, 2), r"potential must be \(targets, m\)"),
-        ((4, 2), (5, 2), (5, 2), (4, 2), (4, 1, 2), "half_gradient must be"),
+        ((4, 3), (5, 3), (5, 1), (4, 1), (4, 1, 3), "Y must have one column per axis"),
+        ((4, 3), (5, 2), (5, 1), (4, 1), (4, 1, 2), r"targets must have shape \(n_targets, d\)"),
+        ((4, 2), (5, 2), (4, 1), (4, 1), (4, 1, 2), r"charges must have shape \(n, m\)"),
+        ((4, 2), (5, 2), (5, 1), (5, 1), (4, 1, 2), r"potential must have shape \(n_targets, m\)"),
+        ((4, 2), (5, 2), (5, 2), (4, 2), (4, 1, 2), "half_gradient must have shape"),
     ],
 )
 def test_near_refuses_sizes_that_do_not_fit(targets, Y, charges, potential, gradient, message):
@@ -322,24 +321,24 @@ def test_near_refuses_sizes_that_do_not_fit(targets, Y, charges, potential, grad
 
 def test_pair_distances_refuses_sizes_that_do_not_fit():
     X, neighbors = np.zeros((5, 3)), np.zeros((5, 2), np.int32)
-    with pytest.raises(ValueError, match=r"neighbors must be \(n, k\)"):
+    with pytest.raises(ValueError, match=r"neighbors must have shape \(n, k\)"):
         _core.pair_distances(X, neighbors[:4], np.empty((5, 2)), 1)
     with pytest.raises(ValueError, match="d2 must have the shape"):
         _core.pair_distances(X, neighbors, np.empty((5, 1)), 1)
 
 
 @pytest.mark.parametrize(
-    ("indptr", "indices", "values", "targets", "force", "message"),
+    ("indptr", "columns", "values", "targets", "force", "message"),
     [
-        ([0, 1], 2, 2, (2, 2), (2, 2), "one entry more than there are rows"),
-        ([0, 1, 3], 2, 2, (2, 2), (2, 2), "from 0 to the number of stored"),
-        ([0, 1, 2], 2, 1, (2, 2), (2, 2), "indices and values must be of one length"),
-        ([0, 1, 2], 2, 2, (2, 3), (2, 3), r"targets must be \(n_targets, d\)"),
-        ([0, 1, 2], 2, 2, (2, 2), (2, 1), r"force must be \(n_targets, d\)"),
+        ([0, 2], 5, 2, (2, 2), (2, 2), r"A must have shape \(n_targets, n\)"),
+        ([0, 1, 2], 4, 2, (2, 2), (2, 2), r"A must have shape \(n_targets, n\)"),
+        ([0, 1, 2], 5, 1, (2, 2), (2, 2), "values must have one element per entry of A"),
+        ([0, 1, 2], 5, 2, (2, 3), (2, 3), r"targets must have shape \(n_targets, d\)"),
+        ([0, 1, 2], 5, 2, (2, 2), (2, 1), r"force must have shape \(n_targets, d\)"),
     ],
 )
-def test_edges_to_refuses_sizes_that_do_not_fit(indptr, indices, values, targets, force, message):
-    A = np.array(indptr), np.zeros(indices, np.int32), np.zeros(values, np.float32)
+def test_edges_to_refuses_sizes_that_do_not_fit(indptr, columns, values, targets, force, message):
+    A = _core.Csr(np.array(indptr), np.zeros(2, np.int32), columns), np.zeros(values, np.float32)
     targets, Y = np.zeros(targets, np.float32), np.zeros((5, 2), np.float32)
     with pytest.raises(ValueError, match=message):
         _core.edges_to(_core.Kernel.gaussian(), *A, targets, Y, np.empty(force), 1)

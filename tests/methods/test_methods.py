@@ -15,7 +15,6 @@ from sklearn.datasets import load_digits, make_blobs, make_swiss_roll
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
 from equipoise.methods import METHODS, SphericalSNE
@@ -26,11 +25,6 @@ X, _ = make_blobs(80, 5, centers=4, random_state=0)
 X.flags.writeable = False
 D = pairwise_distances(X)
 np.fill_diagonal(D, 0)
-
-
-@parametrize_with_checks([Method() for Method in METHODS])
-def test_scikit_learn_convention(estimator, check):
-    check(estimator)
 
 
 # The parameters
@@ -47,14 +41,6 @@ def test_parameters_go_round(Method):
     assert copy is not method
     assert {name: copy.get_params()[name] for name in changed} == changed
     assert repr(copy).startswith(Method.__name__)
-
-
-@every_method
-def test_every_parameter_is_documented(Method):
-    text = " ".join(inspect.getdoc(cls) or "" for cls in (Method, eq.methods.NeighborEmbedding))
-    names = inspect.signature(Method).parameters
-    missing = [name for name in names if not re.search(rf"\b{name}\b", text)]
-    assert not missing, f"{Method.__name__} does not document {missing}"
 
 
 # What fit leaves
@@ -102,22 +88,10 @@ def test_verbose_names_the_engine(capsys):
 
 
 @every_method
-def test_fit_transform_is_fit(Method):
-    method = Method(random_state=0, n_iter=60)
-    assert clone(method).fit_transform(X).tobytes() == method.fit(X).embedding_.tobytes()
-
-
-@every_method
 def test_same_seed_same_bytes_for_any_number_of_threads(Method):
     one, again, two = (Method(random_state=1, n_iter=120, n_jobs=n).fit(X) for n in (1, 1, 2))
     assert one.embedding_.tobytes() == again.embedding_.tobytes() == two.embedding_.tobytes()
     assert one.loss_curve_.tobytes() == two.loss_curve_.tobytes()
-
-
-@every_method
-def test_seeds_differ(Method):
-    first, second = (Method(init="random", random_state=seed, n_iter=30).fit_transform(X) for seed in (0, 1))
-    assert np.abs(first - second).max() > 0.1 * np.abs(first).max()
 
 
 @every_method
@@ -258,5 +232,5 @@ def test_the_number_of_threads(monkeypatch):
     for said, expected in {"1": 1, "1,2": 1}.items():
         monkeypatch.setenv("OMP_NUM_THREADS", said)
         assert threads(None) == expected and threads(-1) == all_cores
-    with pytest.raises(ValueError, match="n_jobs must be a number of threads"):
+    with pytest.raises(ValueError, match="n_jobs must be a positive number of threads"):
         threads(0)

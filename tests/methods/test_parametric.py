@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import equipoise as eq
 from equipoise.inputs import table
@@ -164,6 +163,7 @@ def test_rows_that_are_equal_do_no_harm(name):
     assert np.isfinite(encoder.loss_) and np.array_equal(encoder.embedding_[::2], encoder.embedding_[1::2])
 
 
+@pytest.mark.slow
 def test_digits_and_rows_that_were_not_there():
     data, digit = load_digits(return_X_y=True)
     order = np.random.RandomState(0).permutation(len(data))
@@ -202,11 +202,6 @@ def test_it_is_an_estimator_of_scikit_learn():
     assert np.array_equal(again.transform(X), fitted.embedding_) and fitted.knn_recall_ == 1.0
     assert not hasattr(encoder, "embedding_") and fitted.affinities_.shape == (80, 80)
     assert np.array_equal(clone(encoder).fit_transform(X), fitted.embedding_)
-
-
-@parametrize_with_checks([eq.Parametric(eq.TSNE(perplexity=4), epochs=2, batch_size=16, random_state=0, device="cpu")])
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
 
 
 def test_the_guide_runs_as_it_is_read():
@@ -392,32 +387,32 @@ class Loop(Kernel):
 
 def test_a_kernel_of_ones_own():
     assert np.isfinite(small(eq.SymmetricSNE(kernel=Loop(), perplexity=8)).fit(X).loss_)
-    with pytest.raises(ValueError, match=r"equipoise\.arrays"):
+    with pytest.raises(ValueError, match="array_namespace"):
         small(eq.SymmetricSNE(kernel=Numeric(), perplexity=8)).fit(X)
 
 
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"method": eq.DKLLE()}, "no function of sums"),
-        ({"method": eq.DKPCA()}, "no function of sums"),
-        ({"method": eq.GSNE(alpha=1.0)}, "no function of sums"),
-        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "no function of sums"),
-        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "no function of sums"),
-        ({"method": eq.PCA()}, "method by forces"),
-        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives it none'),
-        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives it none'),
+        ({"method": eq.DKLLE()}, "not a function of sums"),
+        ({"method": eq.DKPCA()}, "not a function of sums"),
+        ({"method": eq.GSNE(alpha=1.0)}, "not a function of sums"),
+        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "not a function of sums"),
+        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "not a function of sums"),
+        ({"method": eq.PCA()}, "must be an Embedding such as TSNE"),
+        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives none'),
+        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives none'),
         ({"method": eq.TSNE(n_components=0)}, "n_components must be"),
-        ({"epochs": -1}, "epochs must be a whole number of at least 0"),
-        ({"epochs": 1.5}, "epochs must be a whole number"),
-        ({"batch_size": 1}, "batch_size must be a whole number of at least 2"),
+        ({"epochs": -1}, "epochs must be an integer >= 0"),
+        ({"epochs": 1.5}, "epochs must be an integer >= 0"),
+        ({"batch_size": 1}, "batch_size must be an integer >= 2"),
         ({"learning_rate": 0}, "learning_rate must be a positive number"),
         ({"device": "tpu"}, "device must be one of"),
         ({"callbacks": [3]}, "callbacks must be"),
         ({"encoder": "mlp"}, r"torch\.nn\.Module or None"),
-        ({"encoder": torch.nn.ReLU()}, "no parameters to train"),
-        ({"encoder": torch.nn.Linear(5, 2)}, r"does not take rows of shape \(2, 6\)"),
-        ({"encoder": torch.nn.Linear(6, 3)}, r"to places \(2, 2\), n_components=2; got shape \(2, 3\)"),
+        ({"encoder": torch.nn.ReLU()}, "no trainable parameters"),
+        ({"encoder": torch.nn.Linear(5, 2)}, r"does not accept rows of shape \(2, 6\)"),
+        ({"encoder": torch.nn.Linear(6, 3)}, r"to \(2, 2\) for n_components=2, got shape \(2, 3\)"),
     ],
 )
 def test_what_cannot_be_is_said_before_any_work(parameters, message, monkeypatch):

@@ -16,10 +16,10 @@ from support.cases import relative_error, unequal_digits
 
 import equipoise as eq
 from equipoise.affinities import locally_linear as lle
+from equipoise.arrays.to_device import require_gpu_memory
 from equipoise.initialize.spectral import spectral
 from equipoise.linalg import eigen
 from equipoise.linalg.gram import Factor, Inner
-from equipoise.methods.on_device import require_room_there
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.arrays.device_csr import Rows  # noqa: E402
@@ -289,15 +289,15 @@ def test_nothing_is_done_elsewhere_in_silence(digits):
     few = sparse.csr_matrix(np.where(digits > 8, digits, 0.0))
     for method in (eq.PCA(), eq.ClassicalMDS(), eq.LLE(), eq.LaplacianEigenmaps()):
         with pytest.raises(
-            ValueError, match=r'engine="torch" takes a dense table \(n, D\) for .*engine="auto" with device="cpu"'
+            ValueError, match=r'engine="torch" supports only dense tables \(n, D\) .*engine="auto" with device="cpu"'
         ):
             on_torch(method).fit(few)
     for method in (eq.LLE(metric="manhattan"), eq.LaplacianEigenmaps(metric="manhattan")):
         with pytest.raises(ValueError, match="under the Euclidean or the cosine metric"):
             on_torch(method).fit(digits)
-    with pytest.raises(ValueError, match='compares all pairs; engine="listed" goes through those of sparse weights'):
+    with pytest.raises(ValueError, match='compares all pairs; for sparse weights or distances use engine="listed"'):
         eq.MDS(engine="torch", device="cpu", weights=sparse.identity(500, format="csr")[::-1]).fit(digits)
-    with pytest.raises(ValueError, match='engine="torch" has no ordinal stress; use engine="stored"'):
+    with pytest.raises(ValueError, match='engine="torch" does not support stress="ordinal"; use engine="stored"'):
         eq.MDS(engine="torch", device="cpu", stress="ordinal").fit(digits)
 
 
@@ -372,7 +372,7 @@ def test_a_gpu_without_room_is_told_before(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**9, 10**10))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
-    require_room_there(9e8, "this", "cuda")
-    require_room_there(2e9, "this", "cpu")
+    require_gpu_memory(9e8, "this", "cuda")
+    require_gpu_memory(2e9, "this", "cpu")
     with pytest.raises(MemoryError, match="this takes about 2 GB, but only 1 GB are available"):
-        require_room_there(2e9, "this", "cuda")
+        require_gpu_memory(2e9, "this", "cuda")

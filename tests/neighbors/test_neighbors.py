@@ -167,7 +167,7 @@ def test_errors(rng):
     with pytest.raises(ValueError, match=r"k must be between 1 and n_samples - 1 = 9, got 10"):
         nearest_neighbors(X, 10)
     X[4] = 0
-    with pytest.raises(ValueError, match=r"row 4 has no direction.*'cosine'"):
+    with pytest.raises(ValueError, match=r"row 4 is zero, so metric='cosine' is not defined"):
         nearest_neighbors(X, 3, "cosine")
     with pytest.raises(ValueError, match=r"gives the distance -1.0 between rows 0 and 1"):
         nearest_neighbors(X, 3, lambda a, b: -1.0)
@@ -186,7 +186,7 @@ def test_the_nearest_of_many_candidates(rng):
         out = np.empty((40, k), np.int32)
         _core.nearest(dots, norms, out)
         assert_array_equal(out, np.argsort(norms - 2 * dots, axis=1, kind="stable")[:, :k])  # of equal ones the first
-    with pytest.raises(ValueError, match="candidates for every neighbour"):
+    with pytest.raises(ValueError, match="as many as dots"):
         _core.nearest(dots[:, :3].copy(), norms[:3].copy(), np.empty((40, 4), np.int32))
 
 

@@ -91,7 +91,7 @@ def test_what_an_own_loss_excludes(tmp_path):
         problem.optimize(callbacks=[eq.Checkpoint(tmp_path / "run.eqc")])
     with pytest.raises(ValueError, match=r"the maps of this problem have shape \(3, 2\)"):
         problem.loss(np.ones((4, 2)))
-    with pytest.raises(ValueError, match="has a curvature of 0 at the initial map; give a number"):
+    with pytest.raises(ValueError, match="has curvature 0 at the initial map; set a number"):
         eq.LossProblem(lambda Y: Y.sum(), np.ones((3, 2))).optimize()
     with pytest.raises(FloatingPointError, match="the learning rate is too large"):
         eq.LossProblem(lambda Y: (Y**4).sum(), np.ones((3, 2)), learning_rate=1e3).optimize()
@@ -101,11 +101,11 @@ def test_what_an_own_loss_excludes(tmp_path):
     ("loss", "options", "error", "message"),
     [
         (3.0, {}, TypeError, "loss must be a function of the map, got float"),
-        (lambda Y: 1.0, {}, TypeError, "one number, as a tensor of PyTorch computed from Y; got float"),
-        (lambda Y: Y[999].sum(), {}, TypeError, "does not take a tensor of PyTorch of shape"),
+        (lambda Y: 1.0, {}, TypeError, "one number, as a PyTorch tensor computed from Y; got float"),
+        (lambda Y: Y[999].sum(), {}, TypeError, "failed for a PyTorch tensor of shape"),
         (lambda Y: Y.sum(dim=1), {}, TypeError, r"got a tensor of shape \(3,\)"),
-        (lambda Y: Y.detach().sum(), {}, ValueError, r"detach\(\), item\(\) and NumPy cut the gradient off"),
-        (lambda Y: torch.ones(1, requires_grad=True).sum(), {}, ValueError, "computed from other tensors alone"),
+        (lambda Y: Y.detach().sum(), {}, ValueError, r"avoid detach\(\), item\(\) and NumPy"),
+        (lambda Y: torch.ones(1, requires_grad=True).sum(), {}, ValueError, "computed from other tensors only"),
         (lambda Y: Y.sum(), {"learning_rate": -1.0}, ValueError, "learning_rate must be a positive number"),
         (lambda Y: Y.sum(), {"learning_rate": "fast"}, ValueError, "learning_rate must be a positive number"),
         (lambda Y: Y.sum(), {"learning_rate": None}, ValueError, "learning_rate must be a positive number"),

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
+from support.methods import iterative
 
 import equipoise as eq
 from equipoise.inputs import table
-from equipoise.methods import ALL, CLASSICAL
+from equipoise.methods import ALL
 from equipoise.optimize import gradient_steps
 from equipoise.saving import archive
 from equipoise.saving import neighbors_cache as kept_neighbors
@@ -26,13 +27,10 @@ quietly = pytest.mark.filterwarnings("ignore::UserWarning")  # flows that stop e
 
 
 def brief(Method, **parameters):
-    """An iterative method with parameters that suit 60 points and little time."""
-    known = Method().get_params()
-    settings = {"random_state": 0, "n_iter": 40, "perplexity": 6, "n_neighbors": 6, "n_jobs": 1, "tol": 1e-9}
-    settings |= {"optimizer": eq.Momentum(every=10, min_loss_change=0)}
-    settings |= {"solver": "flow"} if Method in CLASSICAL else {}
-    settings |= {"tol": 0.01} if "perplexity" in known or "early_exaggeration" in known else {}
-    return Method(**{name: value for name, value in {**settings, **parameters}.items() if name in known})
+    """Return an iterative method that reports every ten iterations and does not stop before the last."""
+    settings = {"n_iter": 40, "optimizer": eq.Momentum(every=10, min_loss_change=0)}
+    settings["tol"] = 0.01 if issubclass(Method, eq.Embedding) else 1e-9
+    return iterative(Method, **{**settings, **parameters})
 
 
 RUNS = {Method.__name__: (lambda Method=Method: brief(Method)) for Method in ALL}
@@ -41,13 +39,13 @@ RUNS |= {
     "two kernels on a mesh": lambda: brief(eq.DKPCA, engine="grid"),
     "the mesh under charges": lambda: brief(eq.SNE, engine="grid"),
     "a sample of the pairs": lambda: brief(eq.TSNE, engine="sampled", n_components=4),
-    "sampled edges": lambda: brief(eq.UMAP, engine="sampled", optimizer=None, n_iter=120),
+    "sampled edges": lambda: brief(eq.UMAP, engine="negative_sampling", optimizer=None, n_iter=120),
     "a metric tensor": lambda: brief(eq.TSNE, g=np.array([[2, 1], [1, 2.0]])),
     "plain descent": lambda: brief(eq.TSNE, optimizer=eq.GradientDescent(every=7)),
     "ordinal stress": lambda: brief(eq.MDS, stress="ordinal"),
     "smacof": lambda: brief(eq.MDS, solver="smacof"),
     "several starts": lambda: brief(eq.MDS, n_init=3, n_iter=12, init="random"),
-    "sampled pairs": lambda: brief(eq.MDS, engine="sampled"),
+    "sampled pairs": lambda: brief(eq.MDS, engine="random_pairs"),
 }
 
 
@@ -217,14 +215,16 @@ def test_damaged_neighbors_are_refused(tmp_path, searches):
     indices, distances, recall = archive.read(file, lambda path, said: about.update(said))
     del about["content"]
     archive.write(file, about, [indices + 1, distances, recall])
-    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* remove it, the neighbours are"):
+    with pytest.raises(
+        ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to search the neighbours again"
+    ):
         resumed.fit(X)
     for wrong in ("high", 1.5, float("nan"), None):
         archive.write(file, about, [indices, distances, wrong])
-        with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* remove it"):
+        with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to"):
             resumed.fit(X)
     file.write_bytes(file.read_bytes()[:500])
-    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged, or is no file .*; remove it, the"):
+    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged, or is no file .*; delete it to search"):
         resumed.fit(X)
     file.unlink()
     with pytest.warns(UserWarning, match="there is no checkpoint"):
@@ -271,7 +271,7 @@ def kept(tmp_path_factory):
 )
 def test_another_run_is_refused(kept, method, data, what):
     method.set_params(callbacks=[eq.Checkpoint(kept, resume=True)])
-    with pytest.raises(ValueError, match=f"a checkpoint of another run, whose .*{what}.* differs?: give the same data"):
+    with pytest.raises(ValueError, match=f"a checkpoint of another run, whose .*{what}.* differs?; use the data"):
         method.fit(data)
 
 
@@ -283,14 +283,14 @@ def test_another_version_is_refused(kept, tmp_path):
             if name == "content.json":
                 content = json.dumps({**json.loads(content), "equipoise": "0.0.1"})
             other.writestr(name, content)
-    with pytest.raises(ValueError, match=r"a checkpoint of equipoise 0\.0\.1, and this is .* install that one"):
+    with pytest.raises(ValueError, match=r"a checkpoint of equipoise 0\.0\.1, but this is .* install that one"):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
 
 
 def test_other_files_are_refused(kept, tmp_path):
     path = tmp_path / "method.eqz"
     eq.save(brief(eq.TSNE).fit(X), path)
-    with pytest.raises(ValueError, match="is no checkpoint"):
+    with pytest.raises(ValueError, match="is not a checkpoint"):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
     with pytest.raises(ValueError, match="holds no method"):
         eq.load(kept)
@@ -301,15 +301,15 @@ def test_other_files_are_refused(kept, tmp_path):
 
 
 def test_nothing_to_resume_is_told(tmp_path):
-    with pytest.warns(UserWarning, match="there is no checkpoint .* yet: the run starts at the beginning"):
+    with pytest.warns(UserWarning, match="there is no checkpoint .* yet; the run starts at the beginning"):
         method = brief(eq.TSNE, callbacks=[eq.Checkpoint(tmp_path / "run.eqc", resume=True)]).fit(X)
     same(method, brief(eq.TSNE).fit(X))
 
 
 def test_checkpoints_are_checked_when_made(tmp_path):
-    with pytest.raises(ValueError, match="every must be a whole number of at least 1 iteration, got 0"):
+    with pytest.raises(ValueError, match="every must be an integer >= 1, got 0"):
         eq.Checkpoint(tmp_path / "run.eqc", every=0)
-    with pytest.raises(ValueError, match=r"the folder .* of the checkpoint does not exist"):
+    with pytest.raises(ValueError, match=r"the checkpoint's folder .* does not exist; create it first"):
         eq.Checkpoint(tmp_path / "nowhere" / "run.eqc")
 
 
@@ -331,5 +331,5 @@ def test_fingerprints_tell_functions_and_dicts_apart():
 @pytest.mark.parametrize("method", [eq.TSNE, eq.MDS, eq.UMAP], ids=lambda method: method.__name__)
 def test_a_run_that_cannot_be_repeated_is_not_kept(method, tmp_path):
     kept = eq.Checkpoint(tmp_path / "run.eqc")
-    with pytest.raises(ValueError, match=r"random_state=None cannot be repeated.* set random_state to a number"):
+    with pytest.raises(ValueError, match="Checkpoint requires an integer random_state, got None"):
         method(callbacks=[kept]).fit(np.eye(9))

@@ -1,1 +1,1 @@
-"""Arrays of NumPy and PyTorch behind one set of functions, sparse matrices, and memory checks."""
+"""Arrays of NumPy, PyTorch and CuPy through one namespace, sparse matrices, and memory checks."""

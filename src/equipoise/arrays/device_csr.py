@@ -1,4 +1,4 @@
-"""Sparse matrices on a device."""
+"""CSR matrices of PyTorch tensors, on a device."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 from .._tags import tagged
 from .._types import Matrix
 from .csr import make_csr
-from .transfer import again, from_array
+from .to_device import as_tensor, available_device
 
 
 @tagged("device.rows.Rows")
 class Rows:
-    """A CSR matrix (n, n) on a device, under SciPy's names: float32 `data`, int32 `indices`, int64 `indptr`."""
+    """A CSR matrix (n, n) on a device, with SciPy's attributes: float32 `data`, int32 `indices`, int64 `indptr`."""
 
-    is_device_csr = True  # told apart without importing PyTorch
+    is_device_csr = True  # recognised without importing PyTorch
 
     def __init__(self, data: torch.Tensor, indices: torch.Tensor, indptr: torch.Tensor):
         self.data, self.indices, self.indptr = data, indices, indptr
@@ -25,16 +25,16 @@ class Rows:
 
     @classmethod
     def of(cls, A: Matrix, device: torch.device) -> Rows:
-        """Return a CSR matrix of SciPy's on a device."""
+        """Return a SciPy CSR matrix on a device."""
         return cls(
-            from_array(A.data[: A.nnz]).to(device, torch.float32),
-            from_array(A.indices[: A.nnz]).to(device, torch.int32),
-            from_array(A.indptr).to(device, torch.int64),
+            as_tensor(A.data[: A.nnz]).to(device, torch.float32),
+            as_tensor(A.indices[: A.nnz]).to(device, torch.int32),
+            as_tensor(A.indptr).to(device, torch.int64),
         )
 
     @classmethod
     def of_neighbors(cls, values: torch.Tensor, indices: torch.Tensor) -> Rows:
-        """Return the matrix with k values (n, k) a row."""
+        """Return the matrix with k entries per row, from values and columns (n, k)."""
         n, k = indices.shape
         indptr = torch.arange(0, n * k + 1, k, device=indices.device)
         return cls(values.flatten(), indices.flatten(), indptr)
@@ -44,36 +44,36 @@ class Rows:
         return self.data.device
 
     def host(self) -> Matrix:
-        """Return it as a matrix of SciPy's."""
+        """Return the matrix as a SciPy CSR matrix."""
         data, indices, indptr = (part.cpu().numpy() for part in (self.data, self.indices, self.indptr))
         return make_csr(data, indices, indptr, self.shape)
 
     def counts(self) -> torch.Tensor:
-        """Return how many entries each row has."""
+        """Return the number of entries of each row, (n,)."""
         return self.indptr.diff()
 
     def row_sums(self) -> torch.Tensor:
-        """Return the sum of each row in float64; every time in the same order."""
+        """Return the sum of each row in float64, added in a fixed order."""
         return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
 
     def __matmul__(self, U: torch.Tensor) -> torch.Tensor:
-        """Return A U for U (n, b), every row added up in the same order each time."""
+        """Return A U for U (n, b), added in a fixed order."""
         columns = [self.data * u[self.indices] for u in U.T]
         sums = [torch.segment_reduce(c, "sum", offsets=self.indptr, axis=0) for c in columns]
         return torch.stack(sums, dim=1)
 
     def with_data(self, data: torch.Tensor) -> Rows:
-        """Return other values in the same places."""
+        """Return a matrix with the same pattern and other values (nnz,)."""
         return Rows(data, self.indices, self.indptr)
 
     def where(self, keep: torch.Tensor) -> Rows:
-        """Return the entries that are marked (nnz,)."""
+        """Return the matrix of the entries for which `keep` (nnz,) is true."""
         before = torch.zeros(self.nnz + 1, dtype=torch.int64, device=self.device)
         torch.cumsum(keep, 0, out=before[1:])
         return Rows(self.data[keep], self.indices[keep], before[self.indptr])
 
     def symmetrized(self) -> Rows:
-        """Return A + Aᵀ, columns sorted, for rows without duplicates."""
+        """Return A + Aᵀ with sorted columns, for rows without duplicate columns."""
         n = self.shape[0]
         i = torch.arange(n, device=self.device).repeat_interleave(self.counts(), output_size=self.nnz)
         j = self.indices.long()
@@ -83,14 +83,14 @@ class Rows:
         del order
         first = torch.ones(len(key), dtype=torch.bool, device=key.device)
         torch.ne(key[1:], key[:-1], out=first[1:])
-        value[:-1] += value[1:].masked_fill(first[1:], 0.0)  # a pair comes once or twice
+        value[:-1] += value[1:].masked_fill(first[1:], 0.0)  # a pair occurs once or twice
         key, value = key[first], value[first]
         row = key // n
         indptr = torch.searchsorted(row, torch.arange(n + 1, device=self.device))
         return Rows(value, (key - row * n).int(), indptr)
 
     def permuted(self, order: torch.Tensor) -> Rows:
-        """Return A[order][:, order]; the entries of a row keep their order."""
+        """Return A[order][:, order]; the entries of each row keep their order."""
         place = torch.empty_like(order, dtype=torch.int32)
         place[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         counts = self.counts()[order]
@@ -105,5 +105,5 @@ class Rows:
         return {**arrays, "device": self.device.type}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        parts = (from_array(state[name]).to(again(state["device"])) for name in ("data", "indices", "indptr"))
+        parts = (as_tensor(state[name]).to(available_device(state["device"])) for name in ("data", "indices", "indptr"))
         self.__init__(*parts)  # type: ignore[misc]

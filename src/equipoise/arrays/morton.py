@@ -11,6 +11,7 @@ from .. import _core
 from .._types import Array, Matrix
 from .csr import is_on_device, make_csr
 from .namespace import array_namespace
+from .pattern import compiled_pattern, entry_values
 
 BITS = {1: 20, 2: 12, 3: 8}  # per axis
 
@@ -42,7 +43,8 @@ def permuted(A: Matrix, order: Array) -> Matrix:
         return A[np.ix_(order, order)]
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    given, columns = A.data[: A.nnz], A.indices[: A.nnz].astype(np.int32, copy=False)  # SciPy's arrays may be longer
-    indptr, indices, values = np.empty(len(order) + 1, np.int64), np.empty_like(columns), np.empty_like(given)
-    _core.permute(A.indptr.astype(np.int64, copy=False), columns, given, order, place, indptr, indices, values)
+    given = entry_values(A)
+    indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(given), np.int32)
+    values = np.empty_like(given)
+    _core.permute(compiled_pattern(A), given, order, place, indptr, indices, values)
     return make_csr(values, indices, indptr, A.shape)

@@ -6,6 +6,7 @@ Defined here are sums in a fixed order, moves between devices, and a few functio
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,12 @@ def array_namespace(x: Any) -> Any:
 def _find_namespace(x: Any) -> Any:
     import array_api_compat  # at first use: it takes 15 ms to import
 
+    kind, x = type(x), x.data if getattr(x, "is_device_csr", False) else x
     try:
         xp = array_api_compat.array_namespace(x)
     except TypeError:  # not an array
         xp = array_api_compat.array_namespace(np.empty(0))
-    _NAMESPACES[type(x)] = xp
+    _NAMESPACES[kind] = xp
     return xp
 
 
@@ -40,6 +42,11 @@ def is_tensor(x: Any) -> bool:
 def is_cupy(x: Any) -> bool:
     """Return whether x is a CuPy array; CuPy is not imported."""
     return type(x).__module__.partition(".")[0] == "cupy" and hasattr(x, "__dlpack__")
+
+
+def is_device_array(x: Any) -> bool:
+    """Return whether x is a PyTorch tensor or a CuPy array."""
+    return is_tensor(x) or is_cupy(x)
 
 
 def is_numpy(x: Any) -> bool:
@@ -65,18 +72,17 @@ def to_numpy(x: Any) -> Array:
 
 
 def from_cupy(x: Any) -> Any:
-    """Return a CuPy array as a PyTorch tensor that shares its memory, and anything else as it is."""
-    if not is_cupy(x):
-        return x
-    from .._optional import optional
-
-    return optional("torch", "gpu", "a CuPy array").from_dlpack(x)
+    """Return a CuPy array as a PyTorch tensor that shares its memory, or as a NumPy array without PyTorch."""
+    try:
+        from torch.utils.dlpack import from_dlpack
+    except ImportError:
+        return to_numpy(x)
+    return from_dlpack(x)
 
 
 def to_cupy(x: Any) -> Any:
     """Return a PyTorch tensor or a NumPy array as a CuPy array; a tensor on a GPU shares its memory."""
-    import cupy
-
+    cupy = import_module("cupy")
     return cupy.from_dlpack(x.detach()) if is_tensor(x) and x.is_cuda else cupy.asarray(to_numpy(x))
 
 
@@ -157,6 +163,7 @@ def at_least(x: Any, bound: float) -> Any:
 
     As `xp.maximum`, for which array_api_compat copies a number to the GPU and waits for it.
     """
+    bound = bound if is_numpy(x) else float(bound)
     return array_namespace(x).where(x < bound, bound, x)
 
 

@@ -1,4 +1,4 @@
-"""Sums over all points in float64 and in a fixed order, in Triton: a few hundred parts, and the sum of these."""
+"""Sums over all points in float64 and in a fixed order, in Triton: a few hundred partial sums, then their sum."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import triton
 import triton.language as tl
 
 PARTS = 256
-WIDTH = 1024  # points of a part at a time
+WIDTH = 1024  # points added at a time
 
 
 @triton.jit(do_not_specialize=["n", "size"])
 def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
-    """Column sums over points (n, D), `size` of them for each part (part, D)."""
+    """Store the column sums of points (n, D), `size` points for each part (part, D)."""
     first = tl.program_id(0).to(tl.int64) * size
     t = tl.arange(0, WIDTH)
     for c in tl.static_range(D):
@@ -40,7 +40,7 @@ def _less_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr, WI
 
 
 def _column_sums(X: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """Return the sums of up to `PARTS` parts of the rows of X (n, d), and how many there are."""
+    """Return the column sums of up to `PARTS` parts of the rows of X (n, d), and the number of parts."""
     n, d = X.shape
     size = triton.cdiv(triton.cdiv(n, PARTS), WIDTH) * WIDTH
     count = triton.cdiv(n, size)
@@ -50,7 +50,7 @@ def _column_sums(X: torch.Tensor) -> tuple[torch.Tensor, int]:
 
 
 def total(x: torch.Tensor) -> torch.Tensor:
-    """Return the sum of all entries, a scalar."""
+    """Return the sum of all entries as a scalar tensor."""
     parts, count = _column_sums(x.reshape(-1, 1).contiguous())
     out = torch.empty((), dtype=torch.float64, device=x.device)
     _of_parts[(1,)](parts, out, count, PARTS)

@@ -1,4 +1,4 @@
-"""The command line: the verbs and options of the library, `equipoise embed digits` first of all."""
+"""The command line, such as `equipoise embed digits`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,23 @@ from .parser import parse
 
 __all__ = ["METHODS", "main"]
 
-BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 2, 130, 141  # the last two as shells count: 128 + SIGINT, 128 + SIGPIPE
+BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 2, 130, 141  # shell convention: 128 + SIGINT, 128 + SIGPIPE
 EXPECTED = (ValueError, TypeError, OSError, EOFError, ArithmeticError, RuntimeError, ImportError, MemoryError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit code: 0, 2 for bad input, 130 after Ctrl-C, 141 when nobody reads on."""
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process by default.
+
+    Returns
+    -------
+    code : int
+        Exit code: 0, 2 for bad input, 130 after Ctrl-C, 141 if standard output was closed.
+    """
     words = sys.argv[1:] if argv is None else list(argv)
     args = parse(words)
     try:
@@ -30,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        # What is still buffered would fail again when Python ends.
+        # Otherwise flushing the rest of the buffer fails again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     except EXPECTED as error:
@@ -41,17 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _print_warning(message: Warning | str, *where: Any, **details: Any) -> None:
+def _print_warning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
     progress.end_stage()
-    print(f"equipoise: warning: {_line(message)}", file=sys.stderr)
+    print(f"equipoise: warning: {_one_line(message)}", file=sys.stderr)
 
 
 def _print_error(error: BaseException, *, debug: bool) -> None:
     if debug:
         traceback.print_exception(error)
-    about = "not enough memory: " if isinstance(error, MemoryError) else ""
-    print(f"equipoise: error: {about}{_line(error) or type(error).__name__}", file=sys.stderr)
+    prefix = "not enough memory: " if isinstance(error, MemoryError) else ""
+    print(f"equipoise: error: {prefix}{_one_line(error) or type(error).__name__}", file=sys.stderr)
 
 
-def _line(message: object) -> str:
+def _one_line(message: object) -> str:
     return " ".join(str(message).split())

@@ -1,4 +1,4 @@
-"""`equipoise compare`: several maps of the same data in one table."""
+"""`equipoise compare`: compare several maps of the same data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from ..evaluate import compare
 from ..progress import shown
-from .evaluation_data import add_measuring, read_measured
-from .map_files import class_of_each, read_maps
+from .evaluation_data import add_evaluation_options, read_evaluation_data
+from .map_files import class_names, read_maps
 from .options import add_verb
-from .outputs import tell_written
+from .outputs import report_written
 from .pictures import add_figure, save_figure
 
 EXAMPLES = """\
@@ -20,21 +20,21 @@ EXAMPLES = """\
 
 def add(verbs: Any) -> None:
     """Declare the verb."""
-    line = "measure several maps of the same data side by side"
+    line = "compare several maps of the same data"
     verb = add_verb(verbs, "compare", line, "DATA MAP MAP … [options]", EXAMPLES, run)
-    add_measuring(verb, "maps", "+")
+    add_evaluation_options(verb, "maps", "+")
     add_figure(verb)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, and write its figure."""
+    """Print the comparison and write its figure."""
     maps = read_maps(args.maps, args.coordinates)
-    measured = read_measured(args, maps)
-    labels = class_of_each(measured.dataset, *maps.values())
-    drawn = {name: one.Y for name, one in maps.items()}
+    evaluated = read_evaluation_data(args, maps)
+    labels = class_names(evaluated.dataset, *maps.values())
+    coordinates = {name: one.Y for name, one in maps.items()}
     with shown():
-        comparison = compare(measured.dataset.X, drawn, labels, k=args.k or "auto", metric=measured.metric)
+        comparison = compare(evaluated.dataset.X, coordinates, labels, k=args.k or "auto", metric=evaluated.metric)
     written = save_figure(args, comparison.figure)
-    print(f"data                {measured.about}\n\n{comparison}")
-    tell_written(written)
+    print(f"data                {evaluated.about}\n\n{comparison}")
+    report_written(written)
     return 0

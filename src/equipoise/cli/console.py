@@ -1,4 +1,4 @@
-"""Lines for people: what was read, the loss as it falls, what was written."""
+"""Messages of the command line: what was read, the loss, what was written."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import TextIO
 from .. import progress
 from .._types import Array
 
-WIDTH = 80  # columns that sentences are set in
-EVERY = 50  # iterations between two lines
+WIDTH = 80  # characters per line
+EVERY = 50  # iterations between lines of the loss
 
 
-class Screen:
-    """A stream for people, and a callback that writes the loss line by line, where no bars show it."""
+class Console:
+    """Prints messages; also a callback that prints the loss, used if no progress bar is shown."""
 
     def __init__(self, stream: TextIO):
         self.stream = stream
-        self.total = ""  # how many iterations there will be, such as " of 300"
+        self.total = ""  # text after the iteration, such as " of 300"
 
-    def say(self, line: str) -> None:
-        """Print a line, below the bar that is there."""
+    def print(self, line: str) -> None:
+        """Print a line below the progress bar, if any."""
         progress.end_stage()
         print(line, file=self.stream, flush=True)
 
     def __call__(self, iteration: int, loss: float, Y: Array) -> None:
         if iteration % EVERY == 0:
-            self.say(f"iteration {iteration:5d}{self.total}   loss {progress.format_loss(loss)}")
+            self.print(f"iteration {iteration:5d}{self.total}   loss {progress.format_loss(loss)}")
 
 
-def counted(count: int, thing: str) -> str:
-    """Return a number of things in words: 1 row, 1,797 rows."""
+def plural(count: int, thing: str) -> str:
+    """Return a count with its noun: "1 row", "1,797 rows"."""
     return f"{count:,} {thing}{'s' * (count != 1)}"

@@ -1,4 +1,4 @@
-"""`equipoise evaluate`: how far a map of some data can be trusted."""
+"""`equipoise evaluate`: measure how far a map can be trusted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from ..evaluate import evaluate
 from ..progress import shown
-from .evaluation_data import add_measuring, read_measured
-from .map_files import class_of_each, read_map
+from .evaluation_data import add_evaluation_options, read_evaluation_data
+from .map_files import class_names, read_map
 from .options import add_verb
-from .outputs import need_pages, tell_written, writable, write_bytes
+from .outputs import report_written, require_bokeh, writable, write_bytes
 from .pictures import add_figure, save_figure
 
 EXAMPLES = """\
@@ -21,25 +21,25 @@ EXAMPLES = """\
 
 def add(verbs: Any) -> None:
     """Declare the verb."""
-    line = "tell how far a map can be trusted, in numbers and in words"
+    line = "measure how far a map can be trusted"
     verb = add_verb(verbs, "evaluate", line, "DATA MAP [options]", EXAMPLES, run)
-    add_measuring(verb, "map", None)
-    verb.add_argument("--html", metavar="FILE", type=writable, help="write a page on which points can be clicked")
+    add_evaluation_options(verb, "map", None)
+    verb.add_argument("--html", metavar="FILE", type=writable, help="write an interactive report")
     add_figure(verb)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report, and write its page and figure."""
+    """Print the report and write its page and figure."""
     if args.html is not None:
-        need_pages()
-    drawn = read_map(args.map, args.coordinates)
-    measured = read_measured(args, {args.map: drawn})
-    labels = class_of_each(measured.dataset, drawn)
+        require_bokeh()
+    loaded = read_map(args.map, args.coordinates)
+    evaluated = read_evaluation_data(args, {args.map: loaded})
+    labels = class_names(evaluated.dataset, loaded)
     with shown():
-        report = evaluate(measured.dataset.X, drawn.Y, labels, k=args.k or "auto", metric=measured.metric)
+        report = evaluate(evaluated.dataset.X, loaded.Y, labels, k=args.k or "auto", metric=evaluated.metric)
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
     written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]
-    print(f"data                {measured.about}\n\n{report}")  # last: whoever reads it may leave after a line
-    tell_written(written)
+    print(f"data                {evaluated.about}\n\n{report}")  # last, because the reader of a pipe may close it early
+    report_written(written)
     return 0

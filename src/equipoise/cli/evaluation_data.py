@@ -1,4 +1,4 @@
-"""The data that maps are measured against: prepared as it was when they were made, where that is known."""
+"""The data that maps are evaluated against, prepared as for the saved methods among the maps."""
 
 from __future__ import annotations
 
@@ -9,77 +9,77 @@ from dataclasses import dataclass
 from ..data import Dataset
 from ..data.read.selection import list_names
 from ..saving.checkpoint import fingerprint
-from .map_files import DrawnMap, add_coordinates
-from .option_values import whole_number
+from .map_files import MapFile, add_coordinates
+from .option_values import integer
 from .options import add_data, read_preparation, read_source
-from .saved_model import Kept
+from .saved_model import SavedModel
 
 METRIC = "euclidean"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A data set as maps are measured against it, its metric, and in words what was done to it."""
+class EvaluationData:
+    """A prepared data set, its metric, and a description of the preparation."""
 
     dataset: Dataset
     metric: str
     about: str
 
 
-def add_measuring(verb: argparse.ArgumentParser, maps: str, nargs: str | None) -> None:
-    """Add DATA with its options, the maps under the name `maps`, and what a measure of maps needs to know."""
+def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str | None) -> None:
+    """Add DATA with its options, the argument `maps`, and the options of the measures."""
     add_data(verb)
     verb.add_argument(
         maps,
         metavar="MAP",
         nargs=nargs,
-        help="a file with a map: y1, y2 …, a row for each row of DATA; or a model that `equipoise embed --save` wrote,"
-        " whose preparation and metric are then taken",
+        help="file with a map, columns y1, y2, …, one row per row of DATA; or a model from `equipoise embed --save`,"
+        " whose preparation and metric are used",
     )
     add_coordinates(verb)
     verb.add_argument(
-        "--k", type=whole_number, metavar="N", help="neighbours looked at (default: 15, fewer on fewer than 31 rows)"
+        "--k", type=integer, metavar="N", help="number of neighbours (default: 15, less for fewer than 31 rows)"
     )
-    verb.add_argument("--metric", metavar="WORD", help=f"of the data (default: that of the model, else {METRIC})")
+    verb.add_argument("--metric", metavar="WORD", help=f"metric of the data (default: that of the model, or {METRIC})")
 
 
-def read_measured(args: argparse.Namespace, maps: Mapping[str, DrawnMap]) -> Measured:
-    """Return the data that the options ask for, as the saved methods among the maps had it, else as the options say."""
-    kept = {name: drawn.kept for name, drawn in maps.items() if drawn.kept is not None}
-    if not kept:
+def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) -> EvaluationData:
+    """Read the data, prepared as for the saved methods among the maps, or by the options if there are none."""
+    models = {name: loaded.model for name, loaded in maps.items() if loaded.model is not None}
+    if not models:
         source = read_source(args)
         done = read_preparation(args, source)
         hint = " (no --log1p, --standardize or --pca)" if str(done) == "unchanged" else ""
-        return Measured(done.apply(source), args.metric or METRIC, f"{source.name}, {done}{hint}")
+        return EvaluationData(done.apply(source), args.metric or METRIC, f"{source.name}, {done}{hint}")
     for option in ("log1p", "standardize", "pca"):
         if getattr(args, option):
-            raise ValueError(f"{next(iter(kept))} keeps how its data was prepared; leave --{option} out")
-    first, model = next(iter(kept.items()))
-    columns = next((model.columns for model in kept.values() if model.columns), None)
+            raise ValueError(f"{next(iter(models))} already defines the preparation of its data; omit --{option}")
+    first, model = next(iter(models.items()))
+    columns = next((model.columns for model in models.values() if model.columns), None)
     metric = args.metric or _metric(model)
-    for name, other in kept.items():
+    for name, other in models.items():
         if fingerprint(vars(other.preparation)) != fingerprint(vars(model.preparation)):
             raise ValueError(
-                f"the data of {first} was prepared in another way than that of {name} ({model.preparation};"
-                f" {other.preparation}); evaluate each by itself"
+                f"{first} and {name} were made from differently prepared data ({model.preparation};"
+                f" {other.preparation}); evaluate them separately"
             )
         if args.columns is None and columns and other.columns not in (None, columns):
             raise ValueError(
-                f"{name} was made of other columns than a model before it ({list_names(other.columns or ())};"
-                f" {list_names(columns)}); say by --columns which ones measure all"
+                f"{name} was made from other columns than an earlier model ({list_names(other.columns or ())};"
+                f" {list_names(columns)}); choose the columns for all with --columns"
             )
         if args.metric is None and _metric(other) != metric:
             raise ValueError(
-                f"{first} was made by another metric than {name} ({metric}; {_metric(other)}); say by --metric which"
-                " one measures all"
+                f"{first} and {name} were made with different metrics ({metric}; {_metric(other)}); choose one for all"
+                " with --metric"
             )
     source = read_source(args, columns)
-    about = f"{source.name}, {model.preparation}, as {first} keeps it"
-    return Measured(model.preparation.apply(source), metric, about)
+    about = f"{source.name}, {model.preparation}, as for {first}"
+    return EvaluationData(model.preparation.apply(source), metric, about)
 
 
-def _metric(model: Kept) -> str:
+def _metric(model: SavedModel) -> str:
     settings = model.method.get_params()
     if settings.get("affinity") == "precomputed":
-        raise ValueError("the model was made from affinities, which are no distances; say by --metric what DATA holds")
+        raise ValueError("the model was made from affinities, not distances; choose the metric of DATA with --metric")
     return str(settings.get("metric", METRIC))

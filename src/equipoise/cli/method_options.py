@@ -1,4 +1,4 @@
-"""The parameters of the methods as options: names, types, defaults and help from the estimators themselves."""
+"""Options for the parameters of the methods, generated from the estimators."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from .. import methods
-from .option_values import READERS
+from .option_values import PARSERS
 
 METHODS: dict[str, type[Any]] = {method.__name__.lower(): method for method in methods.ALL}
 DEFAULT = "tsne"
 SHORT = {"n_components": "components", "n_neighbors": "neighbors", "n_iter": "iterations", "random_state": "seed"}
-UNREADABLE = ("callbacks", "verbose")  # functions; and the command line shows progress itself
-SEED = 0  # the same command gives the same map
+NO_OPTION = ("callbacks", "verbose")  # not expressible as text, or set by the command line itself
+# The type line of a numpydoc entry, as in "n_iter : int or "auto", default="auto"".
+TYPE = re.compile(
+    r"(int|float|str|bool|array|ndarray|callable|sequence|list|tuple|dict|[A-Z]\w+|\"|\{).*(default|optional)"
+)
+BRACES = str.maketrans("", "", "{}")
+SEED = 0  # default seed: the same command gives the same map
 
 
-def method_named_in(words: Sequence[str]) -> str:
-    """Return the method that a command line asks for, before the rest of it is understood."""
+def find_method(words: Sequence[str]) -> str:
+    """Return the value of --method before the command line is parsed."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--method", nargs="?", default=DEFAULT)
     name = first.parse_known_args([word for word in words if word != "--"])[0].method
@@ -28,41 +33,41 @@ def method_named_in(words: Sequence[str]) -> str:
 
 
 def parameters(method: type[Any]) -> list[Field[Any]]:
-    """Return the parameters of a method that a command line can give: its own first, those of every method last."""
+    """Return the parameters of a method that have options: its own first, those of its base classes last."""
 
-    def age(field: Field[Any]) -> int:
+    def depth(field: Field[Any]) -> int:
         return max(i for i, cls in enumerate(method.__mro__) if field.name in vars(cls).get("__annotations__", ()))
 
-    return sorted((field for field in fields(method) if field.name not in UNREADABLE), key=age)
+    return sorted((field for field in fields(method) if field.name not in NO_OPTION), key=depth)
 
 
 def option(name: str) -> str:
-    """Return the option for a parameter: n_iter is --n-iter."""
+    """Return the option of a parameter: --n-iter for n_iter."""
     return f"--{name.replace('_', '-')}"
 
 
 def add_parameters(parser: argparse.ArgumentParser, name: str, *, several: bool) -> None:
-    """Add --method, and an option for each parameter of the method `name`; with `several` each takes many values."""
+    """Add --method and an option for each parameter of the method `name`; with `several` each takes several values."""
     parser.add_argument(
         "--method",
         choices=sorted(METHODS),
         metavar="METHOD",
         default=DEFAULT,
-        help=f"{', '.join(sorted(METHODS))} (default: {DEFAULT}); with --help it lists the parameters of that method",
+        help=f"{', '.join(sorted(METHODS))} (default: {DEFAULT}); combine with --help to list its parameters",
     )
     method = METHODS[name]
     group = parser.add_argument_group(
         f"parameters of {method.__name__}",
-        "several numbers are written 10,100, and an array is the name of an .npy file",
+        "separate several numbers by commas, as in 10,100; arrays are .npy files",
     )
     texts = parameter_texts(method)
     for field in parameters(method):
-        read, metavar = READERS[str(field.type)]
+        parse, metavar = PARSERS[str(field.type)]
         names = [option(field.name), *([f"--{SHORT[field.name]}"] if field.name in SHORT else [])]
         group.add_argument(
             *names,
             dest=field.name,
-            type=read,
+            type=parse,
             nargs="+" if several else None,
             metavar=metavar,
             default=argparse.SUPPRESS,
@@ -71,29 +76,29 @@ def add_parameters(parser: argparse.ArgumentParser, name: str, *, several: bool)
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the parameters of the method that the command line names."""
+    """Return the parameters given on the command line."""
     names = [field.name for field in parameters(METHODS[args.method])]
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def make_method(args: argparse.Namespace, given: dict[str, Any]) -> Any:
-    """Return the unfitted method that the command line asks for."""
+    """Return the unfitted method with the given parameters."""
     method = METHODS[args.method](**{"random_state": SEED, **given})
-    if hasattr(args, "n_iter") and in_closed_form(method):
-        raise ValueError(f"{args.method} has no n_iter in closed form; add --solver flow to iterate")
+    if hasattr(args, "n_iter") and is_closed_form(method):
+        raise ValueError(f"{args.method} is computed in closed form and has no n_iter; add --solver flow to iterate")
     return method
 
 
-def in_closed_form(method: Any) -> bool:
-    """Return whether there is nothing to iterate."""
+def is_closed_form(method: Any) -> bool:
+    """Return whether the method is computed without iterations."""
     return isinstance(method, methods.ClassicalEmbedding) and method.solver == "eigen"
 
 
 def foreign_parameter(words: Sequence[str]) -> str | None:
-    """Return the first parameter among words that only other methods have."""
+    """Return the first parameter among the arguments that belongs to other methods only; None if there is none."""
     known = {field.name for method in METHODS.values() for field in parameters(method)}
-    spelt = {option(name): name for name in known} | {f"--{short}": name for name, short in SHORT.items()}
-    return next((spelt[word] for word in (word.partition("=")[0] for word in words) if word in spelt), None)
+    options = {option(name): name for name in known} | {f"--{short}": name for name, short in SHORT.items()}
+    return next((options[word] for word in (word.partition("=")[0] for word in words) if word in options), None)
 
 
 def _default(field: Field[Any]) -> str:
@@ -102,13 +107,21 @@ def _default(field: Field[Any]) -> str:
 
 
 def parameter_texts(method: type[Any]) -> dict[str, str]:
-    """Return what the docstring says of each parameter: first what holds for all methods of its kind, then its own."""
+    """Return the description of each parameter from the numpydoc sections of a method's docstring.
+
+    A parameter that is described twice, for all methods of a kind and for this one, gets both texts.
+    """
     texts: dict[str, list[str]] = {}
     for section in re.split(r"\n(?=[^\n]+\n-{4,}\n)", inspect.getdoc(method) or ""):
         if not section.startswith("Parameters"):
             continue
         for entry in re.split(r"\n(?=\w)", section.partition("-\n")[2]):
             names, _, text = entry.partition(" : ")
+            first, _, rest = text.partition("\n")
+            if TYPE.match(first):
+                choices = re.sub(r", (optional|default=.*)$", "", first)
+                is_choice = choices.startswith(("{", '"'))  # other types are in the option's placeholder
+                text = f"{choices.translate(BRACES)}. {rest}" if is_choice else rest
             for name in names.split(", "):
                 texts.setdefault(name.strip(), []).append(" ".join(text.split()))
-    return {name: "; ".join(reversed(found)) for name, found in texts.items()}
+    return {name: " ".join(reversed(found)) for name, found in texts.items()}

@@ -1,4 +1,4 @@
-"""What a word on the command line means to a parameter: a number, a word, an array in a file, an object by its name."""
+"""Parse option values: numbers, words, arrays in files, objects written as in Python."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .. import divergences, kernels, optimize
 
 
 def number_or_word(text: str) -> Any:
-    """Return a number, several between commas, None, the array in an .npy file, or the word as it is."""
+    """Return a number, a list of comma-separated values, None, the array in an .npy file, or the text itself."""
     if text.lower() == "none":
         return None
     if text.endswith(".npy"):
-        return _array(text)
+        return _load_array(text)
     if "," in text:
         return [number_or_word(part.strip()) for part in text.split(",")]
     for kind in (int, float):
@@ -28,24 +28,24 @@ def number_or_word(text: str) -> Any:
     return text
 
 
-def _array(path: str) -> Any:
+def _load_array(path: str) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise argparse.ArgumentTypeError(f"{path!r} holds no array: {' '.join(str(error).split())}") from None
+        raise argparse.ArgumentTypeError(f"no array in {path!r}: {' '.join(str(error).split())}") from None
 
 
-def whole_number(text: str) -> int:
-    """Return a whole number."""
+def integer(text: str) -> int:
+    """Return an integer."""
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
 
 
-def whole_number_or_none(text: str) -> int | None:
-    """Return a whole number, or None for "none"."""
-    return None if text.lower() == "none" else whole_number(text)
+def integer_or_none(text: str) -> int | None:
+    """Return an integer, or None for "none"."""
+    return None if text.lower() == "none" else integer(text)
 
 
 def number(text: str) -> float:
@@ -57,15 +57,15 @@ def number(text: str) -> float:
 
 
 def yes_or_no(text: str) -> bool:
-    """Return a truth value."""
+    """Return a boolean."""
     values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in values:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a boolean; use true or false")
     return values[text.lower()]
 
 
-def _named(module: Any, kind: type) -> dict[str, Any]:
-    """Return the concrete classes of one kind in a module, by name."""
+def _subclasses(module: Any, kind: type) -> dict[str, Any]:
+    """Return the public subclasses of `kind` in a module, by name."""
     return {
         name: member
         for name, member in vars(module).items()
@@ -73,45 +73,49 @@ def _named(module: Any, kind: type) -> dict[str, Any]:
     }
 
 
-KERNELS = _named(kernels, kernels.Kernel)
-DIVERGENCES = {**_named(divergences, divergences.Divergence), "KL": divergences.KL, "Hellinger": divergences.Hellinger}
+KERNELS = _subclasses(kernels, kernels.Kernel)
+DIVERGENCES = {
+    **_subclasses(divergences, divergences.Divergence),
+    "KL": divergences.KL,
+    "Hellinger": divergences.Hellinger,
+}
 OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.GradientDescent, optimize.Accelerated)}
 
 
-def object_of(makers: dict[str, Any]) -> Callable[[str], Any]:
-    """Return a reader of objects written as in Python, such as StudentT(dof=0.5) or Gaussian, and of nothing else."""
+def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
+    """Return a parser of objects of some classes, written as in Python: StudentT(dof=0.5) or Gaussian."""
 
-    def read(text: str) -> Any:
+    def parse(text: str) -> Any:
         if text.lower() == "none":
             return None
-        hint = f"write one of {', '.join(makers)}, with its arguments if need be, as in 'StudentT(dof=0.5)'"
+        hint = f"choose from {', '.join(classes)}, with arguments as in 'StudentT(dof=0.5)'"
         try:
             node = ast.parse(text, mode="eval").body
             call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
             positional = [ast.literal_eval(argument) for argument in call.args]
             named = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg is not None}
-            make = makers[call.func.id] if isinstance(call.func, ast.Name) else None
+            cls = classes[call.func.id] if isinstance(call.func, ast.Name) else None
         except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError):
-            make = None
-        if make is None:
-            raise argparse.ArgumentTypeError(f"{text!r} is unknown; {hint}")
+            cls = None
+        if cls is None:
+            raise argparse.ArgumentTypeError(f"unknown object {text!r}; {hint}")
         try:
-            return make(*positional, **named)
+            return cls(*positional, **named)
         except (TypeError, ValueError) as error:
             raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
-    return read
+    return parse
 
 
-# How the annotation of a parameter is read, and what stands for its value in the help.
-READERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "int": (whole_number, "N"),
-    "int | None": (whole_number_or_none, "N"),
+# The parser of each type of parameter, and the placeholder in the help.
+PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "int": (integer, "N"),
+    "int | None": (integer_or_none, "N"),
     "float": (number, "X"),
     "bool": (yes_or_no, "BOOL"),
     "str": (str, "WORD"),
     "Any": (number_or_word, "VALUE"),
-    "Kernel | None": (object_of(KERNELS), "KERNEL"),
-    "Divergence | None": (object_of(DIVERGENCES), "DIVERGENCE"),
-    "Rule | None": (object_of(OPTIMIZERS), "RULE"),
+    "Kernel | None": (object_parser(KERNELS), "KERNEL"),
+    "Divergence | None": (object_parser(DIVERGENCES), "DIVERGENCE"),
+    "Rule | None": (object_parser(OPTIMIZERS), "RULE"),
 }

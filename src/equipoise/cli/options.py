@@ -1,4 +1,4 @@
-"""What verbs have in common: how a verb is declared, and the options that say what the data is."""
+"""Declare verbs and the options of the data that they share."""
 
 from __future__ import annotations
 
@@ -11,38 +11,53 @@ from typing import Any, NoReturn
 from .. import data
 from .._suggest import closest, did_you_mean
 from ..data import Dataset
-from .option_values import whole_number
+from .option_values import integer
 
 STDIN = "-"
-UNNAMED = (".npy", ".npz", ".mtx", ".mtx.gz")  # files whose columns have no names
-NAMED = (*(suffix for suffix in data.READERS if suffix not in UNNAMED), STDIN)  # sources whose columns have names
+UNNAMED_COLUMNS = (".npy", ".npz", ".mtx", ".mtx.gz")  # files whose columns have no names
+NAMED_COLUMNS = (*(suffix for suffix in data.READERS if suffix not in UNNAMED_COLUMNS), STDIN)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line long, and say what was probably meant."""
+    """A parser that prints errors on one line and suggests corrections."""
 
     def error(self, message: str) -> NoReturn:
+        """Print an error on one line and exit with code 2."""
         usage = " ".join(self.format_usage().split())
-        print(f"equipoise: error: {message} ({usage}; --help says more)", file=sys.stderr)
+        print(f"equipoise: error: {message} ({usage}; see --help)", file=sys.stderr)
         sys.exit(2)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [*map(str, action.choices)]
-            what = did_you_mean(str(value), known, f"choose from {', '.join(known)}")
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {what}")
+            suggestion = did_you_mean(str(value), known, f"choose from {', '.join(known)}")
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; {suggestion}")
 
-    def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Leave because of words that mean nothing here."""
+    def reject(self, words: Sequence[str]) -> NoReturn:
+        """Exit with an error about unknown arguments."""
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
         near = next((near for word in options if (near := closest(word, self._option_string_actions))), None)
-        self.error(f"unknown: {' '.join(words)}{f'; did you mean {near}?' if near else ''}")
+        self.error(f"unknown argument: {' '.join(words)}{f'; did you mean {near}?' if near else ''}")
 
 
 def add_verb(
     verbs: Any, name: str, line: str, usage: str, examples: str, run: Callable[[argparse.Namespace], int]
 ) -> Parser:
-    """Declare a verb: a line on what it does, what follows it, examples that work as they stand, and its function."""
+    """Declare a verb.
+
+    Parameters
+    ----------
+    verbs : argparse subparsers
+    name : str
+    line : str
+        What the verb does, as a phrase.
+    usage : str
+        The arguments.
+    examples : str
+        Commands that work as written.
+    run : callable
+        Takes the parsed arguments and returns the exit code.
+    """
     verb: Parser = verbs.add_parser(
         name,
         help=line,
@@ -52,69 +67,69 @@ def add_verb(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    verb.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show where an error arose")
+    verb.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="print the traceback of an error")
     verb.set_defaults(run=run, parser=verb)
     return verb
 
 
 def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add DATA, and the options that choose its columns."""
+    """Add the argument DATA and the options that choose columns."""
     verb.add_argument(
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="a name that `equipoise data` lists; a file: .csv .tsv .parquet .feather .npy .npz .mtx .h5ad .zarr; a"
-        " folder of images; or - for CSV from standard input",
+        help="a data set listed by `equipoise data`; a file (.csv .tsv .parquet .feather .npy .npz .mtx .h5ad .zarr); a"
+        " folder of images; or - for CSV on standard input",
     )
     group = verb.add_argument_group("data")
     group.add_argument(
-        "--columns", metavar="A,B,…", type=column_names, help="columns to embed (default: all of numbers)"
+        "--columns", metavar="A,B,…", type=column_names, help="columns to embed (default: all numeric columns)"
     )
-    group.add_argument("--label", metavar="COLUMN", help="column with the class of each row")
-    group.add_argument("--id", metavar="COLUMN", help="column with the name of each row")
+    group.add_argument("--label", metavar="COLUMN", help="column with the classes")
+    group.add_argument("--id", metavar="COLUMN", help="column with the names of the rows")
 
 
 def add_data(verb: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Add DATA, the options that choose its columns, and those that prepare them."""
+    """Add the argument DATA and the options that choose and prepare columns."""
     add_source(verb, optional=optional)
-    group = verb.add_argument_group("preparation, in this order")
-    group.add_argument("--log1p", action="store_true", help="take log(1 + x), as for counts")
-    group.add_argument("--standardize", action="store_true", help="bring columns to mean 0 and deviation 1")
-    group.add_argument("--pca", metavar="N", type=whole_number, help="go on with the first N principal components")
+    group = verb.add_argument_group("preparation, applied in this order")
+    group.add_argument("--log1p", action="store_true", help="replace x by log(1 + x), as for counts")
+    group.add_argument("--standardize", action="store_true", help="scale columns to mean 0 and standard deviation 1")
+    group.add_argument("--pca", metavar="N", type=integer, help="use the first N principal components")
 
 
 def column_names(text: str) -> list[str]:
-    """Return the names between commas; for options."""
+    """Return comma-separated names; the type of an option."""
     return [name.strip() for name in text.split(",")]
 
 
 def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None) -> Dataset:
-    """Return the data that the options ask for, as it is; of files with names `columns`, if none are asked for."""
-    asked = {"columns": args.columns, "label": args.label, "id": args.id}
+    """Read the data without preparation; `columns` is the default of --columns for files with named columns."""
+    selected = {"columns": args.columns, "label": args.label, "id": args.id}
     if args.data not in data.DATASETS:
-        if args.columns is None and args.data.lower().endswith(NAMED):
-            asked["columns"] = columns
-        return data.read(existing(args.data), **asked)
-    for name, value in asked.items():
+        if args.columns is None and args.data.lower().endswith(NAMED_COLUMNS):
+            selected["columns"] = columns
+        return data.read(existing(args.data), **selected)
+    for name, value in selected.items():
         if value is not None:
-            raise ValueError(f"--{name} is for files; the columns of the bundled {args.data} have no names")
+            raise ValueError(f"--{name} is for files; the bundled data set {args.data} has no column names")
     return data.load(args.data)
 
 
 def read_data(args: argparse.Namespace) -> Dataset:
-    """Return the data that the options ask for, prepared."""
+    """Read and prepare the data."""
     dataset = read_source(args)
     return read_preparation(args, dataset).apply(dataset)
 
 
 def read_preparation(args: argparse.Namespace, dataset: Dataset) -> data.Preparation:
-    """Return how the options prepare a data set."""
+    """Return the preparation that the options ask for."""
     return data.preparation(dataset, standardize=args.standardize, log1p=args.log1p, pca=args.pca)
 
 
 def existing(source: str) -> str:
-    """Return the name of a file or folder that is there, or of standard input."""
+    """Return `source` if it exists or is standard input."""
     if source != STDIN and not Path(source).exists():
-        what = did_you_mean(source, data.DATASETS, "digits is one of them")
-        raise ValueError(f"{source!r} is neither a file nor a name that `equipoise data` lists; {what}")
+        suggestion = did_you_mean(source, data.DATASETS, "run `equipoise data` for a list")
+        raise ValueError(f"{source!r} is neither a file nor a bundled data set; {suggestion}")
     return source

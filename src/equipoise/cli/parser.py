@@ -1,27 +1,27 @@
-"""The whole command line as one parser, a verb each."""
+"""The parser of the command line."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Generator, Sequence
 
-from .. import __version__
+from .._version import __version__
 from . import compare, completion, data, embed, evaluate, info, plot, studio, sweep, transform
-from .method_options import foreign_parameter, method_named_in
+from .method_options import find_method, foreign_parameter
 from .options import Parser
 
-DESCRIPTION = "Maps of data, by attraction and repulsion."
+DESCRIPTION = "Embed data in two or three dimensions by attraction and repulsion."
 EPILOG = """\
 examples:
-  equipoise embed digits                 a map of a bundled set, and a picture
-  equipoise embed table.csv --label kind a map of a table of your own
-  equipoise evaluate digits digits.csv   how far that map can be trusted
+  equipoise embed digits                   embed a bundled data set and plot it
+  equipoise embed table.csv --label kind   embed your own table
+  equipoise evaluate digits digits.csv     measure how far a map can be trusted
 
-`equipoise VERB --help` has the options and examples of a verb."""
+Run `equipoise VERB --help` for the options and examples of a verb."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """The usual help, with the verbs in one column: argparse leaves their indentation out of its width."""
+    """The usual help with aligned verbs; argparse does not count their indentation."""
 
     def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
         if isinstance(action, argparse._SubParsersAction):
@@ -29,7 +29,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def make_parser(method: str) -> argparse.ArgumentParser:
-    """Return the parser of every verb; those that embed take the parameters of one method."""
+    """Return the parser; the verbs that embed get the parameters of one method."""
     parser = Parser(
         prog="equipoise",
         usage="equipoise VERB …",
@@ -54,12 +54,12 @@ def make_parser(method: str) -> argparse.ArgumentParser:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return a command line understood; leave with the code 2 and one line if it cannot be."""
-    parser = make_parser(method_named_in(words))
+    """Parse the command line; print one line and exit with code 2 if it is wrong."""
+    parser = make_parser(find_method(words))
     args, rest = parser.parse_known_args(words)
     if rest:
         name = foreign_parameter(rest) if hasattr(args, "method") else None
         if name is not None:
             args.parser.error(f"{args.method} has no {name}; see equipoise {args.verb} --method {args.method} --help")
-        args.parser.refuse(rest)
+        args.parser.reject(rest)
     return args

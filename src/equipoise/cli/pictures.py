@@ -1,4 +1,4 @@
-"""Pictures of maps as bytes, and figures as files."""
+"""Plots of maps and figures as files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STATIC = ("png", "svg")
-PLACED = "placed"  # the column of a page that tells new rows from those of the map; with a _ where it is taken
+PLACED = "placed"  # column that marks the new rows on a page; gets a _ if the name is in use
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A map Y (n, d); `columns` (n,) by name are told of a point, the one called `color` colours it.
+    """What to draw.
 
-    `over` is the map (m, d) that its points were placed in, which lies beneath in grey.
+    Attributes
+    ----------
+    Y : ndarray of shape (n, d)
+        The map.
+    columns : dict of str to ndarray of shape (n,)
+        Values to show for each point.
+    color : str or None
+        The column to colour by.
+    title : str
+    dark : bool, default=False
+        Use a dark background.
+    over : ndarray of shape (m, d), optional
+        The map in which the points were placed, drawn below in grey.
     """
 
     Y: Array
@@ -36,45 +48,45 @@ class Drawing:
     over: Array | None = None
 
 
-def picture(format: str, drawing: Drawing) -> bytes:
-    """Return a drawing as a PNG, SVG or HTML file."""
+def render(format: str, drawing: Drawing) -> bytes:
+    """Return a drawing as the content of a PNG, SVG or HTML file."""
     if format == "html":
         from ..views.page import page
 
-        drawing = drawing if drawing.over is None else _side_by_side(drawing, drawing.over)
-        made = page(drawing.Y, drawing.color, table=drawing.columns, title=drawing.title, dark=drawing.dark)
-        return made.html.encode()
+        drawing = drawing if drawing.over is None else with_reference(drawing, drawing.over)
+        html_page = page(drawing.Y, drawing.color, table=drawing.columns, title=drawing.title, dark=drawing.dark)
+        return html_page.html.encode()
     from ..views.plot import plot
 
     color = None if drawing.color is None else drawing.columns[drawing.color]
     return _as_bytes(plot(drawing.Y, color, title=drawing.title, dark=drawing.dark, over=drawing.over), format)
 
 
-def _side_by_side(drawing: Drawing, over: Array) -> Drawing:
-    """Return a drawing whose points follow those beneath, of which nothing is known: they are grey."""
+def with_reference(drawing: Drawing, over: Array) -> Drawing:
+    """Return a drawing with the rows of `over` before its own; their values are missing, so they are grey."""
     columns, color = drawing.columns, drawing.color
     if color is None:
         color = PLACED
         while color in columns:
             color += "_"
         columns = {color: np.full(len(drawing.Y), "new", dtype=object), **columns}
-    unknown = np.full(len(over), None, dtype=object)
+    missing = np.full(len(over), None, dtype=object)
     return replace(
         drawing,
         Y=np.vstack([over, drawing.Y]),
-        columns={name: np.concatenate([unknown, values.astype(object)]) for name, values in columns.items()},
+        columns={name: np.concatenate([missing, values.astype(object)]) for name, values in columns.items()},
         color=color,
         over=None,
     )
 
 
 def add_figure(verb: argparse.ArgumentParser) -> None:
-    """Add the option that names the file of a figure."""
-    verb.add_argument("--figure", metavar="FILE", type=_figure_path, help="write a figure of it, .png or .svg")
+    """Add the option --figure."""
+    verb.add_argument("--figure", metavar="FILE", type=_figure_path, help="write a figure (.png or .svg)")
 
 
 def save_figure(args: argparse.Namespace, make: Callable[[], Figure]) -> list[Path]:
-    """Make and write the figure that the command line asks for, if it does; return its file."""
+    """Make and write the figure if --figure is given; return the files written."""
     if args.figure is None:
         return []
     write_bytes(args.figure, _as_bytes(make(), args.figure.suffix[1:].lower()))
@@ -82,22 +94,22 @@ def save_figure(args: argparse.Namespace, make: Callable[[], Figure]) -> list[Pa
 
 
 def picture_path(text: str) -> Path:
-    """Return the path of a picture that can be written; for options."""
-    return _path(text, PLOTS)
+    """Return the path of a plot that can be written; the type of an option."""
+    return _check_path(text, PLOTS)
 
 
 def _figure_path(text: str) -> Path:
-    return _path(text, STATIC)
+    return _check_path(text, STATIC)
 
 
-def _path(text: str, formats: tuple[str, ...]) -> Path:
+def _check_path(text: str, formats: tuple[str, ...]) -> Path:
     if not text.lower().endswith(tuple(f".{format}" for format in formats)):
-        raise argparse.ArgumentTypeError(f"{text!r} must end in .{' or .'.join(formats)}")
+        raise argparse.ArgumentTypeError(f"unknown format of {text!r}; the name must end in .{' or .'.join(formats)}")
     return writable(text)
 
 
 def _as_bytes(figure: Figure, format: str) -> bytes:
-    """Return a figure as a PNG or SVG file, the same bytes for the same figure."""
+    """Return a figure as the content of a PNG or SVG file, reproducible byte by byte."""
     from matplotlib import rc_context
 
     buffer = io.BytesIO()

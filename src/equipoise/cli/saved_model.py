@@ -1,4 +1,4 @@
-"""Fitted methods in files, with what was done to the table before: the same is done to new rows."""
+"""Save and load fitted methods together with the preparation of their data."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from ..saving.archive import is_archive
 from ..store import load, save
 
 
-def keep(method: Any, path: Path, preparation: Preparation, columns: Sequence[str]) -> None:
-    """Save a fitted method; what was done to its table goes along as `preparation_`, the names as `columns_`."""
+def save_model(method: Any, path: Path, preparation: Preparation, columns: Sequence[str]) -> None:
+    """Save a fitted method with the preparation of its data (`preparation_`) and the column names (`columns_`)."""
     method.preparation_, method.columns_ = dict(vars(preparation)), list(columns)
     path.parent.mkdir(parents=True, exist_ok=True)
     save(method, path)
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A saved method, how its rows are prepared, and the names of their columns where they have some."""
+class SavedModel:
+    """A saved method, the preparation of its data, and the names of its columns, if any."""
 
     method: Any
     preparation: Preparation
     columns: list[str] | None
 
 
-def is_kept(path: str) -> bool:
-    """Return whether a path is that of a file which holds a method, and not a table."""
+def is_model(path: str) -> bool:
+    """Return whether `path` is the file of a saved method."""
     return Path(path).is_file() and is_archive(path)
 
 
-def recall(path: str) -> Kept:
-    """Return a saved method, or say what a file of one is."""
-    if not is_kept(path):
-        what = "holds no model" if Path(path).exists() else "is not there"
+def load_model(path: str) -> SavedModel:
+    """Load a saved method."""
+    if not is_model(path):
+        problem = "is not a model" if Path(path).exists() else "does not exist"
         raise ValueError(
-            f"{path} {what}; a model is the file that `equipoise embed DATA --save model.eq` writes, and stands before"
-            " the data"
+            f"{path} {problem}; models are written by `equipoise embed DATA --save model.eq` and come before the"
+            " data on the command line"
         )
     method = load(path)
-    return Kept(method, Preparation(**getattr(method, "preparation_", {})), getattr(method, "columns_", None) or None)
+    return SavedModel(
+        method, Preparation(**getattr(method, "preparation_", {})), getattr(method, "columns_", None) or None
+    )

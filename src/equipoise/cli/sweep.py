@@ -1,4 +1,4 @@
-"""`equipoise sweep`: one method at several values of a parameter or two."""
+"""`equipoise sweep`: run a method at several values of one or two parameters."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from ..evaluate.sweep import sweep
 from ..progress import shown
 from .console import WIDTH
-from .map_files import class_of_each
+from .map_files import class_names
 from .method_options import SEED, add_parameters, given_parameters, make_method
-from .option_values import whole_number
+from .option_values import integer
 from .options import add_data, add_verb, read_data
-from .outputs import tell_written
+from .outputs import report_written
 from .pictures import add_figure, save_figure
 
 EXAMPLES = """\
@@ -23,27 +23,27 @@ EXAMPLES = """\
 
 def add(verbs: Any, method: str) -> None:
     """Declare the verb, with the parameters of one method."""
-    line = "run a method at several values of one parameter or two, with scores and advice"
+    line = "run a method at several values of one or two parameters, with scores and advice"
     verb = add_verb(verbs, "sweep", line, "DATA --PARAMETER VALUE VALUE … [options]", EXAMPLES, run)
     add_data(verb)
-    verb.add_argument("--k", type=whole_number, default=10, metavar="N", help="neighbours looked at (default: 10)")
+    verb.add_argument("--k", type=integer, default=10, metavar="N", help="number of neighbours (default: 10)")
     add_figure(verb)
     add_parameters(verb, method, several=True)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print scores and advice, and write the figure of all maps."""
+    """Print scores and advice and write the figure of all maps."""
     given = given_parameters(args)
     seed, *more = given.pop("random_state", [SEED])
     values = {name: several for name, several in given.items() if len(several) > 1}
     if more or not 1 <= len(values) <= 2:
-        raise ValueError("give several values to one parameter or two, and one to others, as in --perplexity 50 15 5")
+        raise ValueError("give one or two parameters several values, and all others one, as in --perplexity 50 15 5")
     method = make_method(args, {name: several[0] for name, several in given.items() if name not in values})
     dataset = read_data(args)
-    labels = class_of_each(dataset)
+    labels = class_names(dataset)
     with shown():
         result = sweep(method, dataset.X, values, labels, k=args.k, random_state=seed)
     for line in str(result).splitlines():
         print(textwrap.fill(line, WIDTH) if line in result.sentences else line)
-    tell_written(save_figure(args, lambda: result.figure(labels)))
+    report_written(save_figure(args, lambda: result.figure(labels)))
     return 0

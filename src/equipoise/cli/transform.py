@@ -1,4 +1,4 @@
-"""`equipoise transform`: new rows in a map that was saved."""
+"""`equipoise transform`: place new rows in the map of a saved method."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from typing import Any
 
 from ..progress import shown
-from .console import Screen, counted
+from .console import Console, plural
 from .options import add_source, add_verb, read_source
-from .outputs import add_outputs, choose_outputs, tell_written
-from .saved_model import recall
-from .write_map import write
+from .outputs import add_outputs, choose_outputs, report_written
+from .saved_model import load_model
+from .write_map import write_outputs
 
 EXAMPLES = """\
   equipoise embed iris --save iris.eq
@@ -20,23 +20,23 @@ EXAMPLES = """\
 
 def add(verbs: Any) -> None:
     """Declare the verb."""
-    line = "place new rows in a map that was saved; its picture shows them over that map"
+    line = "place new rows in the map of a saved method"
     verb = add_verb(verbs, "transform", line, "MODEL DATA [options]", EXAMPLES, run)
-    verb.add_argument("model", metavar="MODEL", help="a file that `equipoise embed --save` wrote")
+    verb.add_argument("model", metavar="MODEL", help="file written by `equipoise embed --save`")
     add_source(verb)
     add_outputs(verb)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load, place, write."""
-    kept = recall(args.model)
-    method, dataset = kept.method, kept.preparation.apply(read_source(args, kept.columns))
+    """Load the method, place the rows and write the map."""
+    model = load_model(args.model)
+    method, dataset = model.method, model.preparation.apply(read_source(args, model.columns))
     outputs = choose_outputs(args, dataset.name)
-    screen = Screen(sys.stderr if outputs.map is None else sys.stdout)
+    console = Console(sys.stderr if outputs.map is None else sys.stdout)
     kind = type(method).__name__
     with shown():
         Y = method.transform(dataset.X)
-    write(outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_)
-    screen.say(f"{dataset.name}: {counted(len(Y), 'row')} placed among {len(method.embedding_):,}; {kind}")
-    tell_written(outputs.files, screen.say)
+    write_outputs(outputs, Y, dataset, f"{dataset.name}, {kind}", over=method.embedding_)
+    console.print(f"{dataset.name}: {plural(len(Y), 'row')} placed among {len(method.embedding_):,}; {kind}")
+    report_written(outputs.files, console.print)
     return 0

@@ -1,4 +1,4 @@
-"""A map and its pictures, written."""
+"""Write a map and its plots."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..data import Dataset
 from ..data.write import WRITERS, map_columns
 from .map_files import CLASS, is_coordinate
 from .outputs import Outputs, write_bytes
-from .pictures import Drawing, picture
+from .pictures import Drawing, render
 
 
-def write(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None) -> None:
-    """Write the map, then its pictures, over the map (m, d) that its points were placed in."""
+def write_outputs(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array | None = None) -> None:
+    """Write the map Y (n, d), then its plots; these show the map `over` (m, d) below, if given."""
     if outputs.map is None:
         WRITERS[f".{outputs.format}"](sys.stdout.buffer, Y, dataset)
     else:
@@ -24,4 +24,4 @@ def write(outputs: Outputs, Y: Array, dataset: Dataset, title: str, over: Array 
     color = None if dataset.labels is None else CLASS
     drawing = Drawing(Y, columns, color, title, over=over)
     for path in outputs.pictures:
-        write_bytes(path, picture(path.suffix[1:], drawing))
+        write_bytes(path, render(path.suffix[1:], drawing))

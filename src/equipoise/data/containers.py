@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
+from ..arrays.namespace import is_cupy, to_numpy
 
 BLOCK = 2**22  # numbers of a chunked array read at a time, 32 MB in float64, unless its chunks are larger; chosen
 
@@ -31,6 +32,8 @@ def as_array(X: Any) -> Any:
     _require_size(X)
     if hasattr(X, "detach") and hasattr(X, "element_size"):
         return _from_tensor(X)
+    if is_cupy(X):
+        return to_numpy(X)
     if hasattr(X, "dtypes"):
         _require_numbers(X)
         return X

@@ -12,6 +12,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import is_sparse
 from ..arrays.namespace import host
+from ..arrays.pattern import compiled_pattern, entry_values
 from ..kernels import Kernel
 from .base import Engine
 from .tables import Table, edge_table, kernel_table
@@ -99,8 +100,7 @@ def native_edges(
     psi = np.empty(len(Y) if potential else 0)
     force = np.empty(Y.shape)
     if sparse.issparse(A):
-        indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
-        _core.edges_sparse(native, b, indptr, indices, A.data, Y, psi, force, n_threads)
+        _core.edges_sparse(native, b, compiled_pattern(A), entry_values(A), Y, psi, force, n_threads)
     else:
         _core.edges_dense(native, b, A, Y, psi, force, n_threads)
     return (float(psi.sum()) if potential else np.nan), force
@@ -132,10 +132,9 @@ class StoredEdges:
         """Return E of targets, as `Engine.edges_to`."""
         native, _ = self._native(kernel, b)
         force = np.empty(targets.shape)
-        indptr, indices = A.indptr.astype(np.int64, copy=False), A.indices.astype(np.int32, copy=False)
         targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
-        values = np.ascontiguousarray(A.data, dtype=np.float32)
-        if not _core.edges_to(native, indptr, indices, values, targets, Y, force, self.n_threads):
+        values = entry_values(A).astype(np.float32, copy=False)
+        if not _core.edges_to(native, compiled_pattern(A), values, targets, Y, force, self.n_threads):
             return self._exact(self.n_threads).edges_to(targets, Y, A, kernel, b)
         return force
 

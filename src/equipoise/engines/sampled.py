@@ -59,6 +59,7 @@ class Sampled(StatelessEngine):
         self._edges = StoredEdges(n_threads, Exact)
         self._compiled = CompiledKernels()
         self._always = NO_PAIRS
+        self._graph: _core.Csr | None = None  # the same, checked by the core
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -70,9 +71,11 @@ class Sampled(StatelessEngine):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(*(state[name] for name in ("n_threads", "seed", "partners", "sources")))  # type: ignore[misc]
-        indptr, indices = state["_always"]
-        if len(indices) and not 0 <= indices.min() <= indices.max() < len(indptr) - 1:  # the core checks indptr
-            raise ValueError(f"a stored pair has an index outside 0 to {len(indptr) - 2}")
+        self._set_always(*state["_always"])
+
+    def _set_always(self, indptr: Array, indices: Array) -> None:
+        """Set the pairs that belong to every sample, as CSR; raises ValueError if an index is out of range."""
+        self._graph = _core.Csr(indptr, indices, len(indptr) - 1) if len(indptr) else None
         self._always = indptr, indices
 
     def sum_exactly(self, P: Matrix, d: int) -> None:
@@ -84,7 +87,7 @@ class Sampled(StatelessEngine):
         pairs = symmetrized(make_csr(np.ones(P.nnz, np.float32), P.indices, P.indptr, P.shape), self.n_threads)
         off = pairs.indices != entry_rows(pairs)
         stored = np.concatenate([[0], np.cumsum(off, dtype=np.int64)])
-        self._always = stored[pairs.indptr], pairs.indices[off]
+        self._set_always(stored[pairs.indptr], pairs.indices[off])
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         return self._edges.edges(Y, A, kernel, b, potential=potential)
@@ -96,10 +99,10 @@ class Sampled(StatelessEngine):
         Y = np.ascontiguousarray(Y)
         c, columns = charge_columns(charges, len(Y))
         offsets, weights = draw_offsets(len(Y), self.partners, self.seed)
-        always = self._always if len(offsets) < len(Y) - 1 else NO_PAIRS
+        graph = self._graph if len(offsets) < len(Y) - 1 else None
         potential, half = np.empty(columns.shape), np.empty((*columns.shape, Y.shape[1]))
         native = self._compiled(kernel)
-        _core.field_offsets(native, columns, Y, offsets, weights, *always, potential, half, self.n_threads)
+        _core.field_offsets(native, columns, Y, offsets, weights, graph, potential, half, self.n_threads)
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .._types import Array
 from ..divergences import antiderivative
 from ..kernels import Kernel
 
-BITS = 17  # of float32's 23 mantissa bits, those inside a segment: 64 segments per octave, as in the core's table.hpp
+BITS = _core.TABLE_BITS  # of float32's 23 mantissa bits, those inside a segment: 64 segments per octave
 END = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's length; chosen
 
 

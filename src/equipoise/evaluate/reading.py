@@ -97,7 +97,7 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
     found = (
         _reading("groups of near points", NEAR.verdict(T), f" (trustworthiness {T:.3f}{doubtful})"),
         _reading("gaps", NEAR.verdict(C), f" (continuity {C:.3f})"),
-        _reading("single neighbours", KEPT.verdict(recall), f": {recall * k:.1f} of {k} on average"),
+        _reading("single neighbours", KEPT.verdict(recall), f": {recall * k:.1f} of {k} agree on average"),
         _reading(
             "distances between groups",
             _worse(ORDER.verdict(triplets), RANKS.verdict(shepard)),

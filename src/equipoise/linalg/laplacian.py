@@ -11,8 +11,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .._types import Array, Matrix
 from ..arrays.csr import is_on_device, row_sums
-from ..arrays.namespace import array_namespace, at_least, to_float64
-from .eigen import SMALL, fix_signs
+from ..arrays.namespace import array_namespace, at_least, is_numpy, to_float64
+from .eigen import SMALL
+from .pca import fix_signs
 
 
 class NormalizedAffinities:
@@ -24,7 +25,7 @@ class NormalizedAffinities:
     def __init__(self, W: Any):
         degree = row_sums(W)
         xp = array_namespace(degree)
-        self.W = W if is_on_device(W) or W.dtype == np.float32 else W.astype(np.float32)
+        self.W = W.astype(np.float32) if is_numpy(W) and W.dtype != np.float32 else W
         self.root = xp.sqrt(at_least(degree, 1e-30 * float(xp.max(degree))))  # float32 can represent its inverse
         self.inverse = xp.astype(1 / self.root, xp.float32)
         self.trivial = xp.astype(self.root / (self.root @ self.root) ** 0.5, xp.float32)

@@ -1,4 +1,4 @@
-"""The methods, as scikit-learn estimators, a row each."""
+"""The methods, as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from .double import DKLLE, DKPCA
 from .embedding import Embedding
 from .local import LLE, LaplacianEigenmaps
 from .mds import MDS
-from .neighbor_embedding import NeighborEmbedding
 from .parametric.estimator import Parametric
 from .scaling import PCA, ClassicalMDS, Isomap
-from .sne import GSNE, SNE, TSNE, PowerSNE, SphericalSNE, SymmetricSNE
+from .sne import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .umap import UMAP
 
 METHODS: tuple[type[NeighborEmbedding], ...] = (SNE, SymmetricSNE, TSNE, PowerSNE, GSNE, SphericalSNE)  # the SNE family

@@ -1,4 +1,4 @@
-"""What the methods with a closed form share: eigenvectors, or the flow of attraction and repulsion that leads there."""
+"""What methods with a closed form share: eigenvectors, or gradient descent to the same minimum."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Callback
 from .._warn import warn
-from ..arrays.namespace import is_tensor, placed
+from ..arrays.namespace import is_device_array, placed
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
-from ..linalg import eigen
 from ..linalg.blas import one_blas_thread
+from ..linalg.pca import fix_signs
 from ..objectives import ClosedForm
 from ..optimize.rules import Accelerated, Steady
 from ..problems.base import check_n_iter
 from ..problems.forces import ForceProblem
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, check_callbacks, check_n_components, is_positive
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
 
 SOLVERS = ("eigen", "flow")
 ENGINES = ("auto", "torch")
@@ -34,7 +34,7 @@ ENGINES = ("auto", "torch")
 
 @dataclass(frozen=True)
 class Model:
-    """A loss built from data, with the surface that its maps lie on."""
+    """A loss built from data, and the geometry of its maps."""
 
     data: Input
     objective: ClosedForm
@@ -48,30 +48,47 @@ class ClassicalEmbedding(Estimator):
 
     Parameters
     ----------
-    n_components : dimension d of the map
-    solver : "eigen" computes the map of least loss from eigenvectors; "flow" goes there by gradient descent from a
-        random map, under attraction and repulsion (Draganov & Dohn 2024)
-    n_iter : steps of the flow, at most
-    tol : the flow ends when the gradient is below this part of what it is for a map unrelated to the data
-    engine : "torch" computes with PyTorch, on a GPU or the CPU and in float64, what the method says; "auto" without it.
-        The steps of a flow are taken on the CPU always; its products with B are computed where B is
-    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one. A tensor of PyTorch
-        on a GPU is embedded there, and with engine="torch" the map of a tensor is a tensor on the same device
-    random_state : seed of the random map of the flow, and of the landmarks where there are any
-    n_jobs : threads for the search of neighbours; all cores by default
-    callbacks : called by the flow with (iteration, loss, Y) every 10 steps; returning True stops. A `Checkpoint` among
-        them keeps the flow on disk, to go on from after an interruption
+    n_components : int, default=2
+        Dimension d of the map.
+    solver : {"eigen", "flow"}, default="eigen"
+        "eigen" computes the minimum from eigenvectors; "flow" reaches it by gradient descent from a random map, under
+        attraction and repulsion (Draganov & Dohn 2024).
+    n_iter : int, default=10000
+        Maximum number of steps of the flow.
+    tol : float, default=1e-6
+        The flow stops when the gradient is below this fraction of its value at a map unrelated to the data.
+    engine : {"auto", "torch"}, default="auto"
+        "torch" computes with PyTorch in float64, on a GPU or the CPU, the parts that the method names; "auto" uses
+        NumPy. The steps of a flow are taken on the CPU; its products with B are computed where B is stored.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where engine="torch" runs; "auto" is a GPU if there is one. A PyTorch tensor on a GPU is embedded there, and
+        with engine="torch" the map of a tensor is a tensor on the same device.
+    random_state : int, RandomState or None, default=None
+        Seed of the random map of the flow and of the landmarks.
+    n_jobs : int, optional
+        Threads of the neighbour search; all cores by default.
+    callbacks : sequence of callable or Checkpoint, default=()
+        Functions are called by the flow with (iteration, loss, Y) every 10 steps and stop it by returning True. A
+        `Checkpoint` saves the flow to a file, to resume it after an interruption.
 
     Attributes
     ----------
-    embedding_ : the map, (n, d), its axes in the order of their eigenvalues, the largest entry of each positive
-    eigenvalues_ : those of the axes, (d,)
-    loss_ : the loss of the map
-    loss_curve_ : (m, 2) array of iteration and loss; empty with solver="eigen"
-    n_iter_ : steps of the flow; 0 with solver="eigen"
-    affinities_ : the matrix behind the loss, see the method
-    knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
-    engine_ : the engine that ran: "torch", or "numpy" without it
+    embedding_ : ndarray or Tensor of shape (n, d)
+        The map; axes are ordered by their eigenvalues, and the largest entry of each is positive.
+    eigenvalues_ : ndarray of shape (d,)
+        Eigenvalues of the axes.
+    loss_ : float
+        The loss of the map.
+    loss_curve_ : ndarray of shape (m, 2)
+        Iteration and loss; empty with solver="eigen".
+    n_iter_ : int
+        Steps of the flow; 0 with solver="eigen".
+    affinities_ : ndarray or csr_matrix of shape (n, n)
+        The matrix of the loss; see the method.
+    knn_recall_ : float
+        Fraction of the true neighbours that the search found, measured on a sample; 1.0 if it was exact.
+    engine_ : str
+        The engine that ran: "torch" or "numpy".
     """
 
     n_components: int = 2
@@ -92,20 +109,21 @@ class ClassicalEmbedding(Estimator):
         shared = (ClassicalEmbedding.__doc__ or "").partition("    Parameters\n")
         cls.__doc__ = f"{cls.__doc__}\n    Parameters of every classical method\n    {'-' * 36}{shared[2][14:]}"
 
-    # A method is how its loss is built, and where its new points go.
+    # What a method defines.
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         raise TypeError(f"{type(self).__name__} must define _model()")
 
     def _keep(self, model: Model) -> None:
-        """Keep, after the map is made, what `_place` needs."""
+        """Store what `_place` needs, after the map is computed."""
         raise TypeError(f"{type(self).__name__} must define _keep()")
 
     def _place(self, X: Any) -> Array:
         """Return the places (m, d) of checked new rows."""
         raise TypeError(f"{type(self).__name__} must define _place()")
 
+    @accepts_cupy
     def problem(self, X: Any) -> ForceProblem:
-        """Return the unsolved problem for X: loss, gradient, forces, and a random initial map."""
+        """Return the unsolved problem for X: loss, gradient, forces and a random initial map."""
         with one_blas_thread():
             return clone(self)._problem(X)[0]
 
@@ -133,30 +151,40 @@ class ClassicalEmbedding(Estimator):
             raise ValueError(f"tol must be a positive number, got {self.tol!r}")
 
     def _device(self, X: Any) -> str | None:
-        """Return where PyTorch has X, or None where it has no part in it."""
+        """Return the PyTorch device for X; None if PyTorch is not used."""
         if not (isinstance(self.engine, str) and self.engine in ENGINES):
             raise ValueError(f'engine must be "auto" or "torch" for {type(self).__name__}, got {self.engine!r}')
         engine, device = choose_device(self.engine, self.device, X)
         return device if engine == "torch" else None
 
     def _require_on_device(self, X: Any, data: Input) -> None:
-        """Raise where PyTorch was asked for, and there is nothing that it could do."""
+        """Raise if PyTorch was requested for an input that it does not support."""
         if self._device(X) is not None and not data.on_device:
             raise ValueError(
-                f'engine="torch" takes a dense table (n, D) for {type(self).__name__}, under the Euclidean or the'
-                ' cosine metric; use engine="auto" with device="cpu"'
+                f'engine="torch" supports only dense tables (n, D) with the Euclidean or cosine metric for'
+                f' {type(self).__name__}; use engine="auto" with device="cpu"'
             )
 
     def _check_dimension(self, limit: int, limited_by: str) -> None:
         if self.n_components > limit:
             raise ValueError(f"n_components={self.n_components} is too large for {limited_by}: at most {limit}")
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> ClassicalEmbedding:
-        """Embed X (n, D), or what metric="precomputed" makes of it; y is ignored.
+        """Embed X.
 
         Ctrl-C during a flow raises KeyboardInterrupt.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), or as for metric="precomputed"
+        y : ignored
+
+        Returns
+        -------
+        self : ClassicalEmbedding
         """
-        with one_blas_thread(), self._gpu_room(X):  # the same bytes whatever the machine
+        with one_blas_thread(), self._gpu_room(X):  # the same bytes on any machine
             model = self._solve(X) if self.solver == "eigen" else self._flow(X)
             self._data, self._objective = model.data, model.objective
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
@@ -169,7 +197,7 @@ class ClassicalEmbedding(Estimator):
         model, _ = self._built(X)
         stage("eigenvectors")
         self.eigenvalues_, U = model.objective.solve(self.n_components)
-        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.least(self.eigenvalues_)
         self.loss_curve_, self.n_iter_ = np.empty((0, 2)), 0
         return model
@@ -180,27 +208,28 @@ class ClassicalEmbedding(Estimator):
         if problem.stopped == "n_iter":
             gradient = float(np.linalg.norm(problem.gradient(Y)))
             warn(
-                f"the flow of {type(self).__name__} stopped after n_iter={self.n_iter} steps, at a gradient of"
-                f" {gradient / model.objective.mass:.1e} instead of tol={self.tol:g}; raise n_iter or tol, or use"
+                f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its gradient is"
+                f" {gradient / model.objective.mass:.1e}, above tol={self.tol:g}; raise n_iter or tol, or use"
                 ' solver="eigen"',
                 ConvergenceWarning,
             )
         self.eigenvalues_, U = model.objective.aligned(model.geometry.work(Y))
-        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
         self.loss_curve_, self.n_iter_ = problem.loss_curve, problem.n_iter
         return model
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Embed X and return the map, (n, d)."""
+        """Embed X and return the map (n, d)."""
         return self.fit(X).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
-        """Place new rows in the fitted map, (m, d), each by itself."""
+        """Return the places (m, d) of new rows X in the fitted map; each row is independent of the others."""
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():
-            return placed(X if is_tensor(self.embedding_) else None, self._place(rows))
+            return placed(X if is_device_array(self.embedding_) else None, self._place(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

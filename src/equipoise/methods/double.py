@@ -1,4 +1,4 @@
-"""Classical methods with a kernel on the data and one on the map (Draganov & Dohn 2024, section 4)."""
+"""Classical methods with a kernel on the data and another on the map (Draganov & Dohn 2024, section 4)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any, cast
 import numpy as np
 
 from .._types import Matrix
-from ..affinities.bandwidth import check_bandwidth, check_positive
-from ..affinities.builders import Neighborhoods
-from ..affinities.kernel_builders import Bandwidth, LocallyLinear, Radial
+from ..affinities.bandwidth import Bandwidth, check_bandwidth, check_positive
+from ..affinities.builders import LocallyLinear, Neighborhoods, Radial
 from ..arrays.csr import make_csr, symmetrized
 from ..inputs import Input, make_input
+from ..inputs.neighbor_graphs import check_n_neighbors
 from ..kernels import Kernel, StudentT
 from ..objectives import DoubleKernelLLE, DoubleKernelPCA, Objective
 from .embedding import Embedding
-from .neighbor_graphs import check_n_neighbors
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -25,9 +24,11 @@ class DoubleKernel(Embedding):
 
     Parameters
     ----------
-    n_neighbors : neighbours k of each point; n − 1, with a warning, if there are fewer
-    bandwidth : σ of the Gaussian kernel on the data: "local", for each point the root mean square distance to its
-        neighbours; "global", the same over all points; a number; or inf, under which the kernel is linear
+    n_neighbors : int, default=15
+        Neighbours k of each point; n − 1, with a warning, if there are fewer.
+    bandwidth : {"local", "global"} or float, default="local"
+        σ of the Gaussian kernel on the data: for each point the root mean square distance to its neighbours; the same
+        over all points; a number; or inf, which makes the kernel linear.
     """
 
     init: Any = "spectral"
@@ -38,7 +39,7 @@ class DoubleKernel(Embedding):
         return StudentT()
 
     def _input(self, X: Any) -> Input:
-        return make_input(X, self.metric, None)  # weights and kernels of the data are made on the CPU
+        return make_input(X, self.metric, None)  # weights and kernels of the data are computed on the CPU
 
     def _neighbors(self, n: int) -> int:
         return min(int(self.n_neighbors), n - 1)
@@ -51,21 +52,22 @@ class DoubleKernel(Embedding):
 class DKLLE(DoubleKernel):
     """Double-kernel LLE: Tr(M K_Y) + (1/n) Σ_ij k, M = (I − W)ᵀ(I − W) (Draganov & Dohn 2024, eq. 8).
 
-    W holds the weights, Σ_j w_ij = 1, by which the neighbours of a point come nearest to it: in the data's own space,
-    as in LLE, or with a finite bandwidth in the feature space of the kernel on the data. They take the distances among
-    neighbours: X is a table, or all distances. `affinities_` is M, and exaggeration multiplies it. A new point starts
-    at the place of the neighbour of the largest weight.
+    W contains the weights, Σ_j w_ij = 1, that best reconstruct each point from its neighbours: in the data space, as in
+    LLE, or with a finite bandwidth in the feature space of the kernel on the data. They need the distances among
+    neighbours, so X is a table or all distances. `affinities_` is M, and exaggeration multiplies it. A new point starts
+    at the neighbour of largest weight.
 
     Parameters
     ----------
-    reg : part of its trace that is added to the diagonal of each local Gram matrix before it is solved for the weights
+    reg : float, default=0.01
+        Fraction of its trace that is added to the diagonal of each local Gram matrix before solving for the weights.
     """
 
     # Measured on 70,000 digits of MNIST with local bandwidths: the final loss is 2 % lower than without, and the share
     # of points whose 10 nearest vote for their class rises from 97.1 % to 97.4 %. The paper has none.
     early_exaggeration: float = 4.0
-    # The limit of a wide kernel: of the bandwidths compared in benchmarks/papers/double_kernel.py the one whose maps
-    # score most like UMAP's. The paper states none.
+    # The limit of a wide kernel: of the bandwidths compared in benchmarks/papers/double_kernel.py, the one whose maps
+    # score most like UMAP's. The paper gives none.
     bandwidth: Any = np.inf
     # LLE's usual 0.001 leaves large weights of both signs where 15 neighbours lie in fewer dimensions: with local
     # bandwidths Σ|M|/n is 11 to 12 on Seeds, Ionosphere and Abalone, and 5 to 6 with 0.01; on 784 pixels 4.8 and 3.9.
@@ -79,7 +81,7 @@ class DKLLE(DoubleKernel):
         return DoubleKernelLLE(P, kernel)
 
     def _symmetric(self, objective: Objective) -> Matrix:
-        """Return the graph of neighbours, every edge alike: weights may be negative."""
+        """Return the neighbour graph with equal weights: those of the objective may be negative."""
         W = cast(DoubleKernelLLE, objective).weights
         return symmetrized(make_csr(np.ones(W.nnz, W.dtype), W.indices, W.indptr, W.shape))
 
@@ -88,13 +90,14 @@ class DKLLE(DoubleKernel):
 class DKPCA(DoubleKernel):
     """Double-kernel PCA: ‖C (K_X − K_Y) C‖²_F, C = I − 11ᵀ/n (Draganov & Dohn 2024, eq. 6).
 
-    `affinities_` is K_X without its diagonal. The engines "reference" and "exact" take it between all pairs; "grid" and
-    "sampled" take k_x as 0 beyond the 3 · n_neighbors nearest points.
+    `affinities_` is K_X without its diagonal. The engines "reference" and "exact" use all pairs; "grid" and "sampled"
+    set k_x to 0 beyond the 3 · n_neighbors nearest points.
 
     Parameters
     ----------
-    tol : relative error allowed in each field, 0.0001 by default. Its force is a small difference of large fields: at
-        0.01, enough for other methods, their errors are larger than it, and the loss does not settle
+    tol : float, default=1e-4
+        Relative error allowed in each field. The force is a small difference of large fields: with 0.01, which suffices
+        for other methods, the errors exceed the force and the loss does not converge.
     """
 
     early_exaggeration: float = 1.0
@@ -103,7 +106,7 @@ class DKPCA(DoubleKernel):
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         bandwidth = self._bandwidth(data.n)
         if self.bandwidth == np.inf:
-            raise ValueError("bandwidth=inf makes K_X the same for all pairs; DKPCA needs a finite one")
+            raise ValueError("bandwidth=inf makes K_X equal for all pairs; use a finite bandwidth for DKPCA")
         return Radial(bandwidth, self._n_threads())
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:

@@ -1,8 +1,9 @@
-"""What every method by forces shares: parameters, the way from X to a problem, fit and transform."""
+"""What all methods of attraction and repulsion share: parameters, building a problem from X, fit and transform."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -27,50 +28,75 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.base import check_n_iter
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
-from ..saving.neighbors_cache import keeping_neighbors
-from .estimator import Estimator, check_callbacks, check_n_components, is_positive
+from ..saving.neighbors_cache import cache_neighbors
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
 
 
 @dataclass(eq=False, repr=False)
 class Embedding(Estimator):
-    """Embed data by descending a loss of attraction and repulsion.
+    """Embed data by minimising a loss of attraction and repulsion.
 
     Parameters
     ----------
-    n_components : dimension d of the map
-    metric : a metric of scikit-learn, "inner_product", a callable, or "precomputed": X is then a distance matrix
-        (n, n), a sparse one whose stored entries are the neighbours, or the neighbours themselves, (indices, distances)
-        of shape (n, k) each, as many as the method asks for. A sparse X under any other metric is a table (n, D)
-    init : "pca", "spectral" (Laplacian eigenmaps of P), "random" (a disk) or an array (n, d); "auto" is "pca" where X
-        gives coordinates or all distances, else "spectral"
-    n_iter : iterations, at most; the first 100 (at most half) under early exaggeration
-    learning_rate : a number, or "auto": n / exaggeration for t-SNE, scaled by stiffness and kernel length for others
-    early_exaggeration, exaggeration : factor on the attraction in the early and in the late phase
-    optimizer : how steps are taken and when to stop: `Momentum()` by default, or `GradientDescent()`
-    engine : "reference" and "exact" sum over all pairs; "grid" and "sampled" are linear in n, over the nearest
-        neighbours alone: "grid" for maps of up to 3 dimensions, "sampled" for any, with the repulsion of a random
-        sample of pairs, so that the forces and the loss are estimates; "torch" as "grid", by PyTorch on a GPU or the
-        CPU; "auto" chooses among those of the CPU
-    device : where engine="torch" runs: "cuda", a GPU; "cpu"; or "auto", a GPU if there is one. "cuda" asks for that
-        engine by itself, as does a tensor X of PyTorch on a GPU; the map of a tensor is then a tensor on its device
-    deterministic : the same seed gives the same bytes every time, with engine="torch" on a GPU too; False lets a GPU
-        add up in any order, which may be faster
-    tol : relative error allowed in the repulsion by engine="grid" and engine="torch"
-    random_state : seed; the same seed gives the same bytes, whatever the number of threads
-    n_jobs : threads; all cores by default
-    callbacks : called with (iteration, loss, Y) every `optimizer.every` iterations; returning True stops. A
-        `Checkpoint` among them keeps the run on disk, to go on from after an interruption
-    verbose : 1 prints the engine, and shows the progress of each stage with the falling loss: bars in a terminal or a
-        notebook, lines of the loss elsewhere
+    n_components : int, default=2
+        Dimension d of the map.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn, "inner_product", a function, or "precomputed": X is then a distance matrix (n, n), a
+        sparse one whose stored entries are the neighbours, or the neighbours as (indices, distances), each (n, k) with
+        as many as the method needs. A sparse X under any other metric is a table (n, D).
+    init : {"auto", "pca", "spectral", "random"} or ndarray of shape (n, d), default="auto"
+        Principal components, Laplacian eigenmaps of P, a random disk, or a given map. "auto" is "pca" if X gives
+        coordinates or all distances, else "spectral".
+    n_iter : int, default=300
+        Maximum number of iterations; the first 100 (at most half) are early exaggeration.
+    learning_rate : float or "auto", default="auto"
+        "auto" is n / exaggeration for t-SNE, scaled by stiffness and kernel length for others.
+    early_exaggeration : float, default=12.0
+        Factor on the attraction in the early phase.
+    exaggeration : float, default=1.0
+        Factor on the attraction in the late phase.
+    optimizer : Momentum or GradientDescent, optional
+        How steps are taken and when to stop; `Momentum()` by default.
+    engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
+        "reference" and "exact" sum over all pairs. "grid" and "sampled" are linear in n and use affinities of the
+        nearest neighbours: "grid" for up to 3 dimensions; "sampled" for any, with the repulsion of a random sample of
+        pairs, so that forces and loss are estimates. "torch" is "grid" in PyTorch, on a GPU or the CPU. "auto" chooses
+        one of the CPU engines.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where engine="torch" runs; "auto" is a GPU if there is one. "cuda", or a PyTorch tensor X on a GPU, selects
+        that engine; the map of a tensor is then a tensor on its device.
+    deterministic : bool, default=True
+        The same seed gives the same bytes, with engine="torch" on a GPU too. False lets a GPU sum in any order, which
+        may be faster.
+    tol : float, default=0.01
+        Relative error allowed in the repulsion with engine="grid" and engine="torch".
+    random_state : int, RandomState or None, default=None
+        The same seed gives the same bytes, for any number of threads.
+    n_jobs : int, optional
+        Threads; all cores by default.
+    callbacks : sequence of callable or Checkpoint, default=()
+        Functions are called with (iteration, loss, Y) every `optimizer.every` iterations and stop the run by returning
+        True. A `Checkpoint` saves the run to a file, to resume it after an interruption.
+    verbose : int, default=0
+        1 prints the engine and shows the progress of each stage with the loss: bars in a terminal or notebook, else
+        lines.
 
     Attributes
     ----------
-    embedding_ : the map, (n, d)
-    loss_, loss_curve_ : final loss; (m, 2) array of iteration and loss; estimates with engine="sampled"
-    n_iter_ : iterations done
-    affinities_ : P, an ndarray or CSR
-    knn_recall_ : share of the true neighbours that the search found, measured on a sample; 1.0 when it was exact
-    engine_ : the engine that ran; "autograd" for a metric that is a function
+    embedding_ : ndarray or Tensor of shape (n, d)
+        The map.
+    loss_ : float
+        Final loss; an estimate with engine="sampled".
+    loss_curve_ : ndarray of shape (m, 2)
+        Iteration and loss.
+    n_iter_ : int
+        Iterations done.
+    affinities_ : ndarray or csr_matrix of shape (n, n)
+        P.
+    knn_recall_ : float
+        Fraction of the true neighbours that the search found, measured on a sample; 1.0 if it was exact.
+    engine_ : str
+        The engine that ran; "autograd" for a metric g(Y).
     """
 
     n_components: int = 2
@@ -100,17 +126,17 @@ class Embedding(Estimator):
         shared = (parent.__doc__ or "").partition("    Parameters\n")
         cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
 
-    # A method is these choices.
+    # What a method defines.
     def _kernel(self) -> Kernel:
         """Return the kernel of the map."""
         raise TypeError(f"{type(self).__name__} must define _kernel()")
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
-        """Return how data, with targets y if it uses them, becomes affinities; refuse what cannot."""
+        """Return how affinities are computed from data and targets y; raise for unsuitable data."""
         raise TypeError(f"{type(self).__name__} must define _neighborhoods()")
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        """Return the loss for the rows of the neighbourhoods."""
+        """Return the loss for the rows P of the neighbourhoods."""
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def _geometry(self) -> Geometry:
@@ -120,7 +146,7 @@ class Embedding(Estimator):
         return make_input(X, self.metric, None, device=self._device(X))
 
     def _device(self, X: Any) -> str | None:
-        """Return where PyTorch has X, or None where it has no part in it."""
+        """Return the PyTorch device for X; None if PyTorch is not used."""
         engine, device = choose_device(self.engine, self.device, X)
         return device if engine == "torch" else None
 
@@ -128,9 +154,9 @@ class Embedding(Estimator):
         """Return whether the loss needs the affinity of every pair."""
         return False
 
-    def _engine(self, asked: str, n: int) -> str:
-        """Return the engine for n points: the one asked for, unless that is "auto"."""
-        return choose_engine(asked, n, self.n_components, self._all_pairs())
+    def _engine(self, requested: str, n: int) -> str:
+        """Return the name of the engine for n points; resolves "auto"."""
+        return choose_engine(requested, n, self.n_components, self._all_pairs())
 
     def _iterations(self, n: int) -> int:
         """Return n_iter for n points."""
@@ -145,16 +171,17 @@ class Embedding(Estimator):
         return objective.affinities
 
     def _map_dimension(self) -> int:
-        """Return the dimension of the surface that the map covers."""
+        """Return the dimension of the surface that the map lies on."""
         return self.n_components
 
+    @accepts_cupy
     def problem(self, X: Any, y: Any = None) -> ForceProblem:
-        """Return the unsolved problem for X: affinities, loss, gradient, forces, and an initial map."""
+        """Return the unsolved problem for X: affinities, loss, gradient, forces and an initial map."""
         with self._gpu_room(X):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
-        """Return the problem, the checked input, and its neighbourhoods; `init` is a map to go on from."""
+        """Return the problem, the checked input and its neighbourhoods; `init` is a map to continue from."""
         self._check_parameters()
         kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
         data = self._input(X)
@@ -165,17 +192,17 @@ class Embedding(Estimator):
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
         neighborhoods, all_pairs = self._neighborhoods(data, y), self._all_pairs()
-        asked, device = choose_device(self.engine, self.device, X)
-        name = self._engine(asked, data.n)
+        requested, device = choose_device(self.engine, self.device, X)
+        name = self._engine(requested, data.n)
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
         engine = make_engine(
             name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device, deterministic=self.deterministic
         )
-        # The edges run in the engine's precision; a divergence over all pairs divides by P and needs every digit.
+        # Edges are summed in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.dtype
-        with keeping_neighbors(data, self.callbacks):
+        with self._neighbors_cache(data):
             P, recall = neighborhoods.rows(data, dtype, few=engine.needs_sparse_P and not all_pairs)
         objective = self._objective(P, kernel)
         sum_stored_pairs(engine, P, self.n_components)
@@ -186,33 +213,48 @@ class Embedding(Estimator):
         problem.output_device = X.device if name == "torch" and is_tensor(X) else None
         return problem, data, neighborhoods
 
+    def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
+        """Return a context in which a neighbour search is loaded from, or saved to, a file next to each checkpoint."""
+        checkpoints = [c for c in self.callbacks if isinstance(c, Checkpoint)]
+        return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
+
     def _neighbors(self, n: int) -> int:
-        """Return how many neighbours of each of n points the method asks for."""
+        """Return the number of neighbours per point that the method needs for n points."""
         raise TypeError(f"{type(self).__name__} must define _neighbors()")
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         return gpu_memory(n, D, self._neighbors(n))
 
     def _kind(self) -> type[ForceProblem]:
-        """Return the class of the problem: how it descends."""
+        """Return the class of the problem."""
         return ForceProblem
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None, *, init: Any = None) -> Embedding:
-        """Embed X (n, D), or what metric="precomputed" or affinity="precomputed" makes of it.
+        """Embed X.
 
-        y holds targets for the methods that use them; the others ignore it.
+        Ctrl-C raises KeyboardInterrupt; `embedding_` is then the last map.
 
-        `init` is a map (n, d) to go on from, such as an earlier `embedding_`: it takes the place of the parameter for
-        this run, and early exaggeration, which would undo it, is left out. Ctrl-C raises KeyboardInterrupt, with the
-        last map in `embedding_`.
+        Parameters
+        ----------
+        X : array-like of shape (n, D), or as for metric="precomputed" or affinity="precomputed"
+        y : array-like of shape (n,), optional
+            Labels, for the methods that use them.
+        init : ndarray of shape (n, d), optional
+            A map to continue from, such as an earlier `embedding_`. It replaces the parameter `init` for this fit and
+            skips early exaggeration, which would undo it.
+
+        Returns
+        -------
+        self : Embedding
         """
         if isinstance(init, str):
-            raise ValueError(f"fit takes a map (n, d) as init; give init={init!r} to {type(self).__name__}()")
+            raise ValueError(f"fit(init=...) takes a map (n, d); use {type(self).__name__}(init={init!r}) instead")
         with progress.shown(self.verbose) as seen, self._gpu_room(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall
-            self.engine_ = problem.engine.name
+            self.engine_ = problem.engine_name
             if self.verbose:
                 progress.end_stage()
                 print(describe(problem), flush=True)
@@ -225,11 +267,11 @@ class Embedding(Estimator):
 
     @property
     def affinities_(self) -> Matrix:
-        """P as it was built, fetched from the device it is on."""
+        """P, copied from the device if it is on one."""
         return on_host(self._affinities)
 
     def _take(self, problem: ForceProblem) -> None:
-        """Take over what an optimiser has reached."""
+        """Set the fitted attributes from a problem."""
         self.embedding_ = problem.Y
         self.loss_curve_ = problem.loss_curve
         self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
@@ -244,16 +286,25 @@ class Embedding(Estimator):
         )
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
-        """Embed X, from the map `init` if it is given, and return the map, (n, d)."""
+        """Embed X and return the map (n, d); parameters as for `fit`."""
         return self.fit(X, y, init=init).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
-        """Place new rows in the fitted map, (m, d): each by itself, so that its place does not depend on the others.
+        """Place new rows in the fitted map; the place of a row does not depend on the others.
 
-        X is (m, D). If metric="precomputed" it holds distances to the n fitted points: (m, n), dense or sparse, or
-        neighbours among them as (indices, distances), (m, k) each. If affinity="precomputed" it holds affinities to
-        them, (m, n). A row equal to a fitted one gets its place; any other starts at the place of the nearest
-        and moves under the forces of the map.
+        A row equal to a fitted one gets the place of that row; any other starts at the nearest fitted point and moves
+        under the forces of the map.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, D)
+            With metric="precomputed", distances to the n fitted points, (m, n), dense or sparse, or neighbours among
+            them as (indices, distances), each (m, k). With affinity="precomputed", affinities to them, (m, n).
+
+        Returns
+        -------
+        Y : ndarray or Tensor of shape (m, d)
         """
         check_is_fitted(self, "embedding_")
         with self._gpu_room(X):
@@ -263,7 +314,7 @@ class Embedding(Estimator):
         return placed(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
-        """Return the magnitudes of attraction and repulsion between two points at distance r of affinity p."""
+        """Return the magnitudes of attraction and repulsion between two points of affinity p at distances r."""
         pair = np.array([[0.0, 1.0], [1.0, 0.0]])
         return self._objective(pair, self._kernel()).pair_forces(np.asarray(r), p, Z)
 
@@ -271,7 +322,7 @@ class Embedding(Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = []  # the map is in the engine's precision
+        tags.transformer_tags.preserves_dtype = []  # the map has the precision of the engine
         return tags
 
     def _check_parameters(self) -> None:
@@ -299,14 +350,14 @@ class Embedding(Estimator):
 
 
 def describe(problem: ForceProblem) -> str:
-    """Return which engine runs, and on what, in one line."""
+    """Return one line about the engine and the data."""
     P, (n, d) = problem.objective.affinities, problem.Y0.shape
     if not is_sparse(P):
-        return f"engine {problem.engine.name}: {n} points in {d}-D, P on all pairs"
+        return f"engine {problem.engine_name}: {n} points in {d}-D, P on all pairs"
     pairs = f"sparse P of {P.nnz / n:.0f} entries a row"
-    return f"engine {problem.engine.name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
+    return f"engine {problem.engine_name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
 
 
 def print_loss(iteration: int, loss: float, Y: Array) -> None:
-    """Print one line of progress."""
+    """Print one line of progress; a callback."""
     print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

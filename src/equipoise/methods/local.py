@@ -1,4 +1,4 @@
-"""LLE and Laplacian eigenmaps: maps that keep what each point is to its neighbours, at a fixed spread."""
+"""LLE and Laplacian eigenmaps: maps of fixed spread that preserve the relation of each point to its neighbours."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
+from ..inputs.neighbor_graphs import resolve_neighbors
 from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
 from .classical import ClassicalEmbedding, Model
 from .estimator import is_positive
-from .neighbor_graphs import measured_neighbors, resolve_neighbors
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
-FAINT = 600.0  # largest exponent of a weight: e^−600 and its products are still numbers
+FAINT = 600.0  # largest exponent of a weight: e^−600 and its products do not underflow
 
 
 def _warn_apart(method: str, components: Array) -> None:
@@ -36,30 +36,35 @@ def _warn_apart(method: str, components: Array) -> None:
         shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
         warn(
             f"the neighbour graph falls into {len(sizes)} components, of {shown} points, and the first"
-            f" {len(sizes) - 1} axes of {method} only tell them apart; raise n_neighbors, or embed each by itself",
+            f" {len(sizes) - 1} axes of {method} only separate them; raise n_neighbors, or embed each separately",
         )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LLE(ClassicalEmbedding):
-    """Locally linear embedding (Roweis & Saul 2000): every point stays the same mean of its neighbours.
+    """Locally linear embedding (Roweis & Saul 2000): every point remains the same weighted mean of its neighbours.
 
         E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), at YᵀY = n I and Σ y_i = 0
 
-    with the weights w_ij, Σ_j w_ij = 1, that are best for x_i ≈ Σ_j w_ij x_j. With engine="torch", which takes dense
-    tables, neighbours and weights are computed on the device; the eigenvectors, and the flow, on the CPU.
+    with the weights w_ij, Σ_j w_ij = 1, that minimise ‖x_i − Σ_j w_ij x_j‖. With engine="torch", which takes dense
+    tables, neighbours and weights are computed on the device; the eigenvectors and the flow on the CPU.
 
     Parameters
     ----------
-    n_neighbors : neighbours of each point; "auto" is 10, n − 1 on fewer points
-    reg : of the trace of a local Gram matrix, added to its diagonal
-    metric : a metric of scikit-learn or a callable, by which neighbours are found; their weights come from the
-        coordinates. "precomputed": X is a distance matrix (n, n), Euclidean in some space, and weights come from it
+    n_neighbors : int or "auto", default="auto"
+        Neighbours of each point; "auto" is 10, or n − 1 for fewer points.
+    reg : float, default=0.001
+        Fraction of its trace that is added to the diagonal of each local Gram matrix.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn or a function that defines the neighbours; their weights come from the coordinates.
+        "precomputed": X is a distance matrix (n, n) of points in some Euclidean space, from which the weights come.
 
     Further attributes
     ------------------
-    weights_ : W, CSR (n, n)
-    affinities_ : M, CSR (n, n)
+    weights_ : csr_matrix of shape (n, n)
+        W.
+    affinities_ : csr_matrix of shape (n, n)
+        M.
     """
 
     n_neighbors: Any = "auto"
@@ -73,14 +78,14 @@ class LLE(ClassicalEmbedding):
         data = make_input(X, self.metric, None, device=self._device(X))
         self._require_on_device(X, data)
         if isinstance(data, Distances) and data.sparse:
-            raise ValueError("LLE needs the distances among neighbours too: give all of them, dense (n, n), or a table")
+            raise ValueError("LLE needs the distances among neighbours: give a dense distance matrix (n, n) or a table")
         if isinstance(data, Distances):
             warn_if_not_metric(data.D)
         self._record_features(X, data)
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         near, recall = data.neighbors(self._k, self._n_threads())
-        self.weights_ = self._weights(data, near.D2.indices.reshape(data.n, self._k))
+        self.weights_ = self._weights(data, near.indices.reshape(data.n, self._k))
         M = lle.lle_matrix(self.weights_)
         objective = TraceQuotient(M, np.ones(data.n), M)
         _warn_apart("LLE", objective.components)
@@ -101,9 +106,11 @@ class LLE(ClassicalEmbedding):
         pass
 
     def _place(self, X: Any) -> Array:
-        """A new point is the mean of its neighbours that its coordinates are (Saul & Roweis 2003, section 6.1)."""
+        """Place a new point at the weighted mean of its neighbours (Saul & Roweis 2003, section 6.1)."""
         if isinstance(self._data, Distances) and sparse.issparse(X):
-            raise ValueError("LLE places new points by their distances to all n fitted ones, (m, n), not by some")
+            raise ValueError(
+                "LLE needs the distances of new points to all n fitted ones, dense (m, n), got a sparse matrix"
+            )
         near = self._data.nearest(X, self._k, self._n_threads())
         W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
         fitted = host(self.embedding_)
@@ -114,25 +121,29 @@ class LLE(ClassicalEmbedding):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LaplacianEigenmaps(ClassicalEmbedding):
-    """Laplacian eigenmaps (Belkin & Niyogi 2003): neighbours attract, and the spread of the map holds them apart.
+    """Laplacian eigenmaps (Belkin & Niyogi 2003): neighbours attract, and a fixed spread keeps them apart.
 
         E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W, at YᵀDY = (tr D) I and Σ D_ii y_i = 0
 
     with D the row sums of W. With engine="torch", which takes dense tables, the neighbours are found on the device; the
-    eigenvectors, and the flow, are computed on the CPU.
+    eigenvectors and the flow are computed on the CPU.
 
     Parameters
     ----------
-    n_neighbors : neighbours of each point; "auto" is 10, n − 1 on fewer points
-    affinity : "uniform": w_ij is 1 between mutual neighbours and ½ where only one lists the other; "gaussian": that
-        times exp(−d²/(σ_i σ_j)), σ_i the distance to the farthest neighbour (Zelnik-Manor & Perona 2004);
-        "precomputed": X is W itself (n, n), dense or sparse, not negative, and (W + Wᵀ)/2 is used
-    metric : a metric of scikit-learn or a callable; "precomputed": X is a distance matrix (n, n), a sparse one whose
-        stored entries are the neighbours, or (indices, distances)
+    n_neighbors : int or "auto", default="auto"
+        Neighbours of each point; "auto" is 10, or n − 1 for fewer points.
+    affinity : {"uniform", "gaussian", "precomputed"}, default="uniform"
+        "uniform": w_ij is 1 between mutual neighbours and ½ if only one is a neighbour of the other. "gaussian": that
+        times exp(−d²/(σ_i σ_j)), σ_i the distance to the farthest neighbour (Zelnik-Manor & Perona 2004).
+        "precomputed": X is W itself (n, n), dense or sparse, not negative, and (W + Wᵀ)/2 is used.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n), a sparse one whose stored
+        entries are the neighbours, or (indices, distances).
 
     Further attributes
     ------------------
-    affinities_ : W, CSR (n, n)
+    affinities_ : csr_matrix of shape (n, n)
+        W.
     """
 
     n_neighbors: Any = "auto"
@@ -156,10 +167,10 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             W, recall = sparse.csr_matrix(data.P), 1.0
         else:
             self._k = resolve_neighbors(self.n_neighbors, data.n)
-            D2, recall = measured_neighbors(data, self._k, self._n_threads())
+            D2, recall = data.measured_neighbors(self._k, self._n_threads())
             if not np.diff(D2.indptr).all():
                 i = int(np.diff(D2.indptr).argmin())
-                raise ValueError(f"row {i} of the precomputed graph stores no neighbour; give it one, or leave it out")
+                raise ValueError(f"row {i} of the precomputed graph has no neighbour; give it one or remove it")
             self._reach = self._farthest(D2)
             W = self._decay(D2, self._reach)
         W = symmetrized(W)
@@ -182,7 +193,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         pass
 
     def _place(self, X: Any) -> Array:
-        """(1 − λ) y_i = Σ_j w_ij y_j / Σ_j w_ij holds in the map, and is asked of new points (Bengio et al. 2004)."""
+        """Place new points by (1 − λ) y_i = Σ_j w_ij y_j / Σ_j w_ij, which holds in the map (Bengio et al. 2004)."""
         if isinstance(self._data, Affinities):
             W, twins = sparse.csr_matrix(check_affinities(X, self._data.n)), np.full(X.shape[0], -1)
         else:
@@ -191,6 +202,6 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         fitted = host(self.embedding_)
         mean = np.asarray(W @ fitted) / np.asarray(W.sum(axis=1)).reshape(-1, 1)
         scale = 1 - self.eigenvalues_
-        Y = mean / np.where(np.abs(scale) > 1e-8, scale, np.inf)  # at λ = 1 the neighbours of a point say nothing
+        Y = mean / np.where(np.abs(scale) > 1e-8, scale, np.inf)  # at λ = 1 neighbours give no information
         Y[twins >= 0] = fitted[twins[twins >= 0]]
         return Y

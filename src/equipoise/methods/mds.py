@@ -15,74 +15,102 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import progress
 from .._types import Array, Callback, Matrix
-from ..arrays.namespace import host, is_tensor, placed
+from .._warn import warn
+from ..arrays.namespace import host, is_device_array, placed
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
 from ..initialize.classical import check_start, first_map
 from ..initialize.random import random_ball
-from ..inputs.dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
+from ..inputs import Distances, Input, SpaceLike, make_distance_input
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
 from ..optimize.placement import place_by_stress
 from ..problems.base import check_n_iter
 from ..problems.stress import StressProblem
+from ..problems.stress_pairs import (
+    condensed_weights,
+    known_pairs,
+    random_pairs,
+    require_connected,
+    stress_on_device,
+    weights_of,
+)
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
-from .estimator import Estimator, check_callbacks
-from .mds_device import stress_on
-from .mds_pairs import condensed_weights, known_pairs, random_pairs, require_connected, weights_of
+from .estimator import Estimator, accepts_cupy, check_callbacks
 
 STRESSES = ("metric", "ordinal")
-ENGINES = ("auto", "stored", "recomputed", "listed", "sampled", "torch")
+ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
 STORED = 10_000  # points up to which all δ are stored, 200 MB at most, on a device 400 MB; chosen
 
 
 @dataclass(eq=False, repr=False)
 class MDS(Estimator):
-    """Place points so that their distances d are the dissimilarities δ: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)².
+    """Multidimensional scaling: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², distances d in the map, dissimilarities δ.
 
     Attraction and repulsion: −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j); every pair pulls
-    like a spring of length 0 and pushes with a force that does not fall with distance (docs/math.md, section 14). For
-    unit weights gradient descent with rate 1/(2n) is SMACOF.
+    like a spring of length 0 and pushes with a force that does not decrease with distance (docs/math.md, section 14).
+    For unit weights, gradient descent with rate 1/(2n) is SMACOF.
 
     Parameters
     ----------
-    n_components : dimension d of the map
-    metric : a metric of scikit-learn, a callable, or "precomputed": X is then the dissimilarities (n, n), with NaN
-        where one is missing, or a sparse matrix that stores the known ones. X may also be a metric space, an object
-        with `n` and `distances(i, j)`
-    weights : w (n, n), symmetric, dense or sparse; 0 leaves a pair out. All 1 by default
-    stress : "metric", or "ordinal": only the order of δ counts, the loss is Kruskal's stress-1 squared, and pairs of
-        equal δ may differ in the map (the primary treatment of ties)
-    init : "classical" scaling, "pca" of the table, "random" (a disk) or an array (n, d); "auto" is "classical"
-    n_init : number of starts, of which the best map is kept; all but the first are random
-    n_iter : iterations of each, at most
-    solver : "lbfgs", or "smacof", its majorising steps alone, which are many more
-    tol : stop when ten iterations lower the loss by less than this part of it
-    engine : "stored" holds δ of all pairs in float32; "recomputed" computes them from X (Euclidean) at every pass and
-        needs no memory; "listed" goes through the pairs of sparse weights or distances; "sampled" compares each point
-        with 512 random ones, so that the loss is an estimate. "torch" compares all pairs by PyTorch on a GPU or the
-        CPU, in float64; X, the distances of metrics other than the Euclidean, the initial map, the steps between two
-        gradients and `transform` are on the CPU. "auto": "listed" if something is sparse, "stored" up to 10,000 points,
-        then "sampled"
-    device : "cuda" runs engine="torch" on a GPU, "cpu" on the CPU; "auto" on a GPU if there is one. A tensor of PyTorch
-        on a GPU is embedded there, and with engine="torch" the map of a tensor is a tensor on the same device
-    random_state : seed; the same seed gives the same bytes, whatever the number of threads
-    n_jobs : threads; all cores by default
-    callbacks : called with (iteration, loss, Y) after every iteration; returning True stops. A `Checkpoint` among them
-        keeps the run on disk, to go on from after an interruption
-    verbose : 1 prints the engine, and shows the progress with the falling loss: bars in a terminal or a notebook, lines
-        of the loss elsewhere
+    n_components : int, default=2
+        Dimension d of the map.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn, a function, or "precomputed": X is then the dissimilarities (n, n), NaN where one is
+        missing, or a sparse matrix of the known ones. X may also be a metric space, an object with `n` and
+        `distances(i, j)`.
+    weights : ndarray or sparse matrix of shape (n, n), optional
+        Symmetric weights w; 0 excludes a pair. All 1 by default.
+    stress : {"metric", "ordinal"}, default="metric"
+        "ordinal" uses only the order of δ: the loss is Kruskal's stress-1 squared, and pairs of equal δ may differ in
+        the map (the primary treatment of ties).
+    init : {"auto", "classical", "pca", "random"} or ndarray of shape (n, d), default="auto"
+        Classical scaling, principal components of the table, a random disk, or a given map; "auto" is "classical".
+    n_init : int, default=1
+        Number of starts, of which the best map is returned; all but the first are random.
+    n_iter : int, default=300
+        Maximum number of iterations of each start.
+    solver : {"lbfgs", "smacof"}, default="lbfgs"
+        "smacof" takes majorising steps only, and needs many more of them.
+    tol : float, default=1e-5
+        Stop when ten iterations lower the loss by less than this fraction.
+    engine : {"auto", "stored", "recomputed", "listed", "random_pairs", "torch"}, default="auto"
+        "stored" stores δ of all pairs in float32; "recomputed" computes them from X (Euclidean) at every evaluation,
+        without storing them; "listed" uses the pairs of sparse weights or distances; "random_pairs" compares each point
+        with 512 random ones, so that the loss is an estimate; "torch" compares all pairs with PyTorch on a GPU or the
+        CPU, in float64, while input checks, distances of metrics other than the Euclidean, the initial map, the steps
+        and `transform` run on the CPU. "auto" is "listed" for sparse weights or distances, "stored" up to 10,000
+        points, else "random_pairs". The former name of "random_pairs", "sampled", is deprecated.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where engine="torch" runs; "auto" is a GPU if there is one. A PyTorch tensor on a GPU is embedded there, and
+        with engine="torch" the map of a tensor is a tensor on the same device.
+    random_state : int, RandomState or None, default=None
+        The same seed gives the same bytes, for any number of threads.
+    n_jobs : int, optional
+        Threads; all cores by default.
+    callbacks : sequence of callable or Checkpoint, default=()
+        Functions are called with (iteration, loss, Y) after every iteration and stop the run by returning True. A
+        `Checkpoint` saves the run to a file, to resume it after an interruption.
+    verbose : int, default=0
+        1 prints the engine and shows progress with the loss: bars in a terminal or notebook, else lines.
 
     Attributes
     ----------
-    embedding_ : the map, (n, d)
-    loss_, loss_curve_ : final stress σ, for stress="ordinal" stress-1 squared; (m, 2) array of iteration and loss; with
-        engine="sampled" estimates, too low by what the map fits of its sample
-    stress_1_ : Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²)
-    n_iter_ : iterations of the best start
-    engine_ : the engine that ran
+    embedding_ : ndarray or Tensor of shape (n, d)
+        The map.
+    loss_ : float
+        Final stress σ, for stress="ordinal" stress-1 squared; with engine="random_pairs" an estimate that is too low,
+        as the map fits its sample.
+    loss_curve_ : ndarray of shape (m, 2)
+        Iteration and loss.
+    stress_1_ : float
+        Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²).
+    n_iter_ : int
+        Iterations of the best start.
+    engine_ : str
+        The engine that ran.
     """
 
     n_components: int = 2
@@ -102,25 +130,26 @@ class MDS(Estimator):
     callbacks: Sequence[Callback | Checkpoint] = ()
     verbose: int = 0
 
+    @accepts_cupy
     def problem(self, X: Any) -> StressProblem:
-        """Return the unsolved problem for X: stress, gradient, forces, and initial maps."""
+        """Return the unsolved problem for X: stress, gradient, forces and initial maps."""
         return self._build(X)[0]
 
-    def _build(self, X: Any) -> tuple[StressProblem, Dissimilarities]:
+    def _build(self, X: Any) -> tuple[StressProblem, Input]:
         self._check_parameters()
-        asked, device = choose_device(self.engine, self.device, X)
-        source = make_dissimilarities(X, self.metric)
+        requested, device = choose_device(self._engine_name(), self.device, X)
+        source = make_distance_input(X, self.metric, center=True)
         self._record_features(X, source)
         check_start(self.init, source)
         W = None if self.weights is None else check_pair_weights(self.weights, source.n)
-        engine = self._choose_engine(asked, source, W)
+        engine = self._choose_engine(requested, source, W)
         known = known_pairs(source, W)
         if known is not None:
             require_connected(known)
         rng = check_random_state(self.random_state)
         progress.stage("dissimilarities")
         if engine == "torch":
-            stress, start_from = stress_on(device, source, W, STORED, self._n_threads()), source
+            stress, start_from = stress_on_device(device, source, W, STORED, self._n_threads()), source
         else:
             stress, start_from = self._stress(source, W, known, engine, rng)
         progress.stage("initial map")
@@ -128,22 +157,21 @@ class MDS(Estimator):
             start_from = source
         starts = [first_map(self.init, start_from, known, self.n_components, rng)]
         starts += [random_ball(source.n, self.n_components, rng) for _ in range(self.n_init - 1)]
-        own = 0 if isinstance(self.init, str) else 1  # the user's map stays as it is
-        starts = starts[:own] + [Y * stress.scale(Y) for Y in starts[own:]]
+        given = 0 if isinstance(self.init, str) else 1  # a given map is not rescaled
+        starts = starts[:given] + [Y * stress.scale(Y) for Y in starts[given:]]
         return StressProblem(stress, engine, starts, self.solver, self.n_iter, self.tol), source
 
     def _stress(
-        self, source: Dissimilarities, W: Matrix | None, known: Matrix | None, engine: str, rng: np.random.RandomState
-    ) -> tuple[Stress, Dissimilarities]:
-        """Return the loss, and the dissimilarities to start from: for ordinal stress their ranks, the same for any δ
-        of one order."""
+        self, source: Input, W: Matrix | None, known: Matrix | None, engine: str, rng: np.random.RandomState
+    ) -> tuple[Stress, Input]:
+        """Return the loss, and the dissimilarities for the initial map: for ordinal stress the ranks of δ."""
         n, n_threads = source.n, self._n_threads()
         if engine == "recomputed":
             assert source.points is not None
             return FromPoints(source.points, n_threads), source
-        if engine == "sampled":
+        if engine == "random_pairs":
             pairs = random_pairs(n, rng.randint(2**31 - 1))
-            delta = source.along(pairs, n_threads)
+            delta = source.stored_pairs(pairs, n_threads)
             check_size(float(delta.max()))
             return Listed(delta, pairs, n_threads), source
         if engine == "listed":
@@ -156,46 +184,61 @@ class MDS(Estimator):
         check_size(float(delta.max(initial=0.0)))
         if not ordinal:
             return AllPairs(delta, n, n_threads, w), source
-        ranks = Given(squareform(rankdata(delta)))
+        ranks = Distances(squareform(rankdata(delta)))
         return OrdinalStress(delta, n, n_threads, w), ranks
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         return 16.0 * n * (n + D)  # δ, where all of them are stored, and a tile of distances
 
-    def _choose_engine(self, engine: str, source: Dissimilarities, W: Matrix | None) -> str:
-        something_sparse = isinstance(source, KnownPairs) or sparse.issparse(W)
+    def _engine_name(self) -> str:
+        """Return `engine`, with the deprecated name "sampled" replaced."""
+        if self.engine != "sampled":
+            return self.engine
+        warn('MDS(engine="sampled") is now called engine="random_pairs"; the old name will be removed', FutureWarning)
+        return "random_pairs"
+
+    def _choose_engine(self, engine: str, source: Input, W: Matrix | None) -> str:
+        something_sparse = source.sparse or sparse.issparse(W)
         if engine == "auto":
             small = source.n <= STORED or W is not None or source.known is not None
-            engine = "listed" if something_sparse else "stored" if small else "sampled"
+            engine = "listed" if something_sparse else "stored" if small else "random_pairs"
         if self.stress == "ordinal" and engine == "torch":
-            raise ValueError('engine="torch" has no ordinal stress; use engine="stored", with dense input, on the CPU')
+            raise ValueError('engine="torch" does not support stress="ordinal"; use engine="stored" with dense input')
         if self.stress == "ordinal" and (engine != "stored" or something_sparse):
             raise ValueError(
-                f'stress="ordinal" ranks all pairs and needs engine="stored" with dense input, not {engine!r}'
-                f"{'' if something_sparse else f' for {source.n} points; take fewer, or say engine= yourself'}"
+                'stress="ordinal" ranks all pairs and needs dense input and engine="stored", which is the default up to'
+                f" {STORED} points; got engine={engine!r} for {source.n} points"
             )
         if engine == "recomputed" and (source.points is None or W is not None):
             raise ValueError(
                 'engine="recomputed" needs a dense table under the Euclidean metric, without weights; use "stored"'
             )
-        if engine == "sampled" and (W is not None or source.known is not None):
-            raise ValueError('engine="sampled" chooses the pairs itself; leave out weights and give every distance')
+        if engine == "random_pairs" and (W is not None or source.known is not None):
+            raise ValueError('engine="random_pairs" chooses the pairs; it takes no weights and no missing distances')
         if engine == "torch" and something_sparse:
-            raise ValueError(
-                'engine="torch" compares all pairs; engine="listed" goes through those of sparse weights or distances'
-            )
+            raise ValueError('engine="torch" compares all pairs; for sparse weights or distances use engine="listed"')
         if (engine == "listed") != something_sparse:
-            raise ValueError('engine="listed" goes through the pairs of sparse weights or distances, and only it does')
+            raise ValueError('use engine="listed" for sparse weights or distances, and for nothing else')
         return engine
 
+    @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> MDS:
-        """Embed X (n, D), dissimilarities (n, n) if metric="precomputed", or a metric space; y is ignored.
+        """Embed X.
 
-        Ctrl-C raises KeyboardInterrupt, with the best map so far in `embedding_`.
+        Ctrl-C raises KeyboardInterrupt; `embedding_` is then the best map so far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), dissimilarities (n, n) if metric="precomputed", or a metric space
+        y : ignored
+
+        Returns
+        -------
+        self : MDS
         """
         with progress.shown(self.verbose) as seen, self._gpu_room(X):
             problem, self._source = self._build(X)
-            if self.stress == "metric" and isinstance(self._source, Given):
+            if self.stress == "metric" and isinstance(self._source, Distances) and not self._source.sparse:
                 warn_if_not_metric(self._source.D)
             self.engine_ = problem.engine
             if self.verbose:
@@ -220,29 +263,39 @@ class MDS(Estimator):
         return float(np.sqrt(self.loss_ / squares)) if squares > 0 else 0.0
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Embed X and return the map, (n, d)."""
+        """Embed X and return the map (n, d)."""
         return self.fit(X).embedding_
 
+    @accepts_cupy
     def transform(self, X: Any) -> Array:
-        """Place new rows in the fitted map, (m, d), each by itself where Σ_j (‖y − y_j‖ − δ_j)² is least.
+        """Place new rows in the fitted map, each where its own stress Σ_j (‖y − y_j‖ − δ_j)² is smallest.
 
-        X is (m, D), or (m, n) distances to the fitted points if metric="precomputed". The sum runs over all fitted
-        points, or over 10,000 of them. A row equal to a fitted one gets its place.
+        The sum is over all fitted points, or 10,000 of them. A row equal to a fitted one gets the place of that row.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, D), or distances (m, n) to the fitted points if metric="precomputed"
+
+        Returns
+        -------
+        Y : ndarray or Tensor of shape (m, d)
         """
         check_is_fitted(self, "embedding_")
         if self.stress == "ordinal":
-            raise ValueError('transform needs stress="metric": the order of δ says nothing about one new point')
-        rows = self._check_rows(X)
+            raise ValueError(
+                'transform needs stress="metric": the order of δ does not determine the place of a new point'
+            )
+        rows = self._source.check_new(self._check_rows(X))
         n = self._source.n
         seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
         fitted = host(self.embedding_)[seen]
         Y = place_by_stress(
-            lambda part: self._source.from_new(rows[part], seen), rows.shape[0], fitted, self._n_threads()
+            lambda part: self._source.new_block(rows[part], seen), rows.shape[0], fitted, self._n_threads()
         )
-        return placed(X if is_tensor(self.embedding_) else None, Y)
+        return placed(X if is_device_array(self.embedding_) else None, Y)
 
-    def _record_features(self, X: Any, source: Dissimilarities) -> None:  # type: ignore[override]
-        if isinstance(X, Space):
+    def _record_features(self, X: Any, source: Input) -> None:
+        if isinstance(X, SpaceLike):
             self.n_features_in_ = source.n
             self.__dict__.pop("feature_names_in_", None)
         else:
@@ -259,13 +312,14 @@ class MDS(Estimator):
         for name in ("n_components", "n_init"):
             value = getattr(self, name)
             if not (isinstance(value, int | np.integer) and value >= 1):
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-        for name, allowed in (("stress", STRESSES), ("solver", SOLVERS), ("engine", ENGINES)):
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        for name, allowed in (("stress", STRESSES), ("solver", SOLVERS), ("engine", (*ENGINES, "sampled"))):
             value = getattr(self, name)
             if not (isinstance(value, str) and value in allowed):
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+                options = ", ".join(repr(option) for option in allowed if option != "sampled")
+                raise ValueError(f"unknown {name} {value!r}; choose from {options}")
         if not (isinstance(self.tol, int | float | np.number) and 0 <= self.tol < 1):
-            raise ValueError(f"tol must be a number from 0 to below 1, got {self.tol!r}")
+            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)
         self._n_threads()

@@ -10,19 +10,19 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
-from ..affinities.perplexity import Points
-from ..arrays.namespace import double, host, is_tensor, moved
+from ..arrays.namespace import double, host, is_device_array, is_tensor, moved
+from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
+from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
 from ..linalg.gram import Factor, Gram, Inner, dense, over, squares
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
 from .classical import ClassicalEmbedding, Model
-from .neighbor_graphs import neighbor_graph, resolve_neighbors
-from .on_device import on_device, require_room_there
+from .estimator import accepts_cupy
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Scaling(ClassicalEmbedding):
-    """What PCA, classical MDS and Isomap share: E = ‖C(G_X − G_Y)C‖²_F, G_Y = Y Yᵀ, perhaps with G_X from landmarks."""
+    """Base of PCA, classical MDS and Isomap: E = ‖C(G_X − G_Y)C‖²_F, G_Y = Y Yᵀ, optionally with G_X from landmarks."""
 
     _: KW_ONLY
     n_landmarks: int | None = None
@@ -43,13 +43,13 @@ class Scaling(ClassicalEmbedding):
     def _from_landmarks(
         self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
     ) -> Model:
-        """`squared` returns the squared distances (q, n) from some points to all."""
+        """Return the model of m landmarks; `squared(i)` returns the squared distances (q, n) from points i to all."""
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
             raise ValueError(f"{m} landmarks span only {self._landmarks.F.shape[1]} dimensions; raise n_landmarks")
         return self._scaled(
-            data, Factor(on_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
+            data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
         )
 
     def _keep(self, model: Model) -> None:
@@ -58,7 +58,7 @@ class Scaling(ClassicalEmbedding):
         self._axes = self._gram.axes(moved(self._gram.source, self.embedding_))
 
     def _placed_by(self, new: Any) -> Array:
-        """Return the places of new points, from what the Gram matrix was made from."""
+        """Return the places of new points from coordinates or squared distances, like the source of the Gram matrix."""
         return self._gram.place(moved(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
@@ -67,7 +67,7 @@ class Scaling(ClassicalEmbedding):
             return None
         if not isinstance(m, int | np.integer) or not self.n_components < m <= n:
             raise ValueError(
-                f"n_landmarks must be a whole number above n_components={self.n_components} and at most n_samples={n},"
+                f"n_landmarks must be an integer above n_components={self.n_components} and at most n_samples={n},"
                 f" or None for all points; got {m!r}"
             )
         return int(m)
@@ -75,21 +75,27 @@ class Scaling(ClassicalEmbedding):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PCA(Scaling):
-    """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, least for the projection on the directions of largest variance.
+    """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, minimised by projecting on the directions of largest variance.
 
-    X is a table (n, D), dense or sparse. Neither XXᵀ nor, beyond 1,000 columns, XᵀX is formed. With engine="torch",
-    which takes dense tables, all of it runs on the device; only the basis of landmarks is found on the CPU.
+    X is a table (n, D), dense or sparse. Neither XXᵀ nor, above 1,000 columns, XᵀX is formed. With engine="torch",
+    which takes dense tables, everything runs on the device except the basis of landmarks.
 
     Parameters
     ----------
-    n_landmarks : rows that stand for all in the Gram matrix: it is replaced by its projection on their span (Nyström,
-        Draganov & Dohn 2024, Theorem 3.4), and a step costs O(n · n_landmarks) instead of O(n D)
+    n_landmarks : int, optional
+        Rows that represent all in the Gram matrix: it is replaced by its projection on their span (Nyström, Draganov &
+        Dohn 2024, Theorem 3.4), and a step costs O(n · n_landmarks) instead of O(n D). None uses all rows.
 
     Further attributes
     ------------------
-    components_, mean_ : directions (d, D) of unit length, and the mean row (D,)
-    explained_variance_, explained_variance_ratio_ : variance along each direction, and its share of the whole
-    low_rank_error_ : ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks
+    components_ : ndarray of shape (d, D)
+        Principal directions, of unit length.
+    mean_ : ndarray of shape (D,)
+        The mean row.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (d,)
+        Variance along each direction, and its fraction of the total.
+    low_rank_error_ : float
+        ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks.
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
@@ -124,11 +130,12 @@ class PCA(Scaling):
         axes = moved(X, self.components_.T)
         return X @ axes - moved(X, self.mean_) @ axes
 
+    @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
-        """Return the rows (m, D) of the plane of the map that places Y (m, d) stand for."""
-        Y = double(Y) if is_tensor(Y) and is_tensor(self.embedding_) else np.asarray(host(Y), dtype=np.float64)
+        """Return the rows (m, D) in the principal subspace whose places are Y (m, d)."""
+        Y = double(Y) if is_tensor(Y) and is_device_array(self.embedding_) else np.asarray(host(Y), dtype=np.float64)
         if Y.ndim != 2 or Y.shape[1] != self.n_components:
-            raise ValueError(f"Y has shape {tuple(Y.shape)}; places (m, {self.n_components}) are needed")
+            raise ValueError(f"Y has shape {tuple(Y.shape)}; expected (m, {self.n_components})")
         return Y @ moved(Y, self.components_) + moved(Y, self.mean_)
 
 
@@ -136,34 +143,40 @@ class PCA(Scaling):
 class ClassicalMDS(Scaling):
     """Classical scaling: E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C from distances D (Torgerson 1952); PCA if Euclidean.
 
-    With engine="torch" B and its eigenvectors are computed on the device, and so are the distances of a dense table
-    under the Euclidean and the cosine metric; those of others, and the coordinates that landmarks give, on the CPU.
+    With engine="torch", B and its eigenvectors are computed on the device, and so are the Euclidean or cosine distances
+    of a dense table; other distances, and coordinates from landmarks, are computed on the CPU.
 
     Parameters
     ----------
-    metric : a metric of scikit-learn or a callable; "precomputed": X is a distance matrix (n, n). X may also be a
-        `spaces.MetricSpace`, whatever the metric
-    n_landmarks : points that stand for all: only their distances to the others are computed, and G_X is
-        Nyström's approximation from these (landmark MDS; Draganov & Dohn 2024, Theorem 3.4)
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n). X may also be a
+        `spaces.MetricSpace`, for any metric.
+    n_landmarks : int, optional
+        Points that represent all: only their distances to the others are computed, and G_X is Nyström's approximation
+        from these (landmark MDS; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
 
     Further attributes
     ------------------
-    low_rank_error_ : ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks
-    affinities_ : B (n, n); None if it is not formed, from landmarks or for the Euclidean metric
+    low_rank_error_ : float
+        ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks.
+    affinities_ : ndarray of shape (n, n) or None
+        B; None if it is not formed: with landmarks, or for the Euclidean metric.
     """
 
     metric: Any = "euclidean"
 
     def _gpu_bytes(self, n: int, D: int) -> float:
-        return 24.0 * n * (n + D)  # B, and what its eigenvectors are found with
+        return 24.0 * n * (n + D)  # B, and the workspace of its eigenvectors
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
         data = FromSpace(X) if isinstance(X, MetricSpace) else make_input(X, self.metric, None, device=device)
         if self.metric == "inner_product":
-            raise ValueError('metric="inner_product" gives no distances between all pairs; use "cosine" or "euclidean"')
+            raise ValueError(
+                'metric="inner_product" does not define distances between all pairs; use "cosine" or "euclidean"'
+            )
         if isinstance(data, Distances) and data.sparse:
-            raise ValueError("classical MDS needs the distances of all pairs, not a sparse matrix; use Isomap")
+            raise ValueError("classical MDS needs the distances of all pairs, got a sparse matrix; use Isomap")
         self._record_features(X, data)
         self._check_dimension(data.n, f"n_samples={data.n}")
         m = self._check_landmarks(data.n)
@@ -178,11 +191,9 @@ class ClassicalMDS(Scaling):
             warn_if_not_metric(data.D)
         if data.on_device:
             table = cast("DeviceTable", data)
-            require_room_there(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
+            require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
             return self._scaled(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
-        distances = data.distances()
-        assert not isinstance(distances, Points)
-        return self._scaled(data, Inner(on_device(distances.D2, device)))
+        return self._scaled(data, Inner(to_device(data.squared(), device)))
 
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:
@@ -195,39 +206,44 @@ class ClassicalMDS(Scaling):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Isomap(Scaling):
-    """Classical scaling of the lengths of shortest paths through near neighbours (Tenenbaum et al. 2000).
+    """Isomap: classical scaling of shortest path lengths in the neighbour graph (Tenenbaum et al. 2000).
 
-        E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, D_ij the shortest path from i to j in the graph of neighbours
+        E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, D_ij the length of the shortest path from i to j
 
-    A graph that falls apart is joined by its shortest bridges, with a warning. With engine="torch" the neighbours of a
-    dense table (Euclidean or cosine), B and its eigenvectors are computed on the device; the paths, which are most of
-    the work, and the coordinates that landmarks give, on the CPU.
+    If the graph is not connected, its components are joined by the shortest bridges, with a warning. With
+    engine="torch", the neighbours of a dense table (Euclidean or cosine), B and its eigenvectors are computed on the
+    device; the paths, which take most of the time, and coordinates from landmarks, on the CPU.
 
     Parameters
     ----------
-    n_neighbors : neighbours of each point; "auto" is 10, n − 1 on fewer points
-    metric : a metric of scikit-learn or a callable; "precomputed": X is a distance matrix (n, n), or a connected graph:
-        a sparse matrix of the lengths of its edges, or (indices, distances)
-    n_landmarks : points that stand for all: only paths from these are computed, and G_X is Nyström's
-        approximation from them (landmark Isomap, de Silva & Tenenbaum 2003; Draganov & Dohn 2024, Theorem 3.4)
+    n_neighbors : int or "auto", default="auto"
+        Neighbours of each point; "auto" is 10, or n − 1 for fewer points.
+    metric : str or callable, default="euclidean"
+        A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n) or a connected graph, as a
+        sparse matrix of edge lengths or as (indices, distances).
+    n_landmarks : int, optional
+        Points that represent all: only paths from these are computed, and G_X is Nyström's approximation from them
+        (landmark Isomap, de Silva & Tenenbaum 2003; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
 
     Further attributes
     ------------------
-    low_rank_error_ : ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks
-    affinities_ : B (n, n); None if it is not formed, from landmarks
+    low_rank_error_ : float
+        ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks.
+    affinities_ : ndarray of shape (n, n) or None
+        B; None with landmarks, when it is not formed.
     """
 
     n_neighbors: Any = "auto"
     metric: Any = "euclidean"
 
     def _gpu_bytes(self, n: int, D: int) -> float:
-        return 24.0 * n * (n + D)  # B, and what its eigenvectors are found with
+        return 24.0 * n * (n + D)  # B, and the workspace of its eigenvectors
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
         data = make_input(X, self.metric, None, device=device)
         if self.metric == "inner_product":
-            raise ValueError('metric="inner_product" gives no lengths of paths; use "cosine" or "euclidean"')
+            raise ValueError('metric="inner_product" does not define path lengths; use "cosine" or "euclidean"')
         self._record_features(X, data)
         self._check_dimension(data.n, f"n_samples={data.n}")
         m = self._check_landmarks(data.n)
@@ -240,15 +256,15 @@ class Isomap(Scaling):
             model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
         else:
             D = space.matrix()
-            model = self._scaled(data, Inner(on_device(np.minimum(D, D.T) ** 2, device)))
+            model = self._scaled(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)
 
     def _place(self, X: Any) -> Array:
-        """A path from a new point begins with the step to one of its neighbours."""
+        """Return the places of new points, whose paths begin with the step to one of their neighbours."""
         near = self._data.nearest(X, self._k, self._n_threads()).d2
         if not np.diff(near.indptr).all():
             i = int(np.diff(near.indptr).argmin())
-            raise ValueError(f"new row {i} stores no distance, and so no path leads to it; store one or more")
+            raise ValueError(f"new row {i} has no stored distance, so no path leads to it; store at least one")
         paths = []
         for begin, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
             step, onwards = np.sqrt(near.data[begin:end]), np.sqrt(self._squared_paths(near.indices[begin:end]))
@@ -257,7 +273,7 @@ class Isomap(Scaling):
         return self._placed_by(d2 if self._landmarks is None else self._landmarks.coordinates(d2))
 
     def _squared_paths(self, which: Array) -> Array:
-        """Return the squared lengths of the paths from some points to all, or to the landmarks."""
+        """Return the squared path lengths from some points to all, or to the landmarks."""
         if self._landmarks is not None:
             return self._landmarks.D2[:, which].T
         assert isinstance(self._gram, Inner)
@@ -269,7 +285,7 @@ def _has_coordinates(data: Input) -> bool:
 
 
 def _coordinates(data: Input) -> Matrix:
-    """Return the rows of a table in float64: an array, CSR, or a tensor."""
+    """Return the rows of a table in float64, as an ndarray, CSR matrix or tensor."""
     if data.on_device:
         return cast("DeviceTable", data).X.double()
     assert isinstance(data, Table | SparseTable)

@@ -1,18 +1,150 @@
-"""The SNE family."""
+"""The SNE family: affinities of a perplexity, a kernel and a divergence between them."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
 
 from .. import geometry, kernels
+from .._optional import import_optional
 from .._types import Matrix
 from ..affinities import perplexity as affinities
-from ..affinities.builders import Given
+from ..affinities.builders import Gaussian, Given, Neighborhoods, Uniform, width
 from ..arrays.csr import is_sparse, symmetrized
+from ..arrays.memory_limits import physical_memory, require_room
 from ..divergences import Alpha, Divergence
+from ..engines import choose_device
+from ..geometry import Flat, Geometry, Placed
+from ..inputs import Input, make_input
 from ..kernels import Kernel
-from ..objectives import ConditionalKL, Objective
-from .neighbor_embedding import NeighborEmbedding
+from ..objectives import ConditionalKL, Objective, joint_objective, require_dense
+from ..problems.autograd import CurvedProblem
+from ..problems.forces import ForceProblem
+from ..saving.checkpoint import Checkpoint
+from .embedding import Embedding
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NeighborEmbedding(Embedding):
+    """Embed data so that neighbours stay neighbours: D(P ‖ Q) between affinities in the data and in the map.
+
+    Parameters
+    ----------
+    perplexity : float, sequence of float or "auto", default="auto"
+        Effective number of neighbours; several numbers average over scales; "auto" is 30, less for few points. The
+        engines "grid" and "sampled" use 3 · perplexity neighbours; precomputed neighbours must be at least as many as
+        the perplexity.
+    affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
+        Gaussian in the distance, of the given perplexity; uniform over that many nearest neighbours; or X is P itself
+        (n, n), dense or sparse, not negative, symmetrised and scaled to total 1 (for SNE by rows), without a metric
+        or perplexity.
+    h : ndarray of shape (D, D) or callable, optional
+        Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function of X (n, D) returns
+        such a tensor, or one per point, (n, D, D), which are averaged for each pair; all pairs are then compared.
+    g : ndarray of shape (d, d) or callable, optional
+        Metric tensor on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j). A function of the map, a float64 PyTorch tensor
+        (n, d), returns such a tensor, or one per point, (n, d, d); it is differentiated by autograd over all pairs in
+        float64, on a GPU with engine="torch", and there is no `transform`.
+    """
+
+    perplexity: Any = "auto"
+    affinity: str = "gaussian"
+    h: Any = None
+    g: Any = None
+
+    def _divergence(self) -> Divergence:
+        return Alpha(-1.0)
+
+    def _geometry(self) -> Geometry:
+        return Placed() if callable(self.g) else Flat(self.g, self.n_components)
+
+    def _input(self, X: Any) -> Input:
+        return make_input(X, self.metric, self.h, self.affinity, device=self._device(X))
+
+    def _all_pairs(self) -> bool:
+        return callable(self.g) or self._divergence().s is None
+
+    def _engine(self, requested: str, n: int) -> str:
+        if requested == "torch" and callable(self.g):
+            return requested  # autograd compares all pairs, on its device
+        return super()._engine(requested, n)
+
+    def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
+        return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
+
+    def objective_on(self, P: Matrix) -> Objective:
+        """Return the loss for the affinities of a problem, so that another kernel needs no new neighbour search."""
+        return self._in_metric(joint_objective(P, self._kernel(), self._divergence()))
+
+    def _in_metric(self, flat: Objective) -> Objective:
+        """Return a loss in the metric of the map; a constant metric belongs to the geometry."""
+        if not callable(self.g):
+            return flat
+        from ..objectives.autograd.curved import curved  # PyTorch is heavy, and an extra
+
+        return curved(flat, self.g)
+
+    def _kind(self) -> type[ForceProblem]:
+        return CurvedProblem if callable(self.g) else super()._kind()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not callable(self.g):
+            return self._check_constant()
+        import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
+        if self.engine in ("grid", "sampled"):
+            raise ValueError(
+                f'a function g(Y) needs all pairs, but engine={self.engine!r} omits some; use engine="exact", or'
+                ' "torch" for a GPU'
+            )
+        if any(isinstance(callback, Checkpoint) for callback in self.callbacks):
+            raise ValueError("a checkpoint cannot identify a function g; fit without the Checkpoint")
+
+    def _check_constant(self) -> None:
+        try:
+            np.asarray(self.g, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"g must be a metric tensor of numbers (d, d) or a function of the map, got {self.g!r}"
+            ) from None
+
+    def _given(self) -> Given:
+        """Return how precomputed affinities replace the rows p_{j|i}."""
+        return Given(affinities.of_total)
+
+    def _neighbors(self, n: int) -> int:
+        if self.affinity == "precomputed":
+            return n - 1  # at most
+        return width(affinities.resolve_perplexity(self.perplexity, n), n - 1)
+
+    def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
+        if callable(self.g):
+            self._require_room(data)
+        if self._divergence().s is None:
+            require_dense(data.sparse or self.affinity == "uniform", self._divergence())
+        if self.affinity == "precomputed":
+            return self._given()
+        perplexities = affinities.resolve_perplexity(self.perplexity, data.n)
+        kind = Uniform if self.affinity == "uniform" else Gaussian
+        return kind(perplexities, self._n_threads())
+
+    def _require_room(self, data: Input) -> None:
+        """Raise unless P and P^s of all pairs, and the rows from which P is computed, fit in memory."""
+        n = data.n
+        what = f"a function g(Y) compares all pairs of {n} points in float64, which"
+        require_room(3 * 8.0 * n**2, what, physical_memory())
+        table = getattr(data, "X", None)  # a tensor, if one was given
+        if choose_device(self.engine, self.device, table)[1] == "cuda":
+            import torch
+
+            require_room(2 * 8.0 * n**2, f"on the GPU {what}", float(torch.cuda.mem_get_info()[0]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise |= self.affinity == "precomputed"
+        return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,8 +174,10 @@ class SymmetricSNE(NeighborEmbedding):
 
     Parameters
     ----------
-    kernel : a `Kernel`, built in or your own; Gaussian by default
-    divergence : a `Divergence`; KL by default
+    kernel : Kernel, optional
+        Built in or user-defined; Gaussian by default.
+    divergence : Divergence, optional
+        KL by default.
     """
 
     kernel: Kernel | None = None
@@ -53,7 +187,7 @@ class SymmetricSNE(NeighborEmbedding):
         if not isinstance(self.kernel, Kernel | None):
             raise ValueError(f"kernel must be an equipoise.kernels.Kernel, got {self.kernel!r}")
         if type(self.kernel).__hash__ is None:
-            raise ValueError(f"{self.kernel!r} cannot be told from others: declare its class @dataclass(frozen=True)")
+            raise ValueError(f"{self.kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
         return kernels.Gaussian() if self.kernel is None else self.kernel
 
     def _divergence(self) -> Divergence:
@@ -68,7 +202,8 @@ class TSNE(NeighborEmbedding):
 
     Parameters
     ----------
-    dof : degrees of freedom ν of the kernel
+    dof : float, default=1.0
+        Degrees of freedom ν of the kernel.
     """
 
     dof: float = 1.0
@@ -83,8 +218,10 @@ class PowerSNE(NeighborEmbedding):
 
     Parameters
     ----------
-    beta : exponent β
-    r0 : cut-off: nearer points exert no force. It only sets the unit of the map
+    beta : float, default=2.0
+        Exponent β.
+    r0 : float, default=1.0
+        Cut-off: nearer points exert no force. It only sets the unit of the map.
     """
 
     early_exaggeration: float = 2.0  # a pull that grows as 1/r contracts small maps beyond recovery at 3 and more
@@ -103,9 +240,12 @@ class GSNE(NeighborEmbedding):
 
     Parameters
     ----------
-    alpha : order α of the divergence; α ≥ 1 needs every pair and O(n²) memory
-    beta : exponent β of the kernel
-    eta : η, which only sets the unit of the map: Y scales with η^(1/β)
+    alpha : float, default=-0.5
+        Order α of the divergence; α ≥ 1 needs every pair and O(n²) memory.
+    beta : float, default=3.0
+        Exponent β of the kernel.
+    eta : float, default=0.1
+        η, which only sets the unit of the map: Y scales with η^(1/β).
     """
 
     alpha: float = -0.5
@@ -127,8 +267,10 @@ class SphericalSNE(NeighborEmbedding):
 
     Parameters
     ----------
-    n_components : d, the dimension of the space around the sphere; at 1 the sphere is two points
-    rho : ρ in [0, 1): the kernel sharpens as it grows
+    n_components : int, default=3
+        Dimension d of the space around the sphere; for 1 the sphere is two points.
+    rho : float, default=0.95
+        ρ in [0, 1); larger values sharpen the kernel.
     """
 
     n_components: int = 3

@@ -1,15 +1,11 @@
-"""What an objective promises."""
+"""The protocol of an objective, and the forces it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from .._types import Array, Matrix
-from ..arrays.csr import is_sparse
-from ..arrays.namespace import is_tensor
 from ..engines import Engine, Placement
 from ..kernels import Kernel
 
@@ -19,24 +15,12 @@ class Balance(NamedTuple):
 
     attraction: Array  # (n, d)
     repulsion: Array  # (n, d)
-    loss: float  # NaN when it was not asked for
-    stiffness: float  # total weight of the attraction; 1 for KL on joint affinities. The learning rate falls with it
-
-
-def sum_positive(P: Matrix, f: Callable[[Array], Array]) -> float:
-    """Return Σ f(p) over the entries p > 0 of P in float64, a block of rows at a time."""
-    total, values = 0.0, P.data if is_sparse(P) else P
-    if is_tensor(values):
-        return float(f(values[values > 0].double()).sum())
-    step = max(1, 2**20 // max(1, values[:1].size))
-    for start in range(0, len(values), step):
-        block = values[start : start + step]
-        total += float(f(block[block > 0].astype(np.float64)).sum())
-    return total
+    loss: float  # NaN if it was not requested
+    stiffness: float  # total weight of the attraction, 1 for KL on joint affinities; divides the learning rate
 
 
 class Objective(Protocol):
-    """A loss over embeddings Y (n, d), evaluated through any engine's edges and field."""
+    """A loss of maps Y (n, d), computed from the edges and the field of any engine."""
 
     @property
     def affinities(self) -> Matrix: ...
@@ -44,13 +28,13 @@ class Objective(Protocol):
     def kernel(self) -> Kernel: ...
     @property
     def mass(self) -> float:
-        """Σ P: 1 for joint affinities, n for conditional ones; loss and gradient grow with it."""
+        """Σ P: 1 for joint affinities, n for conditional ones; loss and gradient are proportional to it."""
         ...
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        """Return both forces on every point, and the loss if asked for.
+        """Return both forces on every point, and the loss if requested.
 
-        Exaggeration multiplies P in the attraction alone; the loss is always the stated one.
+        Exaggeration multiplies P in the attraction only; the loss is computed without it.
         """
         ...
 
@@ -59,13 +43,14 @@ class Objective(Protocol):
         ...
 
     def to(self, placement: Placement) -> Objective:
-        """Return a copy of the objective with its arrays where a placement puts them."""
+        """Return a copy of the objective with its arrays moved by a placement."""
         ...
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """Return the force (m, d) of the finished map Y on new points, from their places and affinities p_{j|i}.
+        """Return the function that gives the force (m, d) of the fitted map Y on new points.
 
-        Exaggeration is that of the map: it multiplies the affinities in the attraction alone.
+        Its arguments are the positions (m, d) of new points and their affinities p_{j|i}, CSR (m, n). Exaggeration is
+        that of the map: it multiplies the affinities in the attraction only.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What losses with a closed form share: the linear kernel, and no need for engines."""
+"""The base of losses with a closed-form minimum, which need no engine."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Callable
 import numpy as np
 
 from .._types import Array, Matrix
+from ..arrays.namespace import array_namespace
 from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
 
 
 class Linear(Kernel):
-    """k = −d2/2, which centring makes the inner product: C K C = C Y Yᵀ C. Not positive: not for the SNE family."""
+    """k = −d2/2, after centring the inner product: C K C = C Y Yᵀ C. Not positive, so not for the SNE family."""
 
     def value(self, d2: Array) -> Array:
         return -d2 / 2
 
     def slope(self, d2: Array) -> Array:
-        return np.full_like(d2, -0.5)
+        return array_namespace(d2).full_like(d2, -0.5)
 
 
 class ClosedForm:
-    """A loss of maps U (n, d) whose minimum is a matter of eigenvectors; matrix products are its engine."""
+    """A loss of maps U (n, d) that eigenvectors minimise; its forces are matrix products, without an engine."""
 
     kernel: Kernel = Linear()
     affinities: Matrix
@@ -33,7 +34,7 @@ class ClosedForm:
         raise TypeError(f"{type(self).__name__} must define balance()")
 
     def solve(self, d: int) -> tuple[Array, Array]:
-        """Return the d eigenvalues that matter, and the map of least loss (n, d)."""
+        """Return the d eigenvalues of the solution, and the map (n, d) that minimises the loss."""
         raise TypeError(f"{type(self).__name__} must define solve()")
 
     def loss(self, U: Array) -> float:
@@ -41,15 +42,15 @@ class ClosedForm:
         raise TypeError(f"{type(self).__name__} must define loss()")
 
     def least(self, values: Array) -> float:
-        """Return the loss of that map, from the eigenvalues."""
+        """Return the minimum of the loss, from the eigenvalues."""
         raise TypeError(f"{type(self).__name__} must define least()")
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
-        """Return a random map (n, d) from which every step goes downhill."""
+        """Return a random map (n, d) from which the flow decreases the loss at every step."""
         raise TypeError(f"{type(self).__name__} must define start()")
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return what `solve` does for the span of U: values of the axes, and U turned to them."""
+        """Return what `solve` does within the span of U: the value of each axis, and U rotated to the axes."""
         raise TypeError(f"{type(self).__name__} must define aligned()")
 
     def to(self, placement: Placement) -> ClosedForm:
@@ -57,10 +58,10 @@ class ClosedForm:
         return self
 
     def permuted(self, order: Array) -> ClosedForm:
-        raise TypeError("matrix products need no order of the points")
+        raise TypeError("losses in closed form do not reorder their points")
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise TypeError("new points are placed in closed form")
+        raise TypeError("losses in closed form place new points in closed form")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        raise TypeError("these forces depend on where two points are, not on their distance alone")
+        raise TypeError("these forces depend on the positions of two points, not on their distance alone")

@@ -10,20 +10,20 @@ from scipy.special import logsumexp
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import is_sparse, symmetrized
+from ..arrays.csr import is_sparse, sum_positive, symmetrized
 from ..arrays.morton import permuted
-from ..arrays.namespace import host, like, log, total, where
+from ..arrays.namespace import array_like, array_namespace, to_numpy, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel
-from .base import Balance, sum_positive
+from .base import Balance
 
-FAR = 1e-30  # Z_i below this is lost in float32: the row is then summed from logarithms
+FAR = 1e-30  # Z_i below this underflows in float32: the row is then summed from logarithms
 
 
 def _inverse(Z: Array) -> Array:
-    """Return 1/Z, and 0 for a point that the kernel hardly reaches: nothing pushes it."""
-    far = Z < FAR
-    return where(far, 0.0, 1 / where(far, 1.0, Z))
+    """Return 1/Z, and 0 where Z underflows: nothing repels such a point."""
+    xp, far = array_namespace(Z), Z < FAR
+    return xp.where(far, 0.0, 1 / xp.where(far, 1.0, Z))
 
 
 @tagged("objectives.conditional.ConditionalKL")
@@ -39,7 +39,7 @@ class ConditionalKL:
         self.affinities = P
         self.kernel = kernel
         self.mass = float(P.shape[0])
-        self.negative_entropy = sum_positive(P, lambda p: p * log(p))
+        self.negative_entropy = sum_positive(P, lambda p: p * array_namespace(p).log(p))
         self._A = symmetrized(P) if is_sparse(P) else P + P.T
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -47,17 +47,17 @@ class ConditionalKL:
             lambda: engine.edges(Y, self._A, self.kernel, -1.0, potential=loss),
             lambda: engine.field(Y, self.kernel),
         )
-        far = Z < FAR
+        xp, far = array_namespace(Z), Z < FAR
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
-        log_Z = log(where(far, 1.0, Z))
+        log_Z = xp.log(xp.where(far, 1.0, Z))
         for i in engine.placement.indices_where(far):
-            log_Z[i] = self._far_row(host(Y), int(i), repulsion)
+            log_Z[i] = self._far_row(to_numpy(Y), int(i), repulsion)
         value = self.negative_entropy - psi / 2 + total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _far_row(self, Y: Array, i: int, repulsion: Array) -> float:
-        """Return log Z_i of a point that the kernel hardly reaches, and add its row of forces, from log k alone."""
+        """Return log Z_i of a point where k underflows, and add its row of forces to `repulsion`, both from log k."""
         diff = (Y[i] - Y).astype(np.float64)
         d2 = (diff**2).sum(axis=1)
         log_k = self.kernel.log_value(d2)
@@ -65,7 +65,7 @@ class ConditionalKL:
         log_Z = float(logsumexp(log_k))
         force = -2 * (np.exp(log_k - log_Z) * self.kernel.log_slope(d2))[:, None] * diff
         force[i] -= force.sum(axis=0)
-        repulsion -= like(repulsion, force)
+        repulsion -= array_like(repulsion, force)
         return log_Z
 
     def to(self, placement: Placement) -> ConditionalKL:
@@ -79,7 +79,7 @@ class ConditionalKL:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j stay those of the map."""
+        """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j remain those of the map."""
         charge = _inverse(engine.field(Y, self.kernel).potential)
         ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
 
@@ -91,6 +91,6 @@ class ConditionalKL:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Lin et al. 2024, Table 1: p stands for p_{j|i} = p_{i|j} and Z for Z_i = Z_j."""
+        """Lin et al. 2024, Table 1, with p = p_{j|i} = p_{i|j} and Z = Z_i = Z_j."""
         d2 = r**2
         return 4 * p * np.abs(self.kernel.log_slope(d2)) * r, 4 / Z * np.abs(self.kernel.slope(d2)) * r

@@ -1,4 +1,4 @@
-"""UMAP's losses: the cross-entropy between memberships μ in the data and k in the map, as meant and as sampled."""
+"""UMAP's losses: the cross-entropy of memberships μ in the data and k in the map, as published and as sampled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import row_sums
 from ..arrays.morton import permuted
-from ..arrays.namespace import beside, total
+from ..arrays.namespace import array_namespace, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
@@ -21,7 +21,7 @@ from .base import Balance
 class CrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
 
-    With u = −log(1 − k), `apart`, softened at 0, this is edges along μ and one field:
+    With u = −log(1 − k), the kernel `apart`, softened at 0, it needs edges along μ and one field:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k + u')(y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u                    docs/math.md, eq. (16)
     """
@@ -52,7 +52,7 @@ class CrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point is felt by none and feels all: μ_ij = w_ij."""
+        """A new point exerts no force and feels all: μ_ij = w_ij."""
         field = engine.freeze(Y, self.apart)
 
         def force(targets: Array, W: Matrix) -> Array:
@@ -62,7 +62,7 @@ class CrossEntropy:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Of one pair with μ = p; no normaliser."""
+        """Of one pair with μ = p; Z is not used."""
         d2 = r**2
         pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
         return 4 * p * pull, 4 * (1 - p) * push
@@ -72,8 +72,8 @@ class CrossEntropy:
 class EffectiveCrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
 
-    What the sampling of edges and negatives descends on the average (Damrich & Hamprecht 2021), if both
-    ends of a negative pair are pushed. With u = −log(1 − k), softened at 0, and fields of charges 1 and d_j:
+    The expected loss of sampling edges and negatives (Damrich & Hamprecht 2021), if both ends of a negative pair are
+    moved. With u = −log(1 − k), softened at 0, and fields of charges 1 and d_j:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k)(y_i − y_j) + (m/n)(d_i ∇Φ_i[1] + ∇Φ_i[d])                 docs/math.md, eq. (17)
     """
@@ -85,7 +85,7 @@ class EffectiveCrossEntropy:
         self.negatives = negatives
         degrees = row_sums(mu)
         self.mass = float(degrees.sum())
-        self.charges = beside(degrees * 0 + 1, degrees)  # 1 and d_j
+        self.charges = array_namespace(degrees).stack([degrees * 0 + 1, degrees], axis=1)  # 1 and d_j
 
     @property
     def degrees(self) -> Array:
@@ -114,7 +114,7 @@ class EffectiveCrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point brings its own degree; those of the map stay."""
+        """A new point has its own degree; those of the map remain."""
         c = self.negatives / len(Y)
         ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
 
@@ -126,7 +126,7 @@ class EffectiveCrossEntropy:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Of one pair with μ = p and degrees 1 among Z points."""
+        """Of one pair with μ = p and degrees 1, among Z points."""
         d2 = r**2
         pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
         return 4 * p * pull, 4 * self.negatives / Z * push

@@ -1,4 +1,4 @@
-"""Divergences that look at every pair: α ≥ 1, χ², and any convex f. E = Σ_{i≠j} P f(Q/P), for a dense positive P."""
+"""Divergences over all pairs: α ≥ 1, χ², and any convex f. E = Σ_{i≠j} P f(Q/P), for a dense positive P."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .base import Balance
 
 
 def require_dense(is_sparse: bool, divergence: Divergence) -> str:
-    """Raise if P, or what it will come from, is sparse; return what the divergence asks for."""
+    """Raise ValueError if P is or will be sparse; return the requirement of the divergence as text for errors."""
     what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
     if is_sparse:
         raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with α < 1")
@@ -64,7 +64,7 @@ class DenseDivergence:
             G[i, i] = 0.0
             total += float(P[i, off] @ self.divergence.value(t)) if loss else np.nan
         G -= mean
-        # How hard the most loaded point is held; near Q = P it is f''(1) = 1 that holds.
+        # The stiffness of the most strongly held point; near Q = P it is f''(1) = 1.
         load = max(float(np.abs(G[i]) @ self.kernel.value(((Y[i] - Y) ** 2).sum(axis=1))) for i in range(len(Y))) / Z
         _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)

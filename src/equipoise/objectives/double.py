@@ -12,12 +12,12 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
-from ..arrays.csr import entry_rows, make_csr, row_sums
+from ..arrays.csr import entry_rows, make_csr, row_sums, sum_positive
 from ..arrays.morton import permuted
 from ..arrays.namespace import total
 from ..engines import Engine, Placement
 from ..kernels import Kernel, Squared
-from .base import Balance, sum_positive
+from .base import Balance
 
 
 def _at_zero(kernel: Kernel) -> float:
@@ -31,9 +31,9 @@ class DoubleKernelLLE:
         ∇_i E = 4 Σ_j (M_ij + 1/n) k' (y_i − y_j)                                            docs/math.md, eq. (D1)
 
     Draganov & Dohn 2024, eq. (8) and proposition 4.1; i = j included, so that E is not negative, M and K_Y being
-    positive semidefinite. Pairs with M_ij < 0 attract: one stands for the other in its neighbourhood. Pairs with
-    M_ij > 0, which stand side by side for a third point, repel, and so does every pair through the second term: edges
-    on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
+    positive semidefinite. Pairs with M_ij < 0 attract: one is a neighbour that reconstructs the other. Pairs
+    with M_ij > 0, neighbours that reconstruct the same point, repel, and so does every pair through the second term:
+    edges on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
@@ -43,8 +43,8 @@ class DoubleKernelLLE:
         self.mass = float(n)
         M = lle_matrix(self.weights)
         self._constant = (float(M.diagonal().sum()) + 1) * _at_zero(kernel)
-        # Near 0, where k is linear, 4 M Y is the gradient: a row of M says how hard its point is held. The mean of
-        # them, not the most loaded one: the gains see to the few that many others lean on.
+        # Near 0, where k is linear, the gradient is 4 M Y: a row of M is the stiffness of its point. The mean of these,
+        # not the maximum: the gains handle the few points that many others depend on.
         self._stiffness = float(np.abs(M.data).sum())
         self.affinities = M.astype(self.weights.dtype)
         self._pull, self._push = (_signed(self.affinities, sign) for sign in (-1, 1))
@@ -70,7 +70,7 @@ class DoubleKernelLLE:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point leans on points of the map and none leans on it: M_ij = −w_ij."""
+        """A new point depends on points of the map, and none depends on it: M_ij = −w_ij."""
         n, field = len(Y), engine.freeze(Y, self.kernel)
 
         def force(targets: Array, W: Matrix) -> Array:
@@ -80,13 +80,13 @@ class DoubleKernelLLE:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """p stands for −M_ij and Z for n."""
+        """With p = −M_ij and Z = n."""
         force = 4 * np.abs(self.kernel.slope(r**2)) * r
         return p * force, force / Z
 
 
 def _signed(M: Matrix, sign: int) -> Matrix:
-    """Return the entries of CSR M off the diagonal that have this sign."""
+    """Return the off-diagonal entries of CSR M with this sign."""
     keep = (np.sign(M.data) == sign) & (M.indices != entry_rows(M))
     indptr = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[M.indptr]
     return make_csr(M.data[keep], M.indices[keep], indptr, M.shape)
@@ -98,8 +98,8 @@ class DoubleKernelPCA:
 
         ∇_i E = −8 Σ_j A_ij k' (y_i − y_j)                                                   docs/math.md, eq. (D2)
 
-    Draganov & Dohn 2024, eq. (6) and (7). K_X (n, n) is symmetric, dense or CSR, with 1 on the diagonal, which is left
-    out of what is stored. With ρ and μ the row means and the mean of K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ: edges
+    Draganov & Dohn 2024, eq. (6) and (7). K_X (n, n) is symmetric, dense or CSR, with 1 on the diagonal, which is not
+    stored. With ρ and μ the row means and the mean of K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ: edges
     on the pattern of K_X with b = 0, the field of k², and those of k with charges 1 and ρ.
     """
 
@@ -143,7 +143,7 @@ class DoubleKernelPCA:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point brings its row of K_X; the means of the others stay those of the map."""
+        """A new point has its own row of K_X; the means of the others remain those of the map."""
         n = len(Y)
         _, rho, mu = self._means(_at_zero(self.kernel) + engine.field(Y, self.kernel).potential, n)
         squared, ones = engine.freeze(Y, self._squared), engine.freeze(Y, self.kernel)
@@ -159,7 +159,7 @@ class DoubleKernelPCA:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """p stands for K_X, Z has no part; two points far from all others, whose means are negligible."""
+        """Of two points far from all others, whose means are negligible, with p = K_X; Z is not used."""
         d2 = r**2
         force = 8 * np.abs(self.kernel.slope(d2)) * r
         return p * force, self.kernel.value(d2) * force

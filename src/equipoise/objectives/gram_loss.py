@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays.namespace import host, moved
+from ..arrays.namespace import array_like, to_numpy
 from ..engines import Engine
 from ..linalg import eigen
 from ..linalg.gram import Gram, Inner
@@ -20,26 +20,26 @@ class GramLoss(ClosedForm):
 
         ∇E = −4 (B − C Y Yᵀ C) C Y                                        Draganov & Dohn 2024, eq. (4)
 
-    With L = B − C Y Yᵀ C this is ∇_i = 4 Σ_j L_ij (y_i − y_j): pairs more alike in the data than in the map attract,
+    With L = B − C Y Yᵀ C this is ∇_i = 4 Σ_j L_ij (y_i − y_j): pairs more similar in the data than in the map attract,
     the others repel. The force from B is called the attraction, that from G_Y the repulsion. Neither matrix is formed:
-    with coordinates B V costs O(n D d), and Y(YᵀY) costs O(n d²). Where B is on a device, B Y is computed there.
+    with coordinates B V costs O(n D d), and Y(YᵀY) costs O(n d²). B Y is computed on the device of B.
 
     The stiffness is a bound on the curvature at Y and at its next plain step: docs/math.md, "Step length".
     """
 
     def __init__(self, gram: Gram, error: float = 0.0):
-        """`error` is ‖G_X − G'_X‖_F where B comes from an approximation G'_X."""
+        """`error` is ‖G_X − G'_X‖_F if B comes from an approximation G'_X."""
         self.gram = gram
         self.error = error
 
     @property
     def affinities(self) -> Matrix:
-        """B, fetched from the device it is on; None where it is not formed."""
-        return host(self.gram.B) if isinstance(self.gram, Inner) else None
+        """B as a NumPy array; None if it is not formed."""
+        return to_numpy(self.gram.B) if isinstance(self.gram, Inner) else None
 
     @cached_property
     def norm(self) -> float:
-        """‖B‖₂, or 1 where all points are in one place and nothing has a scale."""
+        """‖B‖₂, or 1 if all points coincide and there is no scale."""
         return self.gram.norm() or 1.0
 
     @cached_property
@@ -49,7 +49,7 @@ class GramLoss(ClosedForm):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """The norm of the gradient of one axis that has nothing to do with the data: 4 ‖B‖₂ · ‖y‖, ‖y‖² = ‖B‖₂."""
+        """The norm of the gradient along one axis unrelated to the data: 4 ‖B‖₂ · ‖y‖, with ‖y‖² = ‖B‖₂."""
         return 4 * self.norm**1.5
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -65,30 +65,30 @@ class GramLoss(ClosedForm):
         return self._loss(Y, self.gram.product(Y), Y.T @ Y)
 
     def _loss(self, Y: Array, BY: Array, YY: Array) -> float:
-        return max(self.norm2 - 2 * float((Y * BY).sum()) + float(np.square(YY).sum()), 0.0)  # rounding aside
+        return max(self.norm2 - 2 * float((Y * BY).sum()) + float(np.square(YY).sum()), 0.0)  # not below 0 by rounding
 
     def gradient_error(self, Y: Array) -> float:
-        """Return a bound on ‖∇ − ∇'‖_F at Y, 4 ‖G_X − G'_X‖_F ‖C Y‖₂: how far an approximate G_X leads astray."""
+        """Return a bound on ‖∇ − ∇'‖_F at Y, 4 ‖G_X − G'_X‖_F ‖C Y‖₂: the error from an approximate G_X."""
         return 4 * self.error * float(np.linalg.norm(centered(Y), 2))
 
     def solve(self, d: int) -> tuple[Array, Array]:
         """Return the d largest eigenvalues of B, and their unit eigenvectors times their roots.
 
-        Directions with a negative eigenvalue, which no map can have, get coordinates 0.
+        Coordinates are 0 along eigenvectors of negative eigenvalues, which no map can represent.
         """
         values, V = self.gram.top(d)
-        return values, V * moved(V, np.sqrt(np.maximum(values, 0.0)))
+        return values, V * array_like(V, np.sqrt(np.maximum(values, 0.0)))
 
     def least(self, values: Array) -> float:
-        """‖B‖² less what the map explains."""
+        """Return ‖B‖² minus the part that the map explains."""
         return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
-        """Normal numbers, as in Draganov & Dohn 2024, scaled to ‖Y‖² ≈ ‖B‖₂ / 4."""
+        """Return normal random numbers, as in Draganov & Dohn 2024, scaled to ‖Y‖² ≈ ‖B‖₂ / 4."""
         return rng.standard_normal((self.gram.n, d)) * np.sqrt(self.norm / (4 * self.gram.n))
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return the principal axes of U, which the loss does not see, and their squared lengths."""
+        """Return the squared lengths of the principal axes of U, and U rotated to them; the loss is invariant to it."""
         values, V = eigen.top(U.T @ U, U.shape[1])
         return values, U @ V
 

@@ -11,18 +11,20 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import is_on_device, is_sparse, make_csr
+from ..arrays.csr import is_on_device, is_sparse, make_csr, sum_positive
 from ..arrays.morton import permuted
-from ..arrays.namespace import double, is_tensor, log, total
+from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine, Placement
 from ..kernels import Kernel
-from .base import Balance, Objective, sum_positive
+from .base import Balance, Objective
 from .dense import DenseDivergence
+
+DIVERGED = "the kernel underflows for every pair (Z = 0): the embedding has diverged; lower learning_rate"
 
 
 def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
-    """Return the objective for joint affinities P (symmetric, Σ P = 1): sparse edges where the divergence allows it."""
+    """Return the objective for joint affinities P, symmetric with Σ P = 1; sparse P where the divergence allows it."""
     if divergence.s is not None:
         return JointDivergence(P, kernel, divergence.s)
     return DenseDivergence(P, kernel, divergence)
@@ -50,7 +52,7 @@ class JointDivergence:
 
         ∇_i E = −(4/s) [Z^{−e} Σ_j P^s k^{−s} k'(y_i − y_j) − (T/Z) R_i]                     docs/math.md, eq. (3)
 
-    For α < 1 the sum runs over the pairs with P > 0 only: sparse edges and one field.
+    For α < 1 the sum runs over pairs with P > 0 only: sparse edges and one field.
     """
 
     mass = 1.0
@@ -60,25 +62,23 @@ class JointDivergence:
         self.kernel = kernel
         self.s = s
         self.e = 1 - self.s
-        self._H = -sum_positive(P, lambda p: p * deformed_log(log(p), -self.e))
-        # A = P^s is unit · weights, in units of its largest entry: float32 holds it for any s.
+        self._H = -sum_positive(P, lambda p: p * deformed_log(array_namespace(p).log(p), -self.e))
+        # A = P^s = unit · weights, with the largest weight 1, which float32 represents for any s.
         largest = float((P.data if is_sparse(P) else P).max())
         self.unit = 1.0 if self.e == 0 else largest**self.s
         self.weights = P if self.e == 0 else _power(P, largest, self.s)
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
-        if s < 0.1 and not is_tensor(
-            Y
-        ):  # near α = 1 the two forces, of order 1/s, cancel: float64 keeps the difference
-            Y = double(Y)
+        if s < 0.1 and is_numpy(Y):  # near α = 1 the two forces, of order 1/s, cancel: float64 keeps the difference
+            Y = to_float64(Y)
         (psi, edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0),
             lambda: engine.field(Y, self.kernel),
         )
         Z = total(phi)
-        if (loss or not is_tensor(Z)) and not Z > 0:  # looking at a tensor waits for its device
-            raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
+        if (loss or isinstance(Z, float)) and not Z > 0:  # reading a tensor would wait for its device
+            raise FloatingPointError(DIVERGED)
         divergence, T = self.divergence_and_overlap(self.unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
         attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self.unit * exaggeration**s) * edges
         repulsion = (-2 / s * T / Z) * gradient
@@ -90,7 +90,7 @@ class JointDivergence:
         if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) as it stands
             T = Z**-e * e * psi
             return (1 - T) / (s * e), T
-        balance = deformed_log(log(Z), -e) - Z**-e * (self._H + psi)  # (1 − T)/e
+        balance = deformed_log(array_namespace(Z).log(Z), -e) - Z**-e * (self._H + psi)  # (1 − T)/e
         return balance / s, 1.0 if e == 0 else 1 - e * balance
 
     def to(self, placement: Placement) -> JointDivergence:
@@ -107,7 +107,7 @@ class JointDivergence:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point enters as one of the n: P_ij = p_{j|i}/n; Z and T stay those of the map."""
+        """A new point counts as one of the n: P_ij = p_{j|i}/n; Z and T remain those of the map."""
         s, e, n = self.s, self.e, len(Y)
         psi, _ = engine.edges(Y, self.weights, self.kernel, -s, potential=True)
         Z = float(engine.field(Y, self.kernel).potential.sum())

@@ -1,4 +1,4 @@
-"""LLE and Laplacian eigenmaps as attraction and repulsion: the least of tr(YᵀMY) at a fixed spread of the map."""
+"""LLE and Laplacian eigenmaps as attraction and repulsion: minimise tr(YᵀMY) at a fixed spread of the map."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
 from ..engines import Engine
 from ..linalg import eigen
+from ..linalg.pca import fix_signs
 from .base import Balance
 from .closed_form import ClosedForm
 
 
 class TraceQuotient(ClosedForm):
-    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for a sparse A ≥ 0 with A t = 0, over U ⟂ t: the loss sees the span of U alone.
+    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for a sparse A ≥ 0 with A t = 0, over U ⟂ t; it depends on the span of U alone.
 
         ∇E = 2 (A U − U S⁻¹ UᵀAU) S⁻¹                                      docs/math.md, "Trace quotients"
 
-    The first term attracts: A holds the wishes of the data. The second is the force of the constraint, and repels:
-    for t = 1 and a centred U, U_i = (1/n) Σ_j (u_i − u_j), every point pushes every other away.
-    Least at the eigenvectors of the smallest eigenvalues of A beyond that of t.
+    The first term attracts: A comes from the data. The second is the force of the constraint, and repels: for t = 1 and
+    a centred U, U_i = (1/n) Σ_j (u_i − u_j), every point repels every other. The minimum is at the eigenvectors of the
+    smallest eigenvalues of A after that of t.
     """
 
     def __init__(self, A: Matrix, root: Array, affinities: Matrix):
-        """`root` (n,) is t, with ‖t‖² the spread of each axis of U; `affinities` is what A was made from."""
+        """`root` (n,) is t, with ‖t‖² the spread of each axis of U; A was computed from `affinities`."""
         self.A, self.root = A, root
         self.affinities = affinities
         self._spread = float(root @ root)
@@ -41,7 +42,7 @@ class TraceQuotient(ClosedForm):
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """The norm of the gradient of one axis that has nothing to do with the data."""
+        """The norm of the gradient along one axis unrelated to the data."""
         return 2 * self.norm / np.sqrt(self._spread)
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -59,9 +60,9 @@ class TraceQuotient(ClosedForm):
         return float(np.trace(np.linalg.solve(U.T @ U, U.T @ (self.A @ U))))
 
     def solve(self, d: int) -> tuple[Array, Array]:
-        """Return the d smallest eigenvalues of A beyond that of t, and U.
+        """Return the d smallest eigenvalues of A after that of t, and U.
 
-        Where the graph of A falls into c components, the first c − 1 axes have the eigenvalue 0 and tell them apart.
+        If the graph of A has c components, the first c − 1 axes have the eigenvalue 0 and separate them.
         """
         null = self._null_space(d + 1)
         apart = null[:, 1 : d + 1]
@@ -75,11 +76,11 @@ class TraceQuotient(ClosedForm):
         return float(values.sum())
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
-        """Normal numbers; the geometry makes their spread that of t."""
+        """Return normal random numbers; the geometry scales them to the spread of t."""
         return rng.standard_normal((len(self.root), d))
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return the Ritz values of the span of U, rising, and U turned to its Ritz vectors."""
+        """Return the Ritz values of the span of U, ascending, and U rotated to the Ritz vectors."""
         values, V = np.linalg.eigh(U.T @ (self.A @ U) / self._spread)
         return values, U @ V
 
@@ -88,9 +89,9 @@ class TraceQuotient(ClosedForm):
         return U - np.outer(self._null, self._null @ U)
 
     def _null_space(self, most: int) -> Array:
-        """Return orthonormal vectors (n, ≤ most) that A takes to 0: t, and then one for each component but the last.
+        """Return orthonormal null vectors of A, (n, ≤ most): t, then one for each component but the last.
 
-        The largest component comes first; each vector parts one from those after it.
+        Components come in descending size; each vector separates one component from those after it.
         """
         sizes = np.bincount(self.components)
         if len(sizes) == 1:
@@ -101,7 +102,7 @@ class TraceQuotient(ClosedForm):
         for column, part in enumerate(order[: parts.shape[1] - 1], 1):
             members = self.components == part
             parts[members, column] = self.root[members]
-        return eigen.signed(np.linalg.qr(parts)[0])
+        return fix_signs(np.linalg.qr(parts)[0])
 
 
 def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:

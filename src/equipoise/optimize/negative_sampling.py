@@ -11,6 +11,7 @@ import numpy as np
 from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows
+from ..arrays.pattern import compiled_pattern
 from ..engines import Engine, Sampled
 from ..geometry import Geometry
 from ..kernels import Membership
@@ -55,7 +56,7 @@ class NegativeSamplingSteps(GradientSteps):
         super().__init__(EngineForces(objective, engine), geometry, rule, phases)
         self.cross_entropy, self.kernel, self.sampled = objective, objective.kernel, engine
         mu = objective.affinities
-        self._indptr, self._indices = mu.indptr.astype(np.int64), mu.indices.astype(np.int32, copy=False)
+        self._graph = compiled_pattern(mu)
         self._period = (mu.data.max(initial=0.0) / mu.data).astype(np.float32)
         self._degrees = np.maximum(objective.degrees, np.finfo(np.float32).tiny).astype(np.float32)
 
@@ -84,8 +85,7 @@ class NegativeSamplingSteps(GradientSteps):
         Y, spare = state.U, self._spare
         for part in range(1, PARTS + 1):
             _core.negatives_step(
-                self._indptr,
-                self._indices,
+                self._graph,
                 self._period,
                 self._degrees,
                 state.due,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Callback
-from ..arrays.namespace import host
-from ..data.checks.table import check_finite
+from ..data.checks.maps import check_map
 from ..optimize.descent import Descent, Steps
 from ..saving.checkpoint import Checkpoint, RunCheckpoints
 
@@ -78,8 +77,9 @@ class Problem:
         """Return the states of the runs from which `_saved_state` was made."""
         raise NotImplementedError
 
-    def _run(self, descent: Descent[Any]) -> None:
-        descent.run()
+    def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
+        """Optimise one start from its state."""
+        Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver).run()
 
     # What all of them share.
 
@@ -160,19 +160,13 @@ class Problem:
             if number == len(self._runs):
                 self._runs.append(self._start(start))
             state = self._runs[-1]
-            self._run(Descent(self._steps(state, n_iter), state, n_iter, functions, saver))
+            self._run(state, n_iter, functions, saver)
             if state.stopped == "callback":
                 break
         return self.Y
 
     def _check(self, Y: Array) -> Array:
-        Y = host(Y)
-        if Y.dtype != np.float32:
-            Y = Y.astype(np.float64)
-        if Y.shape != self.Y0.shape:
-            raise ValueError(f"Y has shape {Y.shape}, but the maps of this problem have shape {self.Y0.shape}")
-        check_finite(Y, "Y")
-        return Y
+        return check_map(Y, "Y", self.Y0.shape, keep_float32=True)
 
 
 def check_n_iter(n_iter: Any) -> int:

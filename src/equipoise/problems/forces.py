@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array, Matrix
+from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
 from ..arrays.namespace import host
 from ..engines import HOST, Engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
-from ..optimize.descent import Descent, State
+from ..optimize.descent import State
 from ..optimize.gradient_steps import EngineForces, GradientSteps
 from ..optimize.rules import Rule, Schedule
-from ..saving.checkpoint import fingerprint
+from ..saving.checkpoint import RunCheckpoints, fingerprint
 from .base import Problem
 
 
@@ -69,6 +69,11 @@ class ForceProblem(Problem):
     @property
     def Y0(self) -> Array:
         return host(self._Y0)
+
+    @property
+    def engine_name(self) -> str:
+        """The engine as named in the parameters of a method."""
+        return self.engine.name
 
     @property
     def early_undone(self) -> bool:
@@ -124,10 +129,10 @@ class ForceProblem(Problem):
     def _forces(self, state: State) -> EngineForces:
         return EngineForces(self.objective, self.engine, state.order)
 
-    def _run(self, descent: Descent[State]) -> None:
+    def _run(self, state: State, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
         try:
             with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
-                descent.run()
+                super()._run(state, n_iter, callbacks, saver)
         finally:
             self.engine.stepper.free_buffers()
 

@@ -10,6 +10,10 @@ from .forces import ForceProblem
 class SampledProblem(ForceProblem):
     """The effective cross-entropy, optimised by sampling its edges and negatives instead of by its gradient."""
 
+    @property
+    def engine_name(self) -> str:
+        return "negative_sampling"
+
     def _steps(self, state: State, n_iter: int) -> NegativeSamplingSteps:
         phases = self.schedule.phases(n_iter)
         return NegativeSamplingSteps(self.objective, self.engine, self.geometry, self.rule, phases)

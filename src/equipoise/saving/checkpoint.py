@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a descent, kept on disk, from which an interrupted run goes on to the same bytes."""
+"""Checkpoints: the complete state of a run in a file, from which it resumes to the same bytes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ FORMAT = 1  # of the files
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Keep the state of a fit in a file, to go on from after an interruption; one of the `callbacks` of a method.
+    """Save the state of a fit to a file, to resume it after an interruption; one of the `callbacks` of a method.
 
-    The file is written every `every` iterations, whole or not at all: whenever the run ends, by Ctrl-C or by the power
-    cut, the last one is there. With `resume` the fit goes on from it, if there is one, and ends in the same bytes as a
-    run that was never interrupted. Affinities and the initial map are computed again, and must come out the same: the
-    same data, parameters, `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose` and other
-    callbacks may differ. The neighbours of 10,000 rows or more are kept too, once, in a second file beside the first,
-    `path`.neighbors: 12 bytes each.
+    The file is replaced atomically every `every` iterations, so that after Ctrl-C or a power failure the last one is
+    complete. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
+    uninterrupted run. Affinities and the initial map are computed again and must agree: the same data, parameters,
+    `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose` and other callbacks may differ. For
+    10,000 rows or more, the neighbours are saved once in a second file, `path`.neighbors: 12 bytes each.
 
     Parameters
     ----------
-    path : the file; what it held is replaced
-    every : iterations between two writings
-    resume : go on from the file; where there is none yet the run starts at the beginning, with a warning
+    path : str or Path
+        The file; an existing one is replaced.
+    every : int, default=50
+        Iterations between two writes.
+    resume : bool, default=False
+        Continue from the file. If it does not exist yet, warn and start at the beginning.
 
     Examples
     --------
     >>> eq.TSNE(random_state=0, callbacks=[eq.Checkpoint("run.eqc")]).fit(X)               # interrupted
-    >>> eq.TSNE(random_state=0, callbacks=[eq.Checkpoint("run.eqc", resume=True)]).fit(X)  # goes on
+    >>> eq.TSNE(random_state=0, callbacks=[eq.Checkpoint("run.eqc", resume=True)]).fit(X)  # continues
     """
 
     path: str | Path
@@ -50,13 +52,13 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.every, int | np.integer) and self.every >= 1):
-            raise ValueError(f"every must be a whole number of at least 1 iteration, got {self.every!r}")
+            raise ValueError(f"every must be an integer >= 1, got {self.every!r}")
         folder = Path(self.path).resolve().parent
         if not folder.is_dir():
-            raise ValueError(f"the folder {str(folder)!r} of the checkpoint does not exist")
+            raise ValueError(f"the checkpoint's folder {str(folder)!r} does not exist; create it first")
 
     def check(self) -> None:
-        """Raise if the file to go on from cannot be one of this version; whether it fits the run is seen later."""
+        """Raise if the file to resume from is not a checkpoint of this version; its run is compared later."""
         if self.resume and Path(self.path).exists():
             archive.read(self.path, _accept_version)
 
@@ -85,7 +87,7 @@ class RunCheckpoints:
                 continue
             if Path(checkpoint.path).exists():
                 return archive.read(checkpoint.path, self._accept)
-            warn(f"there is no checkpoint {str(checkpoint.path)!r} yet: the run starts at the beginning")
+            warn(f"there is no checkpoint {str(checkpoint.path)!r} yet; the run starts at the beginning")
         return None
 
     def next_due(self, iteration: int) -> int:
@@ -103,24 +105,24 @@ class RunCheckpoints:
         _accept_version(path, about)
         mine, theirs = self._about["run"], about.get("run")
         if not isinstance(theirs, dict):
-            raise ValueError("it does not say which run it is of")
+            raise ValueError("it does not describe its run")
         different = [name for name in mine if mine[name] != theirs.get(name)]
         if different:
             what = f"{', '.join(different)} {'differs' if len(different) == 1 else 'differ'}"
             raise Refused(
-                f"{path} is a checkpoint of another run, whose {what}: give the same data, parameters and"
-                " random_state (a number) as then, or start again without resume"
+                f"{path} is a checkpoint of another run, whose {what}; use the data, parameters and integer"
+                " random_state of that run, or start again without resume"
             )
 
 
 def _accept_version(path: str | Path, about: dict[str, Any]) -> None:
     """Raise unless a file is a checkpoint of this version."""
     if about.get("kind") != "checkpoint":
-        raise Refused(f"{path} is no checkpoint")
+        raise Refused(f"{path} is not a checkpoint")
     if (about.get("format"), about.get("equipoise")) != (FORMAT, archive.version()):
         raise Refused(
-            f"{path} is a checkpoint of equipoise {about.get('equipoise')}, and this is {archive.version()}; the same"
-            " bytes need the same version: install that one, or start again without resume"
+            f"{path} is a checkpoint of equipoise {about.get('equipoise')}, but this is {archive.version()}; resuming"
+            " needs the same version: install that one, or start again without resume"
         )
 
 
@@ -148,7 +150,7 @@ def _update(value: Any, update: Callable[[Any], None]) -> None:
             _update(item, update)
     elif isinstance(value, dict):
         _update(sorted(value.items()), update)
-    elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # of these the name alone
+    elif isinstance(value, FunctionType | BuiltinFunctionType | type):  # hash only the name
         tag = tag_of(value)
         update((f"{value.__module__}.{value.__qualname__}" if tag is None else f"equipoise.{tag}").encode())
     else:

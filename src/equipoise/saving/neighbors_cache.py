@@ -1,4 +1,4 @@
-"""Neighbours kept beside the checkpoints of a run, written once: whoever goes on from one need not search again."""
+"""Neighbours saved next to the checkpoints of a run, so that resuming it needs no new search."""
 
 from __future__ import annotations
 
@@ -11,61 +11,60 @@ import numpy as np
 
 from .._types import Array
 from ..inputs import Input, Table
-from ..neighbors.graph import Graph
+from ..neighbors import Graph
 from . import archive
 from .archive import Refused
 from .checkpoint import Checkpoint, fingerprint
 
 FORMAT = 1  # of the files
-LEAST = 10_000  # points; of fewer the search takes less than a second, and nothing is kept; chosen
-REMEDY = "remove it, the neighbours are then searched again"
+LEAST = 10_000  # points; below, a search takes less than a second and nothing is saved; chosen
+REMEDY = "delete it to search the neighbours again"
 
 
 @contextmanager
-def keeping_neighbors(data: Input, callbacks: Sequence[Any]) -> Iterator[None]:
-    """Let a table look into the files of the checkpoints among the callbacks before it searches, and fill them."""
-    checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)]
-    if not isinstance(data, Table) or not checkpoints or data.n < LEAST:
+def cache_neighbors(data: Input, checkpoints: Sequence[Checkpoint]) -> Iterator[None]:
+    """Let a table load its neighbours from the files of checkpoints, or search and save them, in a `with` block."""
+    if not isinstance(data, Table) or data.n < LEAST:
         yield
         return
-    data.keep = KeptNeighbors(checkpoints).graph
+    data.keep = NeighborsCache(checkpoints).graph
     try:
         yield
     finally:
         del data.keep
 
 
-class KeptNeighbors:
-    """The neighbours of the points of a run, in a file beside each of its checkpoints: `path`.neighbors."""
+class NeighborsCache:
+    """The neighbours of a run, in a file next to each of its checkpoints: `path`.neighbors."""
 
     def __init__(self, checkpoints: Sequence[Checkpoint]):
         self.checkpoints = checkpoints
 
     def graph(self, X: Array, k: int, settings: list[Any], search: Callable[[], Graph]) -> Graph:
-        """Return the k neighbours of each row of X that were kept, found with the same settings, or search and keep."""
+        """Return the saved k neighbours of each row of X if the settings agree; else search and save them."""
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
         about["search"] = fingerprint(X, k, settings)
         for checkpoint in self.checkpoints:
-            if checkpoint.resume and (found := _read(_beside(checkpoint), about, (len(X), k))) is not None:
+            if checkpoint.resume and (found := _read(_path(checkpoint), about, (len(X), k))) is not None:
                 return found
         graph = search()
         for checkpoint in self.checkpoints:
-            # A checkpoint of another run is refused later, and its neighbours may still be wanted.
-            if not (checkpoint.resume and Path(checkpoint.path).exists() and _beside(checkpoint).exists()):
-                archive.write(_beside(checkpoint), about, [graph.indices, graph.distances, graph.recall])
+            # A checkpoint of another run raises later, and its neighbours may still be needed.
+            if not (checkpoint.resume and Path(checkpoint.path).exists() and _path(checkpoint).exists()):
+                archive.write(_path(checkpoint), about, [graph.indices, graph.distances, graph.recall])
         return graph
 
 
-def _beside(checkpoint: Checkpoint) -> Path:
+def _path(checkpoint: Checkpoint) -> Path:
     return Path(f"{checkpoint.path}.neighbors")
 
 
 def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | None:
-    """Return the neighbours in a file, or None where there is none or they are those of something else."""
+    """Return the neighbours in a file; None if there is no file, or its neighbours belong to another search."""
 
-    def accept(path: str | Path, said: dict[str, Any]) -> None:
-        if any(said.get(name) != value for name, value in about.items()):
-            raise Refused(f"{path} holds no neighbours of this table")
+    def accept(path: str | Path, found: dict[str, Any]) -> None:
+        if any(found.get(name) != value for name, value in about.items()):
+            raise Refused(f"{path} does not contain the neighbours of this table")
 
     if not path.exists():
         return None
@@ -75,7 +74,7 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
         return None
     except ValueError as error:
         raise ValueError(f"{error}; {REMEDY}") from None
-    sound = (
+    valid = (
         (indices.shape, distances.shape) == (shape, shape)
         and (indices.dtype, distances.dtype) == (np.int32, np.float64)
         and int(indices.min()) >= 0
@@ -83,6 +82,6 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
         and isinstance(recall, float)
         and 0 <= recall <= 1
     )
-    if not sound:
-        raise ValueError(f"{path} is damaged: its lists of neighbours do not fit the table; {REMEDY}")
+    if not valid:
+        raise ValueError(f"{path} is damaged: its neighbours do not fit the table; {REMEDY}")
     return Graph(indices, distances, recall)

@@ -10,7 +10,8 @@ from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.csr import entry_rows, make_csr
-from ...neighbors.graph import Graph
+from ...arrays.pattern import check_indices
+from ...neighbors import Graph
 from .table import bad_entry
 
 ROWS = 65536  # checked at a time, to avoid temporaries as large as the input
@@ -104,6 +105,7 @@ def check_new_distances(X: Any, n: int) -> Matrix:
     X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
     if X.shape[1] != n:
         raise ValueError(f"X has shape {X.shape}; expected distances (m, {n}) to the fitted points")
+    check_indices(X)
     if (bad := bad_entry(X)) is not None:
         i, j, value, kind = bad
         raise ValueError(f"distances must be finite and nonnegative: X[{i}, {j}] = {value:g} is {kind}")
@@ -129,6 +131,7 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
         wanted = "be square" if own else f"have shape (m, {n}), a column for each fitted point"
         raise ValueError(f"precomputed affinities must {wanted}; got shape {P.shape}")
     P = sparse.csr_matrix(P) if sparse.issparse(P) else P
+    check_indices(P)
     if (bad := bad_entry(P)) is not None:
         i, j, value, kind = bad
         raise ValueError(f"precomputed affinities must be finite and nonnegative: P[{i}, {j}] = {value:g} is {kind}")

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.csr import entry_place, entry_rows, make_csr
+from ...arrays.pattern import check_indices
 from ..containers import as_array, column_names
 
 
@@ -66,6 +67,7 @@ def check_sparse_table(X: Any, least: int = 2) -> Matrix:
     """Return sparse X (n, D) as canonical CSR in float64; raise if an entry is not finite."""
     X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=least)
     X = sparse.csr_matrix(X)
+    check_indices(X)
     if not X.has_canonical_format:
         X = X.copy()  # leave the caller's matrix unchanged
         X.sum_duplicates()
@@ -84,6 +86,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
     D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
+    check_indices(D)
     if sparse.issparse(D) and not D.has_sorted_indices:
         D = D.sorted_indices()  # leave the caller's matrix unchanged
     if (bad := bad_entry(D)) is not None:

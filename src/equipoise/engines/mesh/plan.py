@@ -20,11 +20,11 @@ from ...kernels import Kernel
 from ..cpu import charge_columns
 from ..tables import Table, tabulate
 
-# Numbers that the core, the PyTorch mesh and the Triton kernels share; a test compares them with the core.
-ORDER = 6  # nodes of a spline along an axis: quintic B-splines
-PADDING = 8  # elements after a mesh that the core may read, with weight 0
-FIXED_POINT_BITS = 40  # fractional bits of a charge on an integer mesh, at most
-VECTOR_BYTES = 32  # of a SIMD vector in the core
+# Constants of the core that the PyTorch mesh and the Triton kernels share.
+ORDER = _core.MESH_ORDER  # nodes of a spline along an axis: quintic B-splines
+PADDING = _core.MESH_PADDING  # elements after a mesh that the core may read, with weight 0
+FIXED_POINT_BITS = _core.FIXED_POINT_BITS  # fractional bits of a charge on an integer mesh, at most
+VECTOR_BYTES = _core.VECTOR_BYTES  # of a SIMD vector in the core
 SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
 # Nodes beyond the embedding. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the
 # spline spreads it with a factor of 0.43 per node (the pole of the quintic spline): 10 nodes on, 1e-3 of it are left.

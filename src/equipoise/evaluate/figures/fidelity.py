@@ -1,4 +1,4 @@
-"""The fidelity report as one self-contained page: the map by trust, a point's neighbours on a click, and two plots."""
+"""The report as a self-contained page: the map coloured by trust, the neighbours of a clicked point, and two plots."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Losses of a map whose metric g(y) changes from place to place: E depends on Y through d2_kl alone, so
+"""Losses of a map with a metric g(y) that varies over the map: E depends on Y through d2_kl alone, so
 
     ∂E/∂y_i = Σ_kl (∂E/∂d2_kl) ∂d2_kl/∂y_i                                                   docs/math.md, eq. (G1)
 
-Each loss gives the weights ∂E/∂d2, those that attract and those that repel, in closed form; autograd does the rest, g
-included. All pairs, in float64. With g = 1 these are the losses of joint.py, dense.py and conditional.py.
+Each loss gives the attractive and the repulsive weights ∂E/∂d2 in closed form; autograd differentiates d2, including g.
+All pairs, in float64. With g = 1 these are the losses of joint.py, dense.py and conditional.py.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from ...kernels import Kernel
 from ..base import Balance, Objective
 from ..conditional import ConditionalKL
 from ..dense import DenseDivergence
-from ..joint import JointDivergence
+from ..joint import DIVERGED, JointDivergence
 from .pairs import Pairs, on_tensor
 
 Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d, d)
 
 
 class Curved:
-    """A loss in a map with the metric g, from the same loss in flat space; it runs on `device`, whatever the engine."""
+    """A loss in a map with the metric g, from the same loss in flat space; it runs on `device`, not on the engine."""
 
     def __init__(self, flat: Any, g: Metric, device: str = "cpu"):
         self.flat, self.g, self.device = flat, g, device
 
     def on(self, device: str) -> Curved:
-        """Return the same on another device."""
+        """Return the same loss on another device."""
         return type(self)(self.flat, self.g, device)
 
     def check(self, Y: Array) -> None:
-        """Raise unless g gives metrics at Y."""
+        """Raise unless g returns valid metric tensors at Y."""
         Pairs(Y, self.g, self.device)
 
     @property
@@ -58,7 +58,7 @@ class Curved:
 
     @cached_property
     def P(self) -> torch.Tensor:
-        """The affinities (n, n) in float64 on the device; on the CPU dense ones are shared, not copied."""
+        """The dense affinities (n, n) in float64 on the device; on the CPU a dense float64 array is not copied."""
         P = on_host(self.affinities)
         P = P.toarray() if sparse.issparse(P) else P
         return torch.from_numpy(np.require(P, np.float64, ["C", "W"])).to(self.device)
@@ -73,7 +73,7 @@ class Curved:
         return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        """Return attraction, repulsion, loss and stiffness, as a `Balance` has them where g = 1."""
+        """Return attraction, repulsion, loss and stiffness, as in a `Balance` for g = 1."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
     def to(self, placement: Placement) -> Objective:
@@ -81,13 +81,15 @@ class Curved:
         return self
 
     def permuted(self, order: Array) -> Objective:
-        raise TypeError("a metric g(Y) may know its points by their number: their order stays")
+        raise TypeError("the order of the points cannot change: a metric g(Y) may depend on their index")
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise ValueError("transform needs a constant g: the function g(Y) gives metrics at the fitted points alone")
+        raise ValueError("transform needs a constant g: a function g(Y) defines the metric at the fitted points only")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        raise TypeError("under a metric g(Y) forces depend on where two points are, not on their distance alone")
+        raise TypeError(
+            "under a metric g(Y), forces depend on the positions of two points, not on their distance alone"
+        )
 
 
 class CurvedJoint(Curved):
@@ -109,7 +111,7 @@ class CurvedJoint(Curved):
             pull.add(d2, _weighted(A, (e * log_k).exp() * on_tensor(kernel.log_slope, d2)))
             push.add(d2, on_tensor(kernel.slope, d2).masked_fill(own, 0.0))
         if not Z > 0:
-            raise FloatingPointError("every pair is farther apart than the kernel reaches: the map has come apart")
+            raise FloatingPointError(DIVERGED)
         value, T = self.flat.divergence_and_overlap(psi, Z) if loss or e != 0 else (np.nan, 1.0)
         attraction = Z**-e * exaggeration**s / s * pull.on_map()
         return attraction, -T / (s * Z) * push.on_map(), value, exaggeration**s * T / s
@@ -127,7 +129,7 @@ class CurvedDense(Curved):
         load = torch.zeros((), dtype=torch.float64)
 
         def compared(rows: slice, d2: torch.Tensor, own: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            """Return Q, 0 of a point with itself, and Q/P, there 1."""
+            """Return Q and Q/P; on the diagonal 0 and 1."""
             Q = on_tensor(kernel.value, d2).masked_fill(own, 0.0) / Z
             return Q, (Q / P[rows]).masked_fill(own, 1.0)
 
@@ -164,7 +166,7 @@ class CurvedConditional(Curved):
 
 
 def _weighted(A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Return A x, and 0 where A is, however large x."""
+    """Return A x, and 0 where A = 0, even if x is infinite."""
     return torch.where(A > 0, A * x, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""All pairs of a map under a metric g(y): their squared distances, and forces back through them by autograd."""
+"""All pairs of a map under a metric g(y): squared distances, and forces by autograd through them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...arrays.namespace import is_tensor
 from ...data.checks.metric_tensors import check_tensors
 
-# Pairs of a block of rows. Measured on a core, 500 points, a metric at each: 100 iterations take 3.5 s in one block,
-# 3.2 s in blocks of 2^17 pairs; a GPU wants large ones, and that number is chosen.
+# Pairs in a block of rows. Measured on one core, 500 points with a metric at each: 100 iterations took 3.5 s in one
+# block and 3.2 s in blocks of 2^17 pairs. GPUs need large blocks; that size is chosen.
 BLOCK = {"cpu": 2**17, "cuda": 2**22}
 
 
 class Pairs:
     """d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j), or with one g for all (Lin et al. 2024, eq. 9), block by block.
 
-    g(Y) is computed once; the blocks take it and Y as they stand, and the way from g back to Y is walked at the end, so
-    that no graph holds all pairs.
+    g(Y) is computed once. Blocks are differentiated with respect to Y and g as independent variables; g is
+    differentiated with respect to Y at the end, so that no autograd graph holds all pairs.
     """
 
     def __init__(self, Y: Any, g: Callable[[torch.Tensor], torch.Tensor], device: str):
@@ -34,11 +33,11 @@ class Pairs:
 
     @property
     def stretch(self) -> float:
-        """The largest eigenvalue of g at any point: how much stiffer a force of the metric is in coordinates."""
+        """The largest eigenvalue of g at any point: the factor by which the metric makes forces stiffer."""
         return float(np.linalg.eigvalsh(self.G.detach().cpu().numpy()).max())
 
     def __iter__(self) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
-        """Yield rows i, d2 (b, n) with its graph, and where j = i, which counts for nothing: there d2 is 1."""
+        """Yield rows i, d2 (b, n) with its autograd graph, and the mask of j = i, where d2 is set to 1."""
         n = len(self.Y)
         for start in range(0, n, self._step):
             rows = slice(start, min(start + self._step, n))
@@ -60,26 +59,26 @@ class Pairs:
         return d2
 
     def back(self) -> Back:
-        """Return a sum of forces, still 0."""
+        """Return an accumulator of forces, initially 0."""
         return Back(self)
 
 
 class Back:
-    """Σ_kl w_kl ∂d2_kl/∂y_i, (n, d), for weights that come block by block: the chain rule of eq. (19)."""
+    """Σ_kl w_kl ∂d2_kl/∂y_i, (n, d), accumulated over blocks of weights: the chain rule of eq. (G1)."""
 
     def __init__(self, pairs: Pairs):
         self.pairs = pairs
         self._sums = [torch.zeros_like(leaf) for leaf in pairs.leaves]
 
     def add(self, d2: torch.Tensor, weight: torch.Tensor) -> None:
-        """Take in the weights (b, n) of a block."""
+        """Add the weights (b, n) of a block."""
         for total, part in zip(
             self._sums, torch.autograd.grad(d2, self.pairs.leaves, weight, retain_graph=True), strict=True
         ):
             total += part
 
     def on_map(self) -> torch.Tensor:
-        """Return the sum, with what the metric's own change adds."""
+        """Return the sum, including the derivative of the metric."""
         direct, by_metric = self._sums
         if not self.pairs.G.requires_grad:
             return direct
@@ -88,7 +87,7 @@ class Back:
 
 
 def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
-    """Return a formula of a kernel or a divergence on a tensor; on the CPU it sees arrays of NumPy, as everywhere."""
+    """Return a formula of a kernel or a divergence for a tensor; on the CPU it is called with a NumPy array."""
     x = x.detach()
     if x.device.type == "cpu":
         return torch.as_tensor(formula(x.numpy()), dtype=torch.float64)
@@ -97,14 +96,14 @@ def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
     except (TypeError, RuntimeError) as error:
         name = getattr(formula, "__qualname__", repr(formula))
         raise TypeError(
-            f"{name} does not take tensors of PyTorch on the device {x.device.type!r} ({error}); write it with"
-            " operators (+, *, **) or with the functions of equipoise.arrays in place of NumPy's"
+            f"{name} does not accept PyTorch tensors on the device {x.device.type!r} ({error}); write it with"
+            " operators (+, *, **) and the functions of array_api_compat.array_namespace(d2) instead of NumPy's"
         ) from error
 
 
 def _tensors(G: Any, Y: torch.Tensor) -> torch.Tensor:
-    """Return what g returned for Y, checked."""
-    if not is_tensor(G):
-        raise TypeError(f"g(Y) must return a tensor of PyTorch, computed from the tensor Y, got {type(G).__name__}")
+    """Return the metric tensors g(Y), checked."""
+    if not isinstance(G, torch.Tensor):
+        raise TypeError(f"g(Y) must return a PyTorch tensor computed from Y, got {type(G).__name__}")
     check_tensors(G.detach().cpu().numpy(), "g(Y)", *Y.shape)
     return G.to(Y.device, torch.float64)

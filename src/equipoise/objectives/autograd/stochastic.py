@@ -1,18 +1,18 @@
-"""Losses estimated from a batch of points and of edges, for PyTorch to differentiate: what an encoder is trained on.
+"""Losses estimated from a batch of points and edges, which PyTorch differentiates to train an encoder.
 
-A loss here is a function of two sums: one over the stored edges, which attracts, and one over all pairs, which repels.
-Of B points drawn at random from n without repetition, and an edge of each,
+A loss here is a function of two sums: an attractive one over the stored edges and a repulsive one over all pairs.
+For B of n points, drawn without replacement, and an edge of each,
 
     Σ_ij A_ij f(d2_ij) ≈ (n/B) Σ_i a_i f(d2_iJ),   J drawn with probability A_iJ/a_i,  a_i = Σ_j A_ij              (a)
     Σ_{i≠j} u(d2_ij) ≈ n(n−1)/(B(B−1)) Σ_{i≠j} u(d2_ij),   over the pairs within the batch                         (b)
 
-and both are right on the average. UMAP's losses are linear in the two sums. Those of the SNE family are not: log Z is
-a part of them, and the logarithm of an estimate is too small on the average, by half its relative variance. Therefore
-the loss is linearised at running averages Ŝ of the sums: the descent follows
+and both are unbiased. UMAP's losses are linear in the two sums. Those of the SNE family contain log Z, and the
+logarithm of an estimate is biased downwards by half its relative variance. Therefore the loss is linearised at running
+averages Ŝ of the sums: the descent follows
 
     (∂E/∂S₁)(Ŝ) ∇S₁ + (∂E/∂S₂)(Ŝ) ∇S₂,
 
-for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. With all points and all edges it is the gradient.
+for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. For all points and all edges it is the gradient.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from ..conditional import ConditionalKL
 from ..cross_entropy import CrossEntropy, EffectiveCrossEntropy
 from ..joint import JointDivergence
 
-KEPT = 0.9  # part of a running average that stays when a new estimate comes: it is that of about ten; chosen
+KEPT = 0.9  # decay of the running averages, over about ten batches; chosen
 
 
 class Batch(NamedTuple):
-    """B points of n, and edges that begin at them."""
+    """B of n points, and edges that start at them."""
 
     n: int
-    heads: Tensor  # (B,): which points
-    U: Tensor  # (B, d): their places
+    heads: Tensor  # (B,): indices of the points
+    U: Tensor  # (B, d): their coordinates
     d2: Tensor  # (m,): squared lengths of the edges, as `squared` gives them
     weights: Tensor  # (m,): Σ weights f(d2) estimates Σ_ij A_ij f(d2_ij)
 
     def over_edges(self, values: Any) -> Tensor:
-        """Return the estimate (a) for values f(d2)."""
+        """Return the estimate (a) from the values f(d2)."""
         return (self.weights * values).double().sum()
 
     def over_partners(self, u: Any, charges: Tensor | None = None) -> Tensor:
-        """Return estimates (B,) of Σ_{j≠i} c_j u(d2_ij) over all n points, the charges c being 1 by default."""
+        """Return estimates (B,) of Σ_{j≠i} c_j u(d2_ij) over all n points; the charges c are 1 by default."""
         d2 = squared(self.U[:, None] - self.U[None])
         values = u.value(d2)
         values = values if charges is None else values * charges[self.heads]
@@ -61,28 +61,28 @@ class Batch(NamedTuple):
 
 
 def squared(differences: Tensor) -> Tensor:
-    """Return d2 (…) of differences (…, d); of coincident points TINY, since a power of 0 may have no finite slope."""
+    """Return d2 (…) of differences (…, d), at least TINY: powers of 0 may have an infinite derivative."""
     return differences.square().sum(dim=-1).clamp_min(TINY)
 
 
 class Average:
-    """A running average of estimates, one for each of n points or one of all; the first counts in full."""
+    """Running averages of estimates, without bias towards the initial 0."""
 
     def __init__(self, shape: tuple[int, ...], device: torch.device):
         self.total = torch.zeros(shape, dtype=torch.float64, device=device)
         self.weight = torch.zeros_like(self.total)
 
     def include(self, values: Tensor, at: Any = slice(None)) -> Tensor:
-        """Take in new estimates for the entries `at`, and return the averages there."""
+        """Add new estimates for the entries `at`, and return their averages."""
         self.total[at] = KEPT * self.total[at] + (1 - KEPT) * values
         self.weight[at] = KEPT * self.weight[at] + (1 - KEPT)
         return self.total[at] / self.weight[at]
 
 
 class Stochastic:
-    """A loss as a function of a sum S₁ over edges and a sum S₂ over pairs; their own sum, if nothing else is said."""
+    """A loss as a function of a sum S₁ over edges and a sum S₂ over pairs; S₁ + S₂ by default."""
 
-    objective: Any  # its kernels take tensors too
+    objective: Any  # its kernels accept tensors
     A: Matrix  # the weights of the edges
     exponent = 1.0  # exaggeration multiplies P, and A = P^exponent
 
@@ -101,7 +101,7 @@ class Stochastic:
         return sums.sum()
 
     def linearized(self, batch: Batch, exaggeration: float = 1.0) -> Tensor:
-        """Return a number whose gradient estimates that of the loss, and remember the sums."""
+        """Return a scalar whose gradient estimates that of the loss, and record the sums."""
         sums = self.estimate(batch)
         self._seen += torch.cat([sums.detach(), sums.new_ones(1)])
         at = self.sums.include(sums.detach()).requires_grad_()
@@ -109,13 +109,13 @@ class Stochastic:
         return slope[0] * exaggeration**self.exponent * sums[0] + slope[1] * sums[1]
 
     def loss_so_far(self) -> float:
-        """Return the loss from the means of the sums over all batches since it was last asked for."""
+        """Return the loss from the mean sums over all batches since the last call."""
         loss = float(self.loss(self._seen[:2] / self._seen[2]))
         self._seen.zero_()
         return loss
 
     def state(self) -> dict[str, Tensor]:
-        """Return what the next step depends on, between two calls of `loss_so_far`."""
+        """Return the state that the next step depends on, right after a call of `loss_so_far`."""
         return {"total": self.sums.total, "weight": self.sums.weight}
 
 
@@ -189,21 +189,21 @@ KINDS: dict[type[Any], Callable[[Any, int, torch.device], Stochastic]] = {
 
 
 def check_objective(objective: Any, name: str) -> None:
-    """Raise unless the loss of the method `name` can be estimated from batches, with its kernel in PyTorch."""
+    """Raise ValueError unless the loss of the method `name` can be estimated from batches in PyTorch."""
     if type(objective) not in KINDS:
         raise ValueError(
-            f"the loss of {name} is no function of sums over edges and over pairs, so that no encoder can be trained on"
-            " batches of it; use SNE, UMAP or a method of the SNE family, with a divergence of α < 1"
+            f"the loss of {name} is not a function of sums over edges and over pairs, so no encoder can be trained on"
+            " batches of it; use SNE, UMAP or a method of the SNE family with a divergence of α < 1"
         )
     try:
         objective.kernel.log_value(torch.ones(2, requires_grad=True))
     except (TypeError, RuntimeError) as error:
         raise ValueError(
-            f"{objective.kernel!r} cannot be computed on tensors of PyTorch ({error}); write it with operators, or with"
-            " the functions of equipoise.arrays in place of NumPy's"
+            f"{objective.kernel!r} does not accept PyTorch tensors ({error}); write it with operators (+, *, **) and"
+            " the functions of array_api_compat.array_namespace(d2) instead of NumPy's"
         ) from None
 
 
 def stochastic(objective: Objective, n: int, device: torch.device) -> Stochastic:
-    """Return the loss of n points that batches estimate."""
+    """Return the loss of n points, estimated from batches."""
     return KINDS[type(objective)](objective, n, device)

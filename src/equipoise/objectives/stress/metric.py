@@ -1,4 +1,4 @@
-"""Metric stress over all pairs, or over those that are listed (docs/math.md, section 14)."""
+"""Metric stress over all pairs, or over the pairs of a sparse matrix (docs/math.md, section 14)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 
 from ... import _core
 from ..._types import Array, Matrix
+from ...arrays.pattern import compiled_pattern, entry_values
 
-NONE = np.empty(0, np.float32)  # no weights: all are 1
+NONE = np.empty(0, np.float32)  # no weights: all 1
 
 
 class Slope(NamedTuple):
-    """The loss at a map, half its gradient, and the stiffness by which a step divides that."""
+    """The loss at a map, half its gradient, and the stiffness that divides it in a step."""
 
     loss: float
     half_gradient: Array  # G, (n, d)
@@ -28,16 +29,16 @@ class Stress(Protocol):
         ...
 
     def attraction(self, Y: Array) -> Array:
-        """Return the attractive force −2 V Y, (n, d), for the ordinal loss the same part of it."""
+        """Return the attractive force, (n, d): −2 V Y for metric stress."""
         ...
 
     def scale(self, Y: Array) -> float:
-        """Return the factor on Y that makes the loss least."""
+        """Return the factor by which scaling Y minimises the loss."""
         ...
 
 
 class Metric:
-    """What the metric models share, given V Y."""
+    """The base of metric stress, given V Y."""
 
     def slope(self, Y: Array) -> Slope:
         raise TypeError(f"{type(self).__name__} must define slope(Y)")
@@ -57,7 +58,7 @@ class Metric:
 
 
 class AllPairs(Metric):
-    """δ of all pairs i < j stored in float32, condensed; weights w likewise, or none for all 1."""
+    """δ of all pairs i < j, condensed, in float32; weights w likewise, or none for all 1."""
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.delta, self.n, self.weights, self.n_threads = delta, n, weights, n_threads
@@ -88,7 +89,7 @@ class AllPairs(Metric):
 
 
 class FromPoints(Metric):
-    """δ the Euclidean distances of X (n, D), computed anew at every pass and never stored."""
+    """δ as the Euclidean distances of X (n, D), recomputed at every pass and not stored."""
 
     def __init__(self, X: Array, n_threads: int):
         self.X, self.n_threads = np.ascontiguousarray(X, dtype=np.float32), n_threads
@@ -105,20 +106,19 @@ class FromPoints(Metric):
 
 
 class Listed(Metric):
-    """The pairs that a symmetric CSR matrix of weights stores, with δ in the order of its entries."""
+    """The pairs stored in a symmetric CSR matrix of weights, with δ in the order of its entries."""
 
     def __init__(self, delta: Array, weights: Matrix, n_threads: int):
         self.n_threads, self.weights = n_threads, weights
         self.delta = delta.astype(np.float32, copy=False)
-        self._csr = weights.indptr.astype(np.int64), weights.indices.astype(np.int32, copy=False)
-        self._values = weights.data.astype(np.float32, copy=False)
+        self._values = entry_values(weights).astype(np.float32, copy=False)
         self._row_sums = np.asarray(weights.sum(axis=1, dtype=np.float64)).reshape(-1, 1)
         self.stiffness = 2 * self._row_sums
 
     def slope(self, Y: Array) -> Slope:
         stress, G = np.empty(len(Y)), np.empty(Y.shape)
         Y = np.ascontiguousarray(Y)
-        _core.stress_listed(*self._csr, self.delta, self._values, Y, stress, G, self.n_threads)
+        _core.stress_listed(compiled_pattern(self.weights), self.delta, self._values, Y, stress, G, self.n_threads)
         return Slope(float(stress.sum()) / 2, G, self.stiffness)
 
     def laplacian(self, Y: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Ordinal stress: the map need only keep the order of the dissimilarities (Kruskal 1964)."""
+"""Ordinal stress: the map preserves the order of the dissimilarities (Kruskal 1964)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .metric import NONE, AllPairs, Slope
 
 
 class OrdinalStress:
-    """σ₁²(Y) = Σ w (d − δ̂)² / Σ w d², δ̂ the nearest numbers to d that rise with δ        docs/math.md, eq. (8)
+    """σ₁²(Y) = Σ w (d − δ̂)² / Σ w d², δ̂ the closest values to d that increase with δ     docs/math.md, eq. (8)
 
     δ̂ is the isotonic regression of d on the order of δ; pairs with equal δ may have different δ̂ (Kruskal's primary
-    treatment of ties: they are put in the order of d). As δ̂ minimises the numerator it is held fixed in the gradient.
-    Only the order of δ matters, and neither it nor the loss sees the scale of Y. O(n²) memory, about 40 bytes a pair.
+    treatment of ties: they are sorted by d). δ̂ minimises the numerator, so the gradient treats it as constant. Only the
+    order of δ matters, and the loss is invariant to the scale of Y. O(n²) memory, about 40 bytes per pair.
     """
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
@@ -24,15 +24,17 @@ class OrdinalStress:
         order = known[np.argsort(delta[known], kind="stable")]
         self.order = order
         step = np.diff(delta[order]) > 0
-        self.level = np.concatenate([[0], np.cumsum(step)]) if not step.all() else None  # equal for ties; None: no ties
+        self.level = (
+            np.concatenate([[0], np.cumsum(step)]) if not step.all() else None
+        )  # equal for ties; None without ties
         self._pairs = AllPairs(np.empty(0, np.float32), n, n_threads, weights)
 
     def disparities(self, Y: Array) -> Array:
-        """Return δ̂ of the pairs i < j, float32; 0 for pairs without weight."""
+        """Return δ̂ of the pairs i < j in float32; 0 for pairs without weight."""
         d = pdist(np.asarray(Y, dtype=np.float64))
         order = self.order
         if self.level is not None:
-            # One key: the level, and less than 1 for the order of d within it.
+            # One sort key: the level, plus a fraction for the order of d within it.
             order = order[np.argsort(self.level + d[order] / (2 * max(d.max(), np.finfo(np.float64).tiny)))]
         w = self.weights[order].astype(np.float64) if len(self.weights) else None
         result = np.zeros(len(d), np.float32)
@@ -56,7 +58,7 @@ class OrdinalStress:
         return -2 / squares * (1 - raw / squares) * VY
 
     def scale(self, Y: Array) -> float:
-        """Return the factor that brings the root mean square of the distances to 1; the loss does not see it."""
+        """Return the factor that makes the root mean square distance 1; the loss is invariant to it."""
         weight = float(self._pairs.stiffness.sum()) / 4 if len(self.weights) else self.n * (self.n - 1) / 2
         squares = float((Y * self._pairs.laplacian(Y)).sum())
         return float(np.sqrt(weight / squares)) if squares > 0 else 1.0

@@ -11,25 +11,25 @@ from ..._types import Array
 from ...arrays.tiles import in_tiles
 from .metric import Metric, Slope
 
-LEAST = 1e-36  # of d², as in stress.hpp: coincident points have a residual and no force
+LEAST = 1e-36  # lower bound of d², as in stress.hpp: coincident points have a residual but no force
 
 
 class Targets(Protocol):
     """δ of all pairs."""
 
     n: int
-    width: int  # numbers that a row takes while it is computed
+    width: int  # entries that a row takes while it is computed
 
     @property
     def device(self) -> torch.device: ...
 
     def rows(self, part: slice) -> torch.Tensor:
-        """Return δ (m, n) from some points to all, float64."""
+        """Return δ (m, n) from the points of a slice to all, in float64."""
         ...
 
 
 class Stored:
-    """δ held in float32, (n, n)."""
+    """δ (n, n), stored in float32."""
 
     def __init__(self, delta: torch.Tensor):
         self.delta = delta
@@ -44,7 +44,7 @@ class Stored:
 
 
 class Recomputed:
-    """δ the Euclidean distances of centred X (n, D), computed anew at every pass."""
+    """δ as the Euclidean distances of centred X (n, D), recomputed at every pass."""
 
     def __init__(self, X: torch.Tensor):
         self.X = X.double()
@@ -62,7 +62,7 @@ class Recomputed:
         return d2.clamp_(min=0).sqrt_()
 
     def stored(self) -> Stored:
-        """Return the same, held."""
+        """Return the same δ, stored."""
         delta = torch.empty((self.n, self.n), device=self.device)
 
         def rows(part: slice) -> None:
@@ -73,9 +73,9 @@ class Recomputed:
 
 
 class DeviceStress(Metric):
-    """σ over all pairs with δ and weights w (n, n) on a device; no weights are all 1. Maps come and go as NumPy's.
+    """σ over all pairs with δ and weights w (n, n) on a device; None for weights 1. Maps are NumPy arrays.
 
-    Rows are compared with all points in tiles, axis by axis, in float64: nothing of (n, n, d) numbers is made.
+    Tiles of rows are compared with all points, axis by axis, in float64: no (n, n, d) array is allocated.
     """
 
     def __init__(self, targets: Targets, weights: torch.Tensor | None = None):

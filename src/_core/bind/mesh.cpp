@@ -1,0 +1,99 @@
+// Bindings of the mesh: spreading, convolution, interpolation, and the near field.
+#include "bind/common.hpp"
+
+namespace {
+
+template <class R> void check_mesh(const eq::Mesh &mesh, const Matrix<R> &Y, std::size_t nodes) {
+    require(Y.shape(1) == std::size_t(mesh.d), "Y must have one column per axis of the mesh");
+    require(nodes == std::size_t(mesh.nodes()), "grid must have one column per node of the mesh");
+}
+
+template <class R> void check_frequencies(const eq::Mesh &mesh, const In<R, nb::shape<-1, -1, -1>> &frequencies) {
+    const std::int64_t last = mesh.size[mesh.d - 1], lines = eq::VECTOR_BYTES / std::int64_t(sizeof(R));
+    std::int64_t others = 1;
+    for (int c = 0; c < mesh.d; ++c) {
+        std::int64_t rest = mesh.size[c];
+        for (const int factor : {2, 3, 5})
+            while (rest > 1 && rest % factor == 0) rest /= factor;
+        require(rest == 1, "the number of nodes along an axis must have no prime factor above 5");
+        if (c < mesh.d - 1) others *= 2 * mesh.size[c];
+    }
+    require(std::int64_t(frequencies.shape(0)) == (last + lines) / lines &&
+                std::int64_t(frequencies.shape(1)) == others && std::int64_t(frequencies.shape(2)) == lines,
+            "frequencies must have shape (groups of the last axis, frequencies of the other axes, group size)");
+}
+
+template <class R> void bind_grid(nb::module_ &m) {
+    m.def(
+        "spread",
+        [](const eq::Mesh &mesh, Matrix<R> Y, Matrix<double> charges, OutMatrix<R> grid, int threads) {
+            check_mesh<R>(mesh, Y, grid.shape(1));
+            require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, d)");
+            require(grid.shape(0) == charges.shape(1), "grid must have one row per column of charges");
+            nb::gil_scoped_release release;
+            ops<R>().spread(mesh, points(Y), as_charges(charges), grid.data(), threads);
+        },
+        "mesh"_a, array("Y"), array("charges"), array("grid"), "threads"_a,
+        "Spread charges (n, m) to the nodes of the mesh, (m, nodes).");
+    m.def(
+        "gather",
+        [](const eq::Mesh &mesh, Matrix<R> Y, Matrix<R> grid, OutMatrix<double> potential, OutCube half_gradient,
+           int threads) {
+            check_mesh<R>(mesh, Y, grid.shape(1));
+            const auto out = field_sums(Y.shape(0), grid.shape(0), Y.shape(1), potential, half_gradient);
+            nb::gil_scoped_release release;
+            ops<R>().gather(mesh, points(Y), grid.data(), int(grid.shape(0)), out, threads);
+        },
+        "mesh"_a, array("Y"), array("grid"), array("potential"), array("half_gradient"), "threads"_a,
+        "Interpolate Φ (n, m) and ½∇Φ (n, m, d) from a potential on the mesh, (m, nodes), followed by MESH_PADDING"
+        " elements.");
+    m.def(
+        "convolve",
+        [](const eq::Mesh &mesh, In<R, nb::shape<-1, -1, -1>> frequencies, OutMatrix<R> grid, int threads) {
+            check_frequencies<R>(mesh, frequencies);
+            require(std::int64_t(grid.shape(1)) == mesh.nodes(), "grid must have shape (m, nodes)");
+            nb::gil_scoped_release release;
+            ops<R>().convolve(mesh, frequencies.data(), int(grid.shape(0)), grid.data(), threads);
+        },
+        "mesh"_a, array("frequencies"), array("grid"), "threads"_a,
+        "Convolve grids (m, nodes) in place with a kernel given at its frequencies.");
+    m.def(
+        "near",
+        [](const eq::Mesh &cells, Segments segments, int first, float scale, Matrix<R> targets, Matrix<R> Y,
+           Matrix<double> charges, OutMatrix<double> potential, OutCube half_gradient, int threads) {
+            require(Y.shape(1) == std::size_t(cells.d), "Y must have one column per axis of the cells");
+            require(targets.shape(1) == Y.shape(1), "targets must have shape (n_targets, d) for Y (n, d)");
+            require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, d)");
+            const auto out = field_sums(targets.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
+            const eq::Table table = make_table(segments, first, scale);
+            const eq::Points<R> at = targets.data() == Y.data() ? eq::Points<R>() : points(targets);
+            nb::gil_scoped_release release;
+            ops<R>().near(cells, table, at, points(Y), as_charges(charges), out, threads);
+        },
+        "cells"_a, array("segments"), "first"_a, "scale"_a, array("targets"), array("Y"), array("charges"),
+        array("potential"), array("half_gradient"), "threads"_a,
+        "Add the pairs closer than one cell to Φ and ½∇Φ at the targets. If targets is Y, pairs of a point with itself"
+        " are left out.");
+}
+
+}  // namespace
+
+void bind_mesh(nb::module_ &m) {
+    nb::class_<eq::Mesh>(m, "Mesh", "A regular grid in 1 to 3 dimensions.")
+        .def(
+            "__init__",
+            [](eq::Mesh *mesh, Vector<double> origin, double h, Vector<std::int64_t> size) {
+                require(origin.shape(0) >= 1 && origin.shape(0) <= 3 && size.shape(0) == origin.shape(0),
+                        "origin and size must have one element for each of 1 to 3 axes");
+                new (mesh) eq::Mesh();
+                mesh->d = int(origin.shape(0));
+                mesh->inverse_h = 1 / h;
+                for (int c = 0; c < mesh->d; ++c) {
+                    mesh->origin[c] = origin.data()[c];
+                    mesh->size[c] = size.data()[c];
+                }
+            },
+            "origin"_a, "h"_a, "size"_a);
+    bind_grid<float>(m);
+    bind_grid<double>(m);
+}

@@ -1,0 +1,52 @@
+// The module: the instruction set, the constants, and the bindings of the other files.
+#include "bind/common.hpp"
+
+namespace {
+
+#ifdef EQ_HAVE_AVX2
+bool use_avx2 = __builtin_cpu_supports("avx2");
+#else
+constexpr bool use_avx2 = false;
+#endif
+
+const char *instruction_set() { return use_avx2 ? "avx2" : "base"; }
+
+void use_base_instruction_set(bool base) {
+#ifdef EQ_HAVE_AVX2
+    use_avx2 = !base && __builtin_cpu_supports("avx2");
+#else
+    (void)base;
+#endif
+}
+
+}  // namespace
+
+const eq::Backend &backend() {
+#ifdef EQ_HAVE_AVX2
+    if (use_avx2) return eq::avx2::backend;
+#endif
+    return eq::base::backend;
+}
+
+NB_MODULE(_core, m) {
+    m.doc() =
+        "The compiled core: edges and field by direct summation, on a mesh and from samples; perplexities; optimiser"
+        " steps; stress; neighbours; geodesics.";
+    m.attr("MESH_ORDER") = eq::MESH_ORDER;
+    m.attr("MESH_PADDING") = eq::MESH_PADDING;
+    m.attr("TABLE_BITS") = eq::TABLE_BITS;
+    m.attr("FIXED_POINT_BITS") = eq::FIXED_POINT_BITS;
+    m.attr("VECTOR_BYTES") = eq::VECTOR_BYTES;
+    m.attr("RANK_TILE") = eq::RANK_TILE;
+    m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
+    m.def("use_base_instruction_set", &use_base_instruction_set, "base"_a,
+          "Turn AVX2 off, or on again if the processor has it. Results are the same.");
+    bind_csr(m);
+    bind_primitives(m);
+    bind_mesh(m);
+    bind_affinity(m);
+    bind_neighbors(m);
+    bind_steps(m);
+    bind_stress(m);
+    bind_geodesic(m);
+}

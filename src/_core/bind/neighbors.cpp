@@ -1,0 +1,126 @@
+// Bindings of neighbours: distances of listed pairs, selection of the nearest, and exact ranks.
+#include "neighbors/ranks.hpp"
+
+#include "bind/common.hpp"
+
+namespace {
+
+// The distances from the points `rows` to all n: approximate values, and what the exact ones are computed from.
+struct Request {
+    Matrix<double> exact;
+    std::int64_t n;
+    OutMatrix<float> values;
+    Vector<double> shift, slack;
+    Vector<std::int64_t> rows;
+
+    std::int64_t m() const { return std::int64_t(rows.shape(0)); }
+
+    void check(std::size_t height, std::size_t k) const {
+        const std::size_t m = rows.shape(0);
+        require(values.shape(0) == m && shift.shape(0) == m && slack.shape(0) == m && height == m,
+                "values, shift, slack and out must have one row per element of rows");
+        require(std::int64_t(values.shape(1)) == eq::tiles(n) * eq::RANK_TILE,
+                "values must have n columns, rounded up to a multiple of RANK_TILE");
+        require(k >= 1 && std::int64_t(k) < n, "k must be between 1 and n - 1");
+        for (std::size_t r = 0; r < m; ++r) require(rows(r) >= 0 && rows(r) < n, "rows must be points from 0 to n - 1");
+    }
+
+    // Calls act(ranking, row) for each of the rows.
+    template <class Source, class Act> void each(Act act) const {
+        eq::Ranking<typename Source::Exact> ranking(n, backend());
+        for (std::int64_t r = 0; r < m(); ++r) {
+            ranking.set_point(Source::exact(*this, r), rows.data()[r],
+                              values.data() + r * std::int64_t(values.shape(1)), shift.data()[r], slack.data()[r]);
+            act(ranking, r);
+        }
+    }
+};
+
+struct FromPoints {  // exact is X (n, D)
+    using Exact = eq::BetweenPoints;
+    static void check(const Request &request) {
+        require(std::int64_t(request.exact.shape(0)) == request.n, "X must have shape (n, D)");
+    }
+    static Exact exact(const Request &request, std::int64_t r) {
+        return {request.exact.data(), std::int64_t(request.exact.shape(1)), request.rows.data()[r]};
+    }
+};
+
+struct FromRows {  // exact is D (m, n)
+    using Exact = eq::GivenRow;
+    static void check(const Request &request) {
+        require(std::int64_t(request.exact.shape(0)) == request.m() &&
+                    std::int64_t(request.exact.shape(1)) == request.n,
+                "the distances must have shape (m, n)");
+    }
+    static Exact exact(const Request &request, std::int64_t r) { return {request.exact.data() + r * request.n}; }
+};
+
+template <class Source> void bind_ranks(nb::module_ &m, const char *nearest, const char *ranks) {
+    m.def(
+        nearest,
+        [](Matrix<double> exact, std::int64_t n, OutMatrix<float> values, Vector<double> shift, Vector<double> slack,
+           Vector<std::int64_t> rows, OutMatrix<std::int32_t> out) {
+            const Request request{exact, n, values, shift, slack, rows};
+            request.check(out.shape(0), out.shape(1));
+            Source::check(request);
+            const std::int64_t k = std::int64_t(out.shape(1));
+            nb::gil_scoped_release release;
+            request.each<Source>([&](auto &ranking, std::int64_t r) { ranking.nearest(k, out.data() + r * k); });
+        },
+        array("exact"), "n"_a, array("values"), array("shift"), array("slack"), array("rows"), array("out"),
+        "The nearest points of some rows by exact distance, in ascending order; ties are ordered by index.");
+    m.def(
+        ranks,
+        [](Matrix<double> exact, std::int64_t n, OutMatrix<float> values, Vector<double> shift, Vector<double> slack,
+           Vector<std::int64_t> rows, Matrix<std::int32_t> others, OutMatrix<std::int32_t> out) {
+            const Request request{exact, n, values, shift, slack, rows};
+            request.check(out.shape(0), out.shape(1));
+            Source::check(request);
+            require(others.shape(0) == out.shape(0) && others.shape(1) == out.shape(1),
+                    "out must have the shape of others");
+            const std::int64_t k = std::int64_t(out.shape(1));
+            for (std::int64_t t = 0; t < request.m() * k; ++t)
+                require(others.data()[t] >= 0 && others.data()[t] < n, "others must be points from 0 to n - 1");
+            nb::gil_scoped_release release;
+            request.each<Source>(
+                [&](auto &ranking, std::int64_t r) { ranking.ranks(others.data() + r * k, k, out.data() + r * k); });
+        },
+        array("exact"), "n"_a, array("values"), array("shift"), array("slack"), array("rows"), array("others"),
+        array("out"), "The ranks of other points by exact distance from some rows, starting at 1.");
+}
+
+}  // namespace
+
+void bind_neighbors(nb::module_ &m) {
+    m.def(
+        "pair_distances",
+        [](Matrix<double> X, Matrix<std::int32_t> neighbors, OutMatrix<double> d2, int threads) {
+            const std::size_t n = X.shape(0), k = neighbors.shape(1);
+            require(neighbors.shape(0) == n, "neighbors must have shape (n, k) for X (n, D)");
+            require(d2.shape(0) == n && d2.shape(1) == k, "d2 must have the shape of neighbors, (n, k)");
+            bool valid = true;
+            for (std::size_t t = 0; t < n * k; ++t)
+                valid &= neighbors.data()[t] >= 0 && std::size_t(neighbors.data()[t]) < n;
+            require(valid, "neighbors must be rows of X, from 0 to n - 1");
+            nb::gil_scoped_release release;
+            backend().pair_distances(points(X), neighbors.data(), int(k), d2.data(), threads);
+        },
+        array("X"), array("neighbors"), array("d2"), "threads"_a,
+        "Squared Euclidean distances (n, k) between each row of X and its listed neighbours.");
+    m.def(
+        "nearest",
+        [](Matrix<float> dots, Vector<float> norms, OutMatrix<std::int32_t> out) {
+            require(norms.shape(0) == dots.shape(1), "norms must have one element per column of dots");
+            require(out.shape(0) == dots.shape(0), "out must have one row per row of dots");
+            require(out.shape(1) >= 1 && out.shape(1) <= dots.shape(1),
+                    "out must have between 1 column and as many as dots");
+            nb::gil_scoped_release release;
+            backend().nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)), std::int64_t(dots.shape(1)),
+                              std::int64_t(out.shape(1)), out.data());
+        },
+        array("dots"), array("norms"), array("out"),
+        "The columns of the smallest norm - 2 dot in each row, in ascending order.");
+    bind_ranks<FromPoints>(m, "nearest_of_points", "ranks_of_points");
+    bind_ranks<FromRows>(m, "nearest_of_rows", "ranks_of_rows");
+}

@@ -1,0 +1,59 @@
+// Compiled once per instruction set, with EQ_ISA naming its namespace; bind/module.cpp chooses one at import.
+#include "ops.hpp"
+
+#include "affinity/fuzzy.hpp"
+#include "affinity/perplexity.hpp"
+#include "neighbors/nearest.hpp"
+#include "primitives/exact.hpp"
+#include "primitives/fourier.hpp"
+#include "primitives/mesh.hpp"
+#include "primitives/momentum.hpp"
+#include "primitives/near_field.hpp"
+#include "primitives/negatives.hpp"
+#include "primitives/sampled.hpp"
+#include "stress.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+template <class R> constexpr Ops<R> make_ops() {
+    Ops<R> ops{};
+    ops.edges = edges<R>;
+    ops.field = field<R>;
+    ops.field_at = field_at<R>;
+    ops.field_offsets = field_offsets<R>;
+    ops.spread = spread<R>;
+    ops.convolve = convolve<R>;
+    ops.gather = gather<R>;
+    ops.near = near<R>;
+    ops.conditional = conditional<R>;
+    ops.memberships = memberships<R>;
+    ops.momentum_step = momentum_step<R>;
+    ops.stress_pairs = stress_pairs<R>;
+    ops.stress_between = stress_between<R>;
+    ops.stress_listed = stress_listed<R>;
+    return ops;
+}
+
+constexpr Backend make_backend() {
+    Backend backend{};
+    backend.f32 = make_ops<float>();
+    backend.f64 = make_ops<double>();
+    backend.edges_to = edges_to;
+    backend.negatives_step = negatives_step;
+    backend.pair_distances = pair_distances;
+    backend.condensed_distances = condensed_distances;
+    backend.nearest = nearest;
+    backend.count_below = count_below;
+    backend.between = between;
+    backend.tile_minima = tile_minima;
+    return backend;
+}
+
+// A constant expression: nothing compiled for this instruction set runs at import, where the processor may lack it.
+extern const Backend backend;
+constexpr Backend filled = make_backend();
+const Backend backend = filled;
+
+}  // namespace EQ_ISA
+}  // namespace eq

@@ -1,0 +1,183 @@
+// The two primitives by direct summation: the field in O(n²), the edges with one term per stored pair.
+#pragma once
+#include "primitives/kernels.hpp"
+#include "primitives/sparse_edges.hpp"
+#include "primitives/tiles.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+// Differences and squared distances between point i and one tile of points.
+template <int TILE, class R> struct Pairs {
+    R *diff;  // (d, TILE): y_i - y_j, in memory of the caller
+    alignas(64) R d2[TILE];
+    explicit Pairs(R *differences) : diff(differences) {}
+
+    R *component(int c) { return diff + std::int64_t(c) * TILE; }
+
+    // The consecutive points start .. start + TILE - 1. Padding after the last point is zero, and so are its weights.
+    EQ_INLINE void consecutive(const Columns<R> &Y, std::int64_t i, std::int64_t start) {
+        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
+        for (int c = 0; c < Y.d; ++c) {
+            const R yi = Y.column(c)[i], *yj = Y.column(c) + start;
+            R *__restrict out = component(c);
+            for (int t = 0; t < TILE; ++t) {
+                out[t] = yi - yj[t];
+                d2[t] += out[t] * out[t];
+            }
+        }
+    }
+
+    // The `count` points listed in `index`; the rest of the tile repeats point i itself.
+    EQ_INLINE void listed(const Columns<R> &Y, std::int64_t i, const std::int32_t *index, int count) {
+        for (int t = 0; t < TILE; ++t) d2[t] = R(0);
+        for (int c = 0; c < Y.d; ++c) {
+            const R *y = Y.column(c), yi = y[i];
+            R *__restrict out = component(c);
+            for (int t = 0; t < count; ++t) out[t] = yi - y[index[t]];
+            for (int t = count; t < TILE; ++t) out[t] = R(0);
+            for (int t = 0; t < TILE; ++t) d2[t] += out[t] * out[t];
+        }
+    }
+};
+
+template <class R> void field(const Kernel &kernel, Charges charges, Points<R> points, FieldSums out, int threads) {
+    const std::int64_t n = points.n;
+    const int d = points.d, m = charges.m;
+    const Columns<R> Y(points);
+    const Columns<double> C64(Points<double>{charges.data, n, m});  // padded with zeros: the padding has no charge
+    Buffer<R> C(C64.stride * m);
+    for (std::int64_t i = 0; i < C64.stride * m; ++i) C[i] = R(C64.data[i]);
+
+    threads = useful_threads(threads, n * n * m);
+    PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
+    PerThread<Buffer<double>> sums(threads, std::int64_t(m) * (d + 1));
+    with_kernel<R>(kernel, [&](auto k) {
+#pragma omp parallel num_threads(sums.threads())
+        {
+            Pairs<TILE, R> pairs(differences.mine().data);
+            double *__restrict sum = sums.mine().data;
+            alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];
+#pragma omp for schedule(dynamic, 64)
+            for (std::int64_t i = 0; i < n; ++i) {
+                for (int s = 0; s < m * (d + 1); ++s) sum[s] = 0;
+                for (std::int64_t start = 0; start < n; start += TILE) {
+                    pairs.consecutive(Y, i, start);
+                    for (int t = 0; t < TILE; ++t) {
+                        const Radial<R> r = k(pairs.d2[t]);
+                        value[t] = r.k;
+                        slope[t] = r.k * r.log_slope;
+                    }
+                    if (i >= start && i < start + TILE) value[i - start] = slope[i - start] = R(0);  // j ≠ i
+                    for (int q = 0; q < m; ++q) {
+                        const R *charge = C.data + q * C64.stride + start;
+                        for (int t = 0; t < TILE; ++t) charge_slope[t] = charge[t] * slope[t];
+                        double *total = sum + q * (d + 1);
+                        total[0] += dot<TILE>(charge, value);
+                        for (int c = 0; c < d; ++c) total[c + 1] += dot<TILE>(charge_slope, pairs.component(c));
+                    }
+                }
+                for (int q = 0; q < m; ++q) {
+                    out.potential[i * m + q] = sum[q * (d + 1)];
+                    for (int c = 0; c < d; ++c) out.half_gradient[(i * m + q) * d + c] = sum[q * (d + 1) + c + 1];
+                }
+            }
+        }
+    });
+}
+
+// The arrays of one tile of edges.
+template <int TILE, class R> struct EdgeTile {
+    alignas(64) R weight[TILE], log_k[TILE], slope[TILE], psi[TILE];
+};
+
+// One row of edges, tile by tile: `load` fills in the pairs and the weights of a tile. With e = b + 1,
+// k^b k' = k^e (k'/k) and ψ_b = k^e / e; near e = 0, ψ_b is (k^e - 1) / e by expm1, and log k at e = 0.
+template <int TILE, class R, class K, class Load>
+EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE, R> &pairs, EdgeTile<TILE, R> &tile,
+                        Load load, double *potential, double *force) {
+    const bool near_log = e < R(0.0625) && e > R(-0.0625);
+    const R inverse_e = e == R(0) ? R(0) : R(1) / e;
+    double psi = 0;
+    for (int c = 0; c < d; ++c) force[c] = 0;
+    for (std::int64_t start = 0; start < length; start += TILE) {
+        load(start);
+        if (e == R(0) && potential == nullptr) {
+            for (int t = 0; t < TILE; ++t) tile.slope[t] = tile.weight[t] * k(pairs.d2[t]).log_slope;
+        } else {
+            for (int t = 0; t < TILE; ++t) {
+                const Radial<R> r = k(pairs.d2[t]);
+                tile.log_k[t] = r.log_k;
+                tile.slope[t] = tile.weight[t] * r.log_slope;
+            }
+            if (e != R(0))
+                for (int t = 0; t < TILE; ++t) {
+                    const R power = exp(e * tile.log_k[t]);
+                    tile.psi[t] = power * inverse_e;
+                    tile.slope[t] *= power;
+                }
+            if (e != R(0) && near_log)
+                for (int t = 0; t < TILE; ++t) tile.psi[t] = expm1(e * tile.log_k[t]) * inverse_e;
+            if (potential != nullptr) psi += dot<TILE>(tile.weight, e == R(0) ? tile.log_k : tile.psi);
+        }
+        for (int c = 0; c < d; ++c) force[c] += dot<TILE>(tile.slope, pairs.component(c));
+    }
+    if (potential != nullptr) *potential = psi;
+}
+
+// All rows of edges. `load` fills in the pairs and the weights of a tile of row i.
+template <int TILE, class R, class K, class Length, class Load>
+EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, int d, EdgeSums out, int threads, Length length, Load load) {
+    PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
+#pragma omp parallel num_threads(differences.threads())
+    {
+        Pairs<TILE, R> pairs(differences.mine().data);
+        EdgeTile<TILE, R> tile;
+#pragma omp for schedule(dynamic, 64)
+        for (std::int64_t i = 0; i < n; ++i)
+            edge_row<TILE>(
+                k, e, d, length(i), pairs, tile, [&](std::int64_t start) { load(i, start, pairs, tile.weight); },
+                out.potential == nullptr ? nullptr : out.potential + i, out.force + i * d);
+    }
+}
+
+template <int TILE, class R> EQ_INLINE void load_weights(const Weights &A, std::int64_t from, int count, R *weight) {
+    if (A.f32 != nullptr)
+        for (int t = 0; t < count; ++t) weight[t] = R(A.f32[from + t]);
+    else
+        for (int t = 0; t < count; ++t) weight[t] = R(A.f64[from + t]);
+    for (int t = count; t < TILE; ++t) weight[t] = R(0);
+}
+
+template <class R>
+void edges(const Kernel &kernel, double b, const Weights &A, Points<R> points, EdgeSums out, int threads) {
+    if constexpr (sizeof(R) == sizeof(float))
+        if (A.indptr != nullptr && A.f32 != nullptr && b == -1 && sparse_edges(kernel, A, points, points, out, threads))
+            return;
+    const std::int64_t n = points.n;
+    const Columns<R> Y(points);
+    const R e = R(b + 1);
+    threads = useful_threads(threads, A.indptr == nullptr ? n * n : A.entries());
+    with_kernel<R>(kernel, [&](auto k) {
+        if (A.indptr == nullptr)
+            edge_rows<TILE>(
+                k, e, n, Y.d, out, threads, [&](std::int64_t) { return n; },
+                [&](std::int64_t i, std::int64_t start, Pairs<TILE, R> &pairs, R *weight) {
+                    pairs.consecutive(Y, i, start);
+                    load_weights<TILE>(A, i * n + start, int(n - start < TILE ? n - start : TILE), weight);
+                    if (i >= start && i < start + TILE) weight[i - start] = R(0);
+                });
+        else
+            edge_rows<SHORT>(
+                k, e, n, Y.d, out, threads, [&](std::int64_t i) { return A.length(i); },
+                [&](std::int64_t i, std::int64_t start, Pairs<SHORT, R> &pairs, R *weight) {
+                    const std::int64_t from = A.indptr[i] + start, left = A.indptr[i + 1] - from;
+                    const int count = int(left < SHORT ? left : SHORT);
+                    pairs.listed(Y, i, A.indices + from, count);
+                    load_weights<SHORT>(A, from, count, weight);
+                });
+    });
+}
+
+}  // namespace EQ_ISA
+}  // namespace eq

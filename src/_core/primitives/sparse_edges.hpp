@@ -1,0 +1,141 @@
+// Edges of a sparse graph in float32: the inner loop of a large embedding. In one to four dimensions a vector contains
+// one coordinate of 8 points, so everything is computed for 8 edges at a time. wide_edges.hpp handles more dimensions.
+#pragma once
+#include <type_traits>
+
+#include "primitives/kernels.hpp"
+#include "primitives/tiles.hpp"
+#include "primitives/wide_edges.hpp"
+
+namespace eq {
+namespace EQ_ISA {
+
+// A kernel is evaluated in two steps, `place` and `read`, so that several vectors of edges can be placed before the
+// first is read. AHEAD is their number.
+
+// k'/k = -c b / (a + b d2): every kernel that is a power of a + b d2, and the Gaussian as b → 0.
+struct Rational {
+    float a, b, c;
+    static constexpr int AHEAD = 1;
+    using Placed = Vector;
+    EQ_INLINE Placed place(Vector d2) const { return d2; }
+    template <bool> EQ_INLINE void read(Placed d2, Vector *, Vector *slope) const { *slope = -c / (a + b * d2); }
+};
+
+// Any radial function and its slope, from a table. Placing 16 vectors before reading overlaps the latency of the loads;
+// the number was chosen.
+struct LookUp {
+    Table table;
+    static constexpr int AHEAD = 16;
+    using Placed = Place<Vector, Integers>;
+    EQ_INLINE Placed place(Vector d2) const { return Placed(table, d2); }
+    template <bool POTENTIAL> EQ_INLINE void read(const Placed &at, Vector *value, Vector *slope) const {
+        look_up_eight<POTENTIAL>(table, at, value, slope);
+    }
+};
+
+// Rows of W = 1, 2 or 4 floats, of which the first d are coordinates.
+template <int W, bool POTENTIAL, class K>
+void sparse_rows(const K &k, const Weights &A, const float *targets, const float *Y, int d, EdgeSums out, int threads) {
+    const std::int64_t n = A.rows;
+    double *const potential = out.potential, *const force = out.force;
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
+    for (std::int64_t i = 0; i < n; ++i) {
+        Vector sum[W] = {}, psi = {};
+        const auto add = [&](const std::int32_t *index, const float *weights, int count) {
+            Vector diff[K::AHEAD][W];
+            typename K::Placed at[K::AHEAD];
+            for (int v = 0; v < count; ++v) {
+                Vector d2 = {}, y[W];
+                columns<W>(Y, index + 8 * v, y);
+                for (int c = 0; c < W; ++c) {
+                    diff[v][c] = targets[i * W + c] - y[c];
+                    d2 += diff[v][c] * diff[v][c];
+                }
+                at[v] = k.place(d2);
+            }
+            for (int v = 0; v < count; ++v) {
+                const Vector weight = load(weights + 8 * v);
+                Vector value = {}, slope = {};
+                k.template read<POTENTIAL>(at[v], &value, &slope);
+                if constexpr (POTENTIAL) psi += weight * value;
+                slope *= weight;
+                for (int c = 0; c < W; ++c) sum[c] += slope * diff[v][c];
+            }
+        };
+        std::int64_t e = A.indptr[i];
+        const std::int64_t end = A.indptr[i + 1];
+        while (e + 8 <= end) {
+            const std::int64_t whole = (end - e) / 8, count = whole < K::AHEAD ? whole : K::AHEAD;
+            add(A.indices + e, A.f32 + e, int(count));
+            e += 8 * count;
+        }
+        if (e < end) {  // the last vector is padded with its first edge, at weight 0
+            std::int32_t index[8];
+            float weights[8];
+            for (int t = 0; t < 8; ++t) {
+                const std::int64_t from = e + t < end ? e + t : e;
+                index[t] = A.indices[from];
+                weights[t] = e + t < end ? A.f32[from] : 0.0f;
+            }
+            add(index, weights, 1);
+        }
+        for (int c = 0; c < d; ++c) force[i * d + c] = total(sum[c]);
+        if constexpr (POTENTIAL) potential[i] = total(psi);
+    }
+}
+
+// Points as rows of W floats: copied if they need padding.
+struct PaddedPoints {
+    int W;
+    Buffer<float> copy;
+    const float *data;
+    explicit PaddedPoints(Points<float> Y)
+        : W(Y.d < 3   ? Y.d
+            : Y.d < 5 ? 4
+                      : (Y.d + 7) / 8 * 8),
+          copy(W == Y.d ? 1 : Y.n * W), data(Y.data) {
+        if (W == Y.d) return;
+        for (std::int64_t i = 0; i < Y.n; ++i)
+            for (int c = 0; c < Y.d; ++c) copy[i * W + c] = Y.data[i * Y.d + c];
+        data = copy.data;
+    }
+};
+
+// Edges with b = -1 from targets to points, for a rational kernel (without the potential) or a tabulated one; returns
+// false for any other.
+inline bool sparse_edges(const Kernel &kernel, const Weights &A, Points<float> targets, Points<float> points,
+                         EdgeSums out, int threads) {
+    const bool gaussian = kernel.family == Kernel::Family::gaussian;
+    const bool tabulated = kernel.family == Kernel::Family::tabulated;
+    const bool rational = (gaussian || kernel.family == Kernel::Family::shifted_power) && out.potential == nullptr;
+    if (!(tabulated || rational)) return false;
+    const bool same = targets.data == points.data;
+    const int d = points.d;
+    const PaddedPoints Y(points), padded_targets({targets.data, same ? 0 : targets.n, d});
+    const float *T = same ? Y.data : padded_targets.data;
+    const RowShape shape{Y.W, d};
+    const auto run = [&](auto k, auto with_potential) {
+        constexpr bool P = decltype(with_potential)::value;
+        if (Y.W == 1) sparse_rows<1, P>(k, A, T, Y.data, d, out, threads);
+        else if (Y.W == 2) sparse_rows<2, P>(k, A, T, Y.data, d, out, threads);
+        else if (Y.W == 4) sparse_rows<4, P>(k, A, T, Y.data, d, out, threads);
+        else if (Y.W == 8) wide_rows<8, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
+        else if (Y.W == 16) wide_rows<16, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
+        else wide_rows<0, P>(k, Stored{}, A, T, Y.data, shape, out, threads);
+    };
+    if (rational)
+        run(gaussian ? Rational{1, 0, 1} : Rational{float(kernel.a), float(kernel.b), float(kernel.c * kernel.b)},
+            std::false_type{});
+    else if (out.potential == nullptr) run(LookUp{kernel.table}, std::false_type{});
+    else run(LookUp{kernel.table}, std::true_type{});
+    return true;
+}
+
+inline bool edges_to(const Kernel &kernel, const Weights &A, Points<float> targets, Points<float> Y, double *force,
+                     int threads) {
+    return sparse_edges(kernel, A, targets, Y, {nullptr, force}, threads);
+}
+
+}  // namespace EQ_ISA
+}  // namespace eq

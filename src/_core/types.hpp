@@ -1,0 +1,152 @@
+// Plain data types and constants shared by the numerical code and the bindings. Pointers own nothing.
+#pragma once
+#include <cstdint>
+
+// Member functions here are always inlined: an ordinary inline function compiled for AVX2 could be linked into the code
+// for other processors.
+#define EQ_INLINE inline __attribute__((always_inline))
+
+namespace eq {
+
+// Python reads these constants from the module, so that each is written once.
+constexpr int MESH_ORDER = 6;         // B-splines of degree 5
+constexpr int MESH_PADDING = 8;       // elements after a mesh that a spline may read, with weight 0
+constexpr int TABLE_BITS = 17;        // mantissa bits inside a segment of a table: 64 segments per octave
+constexpr int FIXED_POINT_BITS = 40;  // fractional bits of a charge on an integer mesh (the GPU engine), at most
+constexpr int VECTOR_BYTES = 32;      // of a SIMD vector, the same in every instruction set
+constexpr int RANK_TILE = 64;         // approximate distances per tile of the ranks: 8 groups of 8
+
+// Points (n, d), row by row.
+template <class R> struct Points {
+    const R *data = nullptr;
+    std::int64_t n = 0;
+    int d = 0;
+    EQ_INLINE const R *row(std::int64_t i) const { return data + i * d; }
+};
+
+// m charges per point, (n, m).
+struct Charges {
+    const double *data = nullptr;
+    int m = 0;
+};
+
+// Where a field goes: Φ (n, m) and ½∇Φ (n, m, d).
+struct FieldSums {
+    double *potential = nullptr;
+    double *half_gradient = nullptr;
+};
+
+// Where edges go: Ψ (n) and E (n, d). A null potential is not computed.
+struct EdgeSums {
+    double *potential = nullptr;
+    double *force = nullptr;
+};
+
+// A radial function and its slope d/d(d2) in segments, 64 per octave: segment i contains the d2 whose bits, as
+// float(d2 · scale) >> TABLE_BITS, are first + i. With f from 0 to 1 inside a segment of width Δ, it stores v0, s0, s1,
+// s2: the slope is s0 + s1 f + s2 f², and the function is its integral, v0 + Δ (s0 f + s1 f²/2 + s2 f³/3). Arguments
+// outside the table are clamped to the start of its first and of its last segment.
+struct Table {
+    const float *segments = nullptr;  // (size, 4)
+    std::int32_t first = 0, size = 0;
+    float scale = 1;
+};
+
+// A regular grid with d axes: size[c] nodes starting at origin[c], 1 / inverse_h apart.
+struct Mesh {
+    int d = 0;
+    double origin[3] = {0, 0, 0}, inverse_h = 1;
+    std::int64_t size[3] = {1, 1, 1};
+    EQ_INLINE std::int64_t nodes() const { return size[0] * size[1] * size[2]; }
+};
+
+// A radial kernel k(d2), by family; docs/math.md section 2.
+struct Kernel {
+    enum class Family {
+        gaussian,           // exp(-d2)
+        shifted_power,      // (a + b d2)^-c: Student-t, spherical exit; c = 1 is t-SNE's kernel
+        clamped_power,      // max(d2, b)^-c: power law, constant within the cut-off radius r0, b = r0²
+        regularized_power,  // 1 / (a + b d2^c): eq. (13) of Lin et al. 2024, c = β/2
+        log_complement,     // log(1 + 1 / (b x^c)), x = a + d2: -log(1 - k) of k = 1 / (1 + b x^c)
+        tabulated,          // for edges with b = -1: the table contains ψ_b and k^b k' for the true b;
+                            // for sampled fields: k and k'
+    };
+    Family family = Family::gaussian;
+    double a = 0, b = 0, c = 0;
+    Table table;
+};
+
+// The pattern of a CSR matrix. bind/csr.hpp checks it once, when it is created from arrays.
+struct Csr {
+    std::int64_t rows = 0, columns = 0;
+    const std::int64_t *indptr = nullptr;
+    const std::int32_t *indices = nullptr;
+
+    EQ_INLINE std::int64_t entries() const { return indptr[rows]; }
+    EQ_INLINE std::int64_t length(std::int64_t i) const { return indptr[i + 1] - indptr[i]; }
+    EQ_INLINE std::int64_t longest_row() const {
+        std::int64_t longest = 0;
+        for (std::int64_t i = 0; i < rows; ++i) longest = length(i) > longest ? length(i) : longest;
+        return longest;
+    }
+};
+
+// The weights A: CSR, or dense (n, n) if indptr is null. Values are float or double; a graph may have none.
+struct Weights : Csr {
+    const float *f32 = nullptr;
+    const double *f64 = nullptr;
+
+    Weights() = default;
+    EQ_INLINE explicit Weights(const float *values) : f32(values) {}
+    EQ_INLINE explicit Weights(const double *values) : f64(values) {}
+    EQ_INLINE explicit Weights(const Csr &pattern) : Csr(pattern) {}
+    EQ_INLINE Weights(const Csr &pattern, const float *values) : Csr(pattern), f32(values) {}
+    EQ_INLINE Weights(const Csr &pattern, const double *values) : Csr(pattern), f64(values) {}
+};
+
+// Squared distances of the input: from points X (n, dimension), a dense matrix (n, n), or a CSR graph.
+struct Distances {
+    std::int64_t n = 0;
+    const double *points = nullptr;
+    std::int64_t dimension = 0;
+    const double *dense = nullptr;
+    Csr graph;
+    const double *values = nullptr;  // of the graph
+};
+
+// The perplexities that rows are averaged over.
+struct Perplexities {
+    const double *data = nullptr;
+    int count = 0;
+};
+
+// Target distances of an embedding: stored for the pairs i < j, row by row, with optional weights, or those between
+// points X (n, dimension).
+struct Targets {
+    const float *condensed = nullptr;
+    const float *weights = nullptr;
+    const float *points = nullptr;
+    std::int64_t dimension = 0;
+};
+
+// A sample of partners: point i meets i + o modulo n for each offset o, from 1 to n - 1, with the weight of o.
+struct Offsets {
+    const std::int64_t *data = nullptr;
+    const double *weights = nullptr;
+    std::int64_t count = 0;
+};
+
+// Parameters of one momentum step with gains; the optimiser's rule in Python documents them.
+struct Step {
+    double rate, momentum, gain_up, gain_down, turned, min_gain, max_step;
+};
+
+// Parameters of one step of negative sampling; the optimiser in Python documents them.
+struct Negatives {
+    double a, b, epsilon, clip, rate, exaggeration, until;
+    int count;  // negatives per edge
+    std::uint64_t seed;
+    std::int64_t step;
+};
+
+}  // namespace eq

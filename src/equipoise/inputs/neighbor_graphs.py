@@ -1,0 +1,62 @@
+"""Neighbours for the classical methods: k per point, as lists or as a connected graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import Array, Matrix
+from .._warn import warn
+from ..arrays.csr import make_csr
+from ..spaces.graph_geodesic import connect_components
+from .base import Input
+from .precomputed import Distances
+
+NEIGHBORS = 10  # of "auto"; chosen
+ROWS = 1024  # points whose distances to all others are computed at once
+
+
+def resolve_neighbors(n_neighbors: Any, n: int) -> int:
+    """Return the number of neighbours; "auto" is 10, or n − 1 for fewer points."""
+    if isinstance(n_neighbors, str) and n_neighbors == "auto":
+        return min(NEIGHBORS, n - 1)
+    return check_n_neighbors(n_neighbors, n, ' or "auto"')
+
+
+def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
+    """Return n_neighbors, at most n − 1; `or_else` names other accepted values in the error message."""
+    if not isinstance(n_neighbors, int | np.integer) or isinstance(n_neighbors, bool) or n_neighbors < 1:
+        raise ValueError(f"n_neighbors must be an integer >= 1{or_else}, got {n_neighbors!r}")
+    return limited(int(n_neighbors), n - 1, n)
+
+
+def limited(n_neighbors: int, most: int, n: int) -> int:
+    """Return n_neighbors, or with a warning `most` if that is smaller."""
+    if n_neighbors > most:
+        warn(f"n_neighbors={n_neighbors} is too large for n_samples={n}; n_neighbors={most} is used")
+    return min(n_neighbors, most)
+
+
+def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
+    """Return the distances to the k nearest of each point, CSR (n, n), as a connected graph, and the recall.
+
+    A precomputed graph is returned as it is. If another graph is not connected, its components are joined by the
+    shortest bridges, with a warning.
+    """
+    D2, recall = data.measured_neighbors(k, n_threads)
+    graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)
+    if isinstance(data, Distances) and data.sparse:
+        return graph, recall
+
+    def closest(inside: Array, outside: Array) -> tuple[int, int, float]:
+        best = (-1, -1, np.inf)
+        for start in range(0, len(inside), ROWS):
+            part = inside[start : start + ROWS]
+            d2 = data.squared_to_all(data.rows(part))[:, outside]
+            i, j = np.unravel_index(d2.argmin(), d2.shape)
+            if d2[i, j] < best[2]:
+                best = (int(part[i]), int(outside[j]), float(d2[i, j]))
+        return best[0], best[1], float(np.sqrt(best[2]))
+
+    return connect_components(graph, closest), recall

@@ -1,0 +1,79 @@
+"""Objects of the compiled core keep the arrays that they refer to alive; constants are those that Python uses."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from equipoise import _core
+from equipoise.engines.tables import tabulate
+from equipoise.evaluate import order
+from equipoise.kernels import StudentT
+
+
+def overwrite_freed_memory():
+    gc.collect()
+    return [np.full(size, 255, np.uint8) for size in (64, 512, 4096, 65536) for _ in range(64)]
+
+
+def edges(kernel, A, values, Y):
+    force = np.empty(Y.shape)
+    _core.edges_sparse(kernel, -1.0, A, values, Y, np.empty(0), force, 1)
+    return force
+
+
+def ring(n):
+    """Return the index arrays of a ring of n points."""
+    return np.arange(n + 1, dtype=np.int64), ((np.arange(n) + 1) % n).astype(np.int32)
+
+
+def test_csr_keeps_its_arrays_alive(rng):
+    indptr, indices = ring(300)
+    seen = weakref.ref(indptr), weakref.ref(indices)
+    A, Y, values = _core.Csr(indptr, indices, 300), rng.standard_normal((300, 2)), np.ones(300)
+    before = edges(_core.Kernel.gaussian(), A, values, Y)
+    del indptr, indices
+    junk = overwrite_freed_memory()
+    assert all(ref() is not None for ref in seen) and junk
+    assert_array_equal(edges(_core.Kernel.gaussian(), A, values, Y), before)
+    del A
+    gc.collect()
+    assert all(ref() is None for ref in seen)
+
+
+def test_tabulated_kernel_keeps_its_table_alive(rng):
+    kernel = StudentT()
+    segments, first, scale = tabulate(kernel.log_value, kernel.log_slope, 1e-3, 1e3, kernel.kink)
+    seen, native = weakref.ref(segments), _core.Kernel.tabulated(segments, first, scale)
+    A, Y, values = (
+        _core.Csr(*ring(300), 300),
+        rng.standard_normal((300, 2)).astype(np.float32),
+        np.ones(300, np.float32),
+    )
+    before = edges(native, A, values, Y)
+    del segments
+    junk = overwrite_freed_memory()
+    assert seen() is not None and junk
+    assert_array_equal(edges(native, A, values, Y), before)
+    del native
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_table_has_a_segment():
+    with pytest.raises(ValueError, match="segments must have at least one row"):
+        _core.Kernel.tabulated(np.zeros((0, 4), np.float32), 0, 1.0)
+
+
+def test_python_uses_the_constants_of_the_core():
+    assert order.TILE == _core.RANK_TILE
+
+
+def test_gpu_code_uses_the_constants_of_the_core():
+    pytest.importorskip("torch")
+    from equipoise.engines.torch import particle_mesh
+
+    assert particle_mesh.ORDER == _core.MESH_ORDER
+    assert 2.0**_core.FIXED_POINT_BITS == particle_mesh.FINEST

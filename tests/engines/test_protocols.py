@@ -1,0 +1,169 @@
+"""Every engine has the members of its protocols and no others, and every objective moves all of its arrays."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from equipoise import _core
+from equipoise.arrays.csr import is_on_device
+from equipoise.arrays.namespace import is_tensor
+from equipoise.divergences import ChiSquare
+from equipoise.engines import ENGINES, HOST, make_engine
+from equipoise.engines.base import Engine, Placement, Resumable, Stepper
+from equipoise.engines.mesh import plan
+from equipoise.engines.mesh.mesh_engine import Grid, MeshEngine
+from equipoise.engines.tables import BITS
+from equipoise.kernels import Gaussian, Membership, NonMembership, StudentT
+from equipoise.objectives import (
+    ConditionalKL,
+    CrossEntropy,
+    DenseDivergence,
+    DoubleKernelLLE,
+    DoubleKernelPCA,
+    EffectiveCrossEntropy,
+    JointDivergence,
+)
+
+N = 30
+ATTRIBUTES = ("name", "dtype", "needs_sparse_P", "gains_from_locality", "placement", "stepper")
+ALL_ENGINES = pytest.mark.parametrize("name", [name for name in ENGINES if name != "auto"])
+
+
+def engine(name):
+    if name == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    return make_engine(name, 1, 0.05)
+
+
+def methods(protocol):
+    return {name: f for name, f in vars(protocol).items() if callable(f) and not name.startswith("_")}
+
+
+def graph(seed=0):
+    A = sparse.random(N, N, 0.2, format="csr", dtype=np.float32, random_state=seed)
+    A.setdiag(0)
+    A.eliminate_zeros()
+    return A / A.sum()
+
+
+@ALL_ENGINES
+def test_every_engine_follows_the_protocols(name):
+    one = engine(name)
+    assert one.name == name
+    for attribute in ATTRIBUTES:
+        assert hasattr(one, attribute), attribute
+    for part, protocol in ((one, Engine), (one, Resumable), (one.placement, Placement), (one.stepper, Stepper)):
+        for method, promised in methods(protocol).items():
+            found = list(inspect.signature(getattr(part, method)).parameters)
+            assert found == list(inspect.signature(promised).parameters)[1:], (method, found)
+    assert isinstance(one.settings, dict) and one.placement.device == "cpu"
+
+
+def test_an_engine_is_four_methods():
+    assert set(methods(Engine)) == {"edges", "field", "freeze", "edges_to"}
+    assert set(methods(Placement)) == {"to_device", "indices_where", "concurrently"}
+    assert set(methods(Stepper)) == {"replay_steps", "free_buffers"}
+    assert set(methods(Resumable)) == {"state", "restore"}  # and the property `settings`
+
+
+@ALL_ENGINES
+def test_state_is_restored(name, rng):
+    one, other = engine(name), engine(name)
+    one.field(rng.standard_normal((200, 2)).astype(np.float32), StudentT())
+    other.restore(one.state())
+    assert other.state() == one.state()
+    assert bool(one.state()) == (name in ("grid", "torch"))
+    if not one.state():
+        with pytest.raises(ValueError, match="has no state to restore"):
+            other.restore([{"level": 1}])
+
+
+@ALL_ENGINES
+def test_placement(name, rng):
+    one, Y = engine(name), rng.standard_normal((5, 2))
+    placed = one.placement.to_device(Y, one.dtype)
+    assert str(placed.dtype).endswith(np.dtype(one.dtype).name)
+    np.testing.assert_array_equal(np.asarray(placed), Y.astype(one.dtype))
+    assert one.placement.to_device(placed) is placed
+    np.testing.assert_array_equal(one.placement.indices_where(placed[:, 0] > 0), np.flatnonzero(Y[:, 0] > 0))
+    assert one.placement.concurrently(lambda: 1, lambda: 2) == (1, 2)
+    assert one.stepper.replay_steps(None, "key", type("State", (), {"U": placed}), 10, 0.0) == 0
+    one.stepper.free_buffers()
+
+
+def test_the_gpu_mesh_does_not_inherit_from_the_cpu_mesh():
+    Torch = type(engine("torch"))
+    assert issubclass(Torch, MeshEngine) and issubclass(Grid, MeshEngine) and not issubclass(Torch, Grid)
+
+
+def objectives():
+    P, apart = graph(), NonMembership(1.6, 0.9, 0.01)
+    P = ((P + P.T) / 2).tocsr()
+    dense = np.random.default_rng(0).random((N, N)) + 0.1
+    return [
+        JointDivergence(P, StudentT(), 1.0),
+        JointDivergence(P, StudentT(), 0.5),
+        ConditionalKL(graph(1), Gaussian()),
+        CrossEntropy(P, Membership(1.6, 0.9), apart),
+        EffectiveCrossEntropy(P, Membership(1.6, 0.9), apart, 5),
+        DenseDivergence(dense / dense.sum(), StudentT(), ChiSquare()),
+        DoubleKernelLLE(graph(2), Gaussian()),
+        DoubleKernelPCA(P, Gaussian()),
+    ]
+
+
+@pytest.mark.parametrize("objective", objectives(), ids=lambda objective: type(objective).__name__)
+def test_an_objective_moves_all_of_its_arrays(objective):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    moved = objective.to(engine("torch").placement)
+    arrays = [
+        name for name, value in vars(objective).items() if isinstance(value, np.ndarray) or sparse.issparse(value)
+    ]
+    assert arrays and type(moved) is type(objective) and set(vars(moved)) == set(vars(objective))
+    for name, value in vars(objective).items():
+        there = getattr(moved, name)
+        if name not in arrays:
+            assert there is value
+        elif sparse.issparse(value):
+            assert is_on_device(there)
+            np.testing.assert_allclose(there.host().toarray(), value.toarray(), rtol=1e-6)
+        else:
+            assert is_tensor(there)
+            np.testing.assert_allclose(there.numpy(), value, rtol=1e-6)
+    for a in arrays:  # a matrix that is shared stays shared
+        for b in arrays:
+            assert (getattr(moved, a) is getattr(moved, b)) == (getattr(objective, a) is getattr(objective, b))
+    back = moved.to(HOST)
+    assert not any(is_tensor(value) for value in vars(back).values())
+
+
+@pytest.mark.parametrize("objective", objectives(), ids=lambda objective: type(objective).__name__)
+def test_on_the_host_nothing_is_copied(objective):
+    same = objective.to(HOST)
+    assert all(getattr(same, name) is value for name, value in vars(objective).items())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MESH_ORDER", plan.ORDER),
+        ("MESH_PADDING", plan.PADDING),
+        ("FIXED_POINT_BITS", plan.FIXED_POINT_BITS),
+        ("VECTOR_BYTES", plan.VECTOR_BYTES),
+        ("TABLE_BITS", BITS),
+    ],
+)
+def test_constants_are_those_of_the_core(name, value):
+    assert getattr(_core, name) == value
+
+
+def test_the_spline_at_its_nodes():
+    particle_mesh = pytest.importorskip("equipoise.engines.torch.particle_mesh", reason="PyTorch is not installed")
+    at_zero = particle_mesh.spline()[0][0]  # weights of the ORDER nodes around a point at offset 0
+    middle = plan.ORDER // 2 - 1
+    expected = [plan.SPLINE[abs(j - middle)] if abs(j - middle) < len(plan.SPLINE) else 0.0 for j in range(plan.ORDER)]
+    np.testing.assert_allclose(at_zero, expected, atol=1e-15)
