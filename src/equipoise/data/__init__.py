@@ -9,11 +9,12 @@ from .checks.table import check_distances, check_finite, check_rows, check_spars
 from .containers import as_array
 from .dataset import Dataset
 from .prepare import Preparation, preparation, prepare
-from .read import read
+from .read import READERS, read
 from .write import check_map_path, write_map
 
 __all__ = [
     "DATASETS",
+    "READERS",
     "Dataset",
     "Preparation",
     "as_array",
