@@ -91,8 +91,8 @@ QUOTES = [
     ("docs/howto/large_data.md", "| 1,000,000 | {1m_s:.0f} s | {1m_gb:.1f} GB |"),
     ("docs/howto/new_points.md", "one new point takes {new_ms:.0f} ms, 10,000 take {many_s:.1f} s"),
     ("docs/howto/own_kernel.md", "on 70,000 images take {own_run:.1f} times as long as t-SNE's"),
-    ("docs/umap.md", "{umap_s:.1f} s by the loss and {sampled_s:.1f} s by sampling against {learn_s:.0f} s"),
-    ("docs/umap.md", "of its later calls and {learn_first:.0f} s of its first one"),
+    ("docs/umap.md", "{umap_s:.1f} s by the loss and {sampled_s:.1f} s by sampling; umap-learn takes {learn_s:.0f} s"),
+    ("docs/umap.md", "and {learn_first:.0f} s at its first call"),
     (
         "docs/migration/umap_learn.md",
         "{learn_first:.0f} s for its first call on MNIST and {learn_s:.0f} s for later ones",
