@@ -97,10 +97,10 @@ QUOTES = [
         "docs/migration/umap_learn.md",
         "{learn_first:.0f} s for its first call on MNIST and {learn_s:.0f} s for later ones",
     ),
-    ("docs/gpu.md", "70,000 images of clothes take {gpu_fashion_s:.2f} s, those of digits {gpu_mnist_s:.2f} s"),
+    ("docs/gpu.md", "Fashion-MNIST (70,000 images) takes {gpu_fashion_s:.2f} s, MNIST {gpu_mnist_s:.2f} s"),
     ("docs/gpu.md", "a million points {gpu_1m_s:.1f} s"),
     ("docs/gpu.md", "five million {gpu_5m_s:.0f} s in a first fit, and {gpu_5m_room:.0f} GB"),
-    ("docs/gpu.md", "took {gpu_first:.0f} s with kernels that had been compiled before"),
+    ("docs/gpu.md", "first fit of a process took {gpu_first:.0f} s with cached kernels"),
     ("docs/migration/umap_learn.md", "this {umap_first:.1f} and {umap_s:.1f} s"),
 ]
 
