@@ -101,7 +101,7 @@ QUOTES = [
     ("docs/gpu.md", "a million points {gpu_1m_s:.1f} s"),
     ("docs/gpu.md", "five million {gpu_5m_s:.0f} s in a first fit, and {gpu_5m_room:.0f} GB"),
     ("docs/gpu.md", "first fit of a process took {gpu_first:.0f} s with cached kernels"),
-    ("docs/migration/umap_learn.md", "this {umap_first:.1f} and {umap_s:.1f} s"),
+    ("docs/migration/umap_learn.md", "Equipoise {umap_first:.1f} and {umap_s:.1f} s"),
 ]
 
 
