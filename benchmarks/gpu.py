@@ -162,9 +162,9 @@ def stages(X: torch.Tensor) -> list[Stage]:
     V = data._V
     found = search(V, K, neighbors.MIN_RECALL)
     compared = n if found.recall == 1.0 else n * searched(V)
-    from equipoise.affinities.perplexity_torch import conditional
+    from equipoise.affinities.perplexity import conditional_rows
 
-    p = conditional(found.d2, PERPLEXITY)
+    p = conditional_rows(found.d2, PERPLEXITY)
     P = Rows.of_neighbors(p, found.indices).symmetrized()
     fit = method(engine="torch").fit(X)
     problem = fit._problem
@@ -210,7 +210,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
             2.0 * n * compared * WIDTH,
             4 * n * D + 8 * n * K,
         ),
-        Stage("perplexity", events(lambda: conditional(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
+        Stage("perplexity", events(lambda: conditional_rows(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
         Stage(
             "symmetrise",
             events(lambda: Rows.of_neighbors(p, found.indices).symmetrized()),

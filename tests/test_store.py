@@ -312,7 +312,7 @@ def test_a_sparse_matrix_that_points_outside(tmp_path, entries):
         name = f"{content[position]}.npy"
         array = np.load(io.BytesIO(entries[name]))
         array[5] = value
-        refused(tmp_path, {**entries, name: npy(array)}, "the parts of a sparse matrix do not fit together")
+        refused(tmp_path, {**entries, name: npy(array)}, "the parts of a sparse matrix are inconsistent")
 
 
 def test_damaged_files(tmp_path, entries):

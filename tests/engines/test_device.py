@@ -13,6 +13,7 @@ from support.cases import unequal_digits
 from support.on_torch import BRIEF, brief
 
 import equipoise as eq
+from equipoise.affinities import fuzzy
 from equipoise.affinities import perplexity as affinities
 from equipoise.arrays import csr
 from equipoise.arrays.morton import locality
@@ -20,9 +21,8 @@ from equipoise.arrays.morton import permuted as permuted_on_host
 from equipoise.neighbors.search import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from equipoise.affinities import perplexity_torch as there  # noqa: E402
 from equipoise.arrays.device_csr import Rows  # noqa: E402
-from equipoise.arrays.transfer import from_array  # noqa: E402
+from equipoise.arrays.to_device import as_tensor  # noqa: E402
 from equipoise.neighbors import gpu as search_module  # noqa: E402
 from equipoise.neighbors import gpu_blocks as blocks_module  # noqa: E402
 from equipoise.neighbors.gpu import search  # noqa: E402
@@ -81,7 +81,7 @@ def test_rows_of_long_numbers_and_of_memory_that_must_not_be_written():
     assert (rows.data.dtype, rows.indices.dtype) == (torch.float32, torch.int32)
     np.testing.assert_array_equal(rows.host().toarray(), A.toarray())
     a = np.arange(3.0)
-    assert from_array(a).data_ptr() == a.ctypes.data
+    assert as_tensor(a).data_ptr() == a.ctypes.data
 
 
 def test_rows_are_symmetrized_permuted_and_summed_as_by_scipy():
@@ -254,7 +254,7 @@ def test_crowded_rows_spread_evenly_and_say_so():
     here, on_device = distances(X, 15)
     said, rows = [], []
     for one in (here, on_device):
-        with pytest.warns(UserWarning, match="more equally near neighbours") as caught:
+        with pytest.warns(UserWarning, match="more neighbours at the smallest distance") as caught:
             rows.append(affinities.conditional(one, np.array([5.0]), np.float32, 1))
         said += [str(warning.message) for warning in caught]
     assert said[0] == said[1] and said[0].startswith("13 rows (the first is row 5)")  # and one beside them
@@ -266,21 +266,21 @@ def test_memberships_and_their_union_are_those_of_the_cpu(digits):
     X[3] = X[9] = X[4]  # duplicates
     X[20:40] = X[20]  # with nothing else near
     here, on_device = distances(X, 14)
-    W = affinities.memberships(here, 15, np.float32, 1)
-    V = affinities.memberships(on_device, 15, np.float32, 1)
+    W = fuzzy.memberships(here, 15, np.float32, 1)
+    V = fuzzy.memberships(on_device, 15, np.float32, 1)
     np.testing.assert_allclose(V.host().toarray(), W.toarray(), rtol=2e-3, atol=1e-5)
-    mu, nu = affinities.fuzzy_union(W), affinities.fuzzy_union(V)
+    mu, nu = fuzzy.fuzzy_union(W), fuzzy.fuzzy_union(V)
     assert isinstance(nu, Rows)
     np.testing.assert_allclose(nu.host().toarray(), mu.toarray(), rtol=2e-3, atol=1e-5)
     labels = np.arange(120) % 3 - (np.arange(120) % 7 == 0)
-    pair = [affinities.intersected(m, labels, 0.5) for m in (mu, nu)]
+    pair = [fuzzy.intersected(m, labels, 0.5) for m in (mu, nu)]
     np.testing.assert_allclose(pair[1].toarray(), pair[0].toarray(), rtol=5e-3, atol=1e-5)
 
 
 def test_a_union_by_hand():
     W = sparse.csr_matrix(np.array([[0, 1, 0.5], [0.25, 0, 0], [0.5, 0, 0]], np.float32))
     expected = [[0, 1, 0.75], [1, 0, 0], [0.75, 0, 0]]
-    np.testing.assert_allclose(there.fuzzy_union(Rows.of(W, CPU)).host().toarray(), expected, rtol=1e-6)
+    np.testing.assert_allclose(fuzzy.fuzzy_union(Rows.of(W, CPU)).host().toarray(), expected, rtol=1e-6)
 
 
 def test_labels_pull_a_map_apart_on_a_device_too(digits):

@@ -21,7 +21,7 @@ from equipoise.methods import ALL
 from equipoise.neighbors.search import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from equipoise.affinities.perplexity_torch import conditional  # noqa: E402
+from equipoise.affinities.perplexity import conditional_rows  # noqa: E402
 from equipoise.arrays.device_csr import Rows  # noqa: E402
 from equipoise.arrays.tiles import in_tiles  # noqa: E402
 from equipoise.engines.torch.direct import Direct  # noqa: E402
@@ -269,7 +269,7 @@ def test_affinities_on_a_device_are_those_of_the_cpu(digits):
     graph = nearest_neighbors(digits, 30, "euclidean", n_threads=1)
     D2 = graph.into_squared(len(digits))
     P = affinities.conditional(D2, np.array([10.0]), np.float64, 1)
-    there = conditional(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
+    there = conditional_rows(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
     np.testing.assert_allclose(there.numpy().ravel(), P.data, rtol=1e-7, atol=1e-15)
     S = symmetrized(P)
     rows = Rows.of_neighbors(there, torch.from_numpy(D2.indices.reshape(-1, 30))).symmetrized().host()
@@ -279,7 +279,7 @@ def test_affinities_on_a_device_are_those_of_the_cpu(digits):
 
 
 def test_a_row_of_equal_distances_spreads_evenly():
-    p = conditional(torch.tensor([[2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 9.0]]), 2.0)
+    p = conditional_rows(torch.tensor([[2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 9.0]]), 2.0)
     np.testing.assert_allclose(p.numpy(), [[0.25] * 4, [1 / 3, 1 / 3, 1 / 3, 0]], atol=1e-6)
 
 

@@ -225,7 +225,7 @@ def test_momentum_saves_steps():
 
 def test_a_flow_that_is_cut_short_says_so_and_tells_its_callbacks():
     seen = []
-    with pytest.warns(ConvergenceWarning, match=r"n_iter=20 steps, at a gradient of .* instead of tol=1e-06"):
+    with pytest.warns(ConvergenceWarning, match=r"did not converge in n_iter=20 steps: .*, above tol=1e-06"):
         eq.PCA(solver="flow", n_iter=20, random_state=0, callbacks=[lambda i, E, Y: seen.append(i)]).fit(X)
     assert seen == [0, 10, 20]
     stopped = eq.PCA(solver="flow", random_state=0, callbacks=[lambda i, E, Y: i >= 10]).fit(X)
@@ -458,7 +458,7 @@ def test_isomap_refuses_a_given_graph_that_falls_apart():
 
 
 def test_inverse_transform_wants_places():
-    with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); places \(m, 2\) are needed"):
+    with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); expected \(m, 2\)"):
         eq.PCA().fit(X).inverse_transform(np.ones((3, 3)))
 
 

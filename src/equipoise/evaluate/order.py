@@ -1,7 +1,7 @@
 """Points in the order of their distance from a point, exactly, without sorting or storing all distances.
 
 Matrix products in float32 distinguish most distances. Where two are closer than the error of the products, float64
-decides. So the order is that of distances computed one by one in float64, with any BLAS (src/_core/neighbors/ranks.hpp).
+decides. So the order is that of float64 distances computed one by one, with any BLAS (src/_core/neighbors/ranks.hpp).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a map starts, in units of its kernel: the choice of `init`."""
+"""The initial map that `init` selects, in units of the kernel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ INITS = ("auto", "pca", "spectral", "random")
 
 
 class Start:
-    """The initial map (n, d): standard deviation `kernel.spread` lengths of the kernel, or the user's own.
+    """The initial map (n, d), with a standard deviation of `kernel.spread` kernel lengths, or as given.
 
-    It is checked when made. "spectral" waits for the affinities; every other start is made from the data.
+    `init` is checked at once. "spectral" is computed from the affinities, any other initial map from the data.
     """
 
     def __init__(self, init: Any, data: Input, d: int, kernel: Kernel, geometry: Geometry):
@@ -45,7 +45,7 @@ class Start:
         return Y
 
     def from_data(self, rng: np.random.RandomState) -> Array | None:
-        """Return the initial map, or None where it takes the affinities."""
+        """Return the initial map, or None if it is computed from the affinities."""
         if self.given is not None or self.name == "spectral":
             return self.given
         stage("initial map")
@@ -54,7 +54,7 @@ class Start:
         return self.geometry.map(Y * self.unit)
 
     def from_affinities(self, W: Matrix, rng: np.random.RandomState) -> Array:
-        """Return the spectral start, from symmetric affinities W."""
+        """Return the spectral initial map of symmetric affinities W (n, n)."""
         stage("initial map")
         return self.geometry.map(spectral(W, self.d, rng) * self.unit)
 

@@ -1,4 +1,4 @@
-"""Where scaling starts: classical scaling, principal components, random maps or the user's own."""
+"""Initial maps of MDS: classical scaling, principal components, random, or given."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from scipy.sparse.csgraph import dijkstra
 from .._types import Array, Matrix
 from ..inputs import Input, Table
 from ..linalg.blas import one_blas_thread
-from ..linalg.pca import finish
+from ..linalg.pca import finish, fix_signs
 from .choose import check_init
 from .random import random_ball
 
 INITS = ("auto", "classical", "pca", "random")
-PIVOTS = 200  # points that classical scaling from δ looks at; chosen
-SEEN = 50  # the same where paths through the known pairs stand for missing δ, a search from each; chosen
+PIVOTS = 200  # points to which classical scaling uses the δ of all others; chosen
+SEEN = 50  # the same where shortest paths replace missing δ, with one search per point; chosen
 
 
 def check_start(init: Any, source: Input) -> None:
-    """Raise for an `init` that is no name, or asks for coordinates that are not there."""
+    """Raise for an unknown `init`, or one that needs coordinates which the input does not have."""
     if isinstance(init, str) and init not in INITS:
         raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
     if isinstance(init, str) and init == "pca" and not isinstance(source, Table):
@@ -29,7 +29,7 @@ def check_start(init: Any, source: Input) -> None:
 
 
 def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first start (n, d); `known` is CSR with δ of the pairs that count, if others do not."""
+    """Return the first initial map (n, d); `known` is CSR with δ of the pairs of positive weight, None if all are."""
     if not isinstance(init, str):
         return check_init(init, source.n, d)
     if init == "random":
@@ -40,7 +40,7 @@ def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.ra
 
 
 def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return classical scaling from the columns of some points of δ² (pivot MDS, Brandes & Pich 2007), jittered.
+    """Return classical scaling from the columns of δ² of some points (pivot MDS, Brandes & Pich 2007), jittered.
 
     C = −½ J δ² J (n, k), with the eigenvectors v of CᵀC: axes C v / ‖C v‖^½, for k = n those of classical scaling.
     """
@@ -56,7 +56,7 @@ def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.Rando
     with one_blas_thread():
         _, V = linalg.eigh(C.T @ C, subset_by_index=[max(count - d, 0), count - 1])
         scores = C @ V[:, ::-1]
-    scores *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(scores.shape[1])])
+    scores = fix_signs(scores)
     length = np.linalg.norm(scores, axis=0)
     scores /= np.sqrt(np.maximum(length, np.finfo(np.float64).tiny))
     return finish(scores, d, rng)

@@ -1,4 +1,4 @@
-"""Principal components of tables and of squared distances, scaled for use as an initial map."""
+"""Principal components of tables and of squared distances, and the sign rule of eigenvectors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 from scipy import linalg
 
 from .._types import Array
-from ..arrays.namespace import array_namespace, at_least, is_numpy
+from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy
 from .blas import one_blas_thread
-from .eigen import fix_signs
 
 JITTER = 0.01  # standard deviation of the noise, relative to the spread: it separates duplicates and moves little else
 
@@ -72,6 +71,13 @@ def top_eigenvectors(G: Any, d: int) -> tuple[Any, Any]:
     xp = array_namespace(G)
     values, V = xp.linalg.eigh(xp.astype(G, xp.float64))
     return xp.flip(values)[:d], fix_signs(xp.flip(V, axis=1)[:, :d])
+
+
+def fix_signs(V: Any) -> Any:
+    """Return V (n, d) with the entry of largest magnitude in every column positive: eigenvectors have no sign."""
+    xp = array_namespace(V)
+    largest = V[xp.argmax(xp.abs(V), axis=0), xp.arange(V.shape[1], device=device_of(V))]
+    return V * (1 - 2 * xp.astype(largest < 0, V.dtype))
 
 
 def finish(scores: Array, d: int, rng: np.random.RandomState) -> Array:

@@ -18,8 +18,8 @@ from ..arrays.namespace import is_device_array, placed
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
-from ..linalg import eigen
 from ..linalg.blas import one_blas_thread
+from ..linalg.pca import fix_signs
 from ..objectives import ClosedForm
 from ..optimize.rules import Accelerated, Steady
 from ..problems.base import check_n_iter
@@ -197,7 +197,7 @@ class ClassicalEmbedding(Estimator):
         model, _ = self._built(X)
         stage("eigenvectors")
         self.eigenvalues_, U = model.objective.solve(self.n_components)
-        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.least(self.eigenvalues_)
         self.loss_curve_, self.n_iter_ = np.empty((0, 2)), 0
         return model
@@ -214,7 +214,7 @@ class ClassicalEmbedding(Estimator):
                 ConvergenceWarning,
             )
         self.eigenvalues_, U = model.objective.aligned(model.geometry.work(Y))
-        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
         self.loss_curve_, self.n_iter_ = problem.loss_curve, problem.n_iter
         return model

@@ -58,7 +58,7 @@ class Scaling(ClassicalEmbedding):
         self._axes = self._gram.axes(moved(self._gram.source, self.embedding_))
 
     def _placed_by(self, new: Any) -> Array:
-        """Return the places of new points, given as the source of the Gram matrix: coordinates or squared distances."""
+        """Return the places of new points from coordinates or squared distances, like the source of the Gram matrix."""
         return self._gram.place(moved(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:

@@ -15,7 +15,7 @@ from ..._types import Array, Matrix
 from ...arrays.csr import is_sparse, on_host
 from ...arrays.device_csr import Rows
 from ...arrays.namespace import host, is_tensor
-from ...arrays.transfer import again
+from ...arrays.to_device import available_device
 from ...kernels import Kernel
 from ..base import Field
 from ..cpu import StoredEdges
@@ -103,7 +103,7 @@ class Torch(MeshEngine):
         return {**super().__getstate__(), **own, "always": None if self._always is None else self._always.host()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        device = again(state["device"]).type
+        device = available_device(state["device"]).type
         self.__init__(  # type: ignore[misc]
             state["n_threads"], state["tol"], device, state["deterministic"], state["seed"]
         )
