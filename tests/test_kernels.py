@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from support.cases import KERNELS
+from support.cases import KERNELS, UserKernel
 
 from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
 
@@ -19,14 +19,6 @@ ANY_KERNEL = st.one_of(
     st.builds(RegularizedPowerLaw, exponents, positive),
     st.builds(SphericalExit, st.floats(0.05, 0.99), st.integers(2, 6)),
 )
-
-
-class Loop(Kernel):
-    def value(self, d2):
-        return (1 + d2) ** -1.5
-
-    def slope(self, d2):
-        return -1.5 * (1 + d2) ** -2.5
 
 
 def closed_form(kernel, d2):
@@ -60,13 +52,13 @@ def test_slope_is_the_finite_difference_of_value(kernel, d2):
     assert abs((above - below) / (2 * step) - slope) <= 1e-6 * abs(slope) + 1e-15 * kernel.value(np.zeros(1))[0] / step
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, Loop()], ids=repr)
+@pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=repr)
 def test_logarithms_agree_with_value_and_slope(kernel):
     assert_allclose(kernel.log_value(D2), np.log(kernel.value(D2)), rtol=1e-13, atol=1e-14)
     assert_allclose(kernel.log_slope(D2) * kernel.value(D2), kernel.slope(D2), rtol=1e-14)
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, Loop()], ids=repr)
+@pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=repr)
 def test_positive_and_decreasing(kernel):
     value = kernel.value(D2)
     assert (value > 0).all() and np.isfinite(value).all()
@@ -130,7 +122,7 @@ def test_length_is_where_a_smooth_kernel_leaves_its_plateau(kernel):
 
 
 def test_users_kernel_needs_value_and_slope_only():
-    kernel = Loop()
+    kernel = UserKernel()
     assert_allclose(kernel.log_value(D2), -1.5 * np.log1p(D2), rtol=1e-13, atol=1e-15)
     assert_allclose(kernel.log_slope(D2), -1.5 / (1 + D2), rtol=1e-14)
     assert kernel.native() is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from support.cases import KERNELS, relative_error
+from support.cases import KERNELS, UserKernel, relative_error
 
 from equipoise import _core
 from equipoise.engines import ENGINES, Exact, Reference, choose_engine, make_engine
@@ -19,14 +19,6 @@ ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def antiderivative_of_power(k, e):
     """ψ with dψ/dk = k^(e−1), with the constant that the engines choose."""
     return math.log(k) if e == 0 else (k**e - 1) / e if abs(e) < 1 / 16 else k**e / e
-
-
-class Loop(Kernel):
-    def value(self, d2):
-        return (1 + d2) ** -1.5
-
-    def slope(self, d2):
-        return -1.5 * (1 + d2) ** -2.5
 
 
 def graph(rng, n):
@@ -89,7 +81,7 @@ def test_exact_is_the_reference_from_a_first_to_a_last_map(rng, dtype, spread):
         assert relative_error(result.gradient, truth.gradient) <= 4 * TOLERANCE[dtype]  # of a sum that nearly cancels
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, Loop()], ids=repr)
+@pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=repr)
 def test_reference_is_the_double_loop(rng, kernel):
     n, d = 7, 2
     Y, A, c = rng.standard_normal((n, d)), rng.random((n, n)), rng.random(n)
@@ -134,11 +126,13 @@ def test_a_users_kernel_runs_through_every_engine(rng, dtype):
     Y = rng.standard_normal((300, 2)).astype(dtype)
     for form in (weights, graph):
         A = form(rng, 300)
-        result, truth = (e.edges(Y, A, Loop(), -0.5, potential=True) for e in (Exact(2), Reference()))
+        result, truth = (e.edges(Y, A, UserKernel(), -0.5, potential=True) for e in (Exact(2), Reference()))
         assert result[0] == truth[0]
         assert_array_equal(result[1], truth[1])
     charges = rng.random((300, 2))
-    for result, truth in zip(Exact(2).field(Y, Loop(), charges), Reference().field(Y, Loop(), charges), strict=True):
+    for result, truth in zip(
+        Exact(2).field(Y, UserKernel(), charges), Reference().field(Y, UserKernel(), charges), strict=True
+    ):
         assert_array_equal(result, truth)
 
 

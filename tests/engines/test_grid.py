@@ -2,32 +2,24 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from support.cases import KERNELS, relative_error
+from support.cases import KERNELS, UserKernel, relative_error
 
 import equipoise as eq
 from equipoise.engines import Exact, Grid
 from equipoise.engines.mesh.plan import near_radius
 from equipoise.engines.mesh.transform import split
 from equipoise.engines.tables import tabulate
-from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
+from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, SphericalExit, StudentT
 
 SHARP = [PowerLaw(2.0, 0.01), RegularizedPowerLaw(0.5, 1.0), RegularizedPowerLaw(1.0, 1.0), SphericalExit(0.999, 3)]
 N = 400
-
-
-class Loop(Kernel):
-    def value(self, d2):
-        return (1 + d2) ** -1.5
-
-    def slope(self, d2):
-        return -1.5 * (1 + d2) ** -2.5
 
 
 def cloud(rng, d, extent, n=N):
     return rng.standard_normal((n, d)) * extent / 4
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, Loop()], ids=lambda k: repr(k).split(" object")[0])
+@pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, UserKernel()], ids=lambda k: repr(k).split(" object")[0])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_tolerance_is_kept(rng, kernel, d):
     for extent in (1e-3, 1.0, 30.0, 1e3):
@@ -59,7 +51,7 @@ def heavy(rng, d):
 
 
 @pytest.mark.parametrize("shape", [tight, heavy])
-@pytest.mark.parametrize("kernel", [StudentT(), StudentT(0.5), RegularizedPowerLaw(2.5, 0.1), Loop()], ids=repr)
+@pytest.mark.parametrize("kernel", [StudentT(), StudentT(0.5), RegularizedPowerLaw(2.5, 0.1), UserKernel()], ids=repr)
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_tolerance_is_kept_on_clumps_and_with_outliers(rng, kernel, shape, d):
     for extent in (1.0, 10.0, 100.0):
@@ -127,7 +119,7 @@ def test_same_bytes_for_any_number_of_threads(rng, kernel, dtype):
         assert one.gradient.tobytes() == other.gradient.tobytes()
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, Loop()], ids=lambda k: repr(k).split(" object")[0])
+@pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=lambda k: repr(k).split(" object")[0])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_edges_from_tables(rng, kernel, d):
     Y = (3 * rng.standard_normal((200, d))).astype(np.float32)
@@ -165,7 +157,7 @@ def test_tables_hold_a_jump():
     assert not table.segments[i, 1:].any() and table.segments[i + 1, 1] < -100
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, Loop()], ids=lambda k: repr(k).split(" object")[0])
+@pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, UserKernel()], ids=lambda k: repr(k).split(" object")[0])
 def test_tables_meet_the_function_and_its_slope(kernel):
     table = tabulate(kernel.value, kernel.slope, 1e-3, 1e3, kernel.kink)
     v0, s0, s1, s2 = table.segments[:-1].astype(np.float64).T
@@ -191,7 +183,9 @@ def test_a_growing_map_rarely_needs_a_new_transform(rng):
     assert len(built) <= 60  # 50-fold growth is 23 rungs along each of two axes, each checked once
 
 
-@pytest.mark.parametrize("method", [eq.TSNE(), eq.GSNE(), eq.SymmetricSNE(kernel=Loop()), eq.SphericalSNE()], ids=repr)
+@pytest.mark.parametrize(
+    "method", [eq.TSNE(), eq.GSNE(), eq.SymmetricSNE(kernel=UserKernel()), eq.SphericalSNE()], ids=repr
+)
 def test_the_map_is_as_good_as_the_exact_one(method):
     X = eq.data.load("digits").X[:600]
     method.set_params(random_state=0, engine="grid", perplexity=10)

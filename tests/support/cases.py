@@ -5,6 +5,7 @@ from sklearn.datasets import load_digits
 
 from equipoise.kernels import (
     Gaussian,
+    Kernel,
     Membership,
     NonMembership,
     PowerLaw,
@@ -28,6 +29,19 @@ KERNELS = (
     Membership.fitted(0.1, 1.0),
     NonMembership(1.6, 0.9, 0.01),
 )
+
+
+class UserKernel(Kernel):
+    """A kernel as a user writes it, in NumPy: k = (1 + d2)^(-3/2)."""
+
+    def value(self, d2):
+        return (1 + d2) ** -1.5
+
+    def slope(self, d2):
+        return -1.5 * (1 + d2) ** -2.5
+
+    def __repr__(self):
+        return "UserKernel()"  # no address: parallel test runs need equal ids
 
 
 def unequal_digits(n):
