@@ -74,9 +74,6 @@ def lle_weights(
     return _csr(to_numpy(weights), to_numpy(neighbors), X.shape[0])
 
 
-lle_weights_on_device = lle_weights  # its earlier name for tensors
-
-
 def lle_weights_from_distances(
     D2: Array,
     neighbors: Array,

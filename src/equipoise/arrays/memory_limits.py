@@ -33,6 +33,3 @@ def gpu_out_of_memory(what: str, n_bytes: float) -> MemoryError:
         f"GPU out of memory: {what} needs about {n_bytes / 1e9:.2g} GB{free}."
         ' Use fewer rows, a smaller perplexity or n_neighbors, or device="cpu".'
     )
-
-
-require_room = require_memory  # its earlier name

@@ -11,7 +11,7 @@ from scipy import sparse
 from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import is_sparse
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from ..arrays.pattern import compiled_pattern, entry_values
 from ..kernels import Kernel
 from .base import Engine
@@ -24,10 +24,10 @@ class HostPlacement:
     device = "cpu"
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
-        return array if is_sparse(array) else np.asarray(host(array), dtype=dtype)
+        return array if is_sparse(array) else np.asarray(to_numpy(array), dtype=dtype)
 
     def indices_where(self, mask: Any) -> Array:
-        return host(mask).nonzero()[0]
+        return to_numpy(mask).nonzero()[0]
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return first(), second()

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import is_on_device, on_host
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from ..linalg.blas import one_blas_thread
 from ..linalg.eigen import SMALL
 from ..linalg.laplacian import eigenmap, is_connected
@@ -127,7 +127,7 @@ def _eigenmap(W: Matrix, d: int) -> Array:
     Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
     if not converged:
         _warn_stuck(W.shape[0])
-    return host(Y)
+    return to_numpy(Y)
 
 
 def _warn_stuck(n: int) -> None:

@@ -25,7 +25,6 @@ SHIFT = 1e-11
 WIDEST = 5000
 LOOSE = 1e-7  # residual of those eigenvectors, relative to the norm of A
 
-signed = fix_signs  # its earlier name
 Product = Callable[[Array], Array]  # A v for v (n,)
 
 

@@ -222,9 +222,6 @@ def divide_columns(V: Any, lengths: Array) -> Any:
     return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
 
 
-squares, over = column_squares, divide_columns  # their earlier names
-
-
 def _top(A: Any, d: int) -> tuple[Array, Any]:
     """Return eigenvalues and eigenvectors as eigen.top does, on the device of A."""
     if is_numpy(A):

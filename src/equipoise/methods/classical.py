@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Callback
 from .._warn import warn
-from ..arrays.namespace import is_device_array, placed
+from ..arrays.namespace import is_device_array, on_device_of
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
@@ -190,7 +190,7 @@ class ClassicalEmbedding(Estimator):
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
             self._keep(model)
         self.engine_ = "numpy" if self._device(X) is None else "torch"
-        self.embedding_ = placed(X if self.engine_ == "torch" else None, self.embedding_)
+        self.embedding_ = on_device_of(X if self.engine_ == "torch" else None, self.embedding_)
         return self
 
     def _solve(self, X: Any) -> Model:
@@ -229,7 +229,7 @@ class ClassicalEmbedding(Estimator):
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():
-            return placed(X if is_device_array(self.embedding_) else None, self._place(rows))
+            return on_device_of(X if is_device_array(self.embedding_) else None, self._place(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import is_sparse, on_host
-from ..arrays.namespace import host, is_tensor, placed
+from ..arrays.namespace import is_tensor, on_device_of, to_numpy
 from ..engines import choose_device, choose_engine, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.choose import Start
@@ -280,7 +280,7 @@ class Embedding(Estimator):
             problem.objective,
             problem.geometry,
             problem.engine,
-            host(self.embedding_),
+            to_numpy(self.embedding_),
             problem.schedule.exaggeration,
             problem.engine.state(),
         )
@@ -311,7 +311,7 @@ class Embedding(Estimator):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
-        return placed(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
+        return on_device_of(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points of affinity p at distances r."""

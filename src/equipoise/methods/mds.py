@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import progress
 from .._types import Array, Callback, Matrix
 from .._warn import warn
-from ..arrays.namespace import host, is_device_array, placed
+from ..arrays.namespace import is_device_array, on_device_of, to_numpy
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
 from ..initialize.classical import check_start, first_map
@@ -248,7 +248,7 @@ class MDS(Estimator):
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not seen else [])])
             finally:
-                self.embedding_ = placed(X if problem.engine == "torch" else None, problem.Y)
+                self.embedding_ = on_device_of(X if problem.engine == "torch" else None, problem.Y)
                 self.loss_curve_ = problem.loss_curve
                 self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
                 self.n_iter_ = problem.n_iter
@@ -288,11 +288,11 @@ class MDS(Estimator):
         rows = self._source.check_new(self._check_rows(X))
         n = self._source.n
         seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
-        fitted = host(self.embedding_)[seen]
+        fitted = to_numpy(self.embedding_)[seen]
         Y = place_by_stress(
             lambda part: self._source.new_block(rows[part], seen), rows.shape[0], fitted, self._n_threads()
         )
-        return placed(X if is_device_array(self.embedding_) else None, Y)
+        return on_device_of(X if is_device_array(self.embedding_) else None, Y)
 
     def _record_features(self, X: Any, source: Input) -> None:
         if isinstance(X, SpaceLike):

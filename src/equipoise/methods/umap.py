@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities.builders import Fuzzy
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import limited
 from ..kernels import Kernel, Membership, NonMembership
@@ -174,7 +174,7 @@ EPSILON = 0.01
 
 def _check_labels(y: Any, n: int) -> Array:
     """Return class labels (n,) as integers; −1, for unknown, stays −1."""
-    labels = host(y)
+    labels = to_numpy(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from ..engines import HOST, Engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
@@ -68,7 +68,7 @@ class ForceProblem(Problem):
 
     @property
     def Y0(self) -> Array:
-        return host(self._Y0)
+        return to_numpy(self._Y0)
 
     @property
     def engine_name(self) -> str:
@@ -96,7 +96,7 @@ class ForceProblem(Problem):
 
     def _map(self, state: State) -> Any:
         Y: Any = self.geometry.map(state.in_order())
-        return host(Y) if self.output_device is None else Y.to(self.output_device)
+        return to_numpy(Y) if self.output_device is None else Y.to(self.output_device)
 
     def _loss_at(self, Y: Array) -> float:
         return self._balance(Y, loss=True).loss
@@ -140,7 +140,7 @@ class ForceProblem(Problem):
         return {
             "affinities": fingerprint(self.affinities),
             "loss": fingerprint(self.objective),
-            "initial map": fingerprint(host(self._start(starts[0]).origin), self.geometry),
+            "initial map": fingerprint(to_numpy(self._start(starts[0]).origin), self.geometry),
             "n_iter": n_iter,
             "learning rate or exaggeration": fingerprint(self.schedule),
             "optimizer": fingerprint(self.rule),

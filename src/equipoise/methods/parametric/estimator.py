@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ... import progress
 from ..._optional import import_optional
 from ..._types import Callback
-from ...arrays.namespace import host, is_tensor
+from ...arrays.namespace import is_tensor, to_numpy
 from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
@@ -210,7 +210,7 @@ class Parametric(Estimator):
         self.loss_curve_ = np.array(training.state.curve, dtype=np.float64).reshape(-1, 2)
         self.n_epochs_ = training.state.iteration
         Y = self._encode(self.encoder_, training.rows.X)
-        self.embedding_ = Y.to(X.device) if is_tensor(X) else host(Y)
+        self.embedding_ = Y.to(X.device) if is_tensor(X) else to_numpy(Y)
         self.loss_ = float(problem.loss(self.embedding_))
 
     def _encode(self, encoder: Any, X: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ class Parametric(Estimator):
         rows = _as_rows(X, 1)
         validate_data(self, X, reset=False, skip_check_array=True)
         Y = self._encode(self.encoder_, rows)
-        return Y if is_tensor(X) else host(Y)
+        return Y if is_tensor(X) else to_numpy(Y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Train the encoder on X and return the places of its rows (n, d), a tensor if X is one."""
