@@ -52,7 +52,14 @@ LAYERS = {
 }
 
 # File names that occur more than once because they mean the same thing in each place.
-SAME_MEANING = {"__init__"}
+SAME_MEANING = {
+    "__init__",
+    "base",  # the protocol or base class of its folder
+    "closed_form",  # methods with a closed form, and their losses
+    "compare",  # a function of the library, and its verb on the command line
+    "plot",
+    "sweep",
+}
 
 NAMEDTUPLE = {"_replace", "_asdict", "_fields", "_make"}
 

@@ -10,9 +10,8 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from ..arrays.csr import is_sparse
+from ..arrays.csr import compiled_pattern, entry_values, is_sparse
 from ..arrays.namespace import to_numpy
-from ..arrays.pattern import compiled_pattern, entry_values
 from ..kernels import Kernel
 from .base import Engine
 from .tables import Table, edge_table, kernel_table

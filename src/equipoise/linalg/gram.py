@@ -14,15 +14,7 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.namespace import (
-    array_like,
-    array_namespace,
-    at_least,
-    column_squares,
-    is_numpy,
-    sum_squares,
-    to_numpy,
-)
+from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
 from . import eigen
 
 SIDE = 1000  # rows or columns up to which a small Gram matrix is formed, 8 MB; as in randomized.py

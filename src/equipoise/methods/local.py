@@ -21,7 +21,7 @@ from ..inputs.base import square
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
-from .classical import ClassicalEmbedding, Model
+from .closed_form import ClassicalEmbedding, Model
 from .estimator import is_positive
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from .._warn import warn
 from ..arrays.namespace import is_device_array, on_device_of, to_numpy
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
-from ..initialize.classical import check_start, first_map
+from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
 from ..inputs import Distances, Input, SpaceLike, make_distance_input
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
 from ..optimize.placement import place_by_stress
-from ..problems.base import check_n_iter
+from ..problems.forces import check_n_iter
 from ..problems.stress import StressProblem
 from ..problems.stress_pairs import (
     condensed_weights,
@@ -136,7 +136,7 @@ class MDS(Estimator):
         return self._build(X)[0]
 
     def _build(self, X: Any) -> tuple[StressProblem, Input]:
-        self._check_parameters()
+        self.check_parameters()
         requested, device = choose_device(self._engine_name(), self.device, X)
         source = make_distance_input(X, self.metric, center=True)
         self._record_features(X, source)
@@ -308,7 +308,7 @@ class MDS(Estimator):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         for name in ("n_components", "n_init"):
             value = getattr(self, name)
             if not (isinstance(value, int | np.integer) and value >= 1):

@@ -10,18 +10,18 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
-from ..arrays.namespace import array_like, is_device_array, is_tensor, to_float64, to_numpy
+from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
-from ..linalg.gram import Factor, Gram, Inner, column_squares, dense, divide_columns
+from ..linalg.gram import Factor, Gram, Inner, dense, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
-from .classical import ClassicalEmbedding, Model
+from .closed_form import ClassicalEmbedding, Model
 from .estimator import accepts_cupy
 
 if TYPE_CHECKING:

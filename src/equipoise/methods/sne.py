@@ -89,8 +89,8 @@ class NeighborEmbedding(Embedding):
     def _kind(self) -> type[ForceProblem]:
         return CurvedProblem if callable(self.g) else super()._kind()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")

@@ -10,17 +10,17 @@ import numpy as np
 from .._optional import import_optional
 from .._types import Array
 from ..arrays.namespace import is_tensor, to_numpy
-from ..data.checks.table import check_finite
+from ..data.checks.table_input import check_finite
 from ..engines import choose_device
 from ..geometry import Placed
 from ..optimize.descent import State
 from ..optimize.gradient_steps import EngineForces
 from ..optimize.rules import Accelerated, Rule, Steady
 from .autograd import Autograd, AutogradProblem
-from .base import check_n_iter
+from .forces import check_n_iter
 
 if TYPE_CHECKING:
-    from ..objectives.autograd.own_loss import OwnLoss
+    from ..objectives.autograd.user_loss import OwnLoss
 
 
 class LossProblem(AutogradProblem):
@@ -65,7 +65,7 @@ class LossProblem(AutogradProblem):
         device: str = "auto",
     ):
         import_optional("torch", "gpu", "LossProblem")
-        from ..objectives.autograd.own_loss import OwnLoss
+        from ..objectives.autograd.user_loss import OwnLoss
 
         if not callable(loss):
             raise TypeError(f"loss must be a function of the map, got {type(loss).__name__}")
@@ -96,7 +96,7 @@ class LossProblem(AutogradProblem):
     def _forces(self, state: State) -> EngineForces:
         if self.schedule.learning_rate != "auto":
             return super()._forces(state)
-        from ..objectives.autograd.own_loss import watched
+        from ..objectives.autograd.user_loss import watched
 
         return EngineForces(watched(self.objective), self.engine)  # each descent estimates the curvature on its way
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..._types import Array
 from ...arrays.namespace import to_numpy
-from ..containers import as_array
-from .table import check_finite
+from .table_input import as_array, check_finite
 
 
 def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, keep_float32: bool = False) -> Array:

@@ -18,12 +18,10 @@ from ..arrays.namespace import is_device_array, on_device_of
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
-from ..linalg.blas import one_blas_thread
-from ..linalg.pca import fix_signs
+from ..linalg.pca import fix_signs, one_blas_thread
 from ..objectives import ClosedForm
 from ..optimize.rules import Accelerated, Steady
-from ..problems.base import check_n_iter
-from ..problems.forces import ForceProblem
+from ..problems.forces import ForceProblem, check_n_iter
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
 from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
@@ -135,12 +133,12 @@ class ClassicalEmbedding(Estimator):
         return ForceProblem(model.objective, model.geometry, Reference(), Y0, schedule, rule, model.recall), model
 
     def _built(self, X: Any) -> tuple[Model, np.random.RandomState]:
-        self._check_parameters()
+        self.check_parameters()
         rng = check_random_state(self.random_state)
         model = self._model(X, rng)
         return model, rng
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_n_components(self.n_components)
         check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)

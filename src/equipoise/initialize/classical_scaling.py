@@ -10,10 +10,9 @@ from scipy.sparse.csgraph import dijkstra
 
 from .._types import Array, Matrix
 from ..inputs import Input, Table
-from ..linalg.blas import one_blas_thread
-from ..linalg.pca import finish, fix_signs
-from .choose import check_init
+from ..linalg.pca import finish, fix_signs, one_blas_thread
 from .random import random_ball
+from .start import check_init
 
 INITS = ("auto", "classical", "pca", "random")
 PIVOTS = 200  # points to which classical scaling uses the δ of all others; chosen
