@@ -75,7 +75,7 @@ def child(request: Path) -> None:
         with (
             watched(embed, "read_source", stages, "reading"),
             watched(method, "fit", stages, "embedding"),
-            watched(embed, "_say_quality", stages, "quality"),
+            watched(embed, "_print_quality", stages, "quality"),
         ):
             status = main(words)
     if status:

@@ -16,7 +16,7 @@ from pathlib import Path
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 ALPHAS = (-2, -1.5, -1, -0.5, 0, 0.6)
 
@@ -32,7 +32,7 @@ def main(folder):
         axes.scatter(*method.embedding_.T, s=8, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(f"α = {alpha},  loss {method.loss_:.2f}".replace("-", "−"))
         axes.set_aspect("equal", adjustable="datalim")
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "alpha.png")
 
 

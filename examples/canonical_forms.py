@@ -22,7 +22,7 @@ from scipy.spatial import procrustes
 
 import equipoise as eq
 from equipoise.spaces import MeshGeodesic, Restriction, summarize_distortion
-from equipoise.views.style import bare, new_figure
+from equipoise.views.style import hide_axes, new_figure
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 POSES = ("horse0", "horse10", "horse15")
@@ -87,7 +87,7 @@ def _draw(axes, vertices, faces, color):
     )
     axes.set_aspect("equal")
     axes.autoscale()
-    bare(axes)
+    hide_axes(axes)
 
 
 if __name__ == "__main__":

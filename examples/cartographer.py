@@ -18,7 +18,7 @@ from scipy.spatial import ConvexHull
 
 import equipoise as eq
 from equipoise.spaces import Sphere, dilation, summarize_distortion
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 N = 800
 TORN = 3.0
@@ -93,7 +93,7 @@ def _draw(axes, Y, edges, ratio):
     axes.add_collection(lines)
     axes.set_aspect("equal")
     axes.autoscale()
-    bare(axes)
+    hide_axes(axes)
     return lines
 
 

@@ -15,7 +15,7 @@ from scipy.spatial import procrustes
 
 import equipoise as eq
 from equipoise import data
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 METHODS = {
     "PCA": eq.PCA,
@@ -62,7 +62,7 @@ def main(folder):
                 axes.scatter(*Y.T, s=3, c=[COLORS[label] for label in digits.labels], linewidths=0)
                 axes.set_title(f"step {step}")
                 axes.set_aspect("equal", adjustable="datalim")
-                bare(axes)
+                hide_axes(axes)
     loss_axes.set_title("loss above its minimum, as a part of it")
     away_axes.set_title("1 − R² to the closed form")
     for axes in (loss_axes, away_axes):

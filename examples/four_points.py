@@ -20,7 +20,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise.spaces import Sphere, check_metric, dilation, is_isometry, summarize_distortion
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 RADIUS = 2 / np.pi  # a quarter of the equator has length 1
 POINTS = RADIUS * np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, -1]])
@@ -88,7 +88,7 @@ def _draw_map(axes, Y, ratio):
         axes.text(*(y + 0.12 * y / np.linalg.norm(y)), name, fontsize=13, ha="center", va="center")
     axes.set_aspect("equal")
     axes.margins(0.15)
-    bare(axes)
+    hide_axes(axes)
     axes.set_title("in the plane, at least stress: dilation of each pair", pad=20)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import data
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def main(folder):
         axes.scatter(*method.embedding_.T, s=12, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(f"w = {w},  loss {method.loss_:.2f}")
         axes.set_aspect("equal", adjustable="datalim")
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "own_kernel.png")
 
 

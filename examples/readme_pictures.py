@@ -16,7 +16,7 @@ import numpy as np
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 QUICK = os.environ.get("EQUIPOISE_QUICK") == "1"
 FAMILY = (eq.SNE(), eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(), eq.GSNE(), eq.SphericalSNE(rho=0.8))
@@ -48,7 +48,7 @@ def family_picture(digits, folder):
         else:
             axes = figure.add_subplot(2, 3, place)
             axes.set_aspect("equal", adjustable="datalim")
-            bare(axes)
+            hide_axes(axes)
         axes.scatter(*Y.T, s=8, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(f"{name}\nneighbours kept {kept:.0%}", fontsize=11)
     figure.savefig(folder / "family.png")

@@ -19,7 +19,7 @@ import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
 from equipoise.initialize.spectral import spectral
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 EXAGGERATIONS = (20, 10, 4, 2, 1, 0.5)
 
@@ -45,7 +45,7 @@ def main(folder):
         axes.scatter(*Y.T, s=3, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(title)
         axes.set_aspect("equal", adjustable="datalim")
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "spectrum.png")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 
 def main(folder):
@@ -47,7 +47,7 @@ def main(folder):
         axes.set_aspect("equal")
         axes.set_xlim(-1.05, 1.05)
         axes.set_ylim(-1.05, 1.05)
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "sphere.png")
 
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 
 import equipoise as eq
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 SETS = {
     "mnist": "MNIST",
@@ -124,7 +124,7 @@ def draw_maps(results: dict[str, Any], file: Path) -> None:
             color: Any = [COLORS[i] for i in number] if few else result["y"]
             ax.scatter(*Y.T, s=5, c=color, cmap=None if few else "viridis", linewidths=0)
             ax.set_aspect("equal", adjustable="datalim")
-            bare(ax)
+            hide_axes(ax)
             ax.set_title(f"{title}\n{name}: {np.mean(result['accuracy'][name]):.3f}", fontsize=11)
     figure.savefig(file)
 

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 from sklearn.decomposition import PCA
 
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 WIDTH = 2.5  # of a panel, in inches
 DPI = 100
@@ -37,7 +37,7 @@ def draw_maps(
         else:
             axes = figure.add_subplot(rows, columns, i + 1)
             axes.set_aspect("equal", adjustable="datalim")
-            bare(axes)
+            hide_axes(axes)
         axes.scatter(*Y.T, s=size, c=colors(y), linewidths=0)
         axes.set_title(title, fontsize=9)
     save(figure, file)
@@ -70,7 +70,7 @@ def draw_images(maps: Sequence[tuple[str, np.ndarray]], images: np.ndarray, file
     for axes, canvas, (title, _) in zip(np.ravel(figure.subplots(1, len(maps))), canvases, maps, strict=True):
         axes.imshow(canvas, cmap="gray_r", vmin=0, vmax=255, interpolation="none")
         axes.set_title(title, fontsize=10)
-        bare(axes)
+        hide_axes(axes)
     save(figure, file)
 
 
