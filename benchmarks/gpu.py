@@ -162,9 +162,9 @@ def stages(X: torch.Tensor) -> list[Stage]:
     V = data._V
     found = search(V, K, neighbors.MIN_RECALL)
     compared = n if found.recall == 1.0 else n * searched(V)
-    from equipoise.affinities.perplexity_torch import conditional
+    from equipoise.affinities.perplexity import conditional_rows
 
-    p = conditional(found.d2, PERPLEXITY)
+    p = conditional_rows(found.d2, PERPLEXITY)
     P = Rows.of_neighbors(p, found.indices).symmetrized()
     fit = method(engine="torch").fit(X)
     problem = fit._problem
@@ -210,7 +210,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
             2.0 * n * compared * WIDTH,
             4 * n * D + 8 * n * K,
         ),
-        Stage("perplexity", events(lambda: conditional(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
+        Stage("perplexity", events(lambda: conditional_rows(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
         Stage(
             "symmetrise",
             events(lambda: Rows.of_neighbors(p, found.indices).symmetrized()),
@@ -227,10 +227,11 @@ def searched(V: torch.Tensor) -> float:
     """Return the share of all points that the blocks searched for a row hold."""
     from equipoise.neighbors import gpu as there
     from equipoise.neighbors.gpu_blocks import Blocks, reach
+    from equipoise.neighbors.gpu_scan import nearest
 
     sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: there.SAMPLE].to(V.device)
     blocks = Blocks(V - V.mean(dim=0))
-    true = there.nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
+    true = nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
     return reach(blocks, sample, true, neighbors.MIN_RECALL + there.MARGIN) / len(blocks.centers)
 
 

@@ -27,9 +27,7 @@ class Truth:
         self.neighbors, kept = without_self(indices)
         d2 = np.square(np.take_along_axis(graph.distances, order, axis=1)[kept])
         D2 = csr_matrix((d2, self.neighbors.ravel(), np.arange(0, n * K + 1, K)), shape=(n, n))
-        conditional = affinities.conditional(
-            affinities.SquaredDistances(D2), np.array([PERPLEXITY]), np.float64, threads
-        )
+        conditional = affinities.conditional(D2, np.array([PERPLEXITY]), np.float64, threads)
         self.P = affinities.joint(conditional)
 
     def kl(self, Y: np.ndarray) -> float:

@@ -45,7 +45,7 @@ def fit_equipoise(X: np.ndarray, threads: int) -> Fit:
 
     def found() -> Any:
         k = min(len(X) - 1, 90)
-        return make_input(X, "euclidean", None).neighbors(k, threads)[0].D2.indices.reshape(len(X), k)
+        return make_input(X, "euclidean", None).neighbors(k, threads)[0].indices.reshape(len(X), k)
 
     details = {"engine": problem.engine.name, "n_iter": problem.n_iter, "own_loss": float(problem.loss_curve[-1, 1])}
     fit = Fit(Y, total(search), built - start, end - built, details=details)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
-from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
+from support.methods import LABELS, NEW, X, brief, over
 
 import equipoise as eq
 from equipoise import spaces
@@ -22,24 +22,13 @@ from equipoise.methods import ALL
 from equipoise.methods.estimator import threads
 from equipoise.saving import archive
 
-X, LABELS = make_blobs(70, 5, centers=4, cluster_std=5.0, random_state=0)
-NEW = X[60:] + 0.01
-X = X[:60]
+NEW = NEW + 0.01
 D = pairwise_distances(X)
 np.fill_diagonal(D, 0)
 GRAPH = eq.neighbors.nearest_neighbors(X, 20)
 
-every_method = pytest.mark.parametrize("Method", ALL, ids=lambda M: M.__name__)
+every_method = over(ALL)
 quietly = pytest.mark.filterwarnings("ignore::UserWarning")
-
-
-def brief(Method, **parameters):
-    """A method with parameters that suit 60 points and little time."""
-    known = Method().get_params()
-    settings = {"random_state": 0, "n_iter": 30, "perplexity": 6, "n_neighbors": 6, "n_jobs": 1, **parameters}
-    if "solver" in known and known["solver"] == "eigen":
-        settings.pop("n_iter")
-    return Method(**{name: value for name, value in settings.items() if name in known})
 
 
 def again(method, tmp_path):
@@ -132,7 +121,7 @@ def test_what_else_a_fitted_method_is_made_of(name, tmp_path):
 def test_labels_and_names_of_columns_and_numpy_numbers(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=list("abcde"))
-    method = brief(eq.UMAP, n_neighbors=np.int64(6), spread=np.float32(1.5)).fit(table, LABELS[:60])
+    method = brief(eq.UMAP, n_neighbors=np.int64(6), spread=np.float32(1.5)).fit(table, LABELS)
     loaded = again(method, tmp_path)
     assert list(loaded.feature_names_in_) == list("abcde") and loaded.feature_names_in_.dtype == object
     assert type(loaded.n_neighbors) is np.int64 and type(loaded.spread) is np.float32
@@ -323,7 +312,7 @@ def test_a_sparse_matrix_that_points_outside(tmp_path, entries):
         name = f"{content[position]}.npy"
         array = np.load(io.BytesIO(entries[name]))
         array[5] = value
-        refused(tmp_path, {**entries, name: npy(array)}, "the parts of a sparse matrix do not fit together")
+        refused(tmp_path, {**entries, name: npy(array)}, "the parts of a sparse matrix are inconsistent")
 
 
 def test_damaged_files(tmp_path, entries):

@@ -1,7 +1,7 @@
 """Divergences E = Σ_ij P_ij f(Q_ij / P_ij), f convex with f(1) = 0 (Lin et al. 2024, eq. 6).
 
-The α family is written with s = (1−α)/2 and the deformed logarithm ln_e(t) = (t^e − 1)/e, ln_0 = log, which carries the
-limits α = ±1 without cancellation:  f'_α(t) = ln_{−s}(t).
+The α family uses s = (1−α)/2 and the deformed logarithm ln_e(t) = (t^e − 1)/e, ln_0 = log, which covers the limits
+α = ±1 without cancellation: f'_α(t) = ln_{−s}(t). Formulas take arrays of NumPy, PyTorch and CuPy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ._tags import tagged
 from ._types import Array
 from .arrays.namespace import array_namespace, at_least
 
-TINY = np.finfo(np.float64).tiny  # t = Q/P that underflows stands for its limit
+TINY = np.finfo(np.float64).tiny  # replaces t = Q/P that underflows
 
 
 def deformed_log(log_t: Array, e: float) -> Array:
@@ -23,21 +23,27 @@ def deformed_log(log_t: Array, e: float) -> Array:
     return log_t if e == 0 else array_namespace(log_t).expm1(e * log_t) / e
 
 
-NEAR_LOG = 1 / 16  # |e| below which (t^e − 1)/e is computed with expm1; beyond, t^e / e serves as well
+NEAR_LOG = 1 / 16  # |e| below which (t^e − 1)/e is computed with expm1; above, t^e / e is accurate enough
 
 
 def antiderivative(log_k: Any, e: float) -> Any:
-    """Return ψ with dψ/dk = k^(e−1), from log k: ln_e(k) for |e| < NEAR_LOG, else k^e / e, which has no constant."""
+    """Return ψ with dψ/dk = k^(e−1), from log k: ln_e(k) for |e| < NEAR_LOG, otherwise k^e / e."""
     if abs(e) < NEAR_LOG:
         return deformed_log(log_k, e)
-    with np.errstate(over="ignore"):  # an infinite loss is what a map with k = 0 has at α < −1
+    with np.errstate(over="ignore"):  # at α < −1 the loss of a map with k = 0 is infinite
         return array_namespace(log_k).exp(e * log_k) / e
 
 
 class Divergence:
-    """An f-divergence. Subclass it with `value` (f) and `slope` (f') to make your own; it then needs a dense P.
+    """An f-divergence Σ P f(Q/P).
 
-    `s` is set for the α family with α < 1, whose loss and gradient need only pairs with P > 0 (docs/math.md, eq. 3).
+    To define a divergence, subclass this and define `value` (f) and `slope` (f'). It is computed on all pairs and needs
+    a dense P.
+
+    Attributes
+    ----------
+    s : float or None, default=None
+        (1−α)/2 for the α family with α < 1, whose loss and gradient need only pairs with P > 0 (docs/math.md, eq. 3).
     """
 
     s: float | None = None
@@ -57,7 +63,11 @@ class Alpha(Divergence):
     """f_α(t) = 4/(1−α²) · [(1−α)/2 + (1+α)/2 t − t^((1+α)/2)] (Lin et al. 2024, eq. 14), any real α.
 
     α = −1 is the Kullback-Leibler divergence, 0 four times the squared Hellinger distance, 1 the reverse
-    Kullback-Leibler, 3 half of χ².
+    Kullback-Leibler divergence, 3 half of χ².
+
+    Parameters
+    ----------
+    alpha : float, default=-1.0
     """
 
     alpha: float = -1.0
@@ -83,19 +93,19 @@ class Alpha(Divergence):
 
 
 def KL() -> Alpha:
-    """Kullback-Leibler divergence Σ P log(P/Q): α = −1."""
+    """Return the Kullback-Leibler divergence Σ P log(P/Q): α = −1."""
     return Alpha(-1.0)
 
 
 def Hellinger() -> Alpha:
-    """The α = 0 divergence, 2 Σ (√P − √Q)²: four times the squared Hellinger distance."""
+    """Return the divergence of α = 0, 2 Σ (√P − √Q)²: four times the squared Hellinger distance."""
     return Alpha(0.0)
 
 
 @tagged("divergences.ChiSquare")
 @dataclass(frozen=True)
 class ChiSquare(Divergence):
-    """f(t) = (t − 1)²: Σ (Q − P)²/P. Needs P > 0 for every pair."""
+    """f(t) = (t − 1)²: Σ (Q − P)²/P. It needs P > 0 for every pair."""
 
     def value(self, t: Array) -> Array:
         return (t - 1) ** 2

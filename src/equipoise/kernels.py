@@ -1,11 +1,13 @@
-"""Output kernels k(d2): how similarity falls with squared distance in the map.
+"""Kernels k(d2) of the map: similarity as a function of squared distance.
 
-A kernel gives its value k and its slope k' = dk/d(d2). Nothing else about a method needs to change: the engines, the
-objectives and the optimiser take any kernel, a user's own included.
+A kernel defines its value k and its slope k' = dk/d(d2). Engines, objectives and the optimiser accept any kernel,
+including user-defined ones:
 
 >>> class Loop(Kernel):
 ...     def value(self, d2): return (1 + d2) ** -1.5
 ...     def slope(self, d2): return -1.5 * (1 + d2) ** -2.5
+
+Formulas are written against the array API namespace of d2, so that they take arrays of NumPy, PyTorch and CuPy.
 """
 
 from __future__ import annotations
@@ -23,23 +25,37 @@ from ._tags import tagged
 from ._types import Array
 from .arrays.namespace import array_namespace, at_least
 
-TINY = 1e-30  # d2 below this is held when a slope is infinite at 0, so that coincident points give 0 · finite = 0
+TINY = 1e-30  # lower bound of d2 where a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
 
 class Kernel:
-    """A radial kernel k(d2), positive and decreasing. Subclass it with `value` and `slope` to make your own."""
+    """A radial kernel k(d2), positive and decreasing.
 
-    length: float = 1.0  # where k leaves its plateau: the unit of the map (docs/math.md, section 2)
-    kink: float = 0.0  # distance, if any, at which the slope jumps
-    rational: tuple[float, float] | None = None  # (a, c) where k'/k = −a/(c + d2)
-    spread: float = 1e-4  # standard deviation of an initial map, in lengths: inside the plateau, as in van der Maaten
+    To define a kernel, subclass this and define `value` and `slope`; with parameters, make it a frozen dataclass.
+
+    Attributes
+    ----------
+    length : float, default=1.0
+        The distance at which k leaves its plateau: the unit of the map (docs/math.md, section 2).
+    kink : float, default=0.0
+        The distance at which the slope jumps; 0 if it does not.
+    rational : tuple of float, default=None
+        (a, c) if k'/k = −a/(c + d2).
+    spread : float, default=1e-4
+        Standard deviation of the initial map, in units of `length`; inside the plateau, as in van der Maaten.
+    """
+
+    length: float = 1.0
+    kink: float = 0.0
+    rational: tuple[float, float] | None = None
+    spread: float = 1e-4
 
     def value(self, d2: Array) -> Array:
-        """Return k(d2) for an array of squared distances."""
+        """Return k(d2) for squared distances of any shape."""
         raise TypeError(f"{type(self).__name__} must define value(d2)")
 
     def slope(self, d2: Array) -> Array:
-        """Return k'(d2) = dk/d(d2) for an array of squared distances."""
+        """Return k'(d2) = dk/d(d2) for squared distances of any shape."""
         raise TypeError(f"{type(self).__name__} must define slope(d2)")
 
     def log_value(self, d2: Array) -> Array:
@@ -52,18 +68,18 @@ class Kernel:
         return self.slope(d2) / self.value(d2)
 
     def native(self) -> _core.Kernel | None:
-        """Return the compiled twin of a built-in kernel; None runs the NumPy formulas."""
+        """Return the compiled counterpart of a built-in kernel, or None to use the Python formulas."""
         return None
 
 
 class _LogSlopeKernel(Kernel):
-    """A built-in kernel written as k and k'/k; then k' = (k'/k) k in every engine, with the same rounding."""
+    """A built-in kernel, defined by k and k'/k; k' = (k'/k) k in every engine, with the same rounding."""
 
     def slope(self, d2: Array) -> Array:
         return self.log_slope(d2) * self.value(d2)
 
     def native(self) -> _core.Kernel | None:
-        # A subclass made elsewhere may have changed the formulas: it runs them as it wrote them.
+        # A subclass defined elsewhere may change the formulas, so it does not use the compiled ones.
         return self._native() if type(self).__module__ == __name__ else None
 
     def _native(self) -> _core.Kernel:
@@ -75,7 +91,7 @@ class _LogSlopeKernel(Kernel):
 class Gaussian(_LogSlopeKernel):
     """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
 
-    length = float(np.sqrt(0.5))  # its standard deviation: half the usual step, as the pull grows without bound
+    length = float(np.sqrt(0.5))  # its standard deviation: half the usual step, as the attraction grows without bound
 
     def value(self, d2: Array) -> Array:
         return array_namespace(d2).exp(-d2)
@@ -93,7 +109,13 @@ class Gaussian(_LogSlopeKernel):
 @tagged("kernels.StudentT")
 @dataclass(frozen=True)
 class StudentT(_LogSlopeKernel):
-    """k = (1 + d2/ν)^(−(ν+1)/2) with ν = `dof` degrees of freedom; ν = 1 is t-SNE's (van der Maaten & Hinton 2008)."""
+    """k = (1 + d2/ν)^(−(ν+1)/2); ν = 1 is the kernel of t-SNE (van der Maaten & Hinton 2008).
+
+    Parameters
+    ----------
+    dof : float, default=1.0
+        ν, the degrees of freedom.
+    """
 
     dof: float = 1.0
 
@@ -126,8 +148,15 @@ class StudentT(_LogSlopeKernel):
 class PowerLaw(_LogSlopeKernel):
     """k = max(r, r0)^(−β): p-SNE.
 
-    Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off, which makes the loss infinite as soon as two neighbours
-    meet. Here k is held at its value at r0: inside there is no force, as in the paper, and the loss stays finite.
+    Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off, so that the loss is infinite once two neighbours meet. Here
+    k is constant inside r0: there is no force, as in the paper, and the loss remains finite.
+
+    Parameters
+    ----------
+    beta : float, default=2.0
+        The exponent β.
+    r0 : float, default=1.0
+        The cut-off.
     """
 
     beta: float = 2.0
@@ -137,7 +166,7 @@ class PowerLaw(_LogSlopeKernel):
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        # Outside r0 scaling Y leaves Q as it is: the cut-off, where the pull is strongest, is the only length there is.
+        # Outside r0, scaling Y does not change Q: the cut-off, where attraction is strongest, is the only length.
         return float(self.r0 * np.sqrt(2 / self.beta))
 
     @property
@@ -164,7 +193,15 @@ class PowerLaw(_LogSlopeKernel):
 @tagged("kernels.RegularizedPowerLaw")
 @dataclass(frozen=True)
 class RegularizedPowerLaw(_LogSlopeKernel):
-    """k = 1 / (η + r^β), r = √d2: g-SNE (Lin et al. 2024, eq. 13). β = 2, η = 1 is t-SNE's kernel."""
+    """k = 1 / (η + r^β), r = √d2: g-SNE (Lin et al. 2024, eq. 13). β = 2, η = 1 is the kernel of t-SNE.
+
+    Parameters
+    ----------
+    beta : float, default=2.0
+        The exponent β.
+    eta : float, default=1.0
+        The regularisation η.
+    """
 
     beta: float = 2.0
     eta: float = 1.0
@@ -175,12 +212,12 @@ class RegularizedPowerLaw(_LogSlopeKernel):
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        # k = η^−1 / (1 + (r / η^(1/β))^β): η is a unit of length, nothing more.
+        # k = η^−1 / (1 + (r / η^(1/β))^β): η only sets the unit of length.
         return float(self.eta ** (1 / self.beta))
 
     @property
     def spread(self) -> float:  # type: ignore[override]
-        # For β > 2 the force r^(β−1) is too weak near 0 to open a tiny map; 0.1 opens it at any β (measured on digits).
+        # For β > 2 the force r^(β−1) near 0 is too weak to expand a tiny map; 0.1 works for any β (measured on digits).
         return 1e-4 if self.beta <= 2 else 0.1
 
     def value(self, d2: Array) -> Array:
@@ -206,6 +243,13 @@ class SphericalExit(_LogSlopeKernel):
     """k = ((1−ρ)² + ρ d2)^(−d/2): s-SNE's exit distribution ‖y_j − ρ y_i‖^(−d) on the unit sphere in R^d.
 
     Lin et al. 2024, eq. (5); on the sphere ‖y_j − ρ y_i‖² = (1−ρ)² + ρ d2.
+
+    Parameters
+    ----------
+    rho : float, default=0.95
+        ρ, in [0, 1).
+    dimension : int, default=3
+        d, the dimension of the ambient space.
     """
 
     rho: float = 0.95
@@ -219,7 +263,7 @@ class SphericalExit(_LogSlopeKernel):
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        # Never more than the radius of the sphere.
+        # At most the radius of the sphere.
         return float(min(1.0, (1 - self.rho) / np.sqrt(self.rho * self.dimension / 2))) if self.rho > 0 else 1.0
 
     def value(self, d2: Array) -> Array:
@@ -238,7 +282,7 @@ class SphericalExit(_LogSlopeKernel):
 @tagged("kernels.Squared")
 @dataclass(frozen=True)
 class Squared(Kernel):
-    """k² for a kernel k: what ‖K_Y‖² sums (docs/math.md, eq. D2)."""
+    """k² for a kernel k, whose sum is ‖K_Y‖² (docs/math.md, eq. D2)."""
 
     kernel: Kernel
 
@@ -270,7 +314,7 @@ class Membership(_LogSlopeKernel):
     a: float = 1.0
     b: float = 1.0
 
-    spread = 5.0  # its loss has no normaliser: forces are of the right size in a map of about its final extent
+    spread = 5.0  # the loss has no normaliser: forces have the right size in a map of about the final extent
 
     def __post_init__(self) -> None:
         _require_positive(self.a, "a")
@@ -278,7 +322,7 @@ class Membership(_LogSlopeKernel):
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
-        """Return the kernel nearest to 1 up to `min_dist` and exp(−(r − min_dist)/spread) beyond."""
+        """Return the least-squares fit to 1 up to `min_dist` and exp(−(r − min_dist)/spread) beyond."""
         return cls(*_fit_membership(float(min_dist), float(spread)))
 
     @property
@@ -303,7 +347,14 @@ class Membership(_LogSlopeKernel):
 @tagged("kernels.NonMembership")
 @dataclass(frozen=True)
 class NonMembership(_LogSlopeKernel):
-    """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: what UMAP's loss charges two points for being near one another."""
+    """k = −log(1 − 1 / (1 + a x^b)), x = d2 + ε: the repulsive potential of UMAP's loss.
+
+    Parameters
+    ----------
+    a, b : float, default=1.0
+    epsilon : float, default=1e-3
+        ε, which keeps the potential finite at d2 = 0.
+    """
 
     a: float = 1.0
     b: float = 1.0
@@ -331,7 +382,7 @@ class NonMembership(_LogSlopeKernel):
 
 @lru_cache(maxsize=64)
 def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
-    r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; points and extent of umap-learn's fit
+    r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; grid and range of umap-learn's fit
     target = np.where(r < flat, 1.0, np.exp(-(r - flat)))
     (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
     return float(a * spread ** (-2 * b)), float(b)

@@ -1,4 +1,4 @@
-"""Fitted methods as files: parameters, the map, and all that `transform` needs; read back without running anything."""
+"""Fitted methods as files: parameters, the map and what `transform` needs; loading executes no code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from . import inputs
 from ._tags import from_tag, tag_of
 from .arrays.namespace import host, is_device_array
-from .inputs import dissimilarities
 from .methods import ALL
 from .methods.estimator import threads
 from .saving import archive
 from .saving.archive import Refused, Unstorable
+from .saving.migrate import migrate
 
 FORMAT = 1  # of the files; raised when an older reader could not read them
 METHODS = {method.__name__: method for method in ALL}
@@ -28,11 +28,10 @@ ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define 
     "inputs.device_table.DeviceTable": "inputs.device_table",
     "device.rows.Rows": "arrays.device_csr",
 }
-LEFT_OUT = {  # what nothing asks for after the fit
+LEFT_OUT = {  # not used after the fit
     inputs.FromSpace: ("_space",),
-    dissimilarities.InSpace: ("space",),
 }
-NOT_STATE = ("_problem", "_objective")  # of a method: to look inside, in the process that fitted it
+NOT_STATE = ("_problem", "_objective")  # of a method: only for inspection in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
     "g": "a function has no place in a file; keep the map, embedding_, itself",
@@ -45,12 +44,18 @@ REMEDIES = {
 
 
 def save(method: Any, path: str | Path) -> None:
-    """Write a fitted method to one file, whole or not at all.
+    """Save a fitted method to a file, atomically.
 
-    The file is a zip of .npy arrays and a JSON: no pickle, no code. It holds the parameters, the map, loss, curve,
-    affinities, and what `transform` needs, the data included; not the callbacks. What no file without code can hold, a
-    function as metric or a kernel of one's own, is refused before anything is written. A map that is a tensor comes
-    back as an array; what was fitted on a GPU is read on a machine without one too, if PyTorch is there.
+    The file is a zip of .npy arrays and a JSON file, without pickle or code. It contains the parameters, the map, loss,
+    curve, affinities and what `transform` needs, including the data, but no callbacks. A parameter that is code, like
+    a function as metric or a user's kernel, raises ValueError before anything is written. A map that is a tensor is
+    loaded as an array; a method fitted on a GPU can be loaded on a machine without one, if PyTorch is installed.
+
+    Parameters
+    ----------
+    method : estimator
+        A fitted method of equipoise.
+    path : str or Path
     """
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
@@ -65,10 +70,19 @@ def save(method: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Return the method that `save` wrote: fitted, and with the same bytes from `transform`.
+    """Load a method written by `save`; its `transform` gives the same bytes.
 
-    Nothing in the file is run, and only classes of equipoise come out of it. A file in a format newer than this
-    version reads, one that is damaged, or one that holds anything else raises ValueError.
+    Nothing in the file is executed, and only classes of equipoise are created. A file of a newer format, a damaged one
+    or one with other content raises ValueError.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    method : estimator
+        The fitted method.
     """
     kinds: list[Any] = []
 
@@ -118,7 +132,7 @@ def _require_storable(name: str, value: Any) -> None:
 
 
 def _describe(thing: Any) -> tuple[str, Any] | None:
-    """Return the tag and the state of an object whose class has a tag; None for any other."""
+    """Return the tag and state of an object whose class has a tag, else None."""
     if isinstance(thing, FunctionType):
         tag = tag_of(thing)
         return None if tag is None else (tag, None)
@@ -137,14 +151,15 @@ def _state(thing: Any) -> dict[str, Any]:
 
 
 def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    """Return what else a state has, tensors as arrays."""
+    """Return a state without some names, with device arrays as NumPy arrays."""
     return {
         name: host(value) if is_device_array(value) else value for name, value in state.items() if name not in names
     }
 
 
 def _make(tag: str, state: Any) -> Any:
-    """Return the object with a tag and a state; a dataclass checks its fields."""
+    """Return the object with a tag and a state; a dataclass validates its fields."""
+    tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
         _import_torch_module(tag)
     kind: Any = from_tag(tag)
@@ -152,7 +167,7 @@ def _make(tag: str, state: Any) -> Any:
         raise ValueError(f"it holds {tag[:80]!r}, which this version does not know")
     if isinstance(kind, FunctionType):
         return kind
-    if "n_threads" in state:  # of the machine that fitted; here there may be fewer
+    if "n_threads" in state:  # of the machine that fitted; this one may have fewer
         state["n_threads"] = max(1, min(int(state["n_threads"]), threads(None)))
     if is_dataclass(kind):
         return _make_dataclass(kind, state)

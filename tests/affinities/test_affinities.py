@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from support.cases import relative_error
 
-from equipoise.affinities.perplexity import Points, SquaredDistances, conditional, joint, resolve_perplexity
+from equipoise.affinities.perplexity import conditional, conditional_of_points, joint, resolve_perplexity
 
 N = 40
 
@@ -26,13 +28,22 @@ def off_diagonal_graph(D2):
     return sparse.csr_matrix((D2[off], np.nonzero(off)[1], np.arange(n + 1) * (n - 1)), shape=(n, n))
 
 
+class Points(NamedTuple):
+    """Points whose distances are not stored."""
+
+    X: np.ndarray
+
+
 def three_inputs(X):
     D2 = cdist(X, X, "sqeuclidean")
-    return Points(X), SquaredDistances(D2), SquaredDistances(off_diagonal_graph(D2))
+    return Points(X), D2, off_diagonal_graph(D2)
 
 
 def rows(distances, perplexity, n=N, dtype=np.float64, n_threads=1):
-    P = conditional(distances, resolve_perplexity(perplexity, n), dtype, n_threads)
+    scales = resolve_perplexity(perplexity, n)
+    if isinstance(distances, Points):
+        return conditional_of_points(distances.X, scales, dtype, n_threads)
+    P = conditional(distances, scales, dtype, n_threads)
     return P.toarray() if sparse.issparse(P) else P
 
 
@@ -78,7 +89,7 @@ def test_any_row_reaches_any_perplexity_above_its_ties(data):
     share = data.draw(st.floats(0.01, 1.0))
     perplexity = min(max(ties ** (1 - share) * m**share, 1.0), float(m))
     graph = sparse.csr_matrix((distances, np.arange(m), [0, m]), shape=(1, m))
-    p = conditional(SquaredDistances(graph), np.array([perplexity]), np.float64, 1).toarray()
+    p = conditional(graph, np.array([perplexity]), np.float64, 1).toarray()
     assert_allclose(log_perplexity(p), np.log(perplexity), rtol=0, atol=1e-5)
     assert_allclose(p.sum(), 1.0, rtol=1e-12)
     assert (np.diff(p[0][np.argsort(distances)]) <= 0).all()
@@ -183,7 +194,7 @@ def test_a_row_shorter_than_the_perplexity_is_named(rng):
     graph[7, 3:] = 0.0
     graph = graph.tocsr()
     with pytest.raises(ValueError, match=r"row 7 of the precomputed graph stores 3 neighbours, .* perplexity 9;"):
-        conditional(SquaredDistances(graph), np.array([4.0, 9.0]), np.float64, 1)
+        conditional(graph, np.array([4.0, 9.0]), np.float64, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,5 +1,8 @@
 """Formulas written once give NumPy's answer for the arrays of every library."""
 
+from dataclasses import dataclass
+
+import array_api_compat
 import numpy as np
 import pytest
 import torch
@@ -163,3 +166,55 @@ def test_locally_linear_weights(kernel, rng):
     settings = {"kernel": kernel, "scale": np.linspace(1, 2, 60)}
     here, there = lle_weights(X, neighbors, **settings), lle_weights(torch.from_numpy(X), neighbors, **settings)
     assert_allclose(there.toarray(), here.toarray(), atol=1e-12)
+
+
+@dataclass(frozen=True)
+class Softened(eq.kernels.Kernel):
+    """k = exp(−√(1 + d2)), written against the array namespace as docs/howto/own_kernel.md says."""
+
+    def value(self, d2):
+        xp = array_api_compat.array_namespace(d2)
+        return xp.exp(-xp.sqrt(1 + d2))
+
+    def slope(self, d2):
+        xp = array_api_compat.array_namespace(d2)
+        root = xp.sqrt(1 + d2)
+        return -xp.exp(-root) / (2 * root)
+
+
+class PlainNumPy(Softened):
+    def value(self, d2):
+        return np.exp(-np.sqrt(1 + d2))
+
+    def slope(self, d2):
+        return -np.exp(-np.sqrt(1 + d2)) / (2 * np.sqrt(1 + d2))
+
+
+def curved(Y):
+    return torch.eye(2, dtype=Y.dtype) * (1 + Y.square().sum(dim=1))[:, None, None]
+
+
+@every_library
+def test_a_user_kernel_of_the_namespace_takes_arrays_of_every_library(library):
+    kernel, plain = Softened(), PlainNumPy()
+    for name in ("value", "slope", "log_value", "log_slope"):
+        same(getattr(kernel, name)(library(D2)), getattr(plain, name)(D2))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"engine": name} for name in ("reference", "exact", "grid", "torch")] + [{"g": curved}]
+)
+def test_a_user_kernel_of_the_namespace_runs_in_every_engine(settings, rng):
+    X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 2))
+    kernels = Softened(), PlainNumPy()
+    one, two = (eq.SymmetricSNE(kernel=k, perplexity=5, n_iter=20, random_state=0, **settings) for k in kernels)
+    problem, other = one.problem(X), two.problem(X)
+    assert problem.loss(Y) == pytest.approx(other.loss(Y), rel=1e-6)
+    assert_allclose(problem.gradient(Y), other.gradient(Y), rtol=1e-5, atol=1e-8)
+    assert np.isfinite(one.fit(X).loss_)
+
+
+def test_a_user_kernel_of_the_namespace_trains_an_encoder(rng):
+    method = eq.SymmetricSNE(kernel=Softened(), perplexity=5)
+    found = eq.Parametric(method, epochs=2, random_state=0).fit(rng.standard_normal((60, 4)))
+    assert np.isfinite(found.loss_)

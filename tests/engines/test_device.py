@@ -13,21 +13,21 @@ from support.cases import unequal_digits
 from support.on_torch import BRIEF, brief
 
 import equipoise as eq
+from equipoise.affinities import fuzzy
 from equipoise.affinities import perplexity as affinities
-from equipoise.affinities.perplexity import SquaredDistances
 from equipoise.arrays import csr
 from equipoise.arrays.morton import locality
 from equipoise.arrays.morton import permuted as permuted_on_host
 from equipoise.neighbors.search import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from equipoise.affinities import perplexity_torch as there  # noqa: E402
 from equipoise.arrays.device_csr import Rows  # noqa: E402
 from equipoise.arrays.transfer import from_array  # noqa: E402
 from equipoise.neighbors import gpu as search_module  # noqa: E402
 from equipoise.neighbors import gpu_blocks as blocks_module  # noqa: E402
-from equipoise.neighbors.gpu import nearest, recall, search  # noqa: E402
+from equipoise.neighbors.gpu import search  # noqa: E402
 from equipoise.neighbors.gpu_blocks import BLOCK, Blocks, nearest_center, reach  # noqa: E402
+from equipoise.neighbors.gpu_scan import nearest, recall  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -230,7 +230,7 @@ def distances(X, k):
     order = np.argsort(D2.data.reshape(-1, k), axis=1, kind="stable")
     data, indices = (np.take_along_axis(part.reshape(-1, k), order, axis=1) for part in (D2.data, D2.indices))
     D2 = csr.make_csr(data.ravel(), indices.ravel(), D2.indptr, D2.shape)
-    return SquaredDistances(D2), SquaredDistances(Rows.of(D2, CPU))
+    return D2, Rows.of(D2, CPU)
 
 
 @pytest.mark.parametrize("perplexities", [[10.0], [5.0, 12.0]])
@@ -266,21 +266,21 @@ def test_memberships_and_their_union_are_those_of_the_cpu(digits):
     X[3] = X[9] = X[4]  # duplicates
     X[20:40] = X[20]  # with nothing else near
     here, on_device = distances(X, 14)
-    W = affinities.memberships(here, 15, np.float32, 1)
-    V = affinities.memberships(on_device, 15, np.float32, 1)
+    W = fuzzy.memberships(here, 15, np.float32, 1)
+    V = fuzzy.memberships(on_device, 15, np.float32, 1)
     np.testing.assert_allclose(V.host().toarray(), W.toarray(), rtol=2e-3, atol=1e-5)
-    mu, nu = affinities.fuzzy_union(W), affinities.fuzzy_union(V)
+    mu, nu = fuzzy.fuzzy_union(W), fuzzy.fuzzy_union(V)
     assert isinstance(nu, Rows)
     np.testing.assert_allclose(nu.host().toarray(), mu.toarray(), rtol=2e-3, atol=1e-5)
     labels = np.arange(120) % 3 - (np.arange(120) % 7 == 0)
-    pair = [affinities.intersected(m, labels, 0.5) for m in (mu, nu)]
+    pair = [fuzzy.intersected(m, labels, 0.5) for m in (mu, nu)]
     np.testing.assert_allclose(pair[1].toarray(), pair[0].toarray(), rtol=5e-3, atol=1e-5)
 
 
 def test_a_union_by_hand():
     W = sparse.csr_matrix(np.array([[0, 1, 0.5], [0.25, 0, 0], [0.5, 0, 0]], np.float32))
     expected = [[0, 1, 0.75], [1, 0, 0], [0.75, 0, 0]]
-    np.testing.assert_allclose(there.fuzzy_union(Rows.of(W, CPU)).host().toarray(), expected, rtol=1e-6)
+    np.testing.assert_allclose(fuzzy.fuzzy_union(Rows.of(W, CPU)).host().toarray(), expected, rtol=1e-6)
 
 
 def test_labels_pull_a_map_apart_on_a_device_too(digits):

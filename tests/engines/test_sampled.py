@@ -193,6 +193,7 @@ def test_frozen_field(rng):
     assert_array_equal(at(targets).gradient[3:4], at(targets[3:4]).gradient)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "exact"),
     [
@@ -205,7 +206,7 @@ def test_frozen_field(rng):
     ids=lambda method: type(method).__name__,
 )
 def test_the_map_is_nearly_as_good_as_the_exact_one(method, exact):
-    X = eq.data.load("digits").X[:900]
+    X = eq.data.load("digits").X[:600]
     problem = method.set_params(random_state=0, engine="sampled", n_iter=500, n_jobs=1).problem(X)
     problem.engine.partners = 64
     assert sparse.issparse(problem.affinities)

@@ -24,7 +24,7 @@ GPU = torch.cuda.is_available()
 if not GPU and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("there is no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
 
-from equipoise.affinities import perplexity_torch as affinities  # noqa: E402
+from equipoise.affinities import perplexity as affinities  # noqa: E402
 from equipoise.affinities import perplexity_triton  # noqa: E402
 from equipoise.arrays import sums_triton as sums  # noqa: E402
 from equipoise.arrays.device_csr import Rows  # noqa: E402
@@ -156,7 +156,7 @@ def test_sums_over_all_points_are_those_of_pytorch(d, n):
 
 def test_rows_of_a_perplexity_are_those_of_pytorch():
     d2 = points(40, 20).square()
-    same(perplexity_triton.conditional(d2.to(THERE), 7.0), affinities.conditional(d2, 7.0), 1e-5)
+    same(perplexity_triton.conditional(d2.to(THERE), 7.0), affinities.conditional_rows(d2, 7.0), 1e-5)
 
 
 @on_a_gpu
@@ -178,7 +178,7 @@ def test_a_sieve_finds_the_nearest(spread):
 def test_a_sieve_through_blocks_finds_the_nearest_in_them():
     X = torch.randn(20_000, 50, generator=torch.Generator(device=THERE).manual_seed(0), device=THERE)
     blocks = Blocks(X)
-    _, d2 = blocks.nearest(30, len(blocks.centers))
+    _, d2 = neighbors.search_blocks(blocks, 30, len(blocks.centers))
     sample = torch.arange(0, 20_000, 97, device=THERE)
     assert neighbors.recall(d2[sample], neighbors.nearest(X[sample], X, 31).d2) >= 0.999
 

@@ -265,10 +265,10 @@ def test_bad_data_and_maps_are_refused(measure):
         (X, spoilt(Y, np.nan), "Y contains NaN at row 3, column 1"),
         (X, spoilt(Y, np.inf), "Y contains inf at row 3, column 1"),
         (spoilt(X, np.nan), Y, "X contains NaN at row 3, column 1; drop these rows or fill them in"),
-        (X, np.ones_like(Y), "all 120 points of Y are in one place"),
-        (X, Y[:, 0], r"Y must be a map \(n, d\), a row per point; got shape \(120,\); a map in one dimension is Y"),
+        (X, np.ones_like(Y), "all 120 points of Y are at the same position"),
+        (X, Y[:, 0], r"Y must be a map of shape \(n, d\) with one row per point, got shape \(120,\); for a map in one"),
         (X[:2], Y[:2], "at least 3 are needed"),
-        (X, np.full(Y.shape, "a"), r"Y must be a map \(n, d\) of numbers"),
+        (X, np.full(Y.shape, "a"), r"Y must be a map of numbers"),
     ):
         with pytest.raises(ValueError, match=match):
             measure(data, made)
@@ -276,7 +276,7 @@ def test_bad_data_and_maps_are_refused(measure):
 
 @pytest.mark.parametrize("measure", ON_MAPS.values(), ids=ON_MAPS)
 def test_bad_maps_are_refused_by_measures_of_classes(measure):
-    for made, match in ((spoilt(Y, np.nan), "Y contains NaN at row 3, column 1"), (np.ones_like(Y), "in one place")):
+    for made, match in ((spoilt(Y, np.nan), "Y contains NaN at row 3, column 1"), (np.ones_like(Y), "same position")):
         with pytest.raises(ValueError, match=match):
             measure(made, LABELS)
 
@@ -298,8 +298,8 @@ def test_bad_labels_are_refused(measure):
         (LABELS[1:], r"labels have shape \(119,\), but there are 120 points"),
         (missing, "the label of row 5 is None"),
         (np.r_[np.zeros(119), np.nan], "the label of row 119 is nan"),
-        (mixed, "labels are of types that have no common order"),
-        (np.zeros(120), "all labels are .*0.0.*; a measure of classes needs two of them or more"),
+        (mixed, "labels of different types cannot be sorted"),
+        (np.zeros(120), "all labels are .*0.0.*; measures of classes need at least two classes"),
     ):
         with pytest.raises(ValueError, match=match):
             measure(Y, labels)

@@ -71,7 +71,7 @@ def test_points_that_are_not_held_in_float32_are_the_same(monkeypatch):
     monkeypatch.setattr(order, "HELD", 0)
     monkeypatch.setattr(order, "ROWS", 40)
     parts = Neighborhoods(X, Y, 20)
-    assert parts._in_x._held is None and held._in_x._held is not None
+    assert parts._in_x._kept is None and held._in_x._kept is not None
     same(parts, [getattr(held, name) for name in NAMES])
     same(parts, expected(squared(X), squared(Y), 20))
 
@@ -224,12 +224,12 @@ def test_large_data_is_sampled_at_the_cost_of_twenty_thousand_points():
 def test_impossible_sizes_are_refused():
     for call, match in (
         (lambda: trustworthiness(X, Y, 150), r"k must be between 1 and n_samples - 1 = 149, got 150"),
-        (lambda: continuity(X, Y, 2.5), "k must be a whole number, got 2.5"),
+        (lambda: continuity(X, Y, 2.5), "k must be an integer, got 2.5"),
         (lambda: recall_curve(X, Y, []), "ks is empty"),
         (lambda: recall_curve(X, Y, [1, 200]), "each of ks must be between 1 and n_samples - 1 = 149, got 200"),
-        (lambda: preservation_ratio(X, Y, 5, 5), "l must be below m, got l=5 and m=5"),
+        (lambda: preservation_ratio(X, Y, 5, 5), "l must be smaller than m, got l=5 and m=5"),
         (lambda: preservation_ratio(X, Y, 0, 5), "l must be between 1"),
-        (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is beyond the 5 neighbours that were looked for"),
+        (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is larger than the k=5"),
         (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a positive number of threads"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -203,11 +203,11 @@ def test_of_many_points_a_sample_is_looked_at(rng, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"Y": np.zeros((30, 2))}, "one place"),
+        ({"Y": np.zeros((30, 2))}, "the same position"),
         ({"Y": np.ones((29, 2)) * np.arange(29)[:, None]}, "X has 30 rows and Y has 29"),
         ({"Y": np.full((30, 2), np.nan)}, "Y contains NaN at row 0, column 0"),
         ({"labels": np.zeros(29)}, "labels"),
-        ({"labels": np.zeros(30)}, "two of them or more"),
+        ({"labels": np.zeros(30)}, "at least two classes"),
         ({"labels": [None] * 30}, "label of row 0"),
         ({"k": 30}, "k must be between 1 and n_samples - 1 = 29, got 30"),
     ],

@@ -23,6 +23,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support.methods import brief, over
 
 import equipoise as eq
 from equipoise.data import check_table, containers
@@ -32,14 +33,9 @@ from equipoise.methods import ALL
 PAGE = Path(__file__).parents[2] / "docs" / "ecosystem.md"
 X, LABELS = make_blobs(60, 4, centers=3, random_state=1)
 FRAME = pd.DataFrame(X, columns=list("abcd"), index=[f"row {i}" for i in range(60)])
-SMALL = {"n_neighbors": 5, "n_iter": 20, "random_state": 0}
 
-every_method = pytest.mark.parametrize("Method", ALL, ids=lambda M: M.__name__)
+every_method = over(ALL)
 apart = pytest.mark.filterwarnings("ignore:the neighbour graph falls")  # three blobs
-
-
-def make(Method):
-    return Method(**{name: value for name, value in SMALL.items() if name in Method().get_params()})
 
 
 # Frames in, frames out
@@ -48,14 +44,14 @@ def make(Method):
 @apart
 @every_method
 def test_the_index_of_a_frame_comes_back(Method):
-    method = make(Method).set_output(transform="pandas")
+    method = brief(Method).set_output(transform="pandas")
     Y = method.fit_transform(FRAME[:50])
     new = method.transform(FRAME[50:])
     names = [f"{Method.__name__.lower()}{i}" for i in range(method.n_components)]
     for map_, index in ((Y, FRAME.index[:50]), (new, FRAME.index[50:])):
         assert list(map_.columns) == names == list(method.get_feature_names_out()) and map_.index.equals(index)
     assert_array_equal(Y.to_numpy(), method.embedding_)
-    plain = make(Method).fit(X[:50])
+    plain = brief(Method).fit(X[:50])
     assert_array_equal(new.to_numpy(), plain.transform(X[50:]))
     assert list(method.feature_names_in_) == list("abcd")
 
@@ -65,10 +61,10 @@ def test_the_index_of_a_frame_comes_back(Method):
 def test_polars_in_polars_out(Method):
     pl = pytest.importorskip("polars", reason="polars is not installed")
     frame = pl.DataFrame(X, schema=list("abcd"))
-    method = make(Method).set_output(transform="polars")
+    method = brief(Method).set_output(transform="polars")
     Y = method.fit_transform(frame[:50])
     assert isinstance(Y, pl.DataFrame) and Y.columns == list(method.get_feature_names_out())
-    assert_array_equal(Y.to_numpy(), make(Method).fit_transform(X[:50]))
+    assert_array_equal(Y.to_numpy(), brief(Method).fit_transform(X[:50]))
     assert method.transform(frame[50:]).columns == Y.columns and list(method.feature_names_in_) == list("abcd")
 
 
@@ -368,7 +364,7 @@ def test_all_methods_agree_on_too_many_neighbours(Method, n):
 @pytest.mark.parametrize(("n", "k"), [(3, 1), (5, 2), (30, 14), (31, 15), (60, 15)])
 def test_a_report_chooses_how_many_neighbours(n, k):
     report = eq.evaluate(X[:n], X[:n, :2])
-    assert report.k == k and ("are too many among" in report.footer) == (k < 15)
+    assert report.k == k and ("are too many for" in report.footer) == (k < 15)
     assert report.trustworthiness == trustworthiness(X[:n], X[:n, :2], k)
     assert eq.compare(X[:n], [X[:n, :2]]).reports["map 1"].k == k
     with pytest.raises(ValueError, match=f"k must be between 1 and n_samples - 1 = {n - 1}, got {n}"):

@@ -14,7 +14,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
 
 import equipoise as eq
-from equipoise.affinities.perplexity import SquaredDistances, conditional, uniform
+from equipoise.affinities.perplexity import conditional, uniform
 from equipoise.methods import METHODS
 from equipoise.neighbors.search import Graph, nearest_neighbors
 
@@ -157,7 +157,7 @@ def test_uniform_from_any_input():
 
 
 def test_uniform_on_several_scales_is_the_mean():
-    graph = SquaredDistances(kneighbors_graph(X, 30, mode="distance"))
+    graph = kneighbors_graph(X, 30, mode="distance")
     both = uniform(graph, np.array([4.0, 20.0]), np.float64).toarray()
     mean = sum(uniform(graph, np.array([k]), np.float64).toarray() for k in (4.0, 20.0)) / 2
     assert_allclose(both, mean, rtol=1e-12)
@@ -178,7 +178,7 @@ def test_sparse_multi_scale_is_dense_multi_scale(rng):
     scales = np.array([3.0, 9.0, 25.0])
     off = ~np.eye(50, dtype=bool)
     graph = sparse.csr_matrix((D2[off], np.nonzero(off)[1], np.arange(51) * 49), shape=(50, 50))
-    dense, stored = (conditional(SquaredDistances(D), scales, np.float64, 1) for D in (D2, graph))
+    dense, stored = (conditional(D, scales, np.float64, 1) for D in (D2, graph))
     assert_array_equal(stored.toarray(), dense)
     table = eq.TSNE(perplexity=[3, 9, 17], engine="grid", n_iter=0).fit(X[:50])  # 3 · 17 > 49: every pair is stored
     exact = eq.TSNE(perplexity=[3, 9, 17], engine="exact", n_iter=0).fit(X[:50])

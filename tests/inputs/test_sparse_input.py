@@ -65,7 +65,7 @@ def test_a_callable_metric_and_blocks_of_rows(monkeypatch):
     def city(a, b):
         return float(np.abs(a - b).sum())
 
-    monkeypatch.setattr("equipoise.neighbors.sparse.BLOCK", 17 * 240)
+    monkeypatch.setattr("equipoise.neighbors.sparse.rows_per_block", lambda bytes_per_row: 17)
     for metric in (city, "euclidean"):
         named = "manhattan" if metric is city else metric
         graph = SparseSearcher(X[:50], metric).within(5)
@@ -154,7 +154,7 @@ def test_the_start_is_that_of_the_dense_table():
 def reduced(monkeypatch, metric, data=X, **parameters):
     monkeypatch.setattr(sparse_table, "SEARCH_WORK", 10.0)
     monkeypatch.setattr(sparse_table, "RANK", 30)
-    with pytest.warns(UserWarning, match=r"in their leading 30 singular vectors.*to have them exact, give them"):
+    with pytest.warns(UserWarning, match=r"in the 30 leading singular vectors.*for exact neighbours pass them"):
         return eq.TSNE(metric=metric, engine="grid", random_state=0, **parameters).fit(data)
 
 
@@ -185,6 +185,7 @@ def test_no_reduction_by_manhattan_distance(monkeypatch):
         eq.TSNE(metric="manhattan", engine="grid").fit(X)
 
 
+@pytest.mark.slow
 def test_nothing_is_made_dense():
     n, D = 4000, 20_000  # dense it would take 640 MB, all distances 128 MB
     wide = sparse.random(n, D, 1e-3, format="csr", random_state=0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from support.cases import changed
 from support.mds_cases import KNOWN, City, D, W, X, Y, stress
 
 import equipoise as eq
@@ -35,14 +36,6 @@ def test_not_a_metric_is_said_and_done():
     assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
 
 
-def changed(A, i, j, value, both=False):
-    A = A.copy()
-    A[i, j] = value
-    if both:
-        A[j, i] = value
-    return A
-
-
 GROUPS = np.where(np.arange(70)[:, None] // 40 == np.arange(70) // 40, D, np.nan)
 given = eq.MDS(metric="precomputed")
 
@@ -67,7 +60,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
         (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
         (eq.MDS(metric="manhattan"), City(X), "a metric space has its own distance"),
-        (eq.MDS(), City(X[:1]), "at least 2 points"),
+        (eq.MDS(), City(X[:1]), "has 1 points; at least 2 are needed"),
         (eq.MDS(n_components=0), X, "n_components must be an integer >= 1"),
         (eq.MDS(n_init=0), X, "n_init must be an integer >= 1"),
         (eq.MDS(stress="none"), X, "unknown stress 'none'; choose from 'metric', 'ordinal'"),
@@ -95,9 +88,9 @@ def test_refuses(method, data, words):
 def test_transform_refuses():
     for method, data, new, words in [
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ does not determine"),
-        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "which a sparse matrix did not have"),
+        (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
         (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
-        (eq.MDS(n_iter=2), City(X), D, "no points but its own"),
+        (eq.MDS(n_iter=2), City(X), D, "no points other than its own"),
     ]:
         with pytest.raises(ValueError, match=words):
             method.fit(data).transform(new)

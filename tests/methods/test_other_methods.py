@@ -129,7 +129,7 @@ def test_eigenmaps_of_an_outlier():
 
 def test_a_point_without_neighbours_is_named():
     D = sparse.csr_matrix(np.array([[0, 1.0, 2, 0], [1, 0, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]]))
-    with pytest.raises(ValueError, match="row 3 of the precomputed graph stores no neighbour"):
+    with pytest.raises(ValueError, match="row 3 of the precomputed graph has no neighbour"):
         eq.LaplacianEigenmaps(metric="precomputed", n_neighbors=2).fit(D)
 
 
@@ -140,10 +140,10 @@ def distances(data):
 @handled
 def test_some_distances_do_not_place_a_new_point():
     method = eq.LLE(metric="precomputed", n_neighbors=5).fit(distances(X))
-    with pytest.raises(ValueError, match="LLE places new points by their distances to all n fitted ones"):
+    with pytest.raises(ValueError, match="LLE needs the distances of new points to all n fitted ones"):
         method.transform(sparse.csr_matrix(np.ones((1, 60))))
     graph = eq.Isomap(metric="precomputed", n_neighbors=40).fit(distances(X))
-    with pytest.raises(ValueError, match="new row 1 stores no distance"):
+    with pytest.raises(ValueError, match="new row 1 has no stored distance"):
         graph.transform(sparse.csr_matrix(np.vstack([np.ones(60), np.zeros(60)])))
 
 

@@ -163,6 +163,7 @@ def test_rows_that_are_equal_do_no_harm(name):
     assert np.isfinite(encoder.loss_) and np.array_equal(encoder.embedding_[::2], encoder.embedding_[1::2])
 
 
+@pytest.mark.slow
 def test_digits_and_rows_that_were_not_there():
     data, digit = load_digits(return_X_y=True)
     order = np.random.RandomState(0).permutation(len(data))
@@ -398,20 +399,20 @@ def test_a_kernel_of_ones_own():
         ({"method": eq.GSNE(alpha=1.0)}, "not a function of sums"),
         ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "not a function of sums"),
         ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "not a function of sums"),
-        ({"method": eq.PCA()}, "method by forces"),
-        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives it none'),
-        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives it none'),
+        ({"method": eq.PCA()}, "must be an Embedding such as TSNE"),
+        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives none'),
+        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives none'),
         ({"method": eq.TSNE(n_components=0)}, "n_components must be"),
-        ({"epochs": -1}, "epochs must be a whole number of at least 0"),
-        ({"epochs": 1.5}, "epochs must be a whole number"),
-        ({"batch_size": 1}, "batch_size must be a whole number of at least 2"),
+        ({"epochs": -1}, "epochs must be an integer >= 0"),
+        ({"epochs": 1.5}, "epochs must be an integer >= 0"),
+        ({"batch_size": 1}, "batch_size must be an integer >= 2"),
         ({"learning_rate": 0}, "learning_rate must be a positive number"),
         ({"device": "tpu"}, "device must be one of"),
         ({"callbacks": [3]}, "callbacks must be"),
         ({"encoder": "mlp"}, r"torch\.nn\.Module or None"),
-        ({"encoder": torch.nn.ReLU()}, "no parameters to train"),
-        ({"encoder": torch.nn.Linear(5, 2)}, r"does not take rows of shape \(2, 6\)"),
-        ({"encoder": torch.nn.Linear(6, 3)}, r"to places \(2, 2\), n_components=2; got shape \(2, 3\)"),
+        ({"encoder": torch.nn.ReLU()}, "no trainable parameters"),
+        ({"encoder": torch.nn.Linear(5, 2)}, r"does not accept rows of shape \(2, 6\)"),
+        ({"encoder": torch.nn.Linear(6, 3)}, r"to \(2, 2\) for n_components=2, got shape \(2, 3\)"),
     ],
 )
 def test_what_cannot_be_is_said_before_any_work(parameters, message, monkeypatch):

@@ -6,15 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from support.cases import changed
 from support.methods import FLOWS, NEW, PUBLIC, X, brief, every_method, iterative, over, over_those_with, takes
 
 import equipoise as eq
-
-
-def changed(row, column, value, table=X):
-    table = table.copy()
-    table[row, column] = value
-    return table
 
 
 def refuses(call, message, error=ValueError):
@@ -25,12 +20,12 @@ def refuses(call, message, error=ValueError):
 # Tables
 
 BAD = {
-    "NaN": (changed(3, 2, np.nan), r"NaN at row 3, column 2\b"),
-    "inf": (changed(59, 0, np.inf), r"inf at row 59, column 0\b"),
-    "-inf": (changed(0, 4, -np.inf), r"inf at row 0, column 4\b"),
-    "several": (changed([5, 7], 1, np.nan), r"NaN at row 5, column 1, and .*1 more"),
-    "a named column": (pd.DataFrame(changed(3, 2, np.nan), columns=list("abcde")), r"row 3, column 2 \('c'\)"),
-    "text": (changed(4, 1, "red", X.astype(object)), r"'red' at row 4, column 1\b"),
+    "NaN": (changed(X, 3, 2, np.nan), r"NaN at row 3, column 2\b"),
+    "inf": (changed(X, 59, 0, np.inf), r"inf at row 59, column 0\b"),
+    "-inf": (changed(X, 0, 4, -np.inf), r"inf at row 0, column 4\b"),
+    "several": (changed(X, [5, 7], 1, np.nan), r"NaN at row 5, column 1, and .*1 more"),
+    "a named column": (pd.DataFrame(changed(X, 3, 2, np.nan), columns=list("abcde")), r"row 3, column 2 \('c'\)"),
+    "text": (changed(X.astype(object), 4, 1, "red"), r"'red' at row 4, column 1\b"),
     "complex": (X + 1j, r"[Cc]omplex"),
     "1-D": (X[0], "2D array, got 1D array"),
     "3-D": (X[None], r"dim 3|3D"),
@@ -52,7 +47,7 @@ def test_bad_tables(Method, name):
     ("data", "message"),
     [
         (NEW[:, :3], "3 features.*expecting 5"),
-        (changed(6, 1, np.nan, NEW), r"NaN at row 6, column 1\b"),
+        (changed(NEW, 6, 1, np.nan), r"NaN at row 6, column 1\b"),
         (NEW[0], "2D array, got 1D array"),
     ],
     ids=["columns", "NaN", "1-D"],
@@ -120,8 +115,8 @@ def test_precomputed_distances(Method):
     method = brief(Method, metric="precomputed")
     refuses(lambda: method.fit(X), r"square, got shape \(60, 5\)")
     D = np.abs(X[:, :1] - X[:, 0])
-    refuses(lambda: method.fit(changed(1, 3, -1.0, D)), r"D\[1, 3\] = -1 is negative|not symmetric")
-    refuses(lambda: method.fit(changed(2, 2, 1.0, D)), r"D\[2, 2\] = 1")
+    refuses(lambda: method.fit(changed(D, 1, 3, -1.0)), r"D\[1, 3\] = -1 is negative|not symmetric")
+    refuses(lambda: method.fit(changed(D, 2, 2, 1.0)), r"D\[2, 2\] = 1")
 
 
 @over_those_with("init")
@@ -130,7 +125,7 @@ def test_init(Method):
     for shape in ((3, d), (60, d + 1), (60,)):
         refuses(lambda shape=shape: brief(Method, init=np.zeros(shape)).fit(X), rf"init .*\(60, {d}\)")
     refuses(lambda: brief(Method, init="centre").fit(X), "init must be .*'centre'")
-    start = changed(6, 1, np.nan, np.ones((60, d)))
+    start = changed(np.ones((60, d)), 6, 1, np.nan)
     refuses(lambda: brief(Method, init=start).fit(X), r"init.* contains NaN.* at row 6, column 1\b")
 
 

@@ -289,7 +289,7 @@ def test_nothing_is_done_elsewhere_in_silence(digits):
     few = sparse.csr_matrix(np.where(digits > 8, digits, 0.0))
     for method in (eq.PCA(), eq.ClassicalMDS(), eq.LLE(), eq.LaplacianEigenmaps()):
         with pytest.raises(
-            ValueError, match=r'engine="torch" takes a dense table \(n, D\) for .*engine="auto" with device="cpu"'
+            ValueError, match=r'engine="torch" supports only dense tables \(n, D\) .*engine="auto" with device="cpu"'
         ):
             on_torch(method).fit(few)
     for method in (eq.LLE(metric="manhattan"), eq.LaplacianEigenmaps(metric="manhattan")):

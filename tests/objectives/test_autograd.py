@@ -307,7 +307,7 @@ def test_the_fitted_method_is_pickled_without_the_pairs(X):
 
 
 def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r'needs all pairs, which engine=.grid. leaves out; use engine "exact"'):
+    with pytest.raises(ValueError, match=r'needs all pairs, but engine=.grid. omits some; use engine="exact"'):
         eq.TSNE(g=local, engine="grid").fit(X)
     with pytest.raises(ValueError, match="a checkpoint cannot identify a function g"):
         eq.TSNE(g=local, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)

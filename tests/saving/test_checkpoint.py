@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs
+from support.methods import iterative
 
 import equipoise as eq
 from equipoise.inputs import table
-from equipoise.methods import ALL, CLASSICAL
+from equipoise.methods import ALL
 from equipoise.optimize import gradient_steps
 from equipoise.saving import archive
 from equipoise.saving import neighbors_cache as kept_neighbors
@@ -26,13 +27,10 @@ quietly = pytest.mark.filterwarnings("ignore::UserWarning")  # flows that stop e
 
 
 def brief(Method, **parameters):
-    """An iterative method with parameters that suit 60 points and little time."""
-    known = Method().get_params()
-    settings = {"random_state": 0, "n_iter": 40, "perplexity": 6, "n_neighbors": 6, "n_jobs": 1, "tol": 1e-9}
-    settings |= {"optimizer": eq.Momentum(every=10, min_loss_change=0)}
-    settings |= {"solver": "flow"} if Method in CLASSICAL else {}
-    settings |= {"tol": 0.01} if "perplexity" in known or "early_exaggeration" in known else {}
-    return Method(**{name: value for name, value in {**settings, **parameters}.items() if name in known})
+    """Return an iterative method that reports every ten iterations and does not stop before the last."""
+    settings = {"n_iter": 40, "optimizer": eq.Momentum(every=10, min_loss_change=0)}
+    settings["tol"] = 0.01 if issubclass(Method, eq.Embedding) else 1e-9
+    return iterative(Method, **{**settings, **parameters})
 
 
 RUNS = {Method.__name__: (lambda Method=Method: brief(Method)) for Method in ALL}

@@ -109,16 +109,16 @@ def test_a_space_of_ones_own_takes_ten_lines():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: PNorm(X, 0.5), "p must be 1 or more, got 0.5: below 1 the triangle inequality fails"),
-        (lambda: Discrete(0), "n must be 1 or more"),
+        (lambda: PNorm(X, 0.5), "p must be at least 1, got 0.5; for smaller p the triangle inequality does not hold"),
+        (lambda: Discrete(0), "n must be at least 1"),
         (lambda: Sphere(2 * UNIT), "row 0 of points is 2 from the origin, not on the sphere of radius 1"),
         (lambda: Sphere(UNIT, -1), "radius must be positive"),
-        (lambda: Restriction(Discrete(3), [0, 3]), "subset lists the point 3, but there are 3 points, 0 to 2"),
-        (lambda: Restriction(Discrete(3), [1, 1]), "subset lists the point 1 twice"),
+        (lambda: Restriction(Discrete(3), [0, 3]), "subset contains the index 3, but the 3 points have 0 to 2"),
+        (lambda: Restriction(Discrete(3), [1, 1]), "subset contains the index 1 more than once"),
         (lambda: Restriction(Discrete(3), np.array([], int)), "subset is empty"),
-        (lambda: Discrete(3).distances([0.5]), "i must list numbers of points, 0 to 2; got float64"),
-        (lambda: Discrete(3).distances(None, [-1]), "j lists the point -1"),
-        (lambda: Precomputed(sparse.eye(3)), "a sparse one is a graph: use GraphGeodesic"),
+        (lambda: Discrete(3).distances([0.5]), "i must be a list of integers from 0 to 2, got float64"),
+        (lambda: Discrete(3).distances(None, [-1]), "j contains the index -1"),
+        (lambda: Precomputed(sparse.eye(3)), "for a sparse matrix, which is a graph, use GraphGeodesic"),
         (lambda: Precomputed([[0, 1], [2, 0]]), "not symmetric"),
         (lambda: Euclidean([[0.0], [np.nan]]), "X contains NaN at row 1"),
         (lambda: GraphGeodesic(X), "for a table of coordinates use GraphGeodesic.from_table"),
@@ -148,7 +148,7 @@ def test_the_axiom_that_fails_is_named_with_its_points():
     (own,) = check_metric(spoiled(3, 3, 0.1)).violations
     assert own.axiom == "identity of indiscernibles" and own.points == (3, 3)
     twins = check_metric(Euclidean(X[[0, 1, 0]]))
-    assert twins.violations[0].points == (0, 2) and "two points" in twins.violations[0].text
+    assert twins.violations[0].points == (0, 2) and "two different points" in twins.violations[0].text
     D = spoiled(2, 5, Euclidean(X[:6]).matrix()[2, 5] - 1e-3, both=False)
     (uneven,) = check_metric(D).violations
     assert uneven.axiom == "symmetry" and set(uneven.points) == {2, 5} and uneven.amount == pytest.approx(1e-3)

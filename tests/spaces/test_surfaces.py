@@ -137,7 +137,7 @@ def test_faces_without_area_are_stepped_over_with_a_warning():
     m = len(V) - 1
     d = F[1][2]
     F = np.concatenate([F[[0]], [[a, e, m]], [[a, m, d], [m, e, d]], F[2:]])
-    with pytest.warns(UserWarning, match=r"1 faces have no area, the first of them face 1, of vertices \["):
+    with pytest.warns(UserWarning, match=r"1 faces have no area, the first is face 1 with vertices \["):
         D = MeshGeodesic(V, F, "exact").matrix()
     np.testing.assert_allclose(D, Euclidean(V).matrix(), atol=1e-3)
 
@@ -157,31 +157,31 @@ SHEET, FACES = sheet(2, 2)
     "vertices, faces, message",
     [
         (SHEET[:, :2], FACES, r"vertices must be numbers \(n, 3\), got float64 of shape \(9, 2\)"),
-        (SHEET, FACES + 0.5, r"faces must be triangles, whole numbers \(m, 3\), got float64"),
+        (SHEET, FACES + 0.5, r"faces must be triangles, integers \(m, 3\), got float64"),
         (SHEET, [[0, 1, 4, 3]], "split larger polygons first"),
         (
             SHEET,
             FACES + 1,
-            "lists the vertex 9, but there are 9 vertices, 0 to 8; files that count from 1 need faces - 1",
+            "contains the vertex 9, but the 9 vertices are 0 to 8; if the file counts from 1, use faces - 1",
         ),
-        (SHEET, np.concatenate([FACES, [[0, 1, 0]]]), r"face 8 lists a vertex twice: \[0, 1, 0\]"),
+        (SHEET, np.concatenate([FACES, [[0, 1, 0]]]), r"face 8 contains a vertex twice: \[0, 1, 0\]"),
         (
             np.concatenate([SHEET, [[5, 5, 5], [6, 6, 6]]]),
             FACES,
-            "vertex 9 belongs to no face, as do 1 others; drop them",
+            "vertex 9 and 1 others belong to no face; remove them",
         ),
         (np.where(SHEET == 2, np.nan, SHEET), FACES, "vertices contains NaN at row 2, column 0"),
         (
             np.concatenate([SHEET, SHEET[:4] + 9]),
             np.concatenate([FACES, 9 + np.array([[0, 1, 2], [1, 2, 3]])]),
-            "2 components, of 9, 4 vertices, and no path joins vertex 0 to vertex 9",
+            "2 components, of 9, 4 vertices, and there is no path from vertex 0 to vertex 9",
         ),
         (
             np.concatenate([SHEET, [[0.5, 0.5, 1]]]),
             np.concatenate([FACES, [[0, 4, 9]]]),
-            'more than two faces meet at the edge between vertices 0 and 4; method="exact" needs a surface',
+            'more than two faces meet at the edge between vertices 0 and 4, which method="exact" does not support',
         ),
-        (np.zeros((9, 3)), FACES, "all vertices of the mesh are at one place"),
+        (np.zeros((9, 3)), FACES, "all vertices are at the same position"),
     ],
 )
 def test_what_is_no_surface_is_refused(vertices, faces, message):
@@ -199,7 +199,7 @@ def test_an_unknown_method_and_a_missing_package(monkeypatch):
     with pytest.raises(ValueError, match='method must be "heat" or "exact", got \'dijkstra\''):
         MeshGeodesic(SHEET, FACES, "dijkstra")
     monkeypatch.setitem(sys.modules, "potpourri3d", None)
-    with pytest.raises(ImportError, match=r'pip install "equipoise\[mesh\]"; method="exact" needs nothing more'):
+    with pytest.raises(ImportError, match=r'pip install "equipoise\[mesh\]"; method="exact" needs no package'):
         MeshGeodesic(SHEET, FACES)
 
 

@@ -243,9 +243,9 @@ def test_files_come_and_go(studio, visit, tmp_path):
         chooser.value.set_files(tmp_path / name)
 
     upload("big.csv", b"1,2\n" * 10_000)
-    until(tab, f"{text('message')}.includes('big.csv is larger than 20 kB')")
+    until(tab, f"{text('message')}.includes('big.csv exceeds the upload limit of 20 kB')")
     upload("ragged.csv", b"1,2\n3\n")
-    until(tab, f"{text('message')}.includes('line 2: a row of 1')")
+    until(tab, f"{text('message')}.includes('line 2: expected 2 cells')")
     iris = data.load("iris")
     lines = [",".join(map(str, [*row, iris.classes[c]])) for row, c in zip(iris.X, iris.labels, strict=True)]
     upload("flowers.csv", ("a,b,c,d,kind\n" + "\n".join(lines)).encode())
@@ -257,7 +257,7 @@ def test_files_come_and_go(studio, visit, tmp_path):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("data=file:../../secret.csv", "outside the folder"),
+        ("data=file:../../secret.csv", "outside the studio's folder"),
         ("data=named:nonesuch", "unknown data set"),
         ("perplexity=many", "perplexity in the link must be a number"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from equipoise import data, progress
 from equipoise.studio.page import flow
 from equipoise.studio.page.app import Page
-from equipoise.studio.page.flow import AHEAD, PATIENCE, Flow
+from equipoise.studio.page.flow import AHEAD, TIMEOUT, Flow
 from equipoise.studio.page.layout import Layout
 from equipoise.studio.page.link import Shown
 from equipoise.studio.page.picture import Picture
@@ -178,8 +178,8 @@ def test_a_title_says_of_which_iteration_its_loss_is(monkeypatch, digits):
 
 def test_what_a_client_sends_beyond_every_number_is_said():
     said = []
-    page = SimpleNamespace(layout=SimpleNamespace(quiet=False), _say=said.append)
-    Page._heard(page, int)("value", 0, float("inf"))
+    page = SimpleNamespace(layout=SimpleNamespace(updating=False), _show_message=said.append)
+    Page.make_listener(page, int)("value", 0, float("inf"))
     assert said == ["cannot convert float infinity to integer"]
 
 
@@ -214,23 +214,23 @@ def test_frames_wait_until_the_browser_has_drawn(monkeypatch):
     monkeypatch.setattr(flow.time, "monotonic", lambda: now[0])
     pace = Flow()
     for _ in range(AHEAD):
-        assert pace.open()
+        assert pace.ready()
         pace.sent()
-    assert not pace.open()
+    assert not pace.ready()
     pace.drawn(1)
-    assert pace.open()
+    assert pace.ready()
     pace.sent()
-    assert not pace.open()
-    now[0] += PATIENCE + 0.1  # a hidden tab, or a page that was not there yet
-    assert pace.open()
+    assert not pace.ready()
+    now[0] += TIMEOUT + 0.1  # a hidden tab, or a page that was not there yet
+    assert pace.ready()
     pace.sent()
-    assert not pace.open()
+    assert not pace.ready()
     pace.drawn(1 + AHEAD)  # several at once
     pace.sent()
-    assert pace.open()
+    assert pace.ready()
     now[0] += 0.25
     pace.drawn(9)
-    assert pace.rate == pytest.approx(2 / (PATIENCE + 0.35))
+    assert pace.rate == pytest.approx(2 / (TIMEOUT + 0.35))
 
 
 def test_a_stage_tells_what_is_done_and_how_much(monkeypatch):
@@ -296,7 +296,7 @@ def test_trust_is_measured_of_the_newest_shot(digits):
     one = Run(digits.X, n_jobs=1)
     shots = [Shot.of((one,), (one.step(5),), None) for _ in range(30)]
     for shot in shots:
-        watch.look(shot)
+        watch.watch(shot)
     while not seen or seen[-1][0] is not shots[-1]:
         time.sleep(0.01)
     watch.stop()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise import data
-from equipoise.studio.data_sources import Tables
+from equipoise.studio.data_sources import DataSources
 from equipoise.studio.page.link import Shown, View, from_query, to_query
 from equipoise.studio.session import history as kept
 from equipoise.studio.session.history import Frame, History
@@ -162,13 +162,13 @@ def test_values_that_cannot_be_are_refused_and_nothing_changes(X):
         ("perplexity", 400.0, "perplexity"),
         ("perplexity", float("nan"), "must be a number"),
         ("perplexity", "many", "must be a number"),
-        ("exaggeration", 1e9, "from 0.25 to 32"),
-        ("alpha", 0.0, "tsne has no 'alpha'"),
+        ("exaggeration", 1e9, "between 0.25 and 32"),
+        ("alpha", 0.0, "tsne has no parameter 'alpha'"),
     ):
         with pytest.raises(ValueError, match=said):
             run.change(name, value)
     assert run.recipe == Recipe() and run.values == defaults("tsne", N)
-    with pytest.raises(ValueError, match="no method 'pca'"):
+    with pytest.raises(ValueError, match="unknown method 'pca'"):
         check_value("pca", "perplexity", 3.0)
     with pytest.raises(ValueError, match="in the order"):
         Recipe(events=(Event(9, REST), Event(3, REST)))
@@ -212,20 +212,20 @@ def test_links_lead_back():
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("method=pca", "no method 'pca'"),
-        ("seed=-1", "seed in the link must be a whole number"),
+        ("method=pca", "unknown method 'pca'"),
+        ("seed=-1", "seed in the link must be a non-negative integer"),
         ("iteration=1e9", "iteration in the link"),
-        ("iteration=99999999", "20000 iterations at most"),
+        ("iteration=99999999", "must be at most 20000, got 99999999"),
         ("perplexity=ten", "perplexity in the link must be a number"),
         ("perplexity=nan", "perplexity must be a number"),
-        ("rho=0.5", "tsne has no 'rho'"),
+        ("rho=0.5", "tsne has no parameter 'rho'"),
         ("changes=5", "iteration:name:value"),
         ("changes=5:perplexity:3:4", "iteration:name:value"),
         ("changes=9:rest_3:rest", "in the order"),
-        ("color=mood", "color in the link"),
+        ("color=mood", "unknown color 'mood' in the link"),
         ("seed=1&seed=2", "twice"),
-        ("x" * 20_000, "at most 8000 characters"),
-        ("&".join(f"a{i}=1" for i in range(80)), "cannot be read"),
+        ("x" * 20_000, "longer than 8000 characters"),
+        ("&".join(f"a{i}=1" for i in range(80)), "the link is not valid"),
     ],
 )
 def test_links_that_cannot_be_read_say_why(query, said):
@@ -245,7 +245,7 @@ def test_tables_stay_in_their_folder(tmp_path):
     (tmp_path / "secret.csv").write_text("1,2\n3,4\n")
     (inside / "way.csv").symlink_to(tmp_path / "secret.csv")
     (inside / "own.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n")
-    tables = Tables(inside, limit=1000)
+    tables = DataSources(inside, limit=1000)
     found = tables.load("file:own.csv")
     assert (
         found.X.tolist() == [[1, 2], [3, 4], [5, 6]]
@@ -253,43 +253,43 @@ def test_tables_stay_in_their_folder(tmp_path):
         and found.labels.tolist() == [0, 1, 0]
     )
     for name, said in (
-        ("file:../secret.csv", "outside the folder"),
-        ("file:way.csv", "outside the folder"),
-        (f"file:{tmp_path / 'secret.csv'}", "no name of a file"),
-        ("file:..\\secret.csv", "no name of a file"),
-        ("file:a\0.csv", "no name of a file"),
-        ("file:", "no name of a file"),
-        ("file:none.csv", "there is no file 'none.csv'"),
-        ("file:own.pickle", "tables are .csv or .npy"),
+        ("file:../secret.csv", "outside the studio's folder"),
+        ("file:way.csv", "outside the studio's folder"),
+        (f"file:{tmp_path / 'secret.csv'}", "is not a file name"),
+        ("file:..\\secret.csv", "is not a file name"),
+        ("file:a\0.csv", "is not a file name"),
+        ("file:", "is not a file name"),
+        ("file:none.csv", "the file 'none.csv' does not exist"),
+        ("file:own.pickle", "unknown format '.pickle'; upload a .csv or .npy file"),
         ("named:nonesuch", "unknown data set"),
-        ("given:", "without data of its own"),
+        ("given:", "started without data"),
         ("ftp:x", "data must be named:NAME"),
     ):
         with pytest.raises(ValueError, match=said):
             tables.load(name)
     (inside / "big.csv").write_text("1,2\n" * 1000)
-    with pytest.raises(ValueError, match=r"larger than 1 kB"):
+    with pytest.raises(ValueError, match=r"exceeds the limit of 1 kB"):
         tables.load("file:big.csv")
 
 
 def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
-    tables = Tables(tmp_path, limit=1000)
-    name = tables.keep("../../étoile & co.CSV", b"1,2\n3,4\n")
+    tables = DataSources(tmp_path, limit=1000)
+    name = tables.store("../../étoile & co.CSV", b"1,2\n3,4\n")
     assert name.startswith("file:étoile_co-") and name.endswith(".csv")
     assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
     for given, content, said in (
-        ("a.csv", b"x" * 1001, "larger than"),
-        ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: a row of 1 where the first has 2 cells"),
+        ("a.csv", b"x" * 1001, "exceeds the limit"),
+        ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: expected 2 cells as in the first row, got 1"),
         ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
-        ("a.csv", b"x,y\n", "a header and no rows"),
-        ("a.csv", b"x,y\na,b\n", "no column of numbers"),
+        ("a.csv", b"x,y\n", "a header but no rows"),
+        ("a.csv", b"x,y\na,b\n", "no numeric column to embed"),
         ("a.csv", b"x,y\n1,2\n3,nan\n", "line 3, column 'y': missing value"),
         ("a.npy", b"junk", "cannot be read as NPY"),
-        ("a.exe", b"1", "tables are"),
-        ("", b"1", "tables are"),
+        ("a.exe", b"1", "unknown format"),
+        ("", b"1", "unknown format"),
     ):
         with pytest.raises(ValueError, match=said):
-            tables.keep(given, content)
+            tables.store(given, content)
     assert [path.name for path in tmp_path.iterdir()] == [name[5:]]
 
 
@@ -336,7 +336,7 @@ def test_a_session_that_is_being_made_is_not_called_from_other_threads(tmp_path)
     request = SimpleNamespace(headers={}, arguments={})
     context = SimpleNamespace(id="one", request=request)
     document._session_context = lambda: context  # as a weak reference to it
-    page = Page(document, Tables(tmp_path, limit=1000), {}, 1)
+    page = Page(document, DataSources(tmp_path, limit=1000), {}, 1)
     try:
         page._wake()
         assert len(document.session_callbacks) == 1  # the clock

@@ -19,7 +19,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from equipoise.studio.server.guard import is_loopback
-from equipoise.studio.server.serve import Studio, _ended_by_system, serve
+from equipoise.studio.server.serve import Studio, serve, stop_on_sigterm
 
 LIMIT = 4096
 
@@ -145,12 +145,14 @@ def test_uploads_up_to_the_limit(studio):
     status, _, body = fetch(upload + "table.csv", method="POST", body="1,2\n3,4\n")
     assert status == 200 and json.loads(body)["data"].startswith("file:table-")
     status, _, body = fetch(upload + "large.csv", method="POST", body="1,2\n" * LIMIT)
-    assert status == 413 and json.loads(body)["message"] == "the file is larger than 4 kB, the limit of this studio"
+    assert status == 413 and json.loads(body)["message"] == "the file exceeds the limit of 4 kB"
     status, _, body = fetch(upload + "..%2F..%2Fx.py", method="POST", body="1,2\n3,4\n")
-    assert status == 400 and "tables are .csv or .npy" in json.loads(body)["message"]
+    assert status == 400 and "unknown format '.py'; upload a .csv or .npy file" in json.loads(body)["message"]
     status, _, body = fetch(upload + "ragged.csv", method="POST", body="1,2\n3\n")
     message = json.loads(body)["message"]
-    assert status == 400 and re.fullmatch(r"ragged-\w+\.csv, line 2: a row of 1 where the first has 2 cells.*", message)
+    assert status == 400 and re.fullmatch(
+        r"ragged-\w+\.csv, line 2: expected 2 cells as in the first row, got 1.*", message
+    )
 
 
 def test_an_upload_without_a_length_ends_at_the_limit(studio):
@@ -242,7 +244,7 @@ def test_what_it_is_started_with(tmp_path):
     np.save(tmp_path / "table.npy", np.arange(12.0).reshape(4, 3))
     with running(tmp_path / "table.npy") as studio:
         assert fetch(studio.url)[0] == 200
-    with pytest.raises(ValueError, match="neither a file nor a name"):
+    with pytest.raises(ValueError, match="neither a file nor a bundled data set"):
         serve("nonesuch", show=False)
     with pytest.raises(ValueError, match="NaN at row 1"):
         serve(np.array([[1.0, 2.0], [np.nan, 1.0]]), show=False)
@@ -279,6 +281,6 @@ def test_the_folder_is_deleted_when_a_signal_ends_the_studio(tmp_path, number):
 def test_a_handler_that_was_not_set_from_python_is_left_as_the_default(monkeypatch):
     put = []
     monkeypatch.setattr(signal, "signal", lambda number, handler: put.append((number, handler)))
-    with _ended_by_system(None):
+    with stop_on_sigterm(None):
         pass
     assert [number for number, _ in put] == [signal.SIGTERM] * 2 and put[1][1] is signal.SIG_DFL

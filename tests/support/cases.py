@@ -60,6 +60,15 @@ def differences(f, Y, h=1e-5):
     return found
 
 
+def changed(A, i, j, value, both=False):
+    """Return a copy of A with another value at [i, j], and at [j, i] if `both`."""
+    A = A.copy()
+    A[i, j] = value
+    if both:
+        A[j, i] = value
+    return A
+
+
 def relative_error(result, truth):
     """Largest deviation, as a part of the largest entry of the truth."""
     return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())

@@ -1,1 +1,1 @@
-"""From neighbours to the affinities P (docs/math.md, section 3)."""
+"""From neighbours to affinities P (docs/math.md, section 3)."""

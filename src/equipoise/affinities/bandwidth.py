@@ -1,27 +1,64 @@
-"""How far a Gaussian kernel on the data reaches: one bandwidth for all points, or one for each from its neighbours."""
+"""Bandwidths of a Gaussian kernel on the data: one for all points, or one for each from its neighbours."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import entry_rows
 
 
+@tagged("methods.kernel_neighborhoods.Bandwidth")
+@dataclass
+class Bandwidth:
+    """σ² of k_x = exp(−d² / 2σ²), from the k nearest neighbours.
+
+    Parameters
+    ----------
+    bandwidth : "local", "global" or float
+        σ_i of each point, their mean, or a given σ.
+    k : int
+        The number of neighbours.
+    """
+
+    bandwidth: Any
+    k: int
+    _mean: float = field(default=np.nan, init=False)
+
+    def fit(self, d2: Matrix) -> Array:
+        """Return σ_i² for the rows of CSR d2 (n, n), and store what new rows need."""
+        if not isinstance(self.bandwidth, str):
+            return np.full(d2.shape[0], self.bandwidth**2)
+        sigma2 = variances(d2, self.k)
+        self._mean = float(sigma2.mean()) or 1.0
+        return positive(sigma2, self.k) if self.bandwidth == "local" else np.full(len(sigma2), self._mean)
+
+    def of_new(self, d2: Matrix) -> Array:
+        """Return σ_i² for new rows, CSR (m, n)."""
+        if self.bandwidth != "local":
+            return np.full(d2.shape[0], self._mean if self.bandwidth == "global" else self.bandwidth**2)
+        with warnings.catch_warnings():  # the fit has warned of duplicates
+            warnings.simplefilter("ignore", UserWarning)
+            return positive(variances(d2, self.k), self.k)
+
+
 def check_bandwidth(bandwidth: Any) -> Any:
-    """Return a bandwidth: "local", "global" or a positive number, infinity included."""
+    """Return a bandwidth, "local", "global" or a positive number including infinity, or raise ValueError."""
     if isinstance(bandwidth, str) and bandwidth in ("local", "global"):
         return bandwidth
     return check_positive(bandwidth, "bandwidth", '"local", "global" or ')
 
 
-def check_positive(value: Any, name: str, or_else: str = "") -> float:
-    """Return a positive number, infinity included; `or_else` says what else would have been taken."""
+def check_positive(value: Any, name: str, alternatives: str = "") -> float:
+    """Return a positive number, including infinity, or raise ValueError, which lists the `alternatives`."""
     if not isinstance(value, int | float | np.number) or isinstance(value, bool) or not value > 0:
-        raise ValueError(f"{name} must be {or_else}a positive number, got {value!r}")
+        raise ValueError(f"{name} must be {alternatives}a positive number, got {value!r}")
     return float(value)
 
 
@@ -32,7 +69,7 @@ def variances(d2: Matrix, k: int) -> Array:
         i = int(counts.argmin())
         raise ValueError(
             f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than n_neighbors={k};"
-            " store more, or ask for fewer"
+            " store more neighbours, or lower n_neighbors"
         )
     rows = entry_rows(d2)
     order = np.lexsort((d2.data, rows))
@@ -41,12 +78,12 @@ def variances(d2: Matrix, k: int) -> Array:
 
 
 def positive(sigma2: Array, k: int) -> Array:
-    """Return σ² with the smallest positive one in place of zeros, 1 if there is none, and count them in a warning."""
+    """Return σ² with zeros replaced by the smallest positive one, or by 1 if there is none, and warn of them."""
     zero = sigma2 <= 0
     if not zero.any():
         return sigma2
     warn(
-        f"{int(zero.sum())} rows (the first is row {int(zero.argmax())}) have {k} duplicates or more and so no"
-        " bandwidth of their own; they take the smallest of the others'",
+        f"{int(zero.sum())} rows (the first is row {int(zero.argmax())}) have {k} duplicates or more, so their"
+        " bandwidth is 0; the smallest positive bandwidth is used",
     )
     return np.where(zero, sigma2[~zero].min(initial=np.inf) if not zero.all() else 1.0, sigma2)

@@ -1,4 +1,4 @@
-"""How data becomes affinities: a way to make the rows p_{j|i} of the fitted points, and those of new ones."""
+"""How a method computes affinities: the rows p_{j|i} of the fitted points, and those of new points."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..inputs import Affinities, Input
-from . import perplexity as affinities
+from ..arrays.csr import entry_rows, make_csr
+from ..inputs import Affinities, Distances, Input, SparseTable, Table
+from ..kernels import Gaussian as GaussianKernel
+from ..neighbors.vectors import in_range
+from ..progress import stage
+from . import fuzzy, perplexity
+from .bandwidth import Bandwidth
+from .locally_linear import lle_weights, lle_weights_from_distances
 
-# Of few neighbours each counts: on MNIST, 70,000 points, the 10-NN accuracy of UMAP's maps was 0.966, 0.973, 0.975 and
-# 0.975 at a recall of 0.952, 0.990, 0.997 and 0.999.
+# UMAP has few neighbours, so each counts: on MNIST, 70,000 points, the 10-NN accuracy of its maps was 0.966, 0.973,
+# 0.975 and 0.975 at a recall of 0.952, 0.990, 0.997 and 0.999 (measured).
 RECALL = 0.997
+MOST = 20_000  # points up to which weights under a metric other than the Euclidean are computed: all distances, 3.2 GB
+WIDTH = 3  # times n_neighbors: the number of neighbours on which k_x is not cut off, as for t-SNE; chosen
 
 
 class Neighborhoods(Protocol):
-    """Affinities of one set of data, with every "auto" resolved."""
+    """A rule for affinities, with every "auto" resolved."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        """Return the rows p_{j|i}, on the nearest neighbours alone if `few`, and the recall of the search for them."""
+        """Return the rows p_{j|i}, on nearest neighbours only if `few`, and the recall of the neighbour search."""
         ...
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
@@ -41,17 +49,18 @@ class Gaussian:
     n_threads: int
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        if not few:
-            return affinities.conditional(data.distances(), self.perplexities, dtype, self.n_threads), data.recall
-        distances, recall = data.neighbors(width(self.perplexities, data.n - 1), self.n_threads)
-        return affinities.conditional(distances, self.perplexities, dtype, self.n_threads), recall
+        if few:
+            D2, recall = data.neighbors(width(self.perplexities, data.n - 1), self.n_threads)
+            return perplexity.conditional(D2, self.perplexities, dtype, self.n_threads), recall
+        if (X := data.points) is not None:
+            return perplexity.conditional_of_points(X, self.perplexities, dtype, self.n_threads), data.recall
+        return perplexity.conditional(data.squared(), self.perplexities, dtype, self.n_threads), data.recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         nearby = data.nearest(X, width(self.perplexities, data.n), self.n_threads)
-        distances = affinities.SquaredDistances(nearby.d2)
-        with warnings.catch_warnings():  # a row among many duplicates is no news here
+        with warnings.catch_warnings():  # the fit has warned of duplicates
             warnings.simplefilter("ignore", UserWarning)
-            return affinities.conditional(distances, self.perplexities, np.float64, self.n_threads), nearby.twins
+            return perplexity.conditional(nearby.d2, self.perplexities, np.float64, self.n_threads), nearby.twins
 
 
 @tagged("methods.neighborhoods.Uniform")
@@ -63,23 +72,22 @@ class Uniform:
     n_threads: int
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        distances, recall = data.neighbors(int(max(1, np.rint(self.perplexities.max()))), self.n_threads)
-        return affinities.uniform(distances, self.perplexities, dtype), recall
+        D2, recall = data.neighbors(int(max(1, np.rint(self.perplexities.max()))), self.n_threads)
+        return perplexity.uniform(D2, self.perplexities, dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         nearby = data.nearest(X, width(self.perplexities, data.n), self.n_threads)
-        distances = affinities.SquaredDistances(nearby.d2)
-        return affinities.uniform(distances, self.perplexities, np.float64), nearby.twins
+        return perplexity.uniform(nearby.d2, self.perplexities, np.float64), nearby.twins
 
 
 @tagged("methods.neighborhoods.Fuzzy")
 @dataclass(frozen=True)
 class Fuzzy:
-    """μ, the fuzzy union of memberships in the neighbourhoods of k points each; with labels, of like with like."""
+    """μ, the fuzzy union of memberships in neighbourhoods of k points; with labels, intersected with the classes."""
 
     k: int
     n_threads: int
-    labels: Array | None = None  # whole numbers, −1 for none
+    labels: Array | None = None  # integers, −1 for a missing label
     target_weight: float = 0.5
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
@@ -87,13 +95,13 @@ class Fuzzy:
             largest = float(data.P.max())
             W, recall = sparse.csr_matrix(data.P / largest if largest > 0 else data.P, dtype=dtype), 1.0
         else:
-            distances, recall = data.neighbors(self.k - 1, self.n_threads, RECALL)
-            W = affinities.memberships(distances, self.k, dtype, self.n_threads)
-        mu = affinities.fuzzy_union(W, self.n_threads)
+            D2, recall = data.neighbors(self.k - 1, self.n_threads, RECALL)
+            W = fuzzy.memberships(D2, self.k, dtype, self.n_threads)
+        mu = fuzzy.fuzzy_union(W, self.n_threads)
         if self.labels is not None:
-            mu = affinities.intersected(mu, self.labels, self.target_weight)
+            mu = fuzzy.intersected(mu, self.labels, self.target_weight)
         if mu.nnz == 0:
-            raise ValueError("no two points are joined: no neighbours share a label; lower target_weight")
+            raise ValueError("no edges remain: no two neighbours share a label; lower target_weight")
         return mu, recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
@@ -101,26 +109,122 @@ class Fuzzy:
             W = sparse.csr_matrix(X, dtype=np.float64) / float(data.P.max())  # the scale of the fit
             return W, np.full(X.shape[0], -1)
         nearby = data.nearest(X, self.k - 1, self.n_threads)
-        W = affinities.memberships(affinities.SquaredDistances(nearby.d2), self.k, np.float64, self.n_threads)
-        return W, nearby.twins
+        return fuzzy.memberships(nearby.d2, self.k, np.float64, self.n_threads), nearby.twins
 
 
 @tagged("methods.neighborhoods.Given")
 @dataclass(frozen=True)
 class Given:
-    """The user's own affinities, brought to the scale of rows p_{j|i}."""
+    """Precomputed affinities, scaled as rows p_{j|i}."""
 
     scaled: Callable[[Matrix, type[np.floating]], Matrix]
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
         if not isinstance(data, Affinities):
-            raise TypeError(f"affinities are given by {type(data).__name__}")
+            raise TypeError(f"expected precomputed affinities, got {type(data).__name__}")
         return self.scaled(sparse.csr_matrix(data.P) if few else data.P, dtype), 1.0
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        return affinities.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
+        return perplexity.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
 
 
 def width(perplexities: Array, most: int) -> int:
-    """Return how many neighbours a row has: beyond 3 · perplexity p_{j|i} is negligible (van der Maaten 2014)."""
+    """Return the number of neighbours of a row: beyond 3 · perplexity p_{j|i} is negligible (van der Maaten 2014)."""
     return min(most, int(np.ceil(3 * perplexities.max())))
+
+
+@tagged("methods.kernel_neighborhoods.LocallyLinear")
+class LocallyLinear:
+    """W with Σ_j w_ij = 1 on the k nearest neighbours, in the feature space of k_x, or in that of X for σ = ∞."""
+
+    def __init__(self, data: Input, bandwidth: Bandwidth, reg: float, n_threads: int):
+        self.bandwidth, self.reg, self.n_threads = bandwidth, reg, n_threads
+        _require_distances_among_neighbors(data)
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        D2, recall = data.neighbors(self.bandwidth.k, self.n_threads)
+        return self._weights(data, D2, self.bandwidth.fit(D2), None).astype(dtype), recall
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        if isinstance(data, Distances) and sparse.issparse(X):
+            raise ValueError("locally linear weights of new points need dense distances to all n fitted points, (m, n)")
+        nearby = data.nearest(X, self.bandwidth.k, self.n_threads)
+        return self._weights(data, nearby.d2, self.bandwidth.of_new(nearby.d2), X), nearby.twins
+
+    def _weights(self, data: Input, d2: Matrix, sigma2: Array, new: Matrix | None) -> Matrix:
+        stage("affinities")
+        neighbors = d2.indices.reshape(-1, self.bandwidth.k)
+        linear = self.bandwidth.bandwidth == np.inf
+        kernel, scale = (None, 1.0) if linear else (GaussianKernel().value, 2 * sigma2)
+        if isinstance(data, Table | SparseTable) and _is_euclidean(data):
+            X = in_range(data.X) if new is None and isinstance(data, Table) else data.X  # scaled as for the search
+            return lle_weights(X, neighbors, rows=new, reg=self.reg, kernel=kernel, scale=scale)
+        rows = None if new is None else self._distances_to(data, new)
+        return lle_weights_from_distances(
+            data.squared(), neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale
+        )
+
+    @staticmethod
+    def _distances_to(data: Input, new: Matrix) -> Array:
+        """Return d² from new rows to all fitted points, (m, n)."""
+        return data.squared_to_all(new) if isinstance(data, Table | SparseTable) else np.square(new)
+
+
+@tagged("methods.kernel_neighborhoods.Radial")
+class Radial:
+    """K_X = exp(−d²_ij / 2σ_iσ_j) between all pairs, or between each point and its 3k nearest, made symmetric.
+
+    With one σ for all this is the Gaussian kernel; the product of local ones follows Zelnik-Manor & Perona 2004. The
+    ones on the diagonal are not stored.
+    """
+
+    def __init__(self, bandwidth: Bandwidth, n_threads: int):
+        self.bandwidth, self.n_threads = bandwidth, n_threads
+        self._sigma2 = np.empty(0)
+        self._width = 0
+
+    def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
+        stage("affinities")
+        self._width = min(data.n - 1, WIDTH * self.bandwidth.k) if few else data.n
+        if few or data.sparse:
+            d2, recall = data.neighbors(min(self._width, data.n - 1), self.n_threads)
+            self._sigma2 = self.bandwidth.fit(d2)
+            K = make_csr(self._value(d2, self._sigma2), d2.indices, d2.indptr, d2.shape)
+            K.sort_indices()
+            return sparse.csr_matrix(K.maximum(K.T), dtype=dtype), recall
+        D2 = data.squared()
+        self._sigma2 = self.bandwidth.fit(data.neighbors(self.bandwidth.k, self.n_threads)[0])
+        sigma = np.sqrt(self._sigma2)
+        K = np.exp(-D2 / (2 * np.outer(sigma, sigma)))
+        np.fill_diagonal(K, 0.0)
+        return np.ascontiguousarray(K, dtype=dtype), data.recall
+
+    def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
+        nearby = data.nearest(X, self._width, self.n_threads)
+        d2 = nearby.d2
+        return make_csr(self._value(d2, self.bandwidth.of_new(d2)), d2.indices, d2.indptr, d2.shape), nearby.twins
+
+    def _value(self, d2: Matrix, sigma2: Array) -> Array:
+        """Return k_x at the stored entries of d2 (m, n), whose rows have variances `sigma2` (m,)."""
+        return np.exp(-d2.data / (2 * np.sqrt(sigma2[entry_rows(d2)] * self._sigma2[d2.indices])))
+
+
+def _is_euclidean(data: Table | SparseTable) -> bool:
+    return isinstance(data.metric, str) and data.metric in ("euclidean", "l2")
+
+
+def _require_distances_among_neighbors(data: Input) -> None:
+    """Raise ValueError if the distances between two neighbours of a point, which its weights need, are unavailable."""
+    what = "locally linear weights need the distances among the neighbours of each point"
+    if isinstance(data, Distances) and data.sparse:
+        raise ValueError(f"{what}, and a graph does not store them all; give a table, or distances between all pairs")
+    if not isinstance(data, Table | SparseTable) or _is_euclidean(data):
+        return
+    name = getattr(data.metric, "__name__", data.metric)
+    if data.metric == "inner_product":
+        raise ValueError(f'{what}; inner products are comparable within a row only. Use metric="cosine"')
+    if data.n > MOST:
+        raise ValueError(
+            f"{what}: under metric={name} all distances are computed, too many for n_samples={data.n} (at most {MOST});"
+            ' use metric="euclidean"'
+        )

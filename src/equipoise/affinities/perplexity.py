@@ -1,9 +1,9 @@
-"""Input affinities P: how likely each point would pick each other as a neighbour (docs/math.md, section 3)."""
+"""Affinities P of the data: the probability that a point picks another as its neighbour (docs/math.md, section 3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -13,30 +13,29 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
-from ..arrays.csr import entry_rows, is_on_device, is_sparse, make_csr, on_host, symmetrized
-from ..arrays.namespace import like
+from ..arrays.csr import entry_rows, is_on_device, is_sparse, make_csr, symmetrized
+from ..arrays.namespace import array_like, array_namespace
 from ..arrays.pattern import compiled_pattern, entry_values
+from ..neighbors.vectors import in_range
 from ..progress import stage
 
-
-@dataclass(frozen=True)
-class Points:
-    """Points whose Euclidean distances are computed row by row and never stored: X (n, D)."""
-
-    X: Array
-
-
-@dataclass(frozen=True)
-class SquaredDistances:
-    """Squared distances d²: dense (n, n), or CSR with the stored pairs as neighbours."""
-
-    D2: Matrix
+HALVINGS = 60  # bisections of a row's precision on a device; chosen: float32 has 24 bits, a start is seldom 2^30 away
+TILE = 1024  # rows of a tile in which a dense matrix is made symmetric; chosen
 
 
 def resolve_perplexity(perplexity: Any, n: int) -> Array:
-    """Return the perplexities to average over, from a number, several (multi-scale) or "auto", for n points.
+    """Return the perplexities to average over, for n points.
 
-    "auto" is 30, and on fewer than 91 points max((n−1)/3, √(n−1)).
+    Parameters
+    ----------
+    perplexity : float, sequence of float, or "auto"
+        Several perplexities make affinities of several scales. "auto" is 30, and max((n−1)/3, √(n−1)) for fewer than
+        91 points.
+    n : int
+
+    Returns
+    -------
+    perplexities : ndarray of float64
     """
     if isinstance(perplexity, str):
         if perplexity != "auto":
@@ -56,23 +55,28 @@ def resolve_perplexity(perplexity: Any, n: int) -> Array:
     return np.ascontiguousarray(scales)
 
 
-def conditional(
-    distances: Points | SquaredDistances, perplexities: Array, dtype: type[np.floating], n_threads: int
-) -> Matrix:
+def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Array:
+    """Return p_{j|i} (n, n) from the Euclidean distances of the rows of X (n, D), which are not stored."""
+    stage("affinities")
+    X = np.ascontiguousarray(in_range(X))
+    P, saturated = np.empty((len(X), len(X)), dtype), np.zeros(len(X), np.uint8)
+    _core.conditional_points(X, perplexities, P, saturated, n_threads)
+    _warn_saturated(saturated, perplexities)
+    return P
+
+
+def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Matrix:
     """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), each row of the given perplexity; the mean over several perplexities.
 
-    Dense (n, n), or CSR on the stored pairs of a sparse distance matrix.
+    D2 holds squared distances: dense (n, n), or CSR with the neighbours of each point, on a device or not; P has the
+    same form. The core computes it on the CPU, `conditional_rows` on a device.
     """
     stage("affinities")
-    if isinstance(distances, SquaredDistances) and is_on_device(distances.D2):
-        return _conditional_there(distances.D2, perplexities)
-    if isinstance(distances, Points):
-        n = len(distances.X)
-        P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
-        _core.conditional_points(np.ascontiguousarray(distances.X), perplexities, P, saturated, n_threads)
-    elif sparse.issparse(D2 := distances.D2):
+    if is_on_device(D2):
+        return _conditional_on_device(D2, perplexities)
+    if sparse.issparse(D2):
         n = D2.shape[0]
-        _require_neighbors(D2, perplexities.max())
+        require_neighbors(D2, perplexities.max())
         values, saturated = np.empty(D2.nnz, dtype), np.zeros(n, np.uint8)
         _core.conditional_sparse(compiled_pattern(D2), entry_values(D2), perplexities, values, saturated, n_threads)
         P = make_csr(values, D2.indices, D2.indptr, D2.shape)
@@ -80,159 +84,154 @@ def conditional(
         n = len(D2)
         P, saturated = np.empty((n, n), dtype), np.zeros(n, np.uint8)
         _core.conditional_dense(D2, perplexities, P, saturated, n_threads)
-    _warn_of(saturated, perplexities)
+    _warn_saturated(saturated, perplexities)
     return P
 
 
-def _warn_of(saturated: Any, perplexities: Array) -> None:
-    """Say which rows have no Gaussian of the perplexity."""
+def _warn_saturated(saturated: Any, perplexities: Array) -> None:
+    """Warn of rows for which no Gaussian has the perplexity."""
     if saturated.any():
         warn(
-            f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more equally near"
-            f" neighbours (duplicates, for example) than the perplexity {perplexities.min():g};"
-            " they spread evenly over these",
+            f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more neighbours at the"
+            f" smallest distance (duplicates, for example) than the perplexity {perplexities.min():g};"
+            " their affinities are equal for these neighbours",
         )
 
 
-def _conditional_there(D2: Any, perplexities: Array) -> Any:
-    """Return p_{j|i} on a device, from rows with as many neighbours each."""
-    from . import perplexity_torch as there
-
+def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
+    """Return p_{j|i} from CSR distances on a device, with the same number of neighbours in each row."""
     d2 = D2.data.reshape(D2.shape[0], -1)
-    _warn_of(there.crowded(d2, float(perplexities.min())).int(), perplexities)
-    first, *others = (there.conditional(d2, float(perplexity)).flatten() for perplexity in perplexities)
+    _warn_saturated(saturated_rows(d2, float(perplexities.min())).int(), perplexities)
+    first, *others = (conditional_rows(d2, float(perplexity)).flatten() for perplexity in perplexities)
     return D2.with_data(sum(others, start=first) / len(perplexities) if others else first)
 
 
-def uniform(distances: SquaredDistances, perplexities: Array, dtype: type[np.floating]) -> Matrix:
-    """Return p_{j|i} = 1/k on the k nearest neighbours of each point, k the rounded perplexity, which it then has.
+def conditional_rows(d2: Any, perplexity: float) -> Any:
+    """Return p_{j|i} ∝ exp(−β_i d²_ij) on the neighbours, each row with entropy log perplexity, by bisection.
 
-    CSR, from CSR distances; the mean over several perplexities. Of equally near neighbours the first stored are taken.
+    Rows with more neighbours at the smallest distance than the perplexity have equal affinities for these.
+
+    Parameters
+    ----------
+    d2 : array or tensor of shape (n, k)
+        Squared distances.
+    perplexity : float
+
+    Returns
+    -------
+    p : array or tensor of shape (n, k)
     """
-    D2, widths = distances.D2, np.maximum(np.rint(perplexities), 1)
-    if is_on_device(D2):  # rows from the nearest on
+    if getattr(d2, "is_cuda", False):
+        from . import perplexity_triton
+
+        return perplexity_triton.conditional(d2, perplexity)
+    from ..arrays.tiles import in_tiles
+
+    xp = array_namespace(d2)
+    p = xp.empty_like(d2)
+
+    def solve(part: slice) -> None:
+        excess = d2[part, :] - xp.min(d2[part, :], axis=1, keepdims=True)
+        scale = xp.mean(excess, axis=1, keepdims=True)
+        low, high = xp.zeros_like(scale), xp.full_like(scale, inf)
+        beta = 1 / xp.where(scale > 0, scale, 1.0)
+        for _ in range(HALVINGS):
+            e = xp.exp(-beta * excess)
+            Z = xp.sum(e, axis=1, keepdims=True)
+            entropy = xp.log(Z) + beta * xp.sum(e * excess, axis=1, keepdims=True) / Z
+            wide = entropy > log(perplexity)
+            low, high = xp.where(wide, beta, low), xp.where(wide, high, beta)
+            beta = xp.where(xp.isinf(high), 2 * beta, (low + high) / 2)
+        e = xp.exp(-beta * excess)
+        p[part, :] = e / xp.sum(e, axis=1, keepdims=True)
+
+    in_tiles(d2.shape[0], 4 * d2.shape[1], solve)
+    return p
+
+
+def saturated_rows(d2: Any, perplexity: float) -> Any:
+    """Return for each row of d2 (n, k) whether more neighbours are at its smallest distance than the perplexity."""
+    xp = array_namespace(d2)
+    nearest = xp.astype(d2 == xp.min(d2, axis=1, keepdims=True), xp.int64)
+    return xp.sum(nearest, axis=1) > perplexity
+
+
+def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix:
+    """Return p_{j|i} = 1/k on the k nearest neighbours of each point, k the rounded perplexity, as CSR.
+
+    D2 holds the squared distances of neighbours, CSR, on a device or not. The mean is taken over several perplexities.
+    Of neighbours at the same distance, those stored first are used.
+    """
+    widths = np.maximum(np.rint(perplexities), 1)
+    if is_on_device(D2):  # rows are sorted by distance
         rank = np.arange(D2.nnz // D2.shape[0])
         weights = np.mean([(rank < k) / k for k in widths], axis=0)
-        return D2.with_data(like(D2.data, weights.astype(np.float32)).repeat(D2.shape[0]))
-    _require_neighbors(D2, widths.max())
+        return D2.with_data(array_like(D2.data, weights.astype(np.float32)).repeat(D2.shape[0]))
+    require_neighbors(D2, widths.max())
     if len(widths) == 1 and D2.nnz == D2.shape[0] * widths[0]:
         return make_csr(np.full(D2.nnz, 1 / widths[0], dtype), D2.indices, D2.indptr, D2.shape)
-    rank = _ranks(D2)
+    rank = neighbor_ranks(D2)
     values = np.mean([(rank < k) / k for k in widths], axis=0)
-    return _kept(D2, values.astype(dtype), values > 0)
-
-
-def _ranks(D2: Matrix) -> Array:
-    """Return the rank of each stored neighbour in its row, by distance."""
-    rows, rank = entry_rows(D2), np.empty(D2.nnz, np.int64)
-    rank[np.lexsort((D2.data, rows))] = np.arange(D2.nnz) - D2.indptr[rows]
-    return rank
-
-
-def _kept(A: Matrix, values: Array, keep: Array) -> Matrix:
-    """Return the entries of CSR A that `keep` marks, with other values."""
-    indptr = np.concatenate([[0], np.cumsum(keep)])[A.indptr]
-    return make_csr(values[keep], A.indices[keep], indptr, A.shape)
-
-
-FLOOR = 1e-3  # of the mean distance of a row, the least σ_i; as umap-learn's MIN_K_DIST_SCALE
-
-
-def memberships(distances: SquaredDistances, k: int, dtype: type[np.floating], n_threads: int) -> Matrix:
-    """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the k − 1 nearest neighbours, with Σ_j w_ij = log₂ k, CSR.
-
-    ρ_i is the least distance above 0; the nearest neighbour, and every duplicate, has weight 1 (McInnes et al. 2018,
-    algorithm 3). As in umap-learn a point counts among its own k neighbours.
-    """
-    stage("affinities")
-    D2 = distances.D2
-    if is_on_device(D2):
-        from . import perplexity_torch as there
-
-        return D2.with_data(there.memberships(D2.data.reshape(D2.shape[0], -1), k, FLOOR).flatten())
-    _require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1")
-    if D2.nnz > D2.shape[0] * (k - 1):
-        D2 = _kept(D2, D2.data, _ranks(D2) < k - 1)
-    W = np.empty(D2.nnz, dtype)
-    _core.memberships(compiled_pattern(D2), entry_values(D2), np.log2(k), FLOOR, W, n_threads)
-    return make_csr(W, D2.indices, D2.indptr, D2.shape)
-
-
-def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:
-    """Return μ = W + Wᵀ − W ∘ Wᵀ for CSR weights between 0 and 1: the chance of an edge in either direction."""
-    if is_on_device(W):
-        from . import perplexity_torch as there
-
-        return there.fuzzy_union(W)
-    with np.errstate(divide="ignore"):  # log 0 of a sure edge
-        log_none = make_csr(np.log1p(-np.minimum(W.data, 1)), W.indices, W.indptr, W.shape)
-    union = symmetrized(log_none, n_threads)
-    np.negative(np.expm1(union.data, out=union.data), out=union.data)
-    return _kept(union, union.data, union.data > 0)
-
-
-def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
-    """Return μ with edges between different classes weakened; labels are whole numbers, −1 where there is none.
-
-    As in umap-learn, by e^(−2.5/(1−w)) for target weight w, by e^(−1) where a label is missing. Then every row is
-    scaled to a largest entry of 1 and the union taken again.
-    """
-    mu = on_host(mu)
-    i, j = labels[entry_rows(mu)], labels[mu.indices]
-    far = np.exp(-2.5 / (1 - weight)) if weight < 1 else 0.0
-    values = mu.data * np.where((i < 0) | (j < 0), np.exp(-1.0), np.where(i == j, 1.0, far)).astype(mu.dtype)
-    part = _kept(mu, values, values > 0)
-    rows = entry_rows(part)
-    largest = np.zeros(mu.shape[0], mu.dtype)
-    np.maximum.at(largest, rows, part.data)
-    part.data = part.data / largest[rows]
-    return fuzzy_union(part)
+    return keep_entries(D2, values.astype(dtype), values > 0)
 
 
 @tagged("affinities.of_total")
 def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
-    """Return the user's affinities P (n, n) with total n, as rows p_{j|i} have: weights between points are kept."""
+    """Return given affinities P (n, n) scaled to the total n, as that of rows p_{j|i}; their ratios are kept."""
     n = P.shape[0]
-    return _divided(P, np.full(n, _row_sums(P).sum() / n), dtype)
+    return _divide_rows(P, np.full(n, _row_sums(P).sum() / n), dtype)
 
 
 @tagged("affinities.of_rows")
 def of_rows(P: Matrix, dtype: type[np.floating]) -> Matrix:
-    """Return the user's affinities P (m, n) with every row a distribution."""
-    return _divided(P, _row_sums(P), dtype)
+    """Return given affinities P (m, n) with every row scaled to a distribution."""
+    return _divide_rows(P, _row_sums(P), dtype)
 
 
 def _row_sums(P: Matrix) -> Array:
     return np.asarray(P.sum(axis=1)).ravel()
 
 
-def _divided(P: Matrix, by: Array, dtype: type[np.floating]) -> Matrix:
+def _divide_rows(P: Matrix, by: Array, dtype: type[np.floating]) -> Matrix:
     if sparse.issparse(P):
         return make_csr((P.data / np.repeat(by, np.diff(P.indptr))).astype(dtype), P.indices, P.indptr, P.shape)
     return np.ascontiguousarray(P / by[:, None], dtype=dtype)
 
 
-def _require_neighbors(D2: Matrix, least: float, name: str = "the perplexity", remedy: str = "3 × perplexity") -> None:
-    counts = np.diff(D2.indptr)
-    if counts.min() < least:
-        i = int(counts.argmin())
-        raise ValueError(
-            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than {name}"
-            f" {least:g}; store at least {remedy} neighbours per row, or ask for less"
-        )
-
-
 def joint(P: Matrix, n_threads: int = 1) -> Matrix:
-    """Return (P + Pᵀ)/2n, symmetric and of total 1, from the rows p_{j|i}. A dense P is overwritten."""
+    """Return (P + Pᵀ)/2n, symmetric with total 1, from the rows p_{j|i}. A dense P is overwritten."""
     n = P.shape[0]
     if is_sparse(P):
         S = symmetrized(P, n_threads)
         S.data /= 2 * n
         return S
-    block = 1024  # tile by tile, so that no second (n, n) array is made
-    for i in range(0, n, block):
-        for j in range(i, n, block):
-            tile = (P[i : i + block, j : j + block] + P[j : j + block, i : i + block].T) / (2 * n)
-            P[i : i + block, j : j + block] = tile
-            P[j : j + block, i : i + block] = tile.T
+    for i in range(0, n, TILE):  # by tiles, without a second (n, n) array
+        for j in range(i, n, TILE):
+            tile = (P[i : i + TILE, j : j + TILE] + P[j : j + TILE, i : i + TILE].T) / (2 * n)
+            P[i : i + TILE, j : j + TILE] = tile
+            P[j : j + TILE, i : i + TILE] = tile.T
     return P
+
+
+def neighbor_ranks(D2: Matrix) -> Array:
+    """Return the rank of each stored entry of CSR D2 in its row, by distance."""
+    rows, rank = entry_rows(D2), np.empty(D2.nnz, np.int64)
+    rank[np.lexsort((D2.data, rows))] = np.arange(D2.nnz) - D2.indptr[rows]
+    return rank
+
+
+def keep_entries(A: Matrix, values: Array, keep: Array) -> Matrix:
+    """Return the entries of CSR A for which `keep` (nnz,) is true, with other values (nnz,)."""
+    indptr = np.concatenate([[0], np.cumsum(keep)])[A.indptr]
+    return make_csr(values[keep], A.indices[keep], indptr, A.shape)
+
+
+def require_neighbors(D2: Matrix, minimum: float, name: str = "the perplexity", remedy: str = "3 × perplexity") -> None:
+    """Raise ValueError if a row of CSR D2 stores fewer neighbours than `minimum`, the value of the parameter `name`."""
+    counts = np.diff(D2.indptr)
+    if counts.min() < minimum:
+        i = int(counts.argmin())
+        raise ValueError(
+            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than {name}"
+            f" {minimum:g}; store at least {remedy} neighbours per row, or lower the parameter"
+        )

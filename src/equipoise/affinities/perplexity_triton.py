@@ -1,4 +1,4 @@
-"""The precision of each row by bisection, one row per program, in Triton."""
+"""Affinities of a given perplexity on a GPU, in Triton: bisection of the precision, one row per program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .perplexity_torch import HALVINGS
+from .perplexity import HALVINGS
 
 
 @triton.jit
@@ -35,7 +35,7 @@ def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
 
 
 def conditional(d2: torch.Tensor, perplexity: float) -> torch.Tensor:
-    """As affinities.conditional: a row at a time."""
+    """Return what perplexity.conditional_rows does, for a tensor (n, k) on a GPU: one program per row."""
     n, k = d2.shape
     P = torch.empty_like(d2)
     width = max(32, triton.next_power_of_2(k))

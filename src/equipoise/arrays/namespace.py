@@ -6,6 +6,7 @@ Defined here are sums in a fixed order, moves between devices, and a few functio
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -73,16 +74,15 @@ def to_numpy(x: Any) -> Array:
 def from_cupy(x: Any) -> Any:
     """Return a CuPy array as a PyTorch tensor that shares its memory, or as a NumPy array without PyTorch."""
     try:
-        import torch
+        from torch.utils.dlpack import from_dlpack
     except ImportError:
         return to_numpy(x)
-    return torch.from_dlpack(x)
+    return from_dlpack(x)
 
 
 def to_cupy(x: Any) -> Any:
     """Return a PyTorch tensor or a NumPy array as a CuPy array; a tensor on a GPU shares its memory."""
-    import cupy
-
+    cupy = import_module("cupy")
     return cupy.from_dlpack(x.detach()) if is_tensor(x) and x.is_cuda else cupy.asarray(to_numpy(x))
 
 

@@ -107,8 +107,8 @@ def _dense(X: Matrix) -> Array:
 
 def _not_a_map(source: str, names: Sequence[str]) -> str:
     return (
-        f"{source} is not a map: maps have columns y1, y2, …, but this file has {list_names(names)}; choose the coordinates"
-        f" with --coordinates A,B, or make a map of it with `equipoise embed {source}`"
+        f"{source} is not a map: maps have columns y1, y2, …, but this file has {list_names(names)}; choose the"
+        f" coordinates with --coordinates A,B, or make a map of it with `equipoise embed {source}`"
     )
 
 

@@ -1,55 +1,52 @@
-"""What a measure is given, checked before any work: data, a map of it, labels, sizes of neighbourhoods."""
+"""Checks of the arguments of measures, before any work: data, maps, labels, sizes of neighbourhoods."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .._types import Array
-from ..data import as_array, check_finite, check_table
-from ..inputs.dissimilarities import make_dissimilarities
+from ..data import as_array
+from ..data.checks import maps
+from ..inputs import Input, Table, make_distance_input
 from ..spaces import MetricSpace
-from .source import Others, Points, Source
 
 EUCLIDEAN = ("euclidean", "l2")
-K = 15  # neighbours that a report looks at where there are enough points; chosen
+K = 15  # neighbours in a report on enough points; chosen
 
 
-def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Source, Points]:
-    """Return data and a map of the same points.
+def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]:
+    """Return data and a map of the same points as inputs.
 
-    X is a table (n, D), dense or sparse, under a metric, a matrix (n, n) of distances if metric="precomputed", or a
-    `spaces.MetricSpace`; Y is (n, d).
+    Parameters
+    ----------
+    X : table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
+    Y : array-like, shape (n, d)
+    metric : str or callable, default="euclidean"
     """
     X = as_array(X)
     n = count_points(X)
     Y = check_map(Y)
     if n != len(Y):
         raise ValueError(f"X has {n} rows and Y has {len(Y)}; they must be the same points, in the same order")
-    return check_data(X, metric), Points(Y)
+    return check_data(X, metric), Table(Y, "euclidean")
 
 
 def count_points(X: Any) -> int:
-    """Return how many points X is about."""
+    """Return the number of points of a table, of distances, or of a metric space."""
     return int(X.n if isinstance(X, MetricSpace) else X.shape[0] if hasattr(X, "shape") and X.shape else len(X))
 
 
-def check_data(X: Any, metric: Any = "euclidean") -> Source:
-    """Return the data as a source of distances."""
-    X = as_array(X)
-    if is_euclidean_table(X, metric) and not sparse.issparse(X):
-        X = check_table(X)
-        _require_points(len(X), "X")
-        if not np.ptp(X, axis=0).any():
-            raise ValueError(f"all {len(X)} rows of X are equal, so no distance can be kept or lost; look at the data")
-        return Points(X)
-    source = make_dissimilarities(X, metric)
-    _require_points(source.n, "X")
-    if source.known is not None:
-        raise ValueError("X holds the distances of some pairs; measures compare all pairs and need a dense matrix")
-    return Others(source)
+def check_data(X: Any, metric: Any = "euclidean") -> Input:
+    """Return the data as an input whose distances are all known."""
+    data = make_distance_input(as_array(X), metric)
+    _require_points(data.n, "X")
+    if data.points is not None and not np.ptp(data.points, axis=0).any():
+        raise ValueError(f"all {data.n} rows of X are equal, so there are no distances to compare; check the data")
+    if data.known is not None:
+        raise ValueError("X holds the distances of some pairs only; measures compare all pairs and need a dense matrix")
+    return data
 
 
 def is_euclidean_table(X: Any, metric: Any) -> bool:
@@ -58,48 +55,41 @@ def is_euclidean_table(X: Any, metric: Any) -> bool:
 
 
 def check_map(Y: Any) -> Array:
-    """Return a map (n, d) in float64, or say what is wrong with it."""
-    try:
-        Y = np.ascontiguousarray(as_array(Y), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Y must be a map (n, d) of numbers: {error}") from None
-    if Y.ndim != 2 or Y.shape[1] == 0:
-        hint = "; a map in one dimension is Y[:, None]" if Y.ndim == 1 else ""
-        raise ValueError(f"Y must be a map (n, d), a row per point; got shape {Y.shape}{hint}")
+    """Return a map (n, d) as float64; at least three points, not all at the same position."""
+    Y = np.ascontiguousarray(maps.check_map(Y))
     _require_points(len(Y), "Y")
-    check_finite(Y, "Y")
     if not np.ptp(Y, axis=0).any():
-        raise ValueError(f"all {len(Y)} points of Y are in one place, so the map shows nothing; embed the data again")
+        raise ValueError(f"all {len(Y)} points of Y are at the same position, so there is nothing to measure")
     return Y
 
 
 def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
-    """Return the classes in order, and the number of its class for each of n points; two classes are needed."""
+    """Return the classes, sorted, and the index of the class of each of n points; at least two classes."""
     if labels is None:
-        raise ValueError("labels are missing: give a class for each point")
+        raise ValueError("labels are missing; pass the class of each point")
     labels = np.asarray(labels)
     if labels.shape != (n,):
-        raise ValueError(f"labels have shape {labels.shape}, but there are {n} points: give one class for each")
+        raise ValueError(f"labels have shape {labels.shape}, but there are {n} points; pass one label per point")
     if labels.dtype.kind in "fc":
         unknown = np.isnan(labels)
     else:
         unknown = np.array([label is None or label != label for label in labels.tolist()])
     if unknown.any():
         i = int(unknown.argmax())
-        raise ValueError(f"the label of row {i} is {labels[i]}; leave out points without a class, or give them one")
+        raise ValueError(f"the label of row {i} is {labels[i]}; leave out points without a label, or give them one")
     try:
         classes, number = np.unique(labels, return_inverse=True)
     except TypeError:
-        raise ValueError("labels are of types that have no common order; make them all text, or all numbers") from None
+        raise ValueError("labels of different types cannot be sorted; make them all strings, or all numbers") from None
     if len(classes) < 2:
-        raise ValueError(f"all labels are {classes.item(0)!r}; a measure of classes needs two of them or more")
+        raise ValueError(f"all labels are {classes.item(0)!r}; measures of classes need at least two classes")
     return classes, number.reshape(-1)
 
 
 def resolve_k(k: Any, n: int) -> int:
-    """Return the size of a neighbourhood; "auto" is 15, on fewer than 31 points half of the others.
+    """Return the size of a neighbourhood; "auto" is 15, and (n − 1)/2, rounded down, for fewer than 31 points.
 
-    The k nearest among n points can be all wrong only while k is at most half of the other n − 1.
+    Up to (n − 1)/2 it is possible that all of the k nearest of n points are wrong.
     """
     return min(K, (n - 1) // 2) if isinstance(k, str) and k == "auto" else check_k(k, n)
 
@@ -107,7 +97,7 @@ def resolve_k(k: Any, n: int) -> int:
 def check_k(k: Any, n: int, name: str = "k") -> int:
     """Return the size of a neighbourhood among n points."""
     if not isinstance(k, int | np.integer) or isinstance(k, bool):
-        raise ValueError(f"{name} must be a whole number, got {k!r}")
+        raise ValueError(f"{name} must be an integer, got {k!r}")
     if not 0 < k < n:
         raise ValueError(f"{name} must be between 1 and n_samples - 1 = {n - 1}, got {k}")
     return int(k)
@@ -115,4 +105,4 @@ def check_k(k: Any, n: int, name: str = "k") -> int:
 
 def _require_points(n: int, name: str) -> None:
     if n < 3:
-        raise ValueError(f"{name} has {n} points; at least 3 are needed, so that one can be nearer than another")
+        raise ValueError(f"{name} has {n} points; at least 3 are needed to compare distances")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..inputs import Input
 from .distances import rank_correlation
 from .measured import Measured
 from .ranks import Neighborhoods
-from .source import Source
 
 
-def density_correlation(data: Source, drawn: Source, hoods: Neighborhoods, k: int) -> Measured:
+def density_correlation(data: Input, drawn: Input, hoods: Neighborhoods, k: int) -> Measured:
     """Return the rank correlation over points of the distance to the k-th neighbour in the data and in the map.
 
     Narayan, Berger & Cho 2021 correlate logarithms of local radii; ranks need no logarithm and allow duplicate points.
@@ -18,7 +18,7 @@ def density_correlation(data: Source, drawn: Source, hoods: Neighborhoods, k: in
     """
     points = hoods.points
     r_x, r_y = (
-        source.along(points, near[:, k - 1].astype(np.int64))
+        source.pairs(points, near[:, k - 1].astype(np.int64))
         for source, near in ((data, hoods.near_x), (drawn, hoods.near_y))
     )
     rho = rank_correlation(r_x, r_y)

@@ -11,14 +11,16 @@ from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
 from .._types import Array
+from ..inputs import Input, InputSpace
 from ..spaces import Distortion, summarize_distortion
 from .checks import check_pair
 from .measured import Measured
 from .sample import ALL, draw_partners, draw_points
-from .source import BLOCK, Source
 
 PAIRS = 2**20  # sampled pairs for the stress: a relative error of about 1/1000
 SHEPARD_PAIRS = 50_000  # pairs of a Shepard diagram: an error of the correlation below 0.005
+# Distances per block of all pairs, 16 MB. Fixed: the last digits of the sums depend on it.
+BLOCK = 2**21
 DISTORTION_POINTS = 3_000  # points whose pairs give the distribution of dilations; chosen
 
 
@@ -72,7 +74,7 @@ def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) 
         means, errors = totals / pairs, np.zeros(3)
     else:
         i, j = _random_pairs(n, PAIRS, random_state)
-        d_x, d_y = data.along(i, j), drawn.along(i, j)
+        d_x, d_y = data.pairs(i, j), drawn.pairs(i, j)
         terms = np.stack([np.square(d_y - d_x), d_x * d_x, d_y * d_y, d_x * d_y])
         means, errors = terms.mean(axis=1), _errors(terms)
     raw, xx, yy, xy = means
@@ -136,7 +138,7 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
     n = data.n
     every = pairs >= n * (n - 1) // 2
     i, j = np.triu_indices(n, 1) if every else _random_pairs(n, int(pairs), random_state)
-    d_x, d_y = data.along(i, j), drawn.along(i, j)
+    d_x, d_y = data.pairs(i, j), drawn.pairs(i, j)
     if not (d_x != d_x[0]).any():
         raise ValueError(f"all sampled distances in X equal {d_x[0]:g}, so their ranks are undefined; check the data")
     rho = rank_correlation(d_x, d_y)
@@ -167,7 +169,7 @@ def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any 
     """
     data, drawn = check_pair(X, Y, metric)
     points = draw_points(data.n, DISTORTION_POINTS, random_state)
-    found = summarize_distortion(data.space(points), drawn.space(points))
+    found = summarize_distortion(InputSpace(data, points), InputSpace(drawn, points))
     expanded, contracted = ((int(points[i]), int(points[j])) for i, j in (found.expanded, found.contracted))
     return replace(found, expanded=expanded, contracted=contracted)
 
@@ -179,14 +181,14 @@ def rank_correlation(a: Array, b: Array) -> float:
     return float(deviations[0] @ deviations[1] / (norms[0] * norms[1])) if all(norms) else 0.0
 
 
-def _all_pairs(data: Source, drawn: Source) -> Iterator[tuple[Array, Array]]:
+def _all_pairs(data: Input, drawn: Input) -> Iterator[tuple[Array, Array]]:
     """Yield the distances of the pairs i < j in data and map, block by block."""
     n, start = data.n, 0
     while start < n - 1:
         rows = np.arange(start, min(start + max(1, BLOCK // (n - start)), n - 1))
         columns = np.arange(start, n)
         later = columns > rows[:, None]
-        yield data.block(rows, columns)[later], drawn.block(rows, columns)[later]
+        yield data.block_by_products(rows, columns)[later], drawn.block_by_products(rows, columns)[later]
         start += len(rows)
 
 

@@ -1,4 +1,4 @@
-"""Who is near whom, in the data and in the map, and how far down the list of the other: what local measures count."""
+"""Nearest neighbours in the data and in the map, and their ranks in the other: the basis of local measures."""
 
 from __future__ import annotations
 
@@ -13,36 +13,42 @@ from ..linalg.blas import one_blas_thread
 from ..methods.estimator import threads
 from .checks import check_k, check_pair
 from .measured import Measured, RecallCurve
-from .order import Order, Sheet, make_order
+from .order import Buffer, Order, make_order
 from .sample import sample_points
-from .source import Points
 
-BLOCK = 2**18  # distances at a time, 1 MB
-ROWS = 16  # at least, so that they share the reading of the data
+BLOCK = 2**18  # distances per block, 1 MB: the size of a second-level cache; any size gives the same ranks
+ROWS = 16  # smallest number of rows per block, so that they share the reading of the data
 
 
 class Neighborhoods:
     """The k nearest points in X and in Y, and the rank that each has in the other space (docs/math.md, section 19).
 
-    The nearest of the n − 1 other points has rank 1; equal distances rank in the order of the rows. Up to 20,000 points
-    each is looked at, of more a random sample; ranks are among all points all the same. Each side is counted when it is
-    first asked for, and serves all measures and all sizes of neighbourhoods up to k.
+    The nearest of the n − 1 other points has rank 1; ties go to the lower index. Up to 20,000 points are all used, of
+    more a random sample; ranks are always among all points. Neighbours and ranks are computed when first needed, and
+    serve all measures and all sizes of neighbourhoods up to k.
 
     Parameters
     ----------
-    X : a table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
-    Y : a map (n, d) of the same points
-    k : the largest size of a neighbourhood
-    metric : of the data, as in the methods
-    n_jobs : threads; all cores by default
-    random_state : seed of the sample
+    X : table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
+    Y : array-like, shape (n, d)
+        A map of the same points.
+    k : int
+        Largest size of a neighbourhood.
+    metric : str or callable, default="euclidean"
+        Metric of the data, as in the methods.
+    n_jobs : int, default=None
+        Number of threads; all cores by default.
+    random_state : int, RandomState or None, default=0
+        Seed of the sample.
 
     Attributes
     ----------
-    points : the m points that were looked at, in order
-    near_x, near_y : (m, k) int32, their nearest points in X and in Y, from the nearest on
-    rank_x : (m, k) int32, the ranks in X of near_y
-    rank_y : (m, k) int32, the ranks in Y of near_x
+    points : array of int, shape (m,)
+        The points of the sample, sorted.
+    near_x, near_y : array of int32, shape (m, k)
+        Their nearest points in X and in Y, nearest first.
+    rank_x, rank_y : array of int32, shape (m, k)
+        The ranks in X of near_y, and in Y of near_x.
     """
 
     def __init__(
@@ -52,8 +58,8 @@ class Neighborhoods:
         self.n = data.n
         self.k = check_k(k, self.n)
         self.points = sample_points(self.n, random_state)
-        # A metric of the user's may not be called by several threads at once.
-        self._n_threads = threads(n_jobs) if isinstance(data, Points) else 1
+        # A metric written by the user may not be thread-safe.
+        self._n_threads = 1 if data.points is None else threads(n_jobs)
         self._in_x, self._in_y = make_order(data), make_order(drawn)
 
     @property
@@ -81,20 +87,20 @@ class Neighborhoods:
         return self._count(self._in_y, self._in_x)
 
     def _count(self, here: Order, there: Order) -> tuple[Array, Array]:
-        """Return the nearest points here and their ranks there, each (m, k)."""
+        """Return the nearest points in one space and their ranks in the other, each (m, k)."""
         near, ranks = (np.empty((len(self.points), self.k), np.int32) for _ in range(2))
         m, turns = len(self.points), self._n_threads * max(ROWS, BLOCK // self.n)
-        step = -(-m // (self._n_threads * -(-m // turns)))  # as many blocks for each thread, all of about one size
+        step = -(-m // (self._n_threads * -(-m // turns)))  # as many blocks for each thread, of about the same size
 
         def count(first: int) -> None:
-            sheet = Sheet(step, self.n)
+            buffer = Buffer(step, self.n)
             for start in range(first * step, m, self._n_threads * step):
                 part = slice(start, start + step)
                 rows = self.points[part]
-                near[part] = here.nearest(rows, self.k, sheet)
-                ranks[part] = there.ranks(rows, near[part], sheet)
+                near[part] = here.nearest(rows, self.k, buffer)
+                ranks[part] = there.ranks(rows, near[part], buffer)
 
-        # Each row by one thread alone, in any block: the ranks do not depend on how many there are.
+        # Each row is computed by one thread: the ranks do not depend on the number of threads.
         with one_blas_thread(), ThreadPoolExecutor(max(1, self._n_threads - 1)) as pool:
             others = pool.map(count, range(1, self._n_threads))
             count(0)
@@ -110,12 +116,12 @@ class Neighborhoods:
         return self._penalty(self.rank_y, k)
 
     def recall(self, k: int) -> Measured:
-        """Return the share of the k nearest in X that are among the k nearest in Y, on average."""
+        """Return the mean fraction of the k nearest in X that are among the k nearest in Y."""
         k = self._check(k)
         return self._mean((self.rank_x[:, :k] <= k).mean(axis=1))
 
     def recall_curve(self, ks: Any = None) -> RecallCurve:
-        """Return the recall at each of the sizes `ks`: by default 1, 2, 5, 10, 20, 50 … up to k."""
+        """Return the recall for each of the sizes `ks`, by default 1, 2, 5, 10, 20, 50 … up to k."""
         sizes = default_sizes(self.k) if ks is None else [self._check(k) for k in ks]
         recalls = [self.recall(k) for k in sizes]
         ks = np.array(sizes, dtype=np.int64)
@@ -123,13 +129,13 @@ class Neighborhoods:
         return RecallCurve(ks, np.array(recalls, dtype=np.float64), errors, ks / (self.n - 1), self.points)
 
     def preservation_ratio(self, l: int, m: int) -> Measured:  # noqa: E741  the paper's letters
-        """Return Σ_{k=l}^{m} B(k) / ((m − l) B(1)), B(k) the share of points whose k-th neighbour is the same in both.
+        """Return Σ_{k=l}^{m} B(k) / ((m − l) B(1)), B(k) the fraction of points with the same k-th neighbour in both.
 
         Draganov & Dohn 2024, eq. (9). NaN if no point keeps its nearest neighbour.
         """
         l, m = self._check(l, "l"), self._check(m, "m")  # noqa: E741
         if not l < m:
-            raise ValueError(f"l must be below m, got l={l} and m={m}")
+            raise ValueError(f"l must be smaller than m, got l={l} and m={m}")
         same = self.rank_x[:, :m] == np.arange(1, m + 1)
         far, first = same[:, l - 1 :].sum(axis=1) / (m - l), same[:, 0].astype(np.float64)
         if not first.any():
@@ -148,12 +154,12 @@ class Neighborhoods:
     def _check(self, k: int, name: str = "k") -> int:
         k = check_k(k, self.n, name)
         if k > self.k:
-            raise ValueError(f"{name}={k} is beyond the {self.k} neighbours that were looked for; ask for more of them")
+            raise ValueError(f"{name}={k} is larger than the k={self.k} of these Neighborhoods; create others")
         return k
 
 
 def worst_penalty(n: int, k: int) -> int:
-    """Return the largest Σ max(0, r − k) over k neighbours of ranks r up to n − 1: all that can be are the last."""
+    """Return the largest possible Σ max(0, r − k) over k neighbours of different ranks r ≤ n − 1."""
     wrong = min(k, n - 1 - k)
     return wrong * (n - 1 - k) - wrong * (wrong - 1) // 2
 

@@ -24,7 +24,6 @@ from .neighborhood import LARGEST
 from .ranks import Neighborhoods
 from .reading import CARE, NOT, READ, Reading, interpret
 from .report_table import as_html, as_text, report_rows
-from .source import Points
 from .structure import centroid_correlation, triplet_accuracy
 
 if TYPE_CHECKING:
@@ -202,7 +201,7 @@ def evaluate(
     data, drawn = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
-    X, Y = data.X if isinstance(data, Points) else X, drawn.X  # converted once, not by each measure
+    X, Y = X if data.points is None else data.points, drawn.X  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
     has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
     options: dict[str, Any] = {"metric": metric, "n_jobs": n_jobs, "random_state": random_state}

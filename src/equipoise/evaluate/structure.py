@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 
 from .._types import Array
 from ..data import check_sparse_table
+from ..inputs import Input
 from .checks import check_labels, check_pair, is_euclidean_table
 from .distances import rank_correlation
 from .measured import Measured
 from .sample import draw_partners, sample_points
-from .source import Source
 
 ALL_TRIPLETS = 60  # up to this number of points all triplets are compared, at most 102,660
 TRIPLETS = 100_000  # sample size above that; a standard error of at most 0.0016
@@ -93,11 +93,11 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     return Measured(rank_correlation(pdist(centroids), pdist(member @ drawn.X / sizes)), points=np.arange(drawn.n))
 
 
-def _same_order(data: Source, drawn: Source, points: Array, first: Array, second: Array) -> Array:
+def _same_order(data: Input, drawn: Input, points: Array, first: Array, second: Array) -> Array:
     """Return whether each triplet (m, t) has the same order in data and map; ties must be ties in both."""
     rows = np.repeat(points, first.shape[1])
     signs = [
-        np.sign(source.along(rows, first.ravel()) - source.along(rows, second.ravel())) for source in (data, drawn)
+        np.sign(source.pairs(rows, first.ravel()) - source.pairs(rows, second.ravel())) for source in (data, drawn)
     ]
     return (signs[0] == signs[1]).reshape(first.shape)
 

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 
 from .._types import Array
 from ..data import check_table, is_neighbors
-from ..neighbors.graph import Graph
+from ..neighbors import Graph
 from ..spaces import Restriction
 from ..spaces.base import MetricSpace
 

@@ -1,1 +1,1 @@
-"""Where the points start."""
+"""Initial maps."""

@@ -1,4 +1,4 @@
-"""Where a map starts, in units of its kernel: the choice of `init`."""
+"""The initial map that `init` selects, in units of the kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays.namespace import host
+from ..data.checks.maps import check_map
 from ..geometry import Geometry
 from ..inputs import Input
 from ..kernels import Kernel
@@ -19,9 +19,9 @@ INITS = ("auto", "pca", "spectral", "random")
 
 
 class Start:
-    """The initial map (n, d): standard deviation `kernel.spread` lengths of the kernel, or the user's own.
+    """The initial map (n, d), with a standard deviation of `kernel.spread` kernel lengths, or as given.
 
-    It is checked when made. "spectral" waits for the affinities; every other start is made from the data.
+    `init` is checked at once. "spectral" is computed from the affinities, any other initial map from the data.
     """
 
     def __init__(self, init: Any, data: Input, d: int, kernel: Kernel, geometry: Geometry):
@@ -45,7 +45,7 @@ class Start:
         return Y
 
     def from_data(self, rng: np.random.RandomState) -> Array | None:
-        """Return the initial map, or None where it takes the affinities."""
+        """Return the initial map, or None if it is computed from the affinities."""
         if self.given is not None or self.name == "spectral":
             return self.given
         stage("initial map")
@@ -54,17 +54,11 @@ class Start:
         return self.geometry.map(Y * self.unit)
 
     def from_affinities(self, W: Matrix, rng: np.random.RandomState) -> Array:
-        """Return the spectral start, from symmetric affinities W."""
+        """Return the spectral initial map of symmetric affinities W (n, n)."""
         stage("initial map")
         return self.geometry.map(spectral(W, self.d, rng) * self.unit)
 
 
 def check_init(init: Any, n: int, d: int) -> Array:
-    """Return a user's initial map as float64 (n, d)."""
-    Y = np.array(host(init), dtype=np.float64)
-    if Y.shape != (n, d):
-        raise ValueError(f"init has shape {Y.shape}, but the map needs (n_samples, n_components) = ({n}, {d})")
-    if not np.isfinite(Y).all():
-        i, c = np.argwhere(~np.isfinite(Y))[0]
-        raise ValueError(f"init contains NaN or inf at row {i}, column {c}")
-    return Y
+    """Return a copy of an initial map given by the user, float64 (n, d)."""
+    return np.array(check_map(init, "init", (n, d)))

@@ -1,51 +1,46 @@
-"""Where scaling starts: classical scaling, principal components, random maps or the user's own."""
+"""Initial maps of MDS: classical scaling, principal components, random, or given."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from scipy.sparse.csgraph import dijkstra
 
 from .._types import Array, Matrix
-from ..inputs.dissimilarities import Dissimilarities
+from ..inputs import Input, Table
 from ..linalg.blas import one_blas_thread
-from ..linalg.pca import finish, principal_components
+from ..linalg.pca import finish
 from .choose import check_init
 from .random import random_ball
 
 INITS = ("auto", "classical", "pca", "random")
-PIVOTS = 200  # points that classical scaling from δ looks at; chosen
-SEEN = 50  # the same where paths through the known pairs stand for missing δ, a search from each; chosen
+PIVOTS = 200  # points to which classical scaling uses the δ of all others; chosen
+SEEN = 50  # the same where shortest paths replace missing δ, with one search per point; chosen
 
 
-def check_start(init: Any, source: Dissimilarities) -> None:
-    """Raise for an `init` that is no name, or asks for coordinates that are not there."""
+def check_start(init: Any, source: Input) -> None:
+    """Raise for an unknown `init`, or one that needs coordinates which the input does not have."""
     if isinstance(init, str) and init not in INITS:
         raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
-    if isinstance(init, str) and init == "pca" and _coordinates(source) is None:
+    if isinstance(init, str) and init == "pca" and not isinstance(source, Table):
         raise ValueError('init="pca" needs a dense table of coordinates; use "classical", "random" or an array')
 
 
-def first_map(init: Any, source: Dissimilarities, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first start (n, d); `known` is CSR with δ of the pairs that count, if others do not."""
+def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
+    """Return the first initial map (n, d); `known` is CSR with δ of the pairs of positive weight, None if all are."""
     if not isinstance(init, str):
         return check_init(init, source.n, d)
     if init == "random":
         return random_ball(source.n, d, rng)
     if init == "pca" or (source.points is not None and known is None):
-        return principal_components(_coordinates(source), d, rng)
+        return source.principal(d, rng)
     return _classical(source, known, d, rng)
 
 
-def _coordinates(source: Dissimilarities) -> Any:
-    X = getattr(source, "X", None)
-    return None if X is None or sparse.issparse(X) else X
-
-
-def _classical(source: Dissimilarities, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return classical scaling from the columns of some points of δ² (pivot MDS, Brandes & Pich 2007), jittered.
+def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
+    """Return classical scaling from the columns of δ² of some points (pivot MDS, Brandes & Pich 2007), jittered.
 
     C = −½ J δ² J (n, k), with the eigenvectors v of CᵀC: axes C v / ‖C v‖^½, for k = n those of classical scaling.
     """

@@ -1,4 +1,4 @@
-"""Random starts."""
+"""Random initial maps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .._types import Array
 
 
 def random_ball(n: int, d: int, rng: np.random.RandomState) -> Array:
-    """Return n points uniform in a ball (in 2-D, a disk), with standard deviation 1 along each axis."""
+    """Return n points (n, d), uniform in a ball (in 2-D a disk) with standard deviation 1 along each axis."""
     direction = rng.standard_normal((n, d))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     radius = rng.uniform(size=(n, 1)) ** (1 / d)

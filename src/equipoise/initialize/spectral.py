@@ -1,4 +1,4 @@
-"""A start from affinities alone: Laplacian eigenmaps, each connected component by itself, laid side by side."""
+"""Initial maps from affinities: Laplacian eigenmaps of each connected component, placed side by side."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..linalg.eigen import SMALL
 from ..linalg.laplacian import eigenmap, is_connected
 from ..linalg.pca import finish
 
-TINY = 8  # points of a component up to which they are set on a circle; chosen: no eigenvector is seen in so few
-# Restarts of the Lanczos iteration, at most, each some 20 products: a bound on the time, chosen. On 70,000 images of
+TINY = 8  # components of up to so many points are placed on a circle; chosen
+# Maximum restarts of the Lanczos iteration, each about 20 products: a bound on the time, chosen. On 70,000 images of
 # clothes (Fashion-MNIST) 212 products were enough, 4 s on one core.
 RESTARTS = 100
-TOLERANCE = 1e-4  # of an eigenvalue, all of them at most 1: a start need not be more exact
-STEPS = 100  # of smoothing where that did not converge
-FILL = 0.8  # part of its cell that a component covers
+TOLERANCE = 1e-4  # of an eigenvalue, all at most 1: an initial map need not be more exact
+STEPS = 100  # of smoothing if that does not converge
+FILL = 0.8  # fraction of its cell that a component covers
 
 
 def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
     """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y, jittered.
 
-    D holds the row sums of W and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each connected component has
-    its own solutions. They fill cells whose volumes are as their numbers of points, laid row by row from the largest
-    to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first axis. Affinities
-    on a device (device/rows.py) are decomposed there if they are connected.
+    D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each connected component
+    has its own solutions, in a cell whose volume is proportional to its number of points; cells are placed row by row
+    from the largest to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first
+    axis. Connected affinities on a device are decomposed there.
     """
     if is_on_device(W):
         Y = _on_device(W, d)
@@ -53,8 +53,7 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
 
 def _on_device(W: Any, d: int) -> Array | None:
-    """Return the eigenmap of affinities on a device, or None for what is computed on the CPU: few points for so many
-    axes, and graphs that are not connected, each component of which needs its own."""
+    """Return the eigenmap of affinities on a device; None for few points or a graph that is not connected (CPU)."""
     n = W.shape[0]
     return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d)
 
@@ -72,14 +71,14 @@ def _components(W: Matrix) -> list[Array]:
 
 
 def shelves(sides: Array, d: int) -> Array:
-    """Return the lowest corners (m, d) of cubes with these sides, falling, that do not overlap and fill about a cube.
+    """Return the lowest corners (m, d) of disjoint cubes with these sides, in descending order, that fill about a cube.
 
     Cubes stand in rows, rows in layers, layers on one another; the first of each is its largest.
     """
-    # The side of a cube that would hold them all, and some more: three equal ones then stand as 2 + 1, not in a pile.
+    # The side of a cube that would contain them all, and some more: three equal ones are then placed as 2 + 1.
     length = (sides**d).sum() ** (1 / d) + 0.6 * sides[0]
     corners = np.empty((len(sides), d))
-    corner, depth = np.zeros(d), np.zeros(d)  # where the next cube goes; how deep the open row, layer, … is
+    corner, depth = np.zeros(d), np.zeros(d)  # of the next cube; depth of the current row, layer, …
     for i, side in enumerate(sides):
         axis = 0
         while axis < d - 1 and corner[axis] + side > length:  # full along this axis: open the next row or layer
@@ -94,7 +93,7 @@ def shelves(sides: Array, d: int) -> Array:
 
 
 def _in_unit_box(W: Matrix, rows: Array, d: int) -> Array:
-    """Return the points of one component (m, d) within ±1."""
+    """Return the map (m, d) of one component, scaled to ±1."""
     m = len(rows)
     if m <= TINY:
         return _ring(m, d)
@@ -105,7 +104,7 @@ def _in_unit_box(W: Matrix, rows: Array, d: int) -> Array:
 
 
 def _ring(m: int, d: int) -> Array:
-    """Return m points evenly on a circle, on a line if d = 1; a single one in the middle."""
+    """Return m points evenly on a circle, or on a line if d = 1; a single point at 0."""
     Y = np.zeros((m, d))
     if m > 1 and d == 1:
         Y[:, 0] = np.linspace(-1, 1, m)
@@ -116,7 +115,7 @@ def _ring(m: int, d: int) -> Array:
 
 
 def _submatrix(W: Matrix, rows: Array) -> Matrix:
-    """Return W[rows, rows] for a component, which has no other columns."""
+    """Return W[rows, rows] for a component, whose rows have no other columns."""
     if not sparse.issparse(W):
         return W[np.ix_(rows, rows)]
     part = W[rows]

@@ -1,4 +1,4 @@
-"""Every question a method asks of its data: distances, neighbours, an initial map."""
+"""The one interface to data: n points, and the distances between them."""
 
 from __future__ import annotations
 
@@ -8,43 +8,157 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..affinities.perplexity import Points, SquaredDistances
-from ..neighbors.graph import Graph, in_range
-from ..neighbors.search import MIN_RECALL
+from ..linalg.pca import principal_coordinates
+from ..neighbors.search import MIN_RECALL, nearest_in_matrix
+from ..neighbors.vectors import Graph, in_range
+
+# Distances per block in `condensed`, 32 MB. Fixed: the last digits of metrics that are computed from matrix products
+# (cosine, for example) depend on the shape of the block.
+BLOCK = 2**22
+EUCLIDEAN = ("euclidean", "l2")
 
 
 class Nearby(NamedTuple):
-    """The fitted points near new rows."""
+    """The fitted points nearest to new rows."""
 
-    d2: Matrix  # CSR (m, n): squared distances to the nearest ones
-    twins: Array  # (m,): the fitted point that a row equals, or −1
+    d2: Matrix  # CSR (m, n): squared distances to the nearest points
+    twins: Array  # (m,): index of the fitted point that equals the row, or −1
 
 
 class Input:
-    """What a method may ask of its data."""
+    """n points with distances, checked once: what methods and measures need to know of their data.
+
+    A subclass defines `block`, and overrides the methods for which it has something better than all n² distances.
+    Methods that it cannot support raise ValueError.
+
+    Attributes
+    ----------
+    n : int
+        Number of points.
+    limit : int
+        Largest possible dimension of a map: the smaller of the numbers of points and columns.
+    sparse : bool
+        Whether the distances of only some pairs are given, as a sparse matrix.
+    recall : float
+        Recall of the search that found these pairs.
+    on_device : bool
+        Whether the data is a PyTorch tensor (`DeviceTable`).
+    has_principal : bool
+        Whether `principal` is available.
+    """
 
     n: int
-    limit: int  # the most dimensions a map of it can use
-    sparse = False  # whether only some pairs are known
-    recall = 1.0  # of the search behind the pairs that are known
-    on_device = False  # whether PyTorch has it
-    has_principal = True  # whether it has coordinates, or all distances
+    limit: int
+    sparse = False
+    recall = 1.0
+    on_device = False
+    has_principal = True
 
     @property
     def limited_by(self) -> str:
-        """What sets the limit."""
+        """The reason for `limit`, for error messages."""
         return f"n_samples={self.n}" if self.limit == self.n else f"n_features={self.limit}"
 
-    def distances(self) -> Points | SquaredDistances:
-        """Return the distances between all pairs, or what they are computed from."""
-        raise TypeError(f"{type(self).__name__} must define distances()")
+    @property
+    def points(self) -> Array | None:
+        """Coordinates (n, D), float64, if the distance is the Euclidean distance between dense rows; else None."""
+        return None
 
-    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
-        """Return d² from each point to its k nearest, and the recall of the search, at least `min_recall`."""
-        raise TypeError(f"{type(self).__name__} must define neighbors()")
+    @property
+    def known(self) -> Matrix | None:
+        """CSR (n, n) with the distances of the known pairs if some are missing; None if all are known."""
+        return None
+
+    # Distances between the n points
+
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        """Return the distances from some points to others, each entry computed in float64 by itself where possible.
+
+        Parameters
+        ----------
+        rows : array of int, shape (m,)
+        columns : array of int, shape (k,), default=None
+            All points by default.
+
+        Returns
+        -------
+        array of float64, shape (m, k)
+            NaN where a distance is missing.
+        """
+        raise TypeError(f"{type(self).__name__} must define block(rows, columns)")
+
+    def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
+        """Return the same distances from matrix products where that is possible: faster, but with fewer digits.
+
+        Measures over all pairs use it. `block` serves stress, where the small distances count too.
+        """
+        return self.block(rows, columns)
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        """Return the distances (m,) from points i (m,) to points j (m,), pair by pair."""
+        d = np.empty(len(i))
+        order = np.argsort(i, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(i[order])) + 1):  # all pairs of one i at once
+            if part.size:
+                d[part] = self.block(i[part[:1]], j[part])[0]
+        return d
+
+    def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
+        """Return the distances of the pairs stored in CSR `pattern` (n, n), in the order of its entries.
+
+        Each row is one `block`, so that the distances are those of `block` to the last digit, as stress needs them.
+        """
+        d = np.empty(pattern.nnz)
+        for i in range(self.n):
+            row = slice(pattern.indptr[i], pattern.indptr[i + 1])
+            d[row] = self.block(np.array([i]), pattern.indices[row])[0]
+        return d
+
+    def condensed(self, dtype: type[np.floating], n_threads: int) -> Array:
+        """Return the distances of all pairs i < j, row by row (n (n − 1)/2,); NaN where one is missing."""
+        n = self.n
+        d = np.empty(n * (n - 1) // 2, dtype)
+        step, end = max(1, BLOCK // n), 0
+        for start in range(0, n - 1, step):
+            rows = np.arange(start, min(start + step, n - 1))
+            block = self.block(rows, np.arange(start, n))
+            for r in range(len(rows)):
+                size = n - 1 - rows[r]
+                d[end : end + size] = block[r, r + 1 :]
+                end += size
+        return d
+
+    def squared(self) -> Matrix:
+        """Return d² of all pairs (n, n), scaled by a power of two if needed to stay in range; CSR if `sparse`."""
+        return square(self.block(np.arange(self.n)))
+
+    # Neighbours and principal components
+
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
+        """Find the k nearest neighbours of each point.
+
+        Returns
+        -------
+        D2 : CSR matrix, shape (n, n)
+            Squared distances to the neighbours; on a device if the input is.
+        recall : float
+            Recall of the search, estimated on a sample and at least `min_recall`; 1 if the search is exact.
+        """
+        D = self.block(np.arange(self.n))
+        return nearest_in_matrix(in_range(D), k).into_squared(self.n), 1.0
+
+    def measured_neighbors(self, k: int, n_threads: int) -> tuple[Matrix, float]:
+        """Return the same neighbours with d² computed in float64, as a SciPy matrix."""
+        return self.neighbors(k, n_threads)
+
+    def principal(self, d: int, rng: np.random.RandomState) -> Any:
+        """Return the first d principal components (n, d), the first of standard deviation 1, with a little noise."""
+        return principal_coordinates(self.squared(), d, rng)
+
+    # New points
 
     def check_new(self, X: Any) -> Any:
-        """Return new rows, checked."""
+        """Return new rows, checked, in the form that the methods below take."""
         raise TypeError(f"{type(self).__name__} must define check_new()")
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
@@ -52,20 +166,20 @@ class Input:
         raise TypeError(f"{type(self).__name__} must define nearest()")
 
     def rows(self, i: Array) -> Any:
-        """Return points of its own as new rows."""
+        """Return the points i in the form of new rows."""
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def squared_to_all(self, X: Any) -> Array:
-        """Return d² (m, n) from new rows to every point."""
+        """Return d² (m, n) from new rows to every point, by matrix products where that is faster."""
         raise TypeError(f"{type(self).__name__} must define squared_to_all()")
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
-        """Return the first d principal components, of standard deviation 1."""
-        raise TypeError(f"{type(self).__name__} must define principal()")
+    def new_block(self, X: Any, columns: Array) -> Array:
+        """Return the distances (m, k) from new rows to some points, computed as in `block`."""
+        raise TypeError(f"{type(self).__name__} must define new_block()")
 
 
 def nearby(graph: Graph, n: int, twins: Array | None = None) -> Nearby:
-    """Return the neighbours that a search found; a row equals the point at distance 0 unless `twins` says otherwise."""
+    """Return the result of a search for new rows; without `twins`, a row equals its nearest point at distance 0."""
     if twins is None:
         nearest = graph.distances.argmin(axis=1)[:, None]
         at_zero = np.take_along_axis(graph.distances, nearest, axis=1) == 0
@@ -74,7 +188,24 @@ def nearby(graph: Graph, n: int, twins: Array | None = None) -> Nearby:
 
 
 def square(D: Matrix) -> Matrix:
-    """Return D² entry by entry; zeros stored in a sparse D stay stored, they are neighbours."""
+    """Return D² entry by entry, in range; zeros stored in a sparse D stay stored, because they are neighbours."""
     if not sparse.issparse(D):
         return in_range(D) ** 2
     return sparse.csr_matrix((in_range(D.data) ** 2, D.indices, D.indptr), shape=D.shape)
+
+
+def check_block(D: Array, rows: Array, columns: Array | None) -> Array:
+    """Return computed distances, or raise ValueError that names the points of an invalid one."""
+    bad = np.argwhere(~(D >= 0) | np.isinf(D))
+    if bad.size:
+        a, b = bad[0]
+        j = b if columns is None else columns[b]
+        raise ValueError(
+            f"the distance between points {rows[a]} and {j} is {D[a, b]}; distances must be finite and not negative"
+        )
+    return D
+
+
+def is_euclidean(metric: Any) -> bool:
+    """Return whether a metric is the Euclidean distance."""
+    return isinstance(metric, str) and metric in EUCLIDEAN

@@ -1,7 +1,8 @@
-"""Rows of numbers on a device."""
+"""A dense table as a PyTorch tensor, on a GPU or the CPU."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,31 @@ import torch
 from .. import progress
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..affinities.perplexity import Points, SquaredDistances
 from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
 from ..arrays.tiles import in_tiles
 from ..arrays.transfer import again, from_array
 from ..linalg.eigen import signed
 from ..linalg.pca import JITTER
-from ..neighbors.gpu import nearest, search
+from ..neighbors.gpu import search
+from ..neighbors.gpu_scan import nearest
 from ..neighbors.search import MIN_RECALL
+from ..neighbors.vectors import undefined_for_row
 from .base import Input, Nearby
 from .table import Table
 
 
 @tagged("inputs.device_table.DeviceTable")
 class DeviceTable(Input):
-    """Rows of numbers X (n, D) on a device; they are compared as float32 vectors, centred and scaled into ±1."""
+    """The rows of a dense table on a device; neighbours are searched in float32, centred and scaled into ±1.
+
+    Distances between points and the blocks that measures and stress take come from a copy on the CPU.
+
+    Parameters
+    ----------
+    X : floating-point tensor, shape (n, D)
+    metric : {"euclidean", "l2", "cosine"}
+    """
 
     on_device = True
 
@@ -37,37 +47,59 @@ class DeviceTable(Input):
         self._V = self._vectors(X)
 
     def _vectors(self, X: torch.Tensor) -> torch.Tensor:
-        """Return rows as the search compares them; affinities do not see the scale."""
+        """Return rows as the search compares them; affinities do not depend on the scale."""
         return self._double_vectors(X).float()
 
     def _double_vectors(self, X: torch.Tensor) -> torch.Tensor:
         if self.metric == "cosine":
             norm = X.double().norm(dim=1, keepdim=True)
             if not bool(norm.all()):
-                i = int(norm.argmin())
-                raise ValueError(f"row {i} has no direction, so metric='cosine' gives it no distances; drop it")
+                raise undefined_for_row(int(norm.argmin()), self.metric)
             return X / norm
         return (X - self._center) / self._scale
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
-        """Return squared distances from squared differences of vectors; beyond the range of float32 in other units."""
+        """Return d² from squared differences of vectors; in scaled units if float32 would overflow or underflow."""
         if self.metric == "cosine":
             return (d2 / 2).square()
         scale = float(self._scale)
         return d2 * scale**2 if d2.dtype == torch.float64 or 1e-12 < scale < 1e12 else d2
 
-    def distances(self) -> Points | SquaredDistances:
-        return Table(self.X.double().cpu().numpy(), self.metric).distances()
+    @cached_property
+    def _on_host(self) -> Table:
+        return Table(self.X.double().cpu().numpy(), self.metric)
 
-    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
+    @property
+    def points(self) -> Array | None:
+        return self._on_host.points
+
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        return self._on_host.block(rows, columns)
+
+    def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
+        return self._on_host.block_by_products(rows, columns)
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        return self._on_host.pairs(i, j)
+
+    def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
+        return self._on_host.stored_pairs(pattern, n_threads)
+
+    def condensed(self, dtype: type[np.floating], n_threads: int) -> Array:
+        return self._on_host.condensed(dtype, n_threads)
+
+    def squared(self) -> Array:
+        return self._on_host.squared()
+
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Any, float]:
         if not 0 < k < self.n:
             raise ValueError(f"k must be between 1 and n_samples - 1 = {self.n - 1}, got {k}")
         progress.stage("neighbours", self.n)
         found = search(self._V, k, min_recall)
-        return SquaredDistances(Rows.of_neighbors(self._squared(found.d2), found.indices)), found.recall
+        return Rows.of_neighbors(self._squared(found.d2), found.indices), found.recall
 
-    def measured(self, near: Rows) -> Matrix:
-        """Return neighbours that were found, with d² in float64, on the host."""
+    def measured_neighbors(self, k: int, n_threads: int) -> tuple[Matrix, float]:
+        near, recall = self.neighbors(k, n_threads)
         V, neighbors = self._double_vectors(self.X), near.indices.reshape(self.n, -1)
         d2 = torch.empty(neighbors.shape, dtype=torch.float64, device=V.device)
 
@@ -75,7 +107,7 @@ class DeviceTable(Input):
             d2[part] = (V[part, None] - V[neighbors[part]]).square().sum(dim=2)
 
         in_tiles(self.n, neighbors.shape[1] * V.shape[1], rows)
-        return Rows(self._squared(d2).flatten(), near.indices, near.indptr).host()
+        return Rows(self._squared(d2).flatten(), near.indices, near.indptr).host(), recall
 
     def check_new(self, X: Any) -> torch.Tensor:
         return check_tensor(X, self.X.device, least=1)
@@ -92,6 +124,9 @@ class DeviceTable(Input):
     def squared_to_all(self, X: torch.Tensor) -> Array:
         return np.asarray(self.squared_from(X).cpu())
 
+    def new_block(self, X: torch.Tensor, columns: Array) -> Array:
+        return self._on_host.new_block(X.double().cpu().numpy(), columns)
+
     def squared_from(self, X: torch.Tensor) -> torch.Tensor:
         """Return d² (m, n) from new rows to every point in float64, on the device."""
         V, U = self._double_vectors(self.X), self._double_vectors(X)
@@ -100,7 +135,7 @@ class DeviceTable(Input):
         return self._squared(d2.clamp_(min=0))
 
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
-        """As initialize.principal_components; the jitter is drawn on the device."""
+        """Return what `linalg.pca.principal_components` does; the noise is drawn on the device."""
         X = ((self.X - self._center) / self._scale).float()
         if X.shape[1] <= len(X):
             _, V = torch.linalg.eigh((X.T @ X).double())
@@ -115,7 +150,7 @@ class DeviceTable(Input):
         return Y + JITTER * torch.randn(Y.shape, generator=generator, device=X.device)
 
     def __getstate__(self) -> dict[str, Any]:
-        X = self.X.float() if self.X.element_size() < 4 else self.X  # NumPy knows no bfloat16
+        X = self.X.float() if self.X.element_size() < 4 else self.X  # NumPy has no bfloat16
         return {"X": X.cpu().numpy(), "metric": self.metric, "device": self.X.device.type}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -124,16 +159,16 @@ class DeviceTable(Input):
 
 
 def check_tensor(X: Any, device: torch.device, least: int = 2) -> torch.Tensor:
-    """Return a table on a device as floating-point numbers, or say which entry is none."""
+    """Return a table of at least `least` rows as a floating-point tensor on a device, or name the invalid entry."""
     X = from_array(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.layout != torch.strided or X.is_meta:
-        raise ValueError(f"X is a tensor of {'no memory' if X.is_meta else X.layout}; give a dense one: X.to_dense()")
+        raise ValueError(f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense one, X.to_dense()")
     if X.ndim != 2 or len(X) < least or X.shape[1] == 0:
         raise ValueError(f"X must be a table of at least {least} rows and a column, got shape {tuple(X.shape)}")
     if X.is_complex():
-        raise ValueError("X is complex; give real numbers")
+        raise ValueError("X is complex; pass real numbers")
     X = X.to(device) if X.is_floating_point() else X.to(device, torch.float64)
     if not bool(X.isfinite().all()):
         i, c = (~X.isfinite()).nonzero()[0].tolist()
-        raise ValueError(f"X contains {float(X[i, c])} at row {i}, column {c}; remove the row or fill the gap")
+        raise ValueError(f"X contains {float(X[i, c])} at row {i}, column {c}; remove the row or fill in a value")
     return X

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import make_csr
-from ..spaces.graph_geodesic import joined
-from . import Distances, Input
-
-if TYPE_CHECKING:
-    from .device_table import DeviceTable  # it imports PyTorch
+from ..spaces.graph_geodesic import connect_components
+from .base import Input
+from .precomputed import Distances
 
 NEIGHBORS = 10  # of "auto"; chosen
 ROWS = 1024  # points whose distances to all others are computed at once
@@ -40,19 +38,13 @@ def limited(n_neighbors: int, most: int, n: int) -> int:
     return min(n_neighbors, most)
 
 
-def measured_neighbors(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
-    """Return d² to the k nearest of each point, CSR (n, n) in float64 on the host, and the recall."""
-    near, recall = data.neighbors(k, n_threads)
-    return cast("DeviceTable", data).measured(near.D2) if data.on_device else near.D2, recall
-
-
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
     """Return the distances to the k nearest of each point, CSR (n, n), as a connected graph, and the recall.
 
     A precomputed graph is returned as it is. If another graph is not connected, its components are joined by the
     shortest bridges, with a warning.
     """
-    D2, recall = measured_neighbors(data, k, n_threads)
+    D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)
     if isinstance(data, Distances) and data.sparse:
         return graph, recall
@@ -67,4 +59,4 @@ def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
                 best = (int(part[i]), int(outside[j]), float(d2[i, j]))
         return best[0], best[1], float(np.sqrt(best[2]))
 
-    return joined(graph, closest), recall
+    return connect_components(graph, closest), recall

@@ -1,7 +1,8 @@
-"""Distances, lists of neighbours and affinities that the user has computed."""
+"""Distances, neighbour lists and affinities computed by the user."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,24 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..affinities.perplexity import Points, SquaredDistances
 from ..arrays.csr import entry_rows
 from ..data import check_affinities, check_neighbors, check_new_distances, is_neighbors
-from ..linalg.pca import principal_coordinates
-from ..neighbors.graph import in_range, smallest
 from ..neighbors.search import MIN_RECALL, nearest_in_matrix
+from ..neighbors.vectors import in_range, smallest
 from .base import Input, Nearby, nearby, square
 
 
 @tagged("inputs.given.Distances")
 class Distances(Input):
-    """Distances given by the user: dense (n, n), or CSR with the stored pairs as neighbours."""
+    """Distances given by the user.
+
+    Parameters
+    ----------
+    D : array of float64 or CSR matrix, shape (n, n)
+        All distances, NaN where one is missing; or a sparse matrix that stores the known pairs, or the neighbours.
+    recall : float, default=1.0
+        Recall of the search that found the neighbours.
+    """
 
     def __init__(self, D: Matrix, recall: float = 1.0):
         self.D, self.recall = D, recall
@@ -28,13 +35,31 @@ class Distances(Input):
         self.sparse = sparse.issparse(D)
         self.has_principal = not self.sparse
 
-    def distances(self) -> Points | SquaredDistances:
-        return SquaredDistances(square(self.D))
-
-    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
+    @cached_property
+    def known(self) -> Matrix | None:
         if self.sparse:
-            return SquaredDistances(square(self.D)), self.recall
-        return SquaredDistances(nearest_in_matrix(in_range(self.D), k).into_squared(self.n)), 1.0
+            return self.D
+        known = ~np.isnan(self.D)
+        if known.all():
+            return None
+        rows, columns = np.nonzero(known & ~np.eye(self.n, dtype=bool))
+        return sparse.csr_matrix((self.D[rows, columns], (rows, columns)), shape=self.D.shape)
+
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        if self.sparse:
+            raise ValueError("X stores the distances of some pairs only; all of them, as a dense matrix, are needed")
+        return self.D[rows] if columns is None else self.D[np.ix_(rows, columns)]
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        return np.asarray(self.D[i, j], dtype=np.float64) if not self.sparse else super().pairs(i, j)
+
+    def squared(self) -> Matrix:
+        return square(self.D)
+
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
+        if self.sparse:
+            return square(self.D), self.recall
+        return nearest_in_matrix(in_range(self.D), k).into_squared(self.n), 1.0
 
     def check_new(self, X: Any) -> Matrix:
         if is_neighbors(X):
@@ -54,20 +79,31 @@ class Distances(Input):
 
     def squared_to_all(self, X: Matrix) -> Array:
         if sparse.issparse(X):
-            raise ValueError(f"X has the distances of some pairs; all of them, dense (m, {self.n}), are needed")
+            raise ValueError(f"X stores some distances only; all of them, as a dense array (m, {self.n}), are needed")
         return np.asarray(X**2)
+
+    def new_block(self, X: Matrix, columns: Array) -> Array:
+        if self.sparse or sparse.issparse(X):
+            raise ValueError("transform needs the distances to all fitted points, not a sparse matrix of some of them")
+        return np.asarray(X[:, columns])
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         if self.sparse:
             raise ValueError(
                 'init="pca" needs coordinates or all distances; with a sparse graph use init="random" or "spectral"'
             )
-        return principal_coordinates(square(self.D), d, rng)
+        return super().principal(d, rng)
 
 
 @tagged("inputs.given.Affinities")
 class Affinities(Input):
-    """The user's own affinities P (n, n), dense or CSR, not negative; the diagonal is 0."""
+    """Affinities given by the user, in place of data; there are no distances.
+
+    Parameters
+    ----------
+    P : array of float64 or CSR matrix, shape (n, n)
+        Not negative, with a diagonal of zeros.
+    """
 
     has_principal = False
 
@@ -79,6 +115,9 @@ class Affinities(Input):
             self.P = in_range(P)
         self.n = self.limit = P.shape[0]
         self.sparse = sparse.issparse(P)
+
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        raise ValueError("X holds affinities, which have no distances; pass a table or distances")
 
     def check_new(self, X: Any) -> Matrix:
         return check_affinities(X, self.n)

@@ -1,4 +1,4 @@
-"""Sparse rows of numbers under a metric."""
+"""A sparse table under a metric."""
 
 from __future__ import annotations
 
@@ -6,30 +6,37 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import pairwise_distances
 
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
-from ..affinities.perplexity import Points, SquaredDistances
 from ..data import check_distances, check_sparse_table
 from ..linalg.blas import one_blas_thread
 from ..linalg.pca import finish
 from ..linalg.randomized import Directions
-from ..neighbors.graph import Graph
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.sparse import PRODUCTS, SparseSearcher, search_work
-from .base import Input, Nearby, nearby, square
+from ..neighbors.vectors import Graph
+from .base import Input, Nearby, check_block, nearby, square
 
-SEARCH_WORK = 2e10  # of an exact search, beyond which rows are reduced first; 1e9 took 4 s on one core, measured once
-RANK = 100  # singular vectors they are reduced to
+# Multiplications of an exact search above which the rows are reduced first. Measured: 1e9 took 4 s on one core.
+SEARCH_WORK = 2e10
+RANK = 100  # singular vectors that the rows are reduced to; chosen
 
 
 @tagged("inputs.sparse_table.SparseTable")
 class SparseTable(Input):
-    """CSR X (n, D) under a metric, never made dense.
+    """The rows of a sparse table under a metric; the table is never made dense.
 
-    Neighbours are exact, from products of blocks of rows, while that is affordable. Larger tables are first reduced to
-    their leading 100 singular vectors, with a notice, and searched as a dense table (n, 100).
+    Neighbours are searched exactly, by products of blocks of rows, up to `SEARCH_WORK`. Larger tables are first reduced
+    to their 100 leading singular vectors, with a warning, and searched as a dense table (n, 100).
+
+    Parameters
+    ----------
+    X : CSR matrix of float64, shape (n, D)
+    metric : str or callable
+        One of `neighbors.sparse.SPARSE_METRICS`, or a function of two rows.
     """
 
     def __init__(self, X: Matrix, metric: Any):
@@ -40,20 +47,30 @@ class SparseTable(Input):
         self._exact: SparseSearcher | None = None
         self._places: dict[bytes, int] | None = None
 
-    def distances(self) -> Points | SquaredDistances:
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        return check_block(self._between(self.X[rows], self.X if columns is None else self.X[columns]), rows, columns)
+
+    def _between(self, A: Matrix, B: Matrix) -> Array:
+        # scikit-learn's formula, which stress and measures use. The searcher's own sums put equal rows at exactly 0,
+        # as neighbours need it, and differ in the last digits.
+        if self.metric == "inner_product":
+            raise ValueError('metric="inner_product" compares points within a row only; use "cosine" or "euclidean"')
+        return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)
+
+    def squared(self) -> Array:
         name = getattr(self.metric, "__name__", self.metric)
         D = self._searcher().all()
-        if self.metric != "inner_product":  # its distances are comparable within a row alone
+        if self.metric != "inner_product":  # not symmetric: its distances are comparable only within a row
             D = check_distances(D, f"the distances by metric={name}")
-        return SquaredDistances(square(D))
+        return square(D)
 
-    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
         if min(self.X.shape) > RANK and search_work(self.X, self.metric) > SEARCH_WORK:
             self._reduced = self._reduce()
             graph = self._reduced.within(k, n_threads, min_recall)
         else:
             graph = self._searcher().within(k)
-        return SquaredDistances(graph.into_squared(self.n)), graph.recall
+        return graph.into_squared(self.n), graph.recall
 
     def check_new(self, X: Any) -> Matrix:
         return check_sparse_table(X, least=1)
@@ -68,6 +85,9 @@ class SparseTable(Input):
     def squared_to_all(self, X: Matrix) -> Array:
         return self._searcher().to_all(X) ** 2
 
+    def new_block(self, X: Matrix, columns: Array) -> Array:
+        return self._between(X, self.X[columns])
+
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         with one_blas_thread():
             return finish(Directions(self.X, d, centered=True).scores(self.X), d, rng)
@@ -81,17 +101,17 @@ class SparseTable(Input):
         n, D = self.X.shape
         if self.metric not in PRODUCTS:
             raise ValueError(
-                f"{n} sparse rows are too many to search by metric={self.metric!r}; use euclidean, cosine or"
-                ' inner_product, or give the neighbours: X=(indices, distances) with metric="precomputed"'
+                f"{n} sparse rows are too many for an exact search by metric={self.metric!r}; use euclidean, cosine or"
+                ' inner_product, or pass the neighbours: X=(indices, distances) with metric="precomputed"'
             )
         warn(
-            f"neighbours of {n} sparse rows are searched in their leading {RANK} singular vectors, not in all {D}"
-            ' columns; to have them exact, give them: X=(indices, distances) with metric="precomputed"',
+            f"the neighbours of {n} sparse rows are searched in the {RANK} leading singular vectors, not in all {D}"
+            ' columns; for exact neighbours pass them as X=(indices, distances) with metric="precomputed"',
         )
         return _Reduced(self.X, self.metric)
 
     def _equal_rows(self, X: Matrix) -> Array | None:
-        """Return which row each of X equals, by the numbers themselves, where a distance of 0 does not say so."""
+        """Return the index of the row that equals each row of X, or −1, if a distance of 0 does not tell; else None."""
         if self.metric != "inner_product" and self._reduced is None:
             return None
         if self._places is None:
@@ -99,17 +119,17 @@ class SparseTable(Input):
         return np.array([self._places.get(key, -1) for key in _keys(X)])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_exact": None, "_places": None}  # quickly built again, and large
+        return {**self.__dict__, "_exact": None, "_places": None}  # large, and quick to build again
 
 
 @tagged("inputs.sparse_table._Reduced")
 class _Reduced:
-    """Sparse rows as their coordinates along the leading singular vectors: x·y, and so every distance, is kept best."""
+    """Sparse rows in the coordinates of their leading singular vectors, the best approximation of all products x·y."""
 
     def __init__(self, X: Matrix, metric: str):
         self.metric = metric
         self._searcher: Searcher | None = None
-        # Distances do not see the mean row; angles and products do.
+        # Distances do not depend on the mean row; angles and products do.
         with one_blas_thread():
             self.directions = Directions(self._rows(X), RANK, centered=metric not in ("cosine", "inner_product"))
         self.V = self._scores(X)
@@ -144,7 +164,7 @@ class _Reduced:
 
 
 def _keys(X: Matrix) -> list[bytes]:
-    """Return the stored numbers of each row of CSR X, without zeros, as something to look up."""
+    """Return a dictionary key for each row of CSR X: its columns and values other than zero, as bytes."""
     X = sparse.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr), shape=X.shape)
     X.eliminate_zeros()
     ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)

@@ -1,39 +1,59 @@
-"""Rows of numbers under a metric."""
+"""A dense table under a metric."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.metrics import euclidean_distances, pairwise_distances
 
+from .. import _core
 from .._tags import tagged
-from .._types import Array
-from ..affinities.perplexity import Points, SquaredDistances
+from .._types import Array, Matrix
+from ..arrays.blocks import rows_per_block
 from ..data import check_distances, check_finite
+from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
 from ..linalg.blas import one_blas_thread
 from ..linalg.pca import principal_components
-from ..neighbors.graph import Graph, in_range
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
-from ..neighbors.vectors import metric_parameters, product_distances
-from .base import Input, Nearby, nearby, square
+from ..neighbors.vectors import Graph, in_range, metric_parameters, product_distances
+from .base import Input, Nearby, check_block, is_euclidean, nearby, square
 
-Keep = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # table, k, settings, the search → its neighbours
+Keep = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → neighbours
 
 
 @tagged("inputs.table.Table")
 class Table(Input):
-    """Rows of numbers (n, D) under a metric; h makes it Mahalanobis': d² = (x_i − x_j)ᵀ h (x_i − x_j)."""
+    """The rows of a dense table under a metric.
 
-    keep: Keep | None = None  # who keeps the neighbours that are found, or knows them
+    Parameters
+    ----------
+    X : array of float64, shape (n, D)
+    metric : str or callable
+        One of `METRICS`, or a function of two rows.
+    h : array, default=None
+        Metric tensor (D, D) or diagonal (D,): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
+    center : bool, default=False
+        Subtract the mean row from a Euclidean table: differences keep more digits far from the origin. Stress uses
+        this, and its range of sizes is checked.
+    """
 
-    def __init__(self, X: Array, metric: Any, h: Any = None):
+    keep: Keep | None = None  # looks up neighbours in a cache before a search, if set
+    mean: Array | None = None  # (D,): the row subtracted from all, if any
+
+    def __init__(self, X: Array, metric: Any, h: Any = None, *, center: bool = False):
         self.metric = metric
         self._A = None if h is None else factor(h, "h", X.shape[1])
         self.X = self._under_h(X)
+        if center and is_euclidean(metric):
+            self.mean = self.X.mean(axis=0)
+            self.X = self.X - self.mean
+            check_size(2 * float(np.abs(self.X).max()))
         self.n = len(X)
         self.limit = min(X.shape)
         self._searcher: Searcher | None = None
@@ -42,16 +62,67 @@ class Table(Input):
     def _under_h(self, X: Array) -> Array:
         return X if self._A is None else np.ascontiguousarray(X @ self._A.T)
 
-    def distances(self) -> Points | SquaredDistances:
-        if isinstance(self.metric, str) and self.metric in ("euclidean", "l2"):
-            return Points(in_range(self.X))
-        if isinstance(self.metric, str) and self.metric == "inner_product":
-            return SquaredDistances(_all_products(in_range(self.X)))
-        name = getattr(self.metric, "__name__", self.metric)
-        D = check_distances(pairwise_distances(self.X, metric=self.metric), f"the distances by metric={name}")
-        return SquaredDistances(square(D))
+    @property
+    def points(self) -> Array | None:
+        return self.X if is_euclidean(self.metric) else None
 
-    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[SquaredDistances, float]:
+    @cached_property
+    def _parameters(self) -> dict[str, Array]:
+        return metric_parameters(self.X, self.metric)
+
+    @cached_property
+    def _centred(self) -> Array:
+        return self.X - self.X.mean(axis=0)
+
+    def block(self, rows: Array, columns: Array | None = None) -> Array:
+        to = self.X if columns is None else self.X[columns]
+        return check_block(self._between(self.X[rows], to), rows, columns)
+
+    def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
+        if not is_euclidean(self.metric):
+            return self.block(rows, columns)
+        # Of centred rows: off by up to about 1e-8 of the largest distance, between equal points too.
+        V = self._centred
+        with one_blas_thread():
+            return np.asarray(euclidean_distances(V[rows], V if columns is None else V[columns]))
+
+    def pairs(self, i: Array, j: Array) -> Array:
+        if not is_euclidean(self.metric):
+            return super().pairs(i, j)
+        d = np.empty(len(i))
+        step = rows_per_block(8 * self.X.shape[1])
+        for start in range(0, len(i), step):
+            part = slice(start, start + step)
+            d[part] = np.linalg.norm(self.X[i[part]] - self.X[j[part]], axis=1)
+        return d
+
+    def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
+        width = np.diff(pattern.indptr)
+        if not is_euclidean(self.metric) or width.min() != width.max() or not pattern.nnz:
+            return super().stored_pairs(pattern, n_threads)
+        d2 = np.empty((self.n, width[0]))
+        _core.pair_distances(self.X, pattern.indices.reshape(d2.shape), d2, n_threads)
+        return np.sqrt(d2, out=d2).ravel()
+
+    def condensed(self, dtype: type[np.floating], n_threads: int) -> Array:
+        if not is_euclidean(self.metric) or dtype is not np.float32:
+            return super().condensed(dtype, n_threads)
+        d = np.empty(self.n * (self.n - 1) // 2, dtype)
+        _core.condensed_distances(self.X.astype(np.float32), d, n_threads)
+        return d
+
+    def squared(self) -> Array:
+        if is_euclidean(self.metric):
+            X = in_range(self.X)
+            return cdist(X, X, "sqeuclidean")
+        if isinstance(self.metric, str) and self.metric == "inner_product":
+            return _squared_from_products(in_range(self.X))
+        name = getattr(self.metric, "__name__", self.metric)
+        return square(
+            check_distances(pairwise_distances(self.X, metric=self.metric), f"the distances by metric={name}")
+        )
+
+    def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
         X = in_range(self.X) if self.metric in ("euclidean", "l2", "inner_product") else self.X
 
         def search() -> Graph:
@@ -59,12 +130,16 @@ class Table(Input):
 
         named = isinstance(self.metric, str)  # a function of the same name may be another
         graph = self.keep(X, k, [self.metric, min_recall], search) if self.keep and named else search()
-        return SquaredDistances(graph.into_squared(self.n)), graph.recall
+        return graph.into_squared(self.n), graph.recall
+
+    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+        return principal_components(self.X, d, rng)
 
     def check_new(self, X: Any) -> Array:
         X = X.toarray() if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
         check_finite(X, "X")
-        return self._under_h(X)
+        X = self._under_h(X)
+        return X if self.mean is None else X - self.mean
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
         if self._searcher is None:
@@ -75,33 +150,40 @@ class Table(Input):
         return self.X[i]
 
     def squared_to_all(self, X: Array) -> Array:
-        if isinstance(self.metric, str) and self.metric in ("euclidean", "l2"):
-            center = self.X.mean(axis=0)  # far from the origin products lose the digits
+        if is_euclidean(self.metric):
+            center = self.X.mean(axis=0)  # products lose digits far from the origin
             return np.asarray(euclidean_distances(X - center, self.X - center, squared=True))
-        return np.asarray(
-            pairwise_distances(X, self.X, metric=self.metric, **metric_parameters(self.X, self.metric)) ** 2
-        )
+        return np.asarray(pairwise_distances(X, self.X, metric=self.metric, **self._parameters) ** 2)
+
+    def new_block(self, X: Array, columns: Array) -> Array:
+        return self._between(X, self.X[columns])
+
+    def _between(self, A: Array, B: Array) -> Array:
+        if isinstance(self.metric, str) and self.metric == "inner_product":
+            raise ValueError('metric="inner_product" compares points within a row only; use "cosine" or "euclidean"')
+        if is_euclidean(self.metric):  # by differences, each entry by itself: a row does not depend on its block
+            return cdist(A, B)
+        return np.asarray(pairwise_distances(A, B, metric=self.metric, **self._parameters), dtype=np.float64)
 
     def _equal_rows(self, X: Array) -> Array | None:
-        """Return which row each of X equals, by the numbers themselves, where a distance of 0 does not say so."""
+        """Return the index of the row that equals each row of X, or −1, if a distance of 0 does not tell; else None."""
         if self.metric != "inner_product":
             return None
         if self._places is None:
             self._places = {(row + 0.0).tobytes(): i for i, row in enumerate(self.X)}  # −0 + 0 = 0
         return np.array([self._places.get((row + 0.0).tobytes(), -1) for row in X])
 
-    def principal(self, d: int, rng: np.random.RandomState) -> Array:
-        return principal_components(self.X, d, rng)
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_searcher": None, "_places": None}  # quickly built again, and large
+        made_again = ("_centred", "_parameters")
+        state = {name: value for name, value in self.__dict__.items() if name not in made_again}
+        return {**state, "_searcher": None, "_places": None}  # large, and quick to build again
 
 
-def _all_products(X: Array) -> Array:
-    """Return d² of metrics.InnerProduct between all rows, (n, n)."""
+def _squared_from_products(X: Array) -> Array:
+    """Return d² (n, n) between all rows under metric="inner_product" (see `neighbors.vectors.InnerProduct`)."""
     with one_blas_thread():
         S = X @ X.T
-    np.fill_diagonal(S, -np.inf)  # a row's constant is its largest product with another
+    np.fill_diagonal(S, -np.inf)  # the constant of a row is its largest product with another row
     D = product_distances(S)
     np.fill_diagonal(D, 0.0)
     return np.square(D, out=D)

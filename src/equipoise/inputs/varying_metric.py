@@ -1,4 +1,4 @@
-"""Rows of numbers whose metric h(x) changes from place to place (Lin et al. 2024, eq. 8)."""
+"""A dense table with a metric tensor h(x) that varies from point to point (Lin et al. 2024, eq. 8)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .table import Table
 
 
 def under_function(X: Array, h: Callable[[Array], Any]) -> Input:
-    """Return a table (n, D) under the metric tensors that h(X) gives: (D, D) for all, or (n, D, D)."""
+    """Return a table (n, D) under the metric tensors h(X): one (D, D) for all rows, or one per row (n, D, D)."""
     H = _tensors(h, X)
     return Table(X, "euclidean", H) if H.ndim == 2 else Varying(X, H, h)
 
 
 class Varying(Distances):
-    """A metric tensor at each row: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), all n² of them computed."""
+    """Rows with a metric tensor each: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), computed for all n² pairs."""
 
     def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
         require_room(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", physical_memory())
@@ -44,23 +44,26 @@ class Varying(Distances):
     def rows(self, i: Array) -> Array:
         return self.X[i]
 
+    def new_block(self, X: Array, columns: Array) -> Array:
+        return np.sqrt(self.squared_to_all(X)[:, columns])
+
     def squared_to_all(self, X: Array) -> Array:
         return (_under_first(X, self._at(X), self.X) + _under_first(self.X, self.H, X).T) / 2
 
     def _at(self, X: Array) -> Array:
-        """Return the metrics at new rows, if h gives each row its own whatever the others are."""
+        """Return the metric tensors at new rows; requires that h(X) at a row depends on that row alone."""
         few = self.X[: min(2, self.n - 1)]
         if not np.allclose(_tensors(self.h, few), self.H[: len(few)], rtol=1e-6, atol=0):
             raise ValueError(
-                "transform needs a function h whose metric at a row depends on that row alone; this h gives row 0"
-                " another metric when the rest of X is left out"
+                "transform needs an h whose metric at a row depends on that row alone, but h gives row 0 another metric"
+                " when the other rows are left out"
             )
         H = _tensors(self.h, X)
         return np.broadcast_to(H, (len(X), *H.shape[-2:]))
 
 
 def _under_first(X: Array, H: Array, to: Array) -> Array:
-    """Return (x_i − t_j)ᵀ h_i (x_i − t_j) for rows X (m, D) with metrics H (m, D, D), and rows to (n, D)."""
+    """Return (x_i − t_j)ᵀ h_i (x_i − t_j) (m, n) for rows x of X (m, D), metrics H (m, D, D), and rows t (n, D)."""
     d2 = np.empty((len(X), len(to)))
     for i, (x, h) in enumerate(zip(X, H, strict=True)):
         diff = x - to
@@ -69,7 +72,7 @@ def _under_first(X: Array, H: Array, to: Array) -> Array:
 
 
 def _tensors(h: Callable[[Array], Any], X: Array) -> Array:
-    """Return what h returned for X as float64, checked."""
+    """Return h(X) as float64, checked."""
     H = h(X)
     H = np.asarray(host(H.detach() if is_tensor(H) else H), dtype=np.float64)
     check_tensors(H, "h(X)", *X.shape)

@@ -1,4 +1,4 @@
-"""The methods, as scikit-learn estimators, a row each."""
+"""The methods, as scikit-learn estimators."""
 
 from __future__ import annotations
 

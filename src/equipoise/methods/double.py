@@ -8,9 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from .._types import Matrix
-from ..affinities.bandwidth import check_bandwidth, check_positive
-from ..affinities.builders import Neighborhoods
-from ..affinities.kernel_builders import Bandwidth, LocallyLinear, Radial
+from ..affinities.bandwidth import Bandwidth, check_bandwidth, check_positive
+from ..affinities.builders import LocallyLinear, Neighborhoods, Radial
 from ..arrays.csr import make_csr, symmetrized
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import check_n_neighbors

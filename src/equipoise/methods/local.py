@@ -18,7 +18,7 @@ from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
-from ..inputs.neighbor_graphs import measured_neighbors, resolve_neighbors
+from ..inputs.neighbor_graphs import resolve_neighbors
 from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
 from .classical import ClassicalEmbedding, Model
@@ -35,8 +35,8 @@ def _warn_apart(method: str, components: Array) -> None:
     if len(sizes) > 1:
         shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
         warn(
-            f"the neighbour graph has {len(sizes)} components, of {shown} points, and the first {len(sizes) - 1} axes"
-            f" of {method} only separate them; raise n_neighbors, or embed each component separately",
+            f"the neighbour graph falls into {len(sizes)} components, of {shown} points, and the first"
+            f" {len(sizes) - 1} axes of {method} only separate them; raise n_neighbors, or embed each separately",
         )
 
 
@@ -85,7 +85,7 @@ class LLE(ClassicalEmbedding):
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
         near, recall = data.neighbors(self._k, self._n_threads())
-        self.weights_ = self._weights(data, near.D2.indices.reshape(data.n, self._k))
+        self.weights_ = self._weights(data, near.indices.reshape(data.n, self._k))
         M = lle.lle_matrix(self.weights_)
         objective = TraceQuotient(M, np.ones(data.n), M)
         _warn_apart("LLE", objective.components)
@@ -167,7 +167,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             W, recall = sparse.csr_matrix(data.P), 1.0
         else:
             self._k = resolve_neighbors(self.n_neighbors, data.n)
-            D2, recall = measured_neighbors(data, self._k, self._n_threads())
+            D2, recall = data.measured_neighbors(self._k, self._n_threads())
             if not np.diff(D2.indptr).all():
                 i = int(np.diff(D2.indptr).argmin())
                 raise ValueError(f"row {i} of the precomputed graph has no neighbour; give it one or remove it")

@@ -21,7 +21,7 @@ from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_i
 from ..engines import choose_device
 from ..initialize.classical import check_start, first_map
 from ..initialize.random import random_ball
-from ..inputs.dissimilarities import Dissimilarities, Given, KnownPairs, Space, make_dissimilarities
+from ..inputs import Distances, Input, SpaceLike, make_distance_input
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
@@ -135,10 +135,10 @@ class MDS(Estimator):
         """Return the unsolved problem for X: stress, gradient, forces and initial maps."""
         return self._build(X)[0]
 
-    def _build(self, X: Any) -> tuple[StressProblem, Dissimilarities]:
+    def _build(self, X: Any) -> tuple[StressProblem, Input]:
         self._check_parameters()
         requested, device = choose_device(self._engine_name(), self.device, X)
-        source = make_dissimilarities(X, self.metric)
+        source = make_distance_input(X, self.metric, center=True)
         self._record_features(X, source)
         check_start(self.init, source)
         W = None if self.weights is None else check_pair_weights(self.weights, source.n)
@@ -162,8 +162,8 @@ class MDS(Estimator):
         return StressProblem(stress, engine, starts, self.solver, self.n_iter, self.tol), source
 
     def _stress(
-        self, source: Dissimilarities, W: Matrix | None, known: Matrix | None, engine: str, rng: np.random.RandomState
-    ) -> tuple[Stress, Dissimilarities]:
+        self, source: Input, W: Matrix | None, known: Matrix | None, engine: str, rng: np.random.RandomState
+    ) -> tuple[Stress, Input]:
         """Return the loss, and the dissimilarities for the initial map: for ordinal stress the ranks of δ."""
         n, n_threads = source.n, self._n_threads()
         if engine == "recomputed":
@@ -171,7 +171,7 @@ class MDS(Estimator):
             return FromPoints(source.points, n_threads), source
         if engine == "random_pairs":
             pairs = random_pairs(n, rng.randint(2**31 - 1))
-            delta = source.along(pairs, n_threads)
+            delta = source.stored_pairs(pairs, n_threads)
             check_size(float(delta.max()))
             return Listed(delta, pairs, n_threads), source
         if engine == "listed":
@@ -184,7 +184,7 @@ class MDS(Estimator):
         check_size(float(delta.max(initial=0.0)))
         if not ordinal:
             return AllPairs(delta, n, n_threads, w), source
-        ranks = Given(squareform(rankdata(delta)))
+        ranks = Distances(squareform(rankdata(delta)))
         return OrdinalStress(delta, n, n_threads, w), ranks
 
     def _gpu_bytes(self, n: int, D: int) -> float:
@@ -197,8 +197,8 @@ class MDS(Estimator):
         warn('MDS(engine="sampled") is now called engine="random_pairs"; the old name will be removed', FutureWarning)
         return "random_pairs"
 
-    def _choose_engine(self, engine: str, source: Dissimilarities, W: Matrix | None) -> str:
-        something_sparse = isinstance(source, KnownPairs) or sparse.issparse(W)
+    def _choose_engine(self, engine: str, source: Input, W: Matrix | None) -> str:
+        something_sparse = source.sparse or sparse.issparse(W)
         if engine == "auto":
             small = source.n <= STORED or W is not None or source.known is not None
             engine = "listed" if something_sparse else "stored" if small else "random_pairs"
@@ -238,7 +238,7 @@ class MDS(Estimator):
         """
         with progress.shown(self.verbose) as seen, self._gpu_room(X):
             problem, self._source = self._build(X)
-            if self.stress == "metric" and isinstance(self._source, Given):
+            if self.stress == "metric" and isinstance(self._source, Distances) and not self._source.sparse:
                 warn_if_not_metric(self._source.D)
             self.engine_ = problem.engine
             if self.verbose:
@@ -285,17 +285,17 @@ class MDS(Estimator):
             raise ValueError(
                 'transform needs stress="metric": the order of δ does not determine the place of a new point'
             )
-        rows = self._check_rows(X)
+        rows = self._source.check_new(self._check_rows(X))
         n = self._source.n
         seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
         fitted = host(self.embedding_)[seen]
         Y = place_by_stress(
-            lambda part: self._source.from_new(rows[part], seen), rows.shape[0], fitted, self._n_threads()
+            lambda part: self._source.new_block(rows[part], seen), rows.shape[0], fitted, self._n_threads()
         )
         return placed(X if is_device_array(self.embedding_) else None, Y)
 
-    def _record_features(self, X: Any, source: Dissimilarities) -> None:  # type: ignore[override]
-        if isinstance(X, Space):
+    def _record_features(self, X: Any, source: Input) -> None:
+        if isinstance(X, SpaceLike):
             self.n_features_in_ = source.n
             self.__dict__.pop("feature_names_in_", None)
         else:

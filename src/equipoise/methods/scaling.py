@@ -10,7 +10,6 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
-from ..affinities.perplexity import Points
 from ..arrays.namespace import double, host, is_device_array, is_tensor, moved
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
@@ -59,7 +58,7 @@ class Scaling(ClassicalEmbedding):
         self._axes = self._gram.axes(moved(self._gram.source, self.embedding_))
 
     def _placed_by(self, new: Any) -> Array:
-        """Return the places of new points, given as the source of the Gram matrix: coordinates or squared distances."""
+        """Return the places of new points from coordinates or squared distances, like the source of the Gram matrix."""
         return self._gram.place(moved(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
@@ -194,9 +193,7 @@ class ClassicalMDS(Scaling):
             table = cast("DeviceTable", data)
             require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
             return self._scaled(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
-        distances = data.distances()
-        assert not isinstance(distances, Points)
-        return self._scaled(data, Inner(to_device(distances.D2, device)))
+        return self._scaled(data, Inner(to_device(data.squared(), device)))
 
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:

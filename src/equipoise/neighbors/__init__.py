@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .graph import Graph
 from .search import nearest_neighbors
+from .vectors import Graph
 
 __all__ = ["Graph", "nearest_neighbors"]

@@ -1,10 +1,11 @@
-"""Neighbours in large data: the points of a cell against those of the nearest cells, a matrix product at a time."""
+"""Neighbour search in large data: the points of a cell are compared with those of near cells by matrix products."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -13,23 +14,24 @@ from .._types import Array
 from ..linalg.blas import one_blas_thread
 from ..progress import advance_callback
 
-TRAINING = 32  # points per cell that k-means sees; chosen, as are its rounds and the number of cells
-ROUNDS = 4
-SAMPLE = 500  # rows whose recall is measured
-BLOCK = 2**22  # distances at a time
-LISTED = 32  # nearest cells that are known of each point; chosen
-COMPARED = 1024  # centres of cells that a point is compared with, to know them; chosen
-SCANNED = 128  # points whose distances to all are computed at once; chosen
-UNSURE = 1e-4  # part of the squared distance of the k-th neighbour that rounding may be; chosen
-HALF_ULP = 2.0**-24  # of float32: the relative error of one rounding
-ROWS = 8192  # points assigned to regions at once
+TRAINING = 32  # training points per cell for k-means; chosen, like the iterations and the number of cells
+ITERATIONS = 4
+SAMPLE = 500  # rows on which the recall is estimated
+# Distances per block. Fixed, not derived from the memory: the last digits of products depend on the block's shape.
+BLOCK = 2**22
+LISTED = 32  # nearest cells stored for each point; chosen
+COMPARED = 1024  # cell centres that a point is compared with to find them; chosen
+SCANNED = 128  # points per block of a scan of all points; chosen, and fixed like BLOCK
+UNSURE = 1e-4  # acceptable rounding error, relative to the squared distance of the k-th neighbour; chosen
+HALF_ULP = 2.0**-24  # relative error of one rounding in float32
+ROWS = 8192  # points per block when they are assigned to regions; fixed like BLOCK
 
-Put = Callable[[Array, Array], None]  # takes rows (m,) and what was found for them (m, k)
+Store = Callable[[Array, Array], None]  # takes rows (m,) and their neighbours (m, k)
 
 
 @contextmanager
 def faiss_threads(n_threads: int) -> Iterator[None]:
-    """Run faiss on this many threads, and put its setting back."""
+    """Set the number of threads of faiss, and restore it afterwards."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -41,15 +43,35 @@ def faiss_threads(n_threads: int) -> Iterator[None]:
 
 
 def without_self(found: Array, rows: Array) -> Array:
-    """Return neighbours (m, k) from a search for k + 1 that may hold the point itself anywhere, or not at all."""
+    """Drop the point itself, wherever it is, from the k + 1 neighbours `found` (m, k + 1) of each of `rows` (m,)."""
     m, width = found.shape
     own = found == rows[:, None]
-    own[~own.any(axis=1), -1] = True  # crowded out by nearer points: drop the farthest instead
+    own[~own.any(axis=1), -1] = True  # not found among many points at distance 0: drop the farthest instead
     return found[~own].reshape(m, width - 1)
 
 
+def reach_for_recall(ranks: Any, min_recall: float) -> tuple[int, float]:
+    """Return how many cells, nearest first, must be searched for a recall, and the recall that this gives.
+
+    The rule is shared by the searches on the CPU and on a GPU.
+
+    Parameters
+    ----------
+    ranks : array or tensor of int
+        For each true neighbour of a sample of points, the rank from 0 of its cell among the cells nearest to the point.
+    min_recall : float
+        Fraction of the true neighbours that must lie in the searched cells.
+    """
+    ranks = ranks.reshape(-1)
+    count = len(ranks)
+    cut = min(count, max(1, int(np.ceil(min_recall * count)))) - 1
+    ordered = np.sort(ranks) if isinstance(ranks, np.ndarray) else ranks.sort().values
+    reach = int(ordered[cut]) + 1
+    return reach, float((ranks < reach).sum()) / count
+
+
 class Groups:
-    """Points, one group after the other, so that those of a few groups are a few stretches of memory."""
+    """Points sorted by group, so that each group is one contiguous part of memory."""
 
     def __init__(self, points: Array, group: Array, count: int):
         self.rows = np.argsort(group, kind="stable")
@@ -62,36 +84,48 @@ class Groups:
         return slice(self._ends[group], self._ends[group + 1])
 
     def nearest(
-        self, k: int, queries: Array, askers: list[Array], near: Callable[[int], Array], put: Put, n_threads: int
+        self, k: int, queries: Array, parts: list[Array], near: Callable[[int], Array], store: Store, n_threads: int
     ) -> None:
-        """Put the k nearest points of each query, from near to far, among those of a few groups.
+        """Find the k nearest points of each query among the points of a few groups.
 
-        The rows `askers[i]` of the queries look into the groups `near(i)`: they have the same candidates, so their
-        distances are one matrix product. It is computed by one thread alone: the bytes do not depend on how many there
-        are.
+        Each product is computed by a single thread, so that the bytes do not depend on the number of threads.
+
+        Parameters
+        ----------
+        k : int
+        queries : array of float32, shape (m, D)
+        parts : list of int arrays
+            Rows of the queries that have the same candidates, so that their distances are one matrix product.
+        near : callable
+            near(i) returns the groups that hold the candidates of parts[i].
+        store : callable
+            store(rows, found) takes the neighbours (len(rows), k) of some rows, nearest first.
+        n_threads : int
         """
 
-        def answer(i: int) -> None:
+        def search(i: int) -> None:
             stretches = [self.stretch(group) for group in near(i)]
             rows, points, norms = (
                 joined([of_all[stretch] for stretch in stretches]) for of_all in (self.rows, self.points, self.norms)
             )
-            for part in np.array_split(askers[i], -(-len(askers[i]) * len(rows) // BLOCK)):
-                put(part, rows[nearest_of(queries[part], points, norms, k)])
+            for part in np.array_split(parts[i], -(-len(parts[i]) * len(rows) // BLOCK)):
+                store(part, rows[nearest_of(queries[part], points, norms, k)])
 
         with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(answer, [i for i, rows in enumerate(askers) if len(rows)]))
+            list(pool.map(search, [i for i, rows in enumerate(parts) if len(rows)]))
 
 
 def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
-    """Return the k nearest of some points (m, D) to each query, (q, k) int32: by products, and by differences where the
-    rounding of products could tell: where neighbours are much nearer to one another than to the origin.
+    """Return the k nearest of some points (m, D) to each query of Q (q, D), (q, k) int32.
+
+    Distances come from products, and from differences where the rounding of the products could change the result:
+    where neighbours are much nearer to one another than to the origin.
     """
     dots, found = Q @ points.T, np.empty((len(Q), k), np.int32)
     _core.nearest(dots, norms, found)
     own, last = np.einsum("ij,ij->i", Q, Q), found[:, -1]
     d2 = own + norms[last] - 2 * dots[np.arange(len(Q)), last]
-    # A product of float32 is off by some √D roundings of its terms, which for a near point add up to 4 ‖q‖².
+    # The error of a product in float32 is about √D roundings of its terms, which add up to 4 ‖q‖² for a near point.
     unsure = 8 * HALF_ULP * np.sqrt(Q.shape[1]) * own > UNSURE * d2
     if unsure.any():
         import faiss  # sums squared differences
@@ -101,31 +135,31 @@ def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
 
 
 def joined(parts: list[Array]) -> Array:
-    """Return arrays one after the other; a single one is not copied."""
+    """Concatenate arrays; a single one is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
-    """Return the k nearest of all points of `base` (n, D), float32, without the point itself: (n, k) int32."""
+    """Return the k nearest points of `base` (n, D), float32, to each query (n, D) other than itself: (n, k) int32."""
     n = len(base)
     everyone = Groups(base, np.zeros(n, np.int64), 1)
     result, advance = np.empty((n, k), np.int32), advance_callback()
 
-    def put(rows: Array, found: Array) -> None:
+    def store(rows: Array, found: Array) -> None:
         result[rows] = without_self(found, rows)
         advance(len(rows))
 
-    # Blocks of one size whatever the number of threads.
-    askers = [np.arange(start, min(start + SCANNED, n)) for start in range(0, n, SCANNED)]
-    everyone.nearest(k + 1, queries, askers, lambda i: np.zeros(1, np.int64), put, n_threads)
+    # The size of the blocks does not depend on the number of threads.
+    parts = [np.arange(start, min(start + SCANNED, n)) for start in range(0, n, SCANNED)]
+    everyone.nearest(k + 1, queries, parts, lambda i: np.zeros(1, np.int64), store, n_threads)
     return result
 
 
 class Cells:
     """About 4 √n cells around k-means centres; a query is compared with all points of the cells near its own.
 
-    A cell is as near to another as it is to the member that it is nearest to: by its rank among the cells nearest to
-    that one. So the points at the border of a cell find as many of their neighbours as those in its middle.
+    The rank of a cell, seen from another, is the best rank that it has among the cells nearest to any member of that
+    one. So points at the border of a cell find as many of their neighbours as points in its middle.
     """
 
     def __init__(self, base: Array, queries: Array, n_threads: int):
@@ -138,14 +172,14 @@ class Cells:
         self._own = self._listed[:, 0]
         self._cell = self._own if queries is base else centres.nearest(base, 1, n_threads)[:, 0]
         self._groups = Groups(base, self._cell, count)
-        self._askers = _by_group(self._own, count)
-        self._every = count + self._listed.shape[1]  # more than any rank
+        self._members = _by_group(self._own, count)
+        self._all_ranks = count + self._listed.shape[1]  # larger than any rank
 
     def _ranks(self, cell: int, below: int) -> Array:
-        """Return the rank of every cell, seen from this one: the best over its members, or `below` if not below it."""
-        listed = self._listed[self._askers[cell]]
+        """Return the rank of every cell seen from this one, the best over its members; ranks stop at `below`."""
+        listed = self._listed[self._members[cell]]
         ranks = np.full(len(self._centres), below, np.int32)
-        if below > listed.shape[1]:  # after those that are listed, in the order of the centres
+        if below > listed.shape[1]:  # after the listed cells, by the distance of the centres
             d2 = ((self._centres - self._centres[cell]) ** 2).sum(axis=1)
             order = np.argsort(d2, kind="stable")[: below - listed.shape[1]]
             ranks[order] = np.arange(len(order)) + listed.shape[1]
@@ -154,21 +188,20 @@ class Cells:
         return ranks
 
     def reach(self, k: int, min_recall: float) -> tuple[int, float]:
-        """Return the rank up to which cells must be looked at for this recall of k neighbours, and the recall."""
+        """Return the number of ranks to search for a recall of k neighbours, and the recall estimated on a sample."""
         import faiss
 
         rows = self._sample
         truth = without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
-        needed = np.array([self._ranks(self._own[i], self._every)[self._cell[truth[t]]] for t, i in enumerate(rows)])
-        count = int(np.sort(needed, axis=None)[int(np.ceil(min_recall * needed.size)) - 1]) + 1
-        return count, float((needed < count).mean())
+        ranks = [self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]] for t, i in enumerate(rows)]
+        return reach_for_recall(np.array(ranks), min_recall)
 
     def search(self, k: int, count: int) -> Array:
         """Return the k nearest of the points in cells of rank below `count`, (n, k) int32, without the point itself."""
         sizes = self._groups.sizes
 
         def near(cell: int) -> Array:
-            for below in (count, self._every):  # all, if the first have fewer points than are asked for
+            for below in (count, self._all_ranks):  # all cells, if the first ones have too few points
                 ranks = self._ranks(cell, below)
                 order = np.argsort(ranks, kind="stable")
                 reached = int((ranks < count).sum())
@@ -179,18 +212,18 @@ class Cells:
 
         result, advance = np.empty((len(self.queries), k), np.int32), advance_callback()
 
-        def put(rows: Array, found: Array) -> None:
+        def store(rows: Array, found: Array) -> None:
             result[rows] = without_self(found, rows)
             advance(len(rows))
 
-        self._groups.nearest(k + 1, self.queries, self._askers, near, put, self._n_threads)
+        self._groups.nearest(k + 1, self.queries, self._members, near, store, self._n_threads)
         return result
 
 
 class _Centres:
-    """Centres of cells by k-means in two levels: √count regions, then each region by itself."""
+    """Centres of about `count` cells by k-means in two levels: √count regions, then cells within each region."""
 
-    def __init__(self, X: Array, rows: Array, count: int):  # rows: all of X in random order
+    def __init__(self, X: Array, rows: Array, count: int):  # rows: a random permutation of the rows of X
         import faiss
 
         R = int(np.sqrt(count))
@@ -210,7 +243,7 @@ class _Centres:
         return np.concatenate([faiss.knn(points[start : start + ROWS], self._regions, 1)[1][:, 0] for start in blocks])
 
     def nearest(self, points: Array, k: int, n_threads: int) -> Array:
-        """Return the k nearest cells of each point, (n, k) int32 from near to far, of those in the nearest regions."""
+        """Return the k cells nearest to each point, nearest first (n, k) int32, among those of the nearest regions."""
         sizes = self._groups.sizes
         enough = min(COMPARED, len(self.points))
 
@@ -219,21 +252,21 @@ class _Centres:
             return order[: int(np.searchsorted(np.cumsum(sizes[order]), enough)) + 1]
 
         result = np.empty((len(points), k), np.int32)
-        askers = _by_group(self._region(points), len(sizes))
-        self._groups.nearest(k, points, askers, near, result.__setitem__, n_threads)
+        parts = _by_group(self._region(points), len(sizes))
+        self._groups.nearest(k, points, parts, near, result.__setitem__, n_threads)
         return result
 
 
 def _k_means(X: Array, count: int) -> Array:
-    """Return `count` centres of the rows of X."""
+    """Return `count` k-means centres of the rows of X."""
     import faiss
 
     means = faiss.Clustering(X.shape[1], count)
-    means.seed, means.niter, means.min_points_per_centroid = 0, ROUNDS, 1
+    means.seed, means.niter, means.min_points_per_centroid = 0, ITERATIONS, 1
     means.train(X, faiss.IndexFlatL2(X.shape[1]))
     return faiss.vector_to_array(means.centroids).reshape(-1, X.shape[1])
 
 
 def _by_group(group: Array, count: int) -> list[Array]:
-    """Return the rows in each of `count` groups."""
+    """Return the row indices of each of `count` groups."""
     return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=count))[:-1])

@@ -1,8 +1,8 @@
-"""Blocks of points that lie near one another, and the search for neighbours among near blocks alone.
+"""Blocks of near points, and the neighbour search in near blocks: the PyTorch counterpart of cells.py.
 
-The points are sorted by the cell of a k-means centre that they are in, the cells along their principal axis, and cut
-into blocks of equal size. A block is as near to another as its nearest point to the centre of that one; how many of the
-nearest blocks must be searched for a recall is read off the true neighbours of a sample.
+The points are sorted by k-means cell, the cells by the first principal component of their centres, and then cut into
+blocks of equal size. The distance from a block to another is that from its nearest point to the centre of the other.
+The true neighbours of a sample tell how many of the nearest blocks must be searched for a recall.
 """
 
 from __future__ import annotations
@@ -12,15 +12,28 @@ from typing import Any
 import torch
 
 from ..arrays.tiles import in_tiles
+from .cells import reach_for_recall
 
-BLOCK = 128  # points
-CELL = 512  # points a cell holds on average
-TRAINED = 32  # points a cell is trained on
-ROUNDS = 8  # of k-means
+BLOCK = 128  # points per block
+CELL = 512  # points per cell, on average
+TRAINED = 32  # training points per cell for k-means
+ITERATIONS = 8  # of k-means
+TILE = 2**28  # numbers per tile, 1 GB; chosen
 
 
 class Blocks:
-    """Points X (n, D) in blocks; `order` has them block by block, the last one filled up from the one before."""
+    """Points in blocks.
+
+    Attributes
+    ----------
+    X : tensor, shape (n, D)
+    order : tensor of int64
+        The points, block by block; the last block is filled up with points of the one before.
+    block : tensor of int64, shape (n,)
+        The block of each point.
+    centers : tensor, shape (b, D)
+        Mean of each block.
+    """
 
     def __init__(self, X: torch.Tensor):
         self.X = X
@@ -29,12 +42,12 @@ class Blocks:
         self.order = torch.argsort(cell, stable=True)
         padded = torch.arange(-(-n // BLOCK) * BLOCK, device=X.device)
         self.order = self.order[torch.where(padded < n, padded, padded - BLOCK)] if n % BLOCK else self.order
-        self.block = torch.empty(n, dtype=torch.int64, device=X.device)  # of each point
+        self.block = torch.empty(n, dtype=torch.int64, device=X.device)
         self.block[self.order[:n]] = torch.arange(n, device=X.device) // BLOCK
         self.centers = X[self.order].reshape(-1, BLOCK, D).mean(dim=1)
 
     def lists(self, width: int, blocks: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the nearest blocks (b, width) int32 to all blocks, or some, from the nearest on."""
+        """Return the `width` blocks nearest to each block, or to some blocks, nearest first (b, width) int32."""
         which = torch.arange(len(self.centers), device=self.X.device) if blocks is None else blocks
         norms = self.centers.square().sum(dim=1)
         result = torch.empty((len(which), width), dtype=torch.int32, device=self.X.device)
@@ -46,16 +59,12 @@ class Blocks:
             nearness = rough.reshape(-1, BLOCK, len(norms)).amin(dim=1)
             result[part] = nearness.topk(width, largest=False, sorted=True).indices.int()
 
-        in_tiles(len(which), 2 * BLOCK * len(norms), some, 2**28)
+        in_tiles(len(which), 2 * BLOCK * len(norms), some, TILE)
         return result
 
     def nearest(self, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the k nearest other points (n, k) within the `width` nearest blocks, and their d²."""
+        """Return the k nearest other points (n, k) within the `width` nearest blocks, and their d², on the CPU."""
         lists = self.lists(width)
-        if self.X.is_cuda:
-            from . import sieve_triton as sieve
-
-            return sieve.nearest_in_blocks(self.X, self.order, lists, k)
         n = len(self.X)
         members = self.order.reshape(-1, BLOCK)
         indices = torch.empty((n, k), dtype=torch.int32)
@@ -72,7 +81,7 @@ class Blocks:
 def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: float) -> int:
     """Return how many blocks to search for a recall, from the true neighbours (m, k) of a sample of points (m,).
 
-    A point may be among its own; it does not count.
+    A point may be listed among its own neighbours; it is not counted.
     """
     count = len(blocks.centers)
     rank = torch.empty(true.shape, dtype=torch.int64, device=true.device)
@@ -82,35 +91,33 @@ def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: floa
         place = torch.empty_like(lists)
         place.scatter_(1, lists.long(), torch.arange(count, dtype=torch.int32, device=lists.device).expand_as(lists))
         rank[rows] = place.gather(1, blocks.block[true[rows].long()]).long()
-    ranks = rank[true != sample[:, None]].sort().values  # a point itself is no neighbour to find
-    most = min(len(ranks) - 1, int(recall * len(ranks)))
-    return int(ranks[most]) + 1
+    return reach_for_recall(rank[true != sample[:, None]], recall)[0]
 
 
 def cells(X: torch.Tensor) -> torch.Tensor:
-    """Return centres (c, D) of k-means on a sample of the points, in the order of their first principal axis."""
+    """Return k-means centres (c, D) of a sample of the points, ordered by their first principal component."""
     n = len(X)
     count = max(1, n // CELL)
     drawn = torch.randperm(n, generator=torch.Generator().manual_seed(1))[: TRAINED * count].to(X.device)
     sample = X[drawn]
     centers = sample[:count].clone()
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         cell = nearest_center(sample, centers)
         order = torch.argsort(cell, stable=True)
         counts = torch.bincount(cell, minlength=count)
-        sums = torch.segment_reduce(sample[order], "sum", lengths=counts, axis=0)  # in one order: the same every time
+        sums = torch.segment_reduce(sample[order], "sum", lengths=counts, axis=0)  # in a fixed order
         centers = torch.where(counts[:, None] > 0, sums / counts[:, None].clamp(min=1), centers)
     axis: Any = torch.linalg.eigh((centers - centers.mean(dim=0)).T @ (centers - centers.mean(dim=0)))[1][:, -1]
     return centers[torch.argsort(centers @ axis)]
 
 
 def nearest_center(X: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
-    """Return which centre (c, D) is nearest to each row of X."""
+    """Return the index of the centre (c, D) nearest to each row of X."""
     norms = centers.square().sum(dim=1)
     cell = torch.empty(len(X), dtype=torch.int64, device=X.device)
 
     def rows(part: slice) -> None:
         cell[part] = torch.addmm(norms, X[part], centers.T, alpha=-2).argmin(dim=1)
 
-    in_tiles(len(X), len(centers), rows, 2**28)
+    in_tiles(len(X), len(centers), rows, TILE)
     return cell

@@ -1,9 +1,10 @@
-"""X → Graph: the k nearest neighbours of every point, with the recall of the search measured, not hoped for.
+"""The k nearest neighbours of every row of a table, with an estimate of the recall.
 
-Euclidean metrics in up to five columns go through a k-d tree, the other metrics of metrics.py through faiss: an exact
-scan for small data and for L1 and L∞; for large data the points of a cell around a k-means centre are compared with
-those of the nearest cells (cells.py). All give the same bytes for any number of threads; faiss's HNSW graphs do not, so
-they are not used. Other metrics are searched exactly, block by block, and so are sparse tables (sparse_neighbors.py).
+Euclidean metrics in up to five columns use a k-d tree. The other metrics of vectors.py use matrix products and faiss:
+an exact scan for small data and for L1 and L∞; in large data each point is compared with the points of the k-means
+cells near its own (cells.py). The result has the same bytes for any number of threads; faiss's HNSW graphs do not have
+this property, so they are not used. Other metrics are searched exactly, block by block, and so are sparse tables
+(sparse.py).
 """
 
 from __future__ import annotations
@@ -19,27 +20,42 @@ from sklearn.metrics import pairwise_distances_chunked
 from .. import progress
 from .._types import Array, Matrix
 from .cells import Cells, faiss_threads, scan, without_self
-from .graph import Graph, smallest
 from .sparse import SparseSearcher
-from .vectors import Space, make_space, metric_parameters
+from .vectors import Graph, Vectors, make_vectors, metric_parameters, smallest
 
-# Columns up to which a k-d tree is searched, exactly. Measured, 10,000 normal points, k = 15, one thread, tree against
-# scan: 3 columns 0.04 s, 0.44 s; 5 columns 0.12 s, 0.49 s; 8 columns 0.46 s, 0.56 s; 12 columns 1.4 s, 0.53 s.
+# Largest number of columns for a k-d tree, which is exact. Measured on 10,000 normal points, k = 15, one thread, tree
+# and scan: 3 columns 0.04 s, 0.44 s; 5 columns 0.12 s, 0.49 s; 8 columns 0.46 s, 0.56 s; 12 columns 1.4 s, 0.53 s.
 TREE = 5
-# t-SNE of MNIST, 70,000 points, at a recall of 0.95, 0.98 and 0.99: 1-NN error 3.07, 2.92, 2.91 %, KL on exact
-# neighbours 2.791, 2.785, 2.784.
+# Measured on t-SNE of MNIST, 70,000 points, at a recall of 0.95, 0.98 and 0.99: 1-NN error 3.07, 2.92, 2.91 %, KL on
+# exact neighbours 2.791, 2.785, 2.784.
 MIN_RECALL = 0.99
-EXACT_WORK = 5e10  # n² · D up to which a full scan is used: about a second; chosen
-FAR = 1e15  # times the extent of the data, where a new row is taken to be at most: squares in float32 end at 1e38
-ROWS = 65536  # rows searched at once: faiss answers in int64, which is not held for all of them
+EXACT_WORK = 5e10  # largest n² · D for a scan of all pairs: about a second; chosen
+FAR = 1e15  # largest coordinate of a new row, in units of the extent of the data: float32 squares overflow at 1e38
+ROWS = 65536  # rows searched at once: faiss returns int64, which would take twice the memory for all rows
 
 
 def nearest_neighbors(
     X: Matrix, k: int, metric: Any = "euclidean", *, n_threads: int = 1, min_recall: float = MIN_RECALL
 ) -> Graph:
-    """Return the k nearest neighbours of each row of X (n, D), at a measured recall of at least `min_recall`.
+    """Find the k nearest neighbours of each row of a table.
 
-    `metric` is one of the table in metrics.py, any other of scikit-learn, or a callable; X may be sparse.
+    Parameters
+    ----------
+    X : array or CSR matrix, shape (n, D)
+    k : int
+        Number of neighbours, from 1 to n − 1.
+    metric : str or callable, default="euclidean"
+        "euclidean", "cosine", "correlation", "inner_product", "manhattan" and "chebyshev" are fast; other metrics of
+        scikit-learn and functions of two rows work too.
+    n_threads : int, default=1
+        The result is the same for any number.
+    min_recall : float, default=0.99
+        Smallest recall, estimated on a sample, of the search in large data.
+
+    Returns
+    -------
+    Graph
+        Indices and distances (n, k) of the neighbours, without the point itself, and the recall.
     """
     n = X.shape[0]
     if not 0 < k < n:
@@ -47,45 +63,46 @@ def nearest_neighbors(
     if sparse.issparse(X):
         return SparseSearcher(X, metric).within(k)
     progress.stage("neighbours", n)
-    space = make_space(X, metric)
-    if space is None:
-        return _scan(X, k, metric)
-    indices, recall = _search(space, k, n_threads, min_recall)
-    # faiss works in float32; the distances that set the affinities are computed again in float64.
-    return Graph(indices, space.own_distances(indices, n_threads), recall)
+    vectors = make_vectors(X, metric)
+    if vectors is None:
+        return _scan_by_metric(X, k, metric)
+    indices, recall = _search(vectors, k, n_threads, min_recall)
+    # The search uses float32; the distances, which determine the affinities, are computed again in float64.
+    return Graph(indices, vectors.own_distances(indices, n_threads), recall)
 
 
 class Searcher:
-    """Nearest rows of a table X to new rows, exactly; each new row is searched by itself."""
+    """Exact search for the rows of a table X (n, D) nearest to new rows; each new row is searched independently."""
 
-    SPARE = 16  # found in float32 beyond the k asked for, and sorted out in float64
+    SPARE = 16  # candidates beyond k from the search in float32, of which float64 selects the k nearest
 
     def __init__(self, X: Array, metric: Any, n_threads: int):
         self.X, self.metric, self.n_threads = X, metric, n_threads
-        self._space: Space | None = None
+        self._vectors: Vectors | None = None
 
     def nearest(self, X_new: Array, k: int) -> Graph:
         """Return the k nearest rows of X to each row of X_new (m, D)."""
-        self._space = self._space or make_space(self.X, self.metric)
-        if self._space is None:
+        self._vectors = self._vectors or make_vectors(self.X, self.metric)
+        if self._vectors is None:
             blocks = pairwise_distances_chunked(
                 X_new, self.X, metric=self.metric, **metric_parameters(self.X, self.metric)
             )
             graphs = [smallest(block, k) for block in blocks]
             return Graph(np.concatenate([g.indices for g in graphs]), np.concatenate([g.distances for g in graphs]))
-        Q = self._space.queries(X_new)
-        found = np.sort(self._candidates(self._space, Q, min(k + self.SPARE, len(self.X))), axis=1)
-        distances = self._space.distances(Q, found)
+        Q = self._vectors.queries(X_new)
+        found = np.sort(self._candidates(self._vectors, Q, min(k + self.SPARE, len(self.X))), axis=1)
+        distances = self._vectors.distances(Q, found)
         near = smallest(distances, k)
         return Graph(np.take_along_axis(found, near.indices, axis=1), near.distances)
 
-    def _candidates(self, space: Space, Q: Array, width: int) -> Array:
+    def _candidates(self, vectors: Vectors, Q: Array, width: int) -> Array:
+        """Return the `width` vectors nearest to each query in float32, (m, width)."""
         if not hasattr(self, "_base"):
-            self._unit = Unit(space.base)
-            self._base = self._unit.float32(space.base)
+            self._unit = UnitScale(vectors.base)
+            self._base = self._unit.float32(vectors.base)
         with faiss_threads(self.n_threads):
             queries = np.clip(self._unit.float32(Q), -FAR, FAR)
-            return _in_blocks(_exact(self._base, space.search), queries, width)
+            return _in_blocks(_faiss_scan(self._base, vectors.search), queries, width)
 
 
 def nearest_in_matrix(D: Array, k: int) -> Graph:
@@ -96,8 +113,8 @@ def nearest_in_matrix(D: Array, k: int) -> Graph:
     return Graph(near.astype(np.int32), np.take_along_axis(D, near, axis=1))
 
 
-class Unit:
-    """The shift and the scale that fit vectors into ±1, where float32 and squares hold them."""
+class UnitScale:
+    """The shift and scale that bring vectors into ±1, so that float32 and squares neither overflow nor underflow."""
 
     def __init__(self, V: Array):
         self.center = V.mean(axis=0)
@@ -105,7 +122,7 @@ class Unit:
         self.scale = max(largest, np.finfo(np.float64).tiny)
 
     def float32(self, V: Array) -> Array:
-        """Return (V − center)/scale in float32, without a second array in float64."""
+        """Return (V − center)/scale in float32, without a full copy in float64."""
         result = np.empty(V.shape, np.float32)
         for rows in _row_blocks(len(V)):
             result[rows] = (V[rows] - self.center) / self.scale
@@ -115,32 +132,32 @@ class Unit:
 Search = Callable[[Array, int], Array]  # queries (m, D) and k → indices (m, k), int64
 
 
-def _exact(base: Array, search: str) -> Search:
-    """Return a scan of all of `base`, float32, which is not copied."""
+def _faiss_scan(base: Array, search: str) -> Search:
+    """Return an exact search in `base`, float32, which is not copied."""
     import faiss
 
     metric = {"l2": faiss.METRIC_L2, "l1": faiss.METRIC_L1, "linf": faiss.METRIC_Linf}[search]
     return lambda Q, k: faiss.knn(Q, base, k, metric=metric)[1]
 
 
-def _search(space: Space, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
+def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
     """Return the neighbours (n, k) of every row, int32, and the recall."""
-    unit = Unit(space.base)
-    if space.search == "l2" and space.base.shape[1] <= TREE:
-        tree = cKDTree((space.base - unit.center) / unit.scale)
-        queries = tree.data if space.own is space.base else (space.own - unit.center) / unit.scale
+    unit = UnitScale(vectors.base)
+    if vectors.search == "l2" and vectors.base.shape[1] <= TREE:
+        tree = cKDTree((vectors.base - unit.center) / unit.scale)
+        queries = tree.data if vectors.own is vectors.base else (vectors.own - unit.center) / unit.scale
         return _in_blocks(lambda Q, k: tree.query(Q, k, workers=n_threads)[1], queries, k + 1, without_self), 1.0
-    base = unit.float32(space.base)
-    queries = base if space.own is space.base else unit.float32(space.own)
+    base = unit.float32(vectors.base)
+    queries = base if vectors.own is vectors.base else unit.float32(vectors.own)
     n, D = base.shape
-    if space.search == "l2" and float(n) * n * D <= EXACT_WORK:
+    if vectors.search == "l2" and float(n) * n * D <= EXACT_WORK:
         return scan(base, queries, k, n_threads), 1.0
     with faiss_threads(n_threads):
-        if space.search == "l2":
+        if vectors.search == "l2":
             cells = Cells(base, queries, n_threads)
             count, recall = cells.reach(k, min_recall)
             return cells.search(k, count), recall
-        return _in_blocks(_exact(base, space.search), queries, k + 1, without_self), 1.0
+        return _in_blocks(_faiss_scan(base, vectors.search), queries, k + 1, without_self), 1.0
 
 
 def _row_blocks(n: int) -> list[slice]:
@@ -148,7 +165,10 @@ def _row_blocks(n: int) -> list[slice]:
 
 
 def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], Array] | None = None) -> Array:
-    """Return what the search finds as int32, a block of queries at a time; `tidy` gets each block and its rows."""
+    """Return the results of a search as int32, a block of queries at a time.
+
+    `tidy(found, rows)`, if given, turns the result of each block into the final one.
+    """
     blocks = _row_blocks(len(Q))
     result: Array | None = None
     advance = progress.advance_callback()
@@ -161,8 +181,8 @@ def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], 
     return np.empty((0, k), np.int32) if result is None else result
 
 
-def _scan(X: Array, k: int, metric: Any) -> Graph:
-    """Return exact neighbours by any metric of scikit-learn, or a callable, in blocks of rows."""
+def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
+    """Return the exact neighbours under any metric of scikit-learn, or a callable, in blocks of rows."""
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
     start, advance = 0, progress.advance_callback()
     for block in pairwise_distances_chunked(X, metric=metric):
@@ -171,7 +191,10 @@ def _scan(X: Array, k: int, metric: Any) -> Graph:
         bad = np.argwhere(~(block >= 0))
         if bad.size:
             i, j = bad[0]
-            raise ValueError(f"metric={metric!r} gives the distance {block[i, j]} between rows {rows[i]} and {j}")
+            raise ValueError(
+                f"metric={metric!r} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
+                " distances must not be negative or NaN"
+            )
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         indices[rows], distances[rows] = near, np.take_along_axis(block, near, axis=1)
         start += len(block)

@@ -1,28 +1,30 @@
-"""Nearest neighbours on a GPU without the matrix of distances: a bound for each row, then only what lies below it.
+"""Neighbour search on a GPU without storing distances: a bound for each row, then only the candidates below it.
 
-A few points drawn at random tell how far the k-th neighbour of a row may be, and among many points then every fourth
-block of them; one pass over the pairs by the matrix units keeps the candidates below that bound, and these are measured
-again by differences. A row with too few of them, or more than there is room for, is done over in full.
+A random sample of points gives a bound on the distance to the k-th neighbour of each row; with many points, every
+fourth block of them then gives a tighter one. One pass over all pairs, as matrix products on the tensor cores, keeps
+the candidates below the bound, and their distances are computed again from differences. A row with too few candidates,
+or more than there is room for, is searched again in full.
 """
 
 from __future__ import annotations
 
 from math import ceil, sqrt
+from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 
 from ..arrays.tiles import in_tiles
-from .gpu import nearest as exactly
-from .gpu_blocks import BLOCK
+from .gpu_blocks import BLOCK, TILE
+from .gpu_scan import nearest as scan
 
-FIRST, SECOND = 1024, 16384  # points drawn for the first bound, and for a closer one
-GROUPS = 4  # of the first: the largest of their least distances is the bound, which about 8 of them lie below
-ROOM = 512  # candidates of a row
-FEW = 8  # neighbours among the points drawn, below which every `STRIDE`-th block tells more
+FIRST, SECOND = 1024, 16384  # sampled points for the first bound, and for a tighter one
+GROUPS = 4  # of the first sample: the bound is the largest of their smallest distances; about 8 points lie below it
+ROOM = 512  # candidates per row
+FEW = 8  # expected neighbours in the second sample below which every `STRIDE`-th block is used for the bound
 STRIDE = 4
-PRECISIONS = "tf32", "tf32x3"  # of products by the matrix units: 11 bits, then about 22
+PRECISIONS = "tf32", "tf32x3"  # of products on the tensor cores: 11 bits, then about 22
 
 
 @triton.jit
@@ -31,7 +33,7 @@ def _below(
     D: tl.constexpr, PART: tl.constexpr, ROOM: tl.constexpr, B: tl.constexpr, SELF: tl.constexpr,
     LISTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """For B rows of Q: the points of P with norm − 2 q·p below the bound of the row, in any order."""
+    """Collect, for B rows of Q, the points p of P with ‖p‖² − 2 q·p below the bound of the row, in any order."""
     place = tl.program_id(0) * B + tl.arange(0, B)
     row = place < rows
     r = (start + place).to(tl.int64)
@@ -64,7 +66,7 @@ def _select(
     X, P, found, count, names, indices, d2, start, base, k,
     D: tl.constexpr, ROOM: tl.constexpr, PART: tl.constexpr, NAMED: tl.constexpr,
 ):  # fmt: skip
-    """Of the candidates of a row the k nearest by squared differences, equally near ones by place."""
+    """Write the k nearest candidates of a row by squared differences; ties go to the lower index."""
     i = tl.program_id(0)
     x = X + (start + i).to(tl.int64) * D
     t = tl.arange(0, ROOM)
@@ -87,96 +89,113 @@ def _select(
     tl.store(d2 + out * k + t, (key >> 32).to(tl.int32).to(tl.float32, bitcast=True), mask=kept)
 
 
+class Cloud(NamedTuple):
+    """Points and their squared norms."""
+
+    X: torch.Tensor  # (n, D)
+    norms: torch.Tensor  # (n,)
+
+
+class Candidates(NamedTuple):
+    """Points that may be neighbours of some rows."""
+
+    counts: torch.Tensor  # (m,) int32: how many there are, perhaps more than there is room for
+    found: torch.Tensor  # (m, room) int32, in any order
+
+
+class Output(NamedTuple):
+    """Where neighbours are written."""
+
+    indices: torch.Tensor  # (n, k) int32
+    d2: torch.Tensor  # (n, k) float32
+    base: int  # the first row to write, without names
+    names: torch.Tensor | None = None  # (n,): the index of each point in the caller's order
+
+
 class Sieve:
-    """Rows X (n, D) of a width that the matrix units take, centred, and their norms."""
+    """Centred rows X (n, D), padded to a width that the tensor cores take, and two samples of them."""
 
     def __init__(self, X: torch.Tensor, precision: str):
         n, D = X.shape
         self.precision = precision
-        self.X = torch.nn.functional.pad(X, (0, max(16, triton.next_power_of_2(D)) - D)).contiguous()
-        self.norms = self.X.square().sum(dim=1)
+        padded = torch.nn.functional.pad(X, (0, max(16, triton.next_power_of_2(D)) - D)).contiguous()
+        self.all = Cloud(padded, padded.square().sum(dim=1))
         drawn = torch.randperm(n, generator=torch.Generator(device=X.device).manual_seed(0), device=X.device)
-        self.few, self.more = (self.X[drawn[:size]].contiguous() for size in (FIRST, SECOND))
-        self.few_norms, self.more_norms = (self.norms[drawn[:size]].contiguous() for size in (FIRST, SECOND))
+        self.few, self.more = (
+            Cloud(*(part[drawn[:size]].contiguous() for part in self.all)) for size in (FIRST, SECOND)
+        )
 
     def candidates(
-        self, rows: slice, P: torch.Tensor, norms: torch.Tensor, bound: torch.Tensor, room: int,
-        lists: torch.Tensor | None, own: bool, stride: int = 1,
-    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """Return how many points of P lie below the bound of each row, and which, in any order.
+        self, rows: slice, P: Cloud, bound: torch.Tensor, room: int, lists: torch.Tensor | None, stride: int = 1
+    ) -> Candidates:
+        """Return the points of P below the bound of each row, other than the row itself if P is all points.
 
-        P is searched block by block, in all blocks, in those listed, or in every `stride`-th of them.
+        All blocks of P are searched, those in `lists`, or every `stride`-th of these.
         """
-        m, D, n = rows.stop - rows.start, P.shape[1], len(P)
-        count = torch.zeros(m, dtype=torch.int32, device=P.device)
-        found = torch.empty((m, room), dtype=torch.int32, device=P.device)
+        m, (n, D) = rows.stop - rows.start, P.X.shape
+        count = torch.zeros(m, dtype=torch.int32, device=P.X.device)
+        found = torch.empty((m, room), dtype=torch.int32, device=P.X.device)
         width = -(-n // BLOCK) if lists is None else lists.shape[1]
         _below[(triton.cdiv(m, BLOCK),)](
-            self.X, P, norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width, stride,
-            D, min(D, 64), room, BLOCK, own, lists is not None, self.precision,
+            self.all.X, P.X, P.norms, bound, count if lists is None else lists, count, found, rows.start, m, n, width,
+            stride, D, min(D, 64), room, BLOCK, P is self.all, lists is not None, self.precision,
             num_warps=8, num_stages=3,
         )  # fmt: skip
-        return count, found
+        return Candidates(count, found)
 
-    def select(
-        self, rows: slice, P: torch.Tensor, count: torch.Tensor, found: torch.Tensor, names: torch.Tensor | None,
-        indices: torch.Tensor, d2: torch.Tensor, base: int,
-    ) -> None:  # fmt: skip
-        """Write the nearest of the candidates to the rows of indices and d2, (n, k), from `base` on."""
+    def select(self, rows: slice, P: Cloud, candidates: Candidates, output: Output) -> None:
+        """Write the nearest of the candidates to the rows of the output."""
+        count, found = candidates
+        indices, d2, base, names = output
         m, room = found.shape
         _select[(m,)](
-            self.X, P, found, count, count if names is None else names, indices, d2, rows.start, base,
-            indices.shape[1], P.shape[1], room, 8, names is not None, num_warps=4,
+            self.all.X, P.X, found, count, count if names is None else names, indices, d2, rows.start, base,
+            indices.shape[1], P.X.shape[1], room, 8, names is not None, num_warps=4,
         )  # fmt: skip
 
     def bound(self, rows: slice, k: int, lists: torch.Tensor | None) -> torch.Tensor:
-        """Return a bound on norm − 2 x·p that a little more than k of the n points are likely to lie below."""
-        rough = torch.addmm(self.few_norms, self.X[rows], self.few.T, alpha=-2)
+        """Return a bound on ‖p‖² − 2 x·p for each row, probably a little above that of its k-th neighbour."""
+        rough = torch.addmm(self.few.norms, self.all.X[rows], self.few.X.T, alpha=-2)
         first = rough.reshape(len(rough), GROUPS, -1).amin(dim=2).amax(dim=1)
-        count, found = self.candidates(rows, self.more, self.more_norms, first, ROOM, None, False)
-        expected = k * len(self.more) / len(self.X)
-        second = self._closer(rows, self.more, count, found, expected, first)
+        below = self.candidates(rows, self.more, first, ROOM, None)
+        expected = k * len(self.more.X) / len(self.all.X)
+        second = self._tighter(rows, self.more, below, expected, first)
         if expected >= FEW:
             return second
-        count, found = self.candidates(rows, self.X, self.norms, second, 2 * ROOM, lists, True, STRIDE)
-        return self._closer(rows, self.X, count, found, k / STRIDE, second)
+        below = self.candidates(rows, self.all, second, 2 * ROOM, lists, STRIDE)
+        return self._tighter(rows, self.all, below, k / STRIDE, second)
 
-    def _closer(
-        self, rows: slice, P: torch.Tensor, count: torch.Tensor, found: torch.Tensor, expected: float,
-        bound: torch.Tensor,
-    ) -> torch.Tensor:  # fmt: skip
-        """Return the bound below which somewhat more than the expected number of candidates lie."""
+    def _tighter(
+        self, rows: slice, P: Cloud, candidates: Candidates, expected: float, bound: torch.Tensor
+    ) -> torch.Tensor:
+        """Return a bound below which somewhat more than the expected number of candidates lie."""
+        count, found = candidates
         room = found.shape[1]
         rank = min(room - 1, ceil(expected + 3 * sqrt(expected)) + 3)
         d2 = torch.empty((len(found), rank), device=found.device)
-        self.select(rows, P, count, found, None, torch.empty_like(d2, dtype=torch.int32), d2, 0)
-        closer = torch.where(count < rank, bound, d2[:, -1] - self.norms[rows])
-        return closer.masked_fill_(count > room, -torch.inf)  # done over
+        self.select(rows, P, candidates, Output(torch.empty_like(d2, dtype=torch.int32), d2, 0))
+        tighter = torch.where(count < rank, bound, d2[:, -1] - self.all.norms[rows])
+        return tighter.masked_fill_(count > room, -torch.inf)  # these rows are searched again in full
 
 
 def nearest(X: torch.Tensor, k: int, precision: str = PRECISIONS[0]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k nearest other rows of centred X to each (n, k), and their d²."""
-    return _sifted(X, X, k, None, None, precision)
+    """Return the k nearest other rows of centred X to each row, (n, k) int32, and their d²."""
+    return _sieve(X, k, None, None, precision)
 
 
 def nearest_in_blocks(
     X: torch.Tensor, order: torch.Tensor, lists: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As Blocks.nearest: X[order] block by block, and the blocks to search for each."""
-    return _sifted(X, X[order[: len(X)]], k, order, lists, PRECISIONS[0])
+    """Return the same as `Blocks.nearest`: `order` lists the points block by block, `lists` the blocks to search."""
+    return _sieve(X, k, order, lists, PRECISIONS[0])
 
 
-def _sifted(
-    X: torch.Tensor,
-    ordered: torch.Tensor,
-    k: int,
-    names: torch.Tensor | None,
-    lists: torch.Tensor | None,
-    precision: str,
+def _sieve(
+    X: torch.Tensor, k: int, order: torch.Tensor | None, lists: torch.Tensor | None, precision: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k nearest of the points X, which come in some order with their names, and their d²."""
+    """Return the k nearest other points of X (n, D) to each point, and their d², searched in a given order."""
     n = len(X)
-    sieve = Sieve(ordered, precision)
+    sieve = Sieve(X if order is None else X[order[:n]], precision)
     room = ROOM if 3 * k <= ROOM else 2 * ROOM
     indices = torch.empty((n, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((n, k), device=X.device)
@@ -184,14 +203,14 @@ def _sifted(
 
     def some(part: slice) -> None:
         rows = slice(part.start * BLOCK, min(part.stop * BLOCK, n))
-        count, found = sieve.candidates(rows, sieve.X, sieve.norms, sieve.bound(rows, k, lists), room, lists, True)
-        sieve.select(rows, sieve.X, count, found, names, indices, d2, rows.start)
-        again[rows] = (count < k) | (count > room)
+        found = sieve.candidates(rows, sieve.all, sieve.bound(rows, k, lists), room, lists)
+        sieve.select(rows, sieve.all, found, Output(indices, d2, rows.start, order))
+        again[rows] = (found.counts < k) | (found.counts > room)
 
-    in_tiles(-(-n // BLOCK), 2 * BLOCK * room, some, 2**28)
+    in_tiles(-(-n // BLOCK), 2 * BLOCK * room, some, TILE)
     over = again.nonzero()[:, 0]
-    over = over if names is None else names[over]
+    over = over if order is None else order[over]
     if len(over):
-        found = exactly(X[over], X, k, over)
-        indices[over], d2[over] = found.indices, found.d2
+        exact = scan(X[over], X, k, over)
+        indices[over], d2[over] = exact.indices, exact.d2
     return indices, d2

@@ -1,4 +1,4 @@
-"""Nearest rows of a sparse table, exactly: products of a few rows at a time with all, never the whole table dense."""
+"""Exact neighbour search in a sparse table, by products of blocks of rows; the table is never made dense."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from .._types import Array, Matrix
+from ..arrays.blocks import rows_per_block
 from ..progress import advance_callback, stage
-from .graph import Graph, smallest
-from .vectors import product_distances
+from .vectors import Graph, product_distances, smallest, undefined_for_row
 
-PRODUCTS = ("euclidean", "l2", "sqeuclidean", "cosine", "inner_product")  # from x·y alone
-SCIKIT = ("manhattan", "cityblock", "l1")  # scikit-learn's metrics for sparse rows, beyond those
+PRODUCTS = ("euclidean", "l2", "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
+SCIKIT = ("manhattan", "cityblock", "l1")  # other metrics that scikit-learn has for sparse rows
 SPARSE_METRICS = PRODUCTS + SCIKIT
-BLOCK = 2**20  # distances held at once, 8 MB; a handful of arrays of that size are alive
+ARRAYS = 4  # of the size of a block that exist at once
 
 
 def check_sparse_metric(metric: Any) -> None:
-    """Raise for a metric that has no form for sparse rows."""
+    """Raise ValueError for a metric that is not available for sparse rows."""
     if not callable(metric) and metric not in SPARSE_METRICS:
         raise ValueError(
-            f"metric={metric!r} is not defined for sparse X; use one of {', '.join(SPARSE_METRICS)},"
+            f"metric={metric!r} is not available for sparse X; choose from {', '.join(SPARSE_METRICS)},"
             " or make X dense with X.toarray()"
         )
 
 
 def search_work(X: Matrix, metric: Any) -> float:
-    """Return how many numbers an exact search of CSR X (n, D) handles: products, and n² distances to choose from."""
+    """Return the cost of an exact search of CSR X (n, D): multiplications, plus n² comparisons."""
     n = float(X.shape[0])
     if metric not in PRODUCTS:
         return n * (X.nnz + n)
@@ -38,9 +38,16 @@ def search_work(X: Matrix, metric: Any) -> float:
 
 
 class SparseSearcher:
-    """Nearest rows of CSR X (n, D), float64 with sorted columns, by exact distances.
+    """Exact search for the nearest rows of a sparse table.
 
-    Euclidean distances come from ‖x‖² + ‖y‖² − 2 x·y with all three summed in one order, so equal rows are at 0.
+    Euclidean distances are ‖x‖² + ‖y‖² − 2 x·y with all three summed in the same order, so equal rows are at exactly 0.
+
+    Parameters
+    ----------
+    X : CSR matrix of float64, shape (n, D)
+        With sorted column indices.
+    metric : str or callable
+        One of `SPARSE_METRICS`, or a function of two rows.
     """
 
     def __init__(self, X: Matrix, metric: Any):
@@ -65,7 +72,7 @@ class SparseSearcher:
         return Graph(indices, distances)
 
     def nearest(self, X_new: Matrix, k: int) -> Graph:
-        """Return the k nearest rows to each row of X_new (m, D), each by itself."""
+        """Return the k nearest rows to each row of X_new (m, D)."""
         parts = []
         for _, block in self._blocks(self._rows(X_new)):
             near = smallest(block, k)
@@ -94,18 +101,17 @@ class SparseSearcher:
         """Return the rows divided by their norms."""
         norm = np.sqrt(_norm2(X))
         if not norm.all():
-            i = int(norm.argmin())
-            raise ValueError(f"row {i} has no direction, so metric='cosine' gives it no distances; drop it")
+            raise undefined_for_row(int(norm.argmin()), "cosine")
         return (sparse.diags(1 / norm) @ X).tocsr()
 
     def _blocks(self, Q: Matrix) -> Iterator[tuple[slice, Array]]:
-        """Yield blocks of rows and what orders the table for them, (rows, n): distances, squares of them, or −q·x."""
-        step = max(1, BLOCK // self.X.shape[0])
+        """Yield slices of Q and their scores (rows, n), small for near rows: distances, squared distances, or −q·x."""
+        step = rows_per_block(8 * ARRAYS * self.X.shape[0])
         for start in range(0, Q.shape[0], step):
             rows = slice(start, min(start + step, Q.shape[0]))
-            yield rows, self._order(Q[rows])
+            yield rows, self._scores(Q[rows])
 
-    def _order(self, Q: Matrix) -> Array:
+    def _scores(self, Q: Matrix) -> Array:
         if self.metric not in PRODUCTS:
             return np.asarray(pairwise_distances(Q, self.X, metric=self.metric))
         G = (Q @ self._XT).toarray()
@@ -115,16 +121,16 @@ class SparseSearcher:
         G += _norm2(Q)[:, None] + self._norm2  # N + N − 2N = 0 for equal rows
         return np.maximum(G, 0.0, out=G)
 
-    def _finish(self, order: Array) -> Array:
-        """Return distances from what `_blocks` gave; infinite entries stand for the row itself."""
+    def _finish(self, scores: Array) -> Array:
+        """Return distances from the scores of `_blocks`; infinite entries stand for the row itself."""
         if self.metric == "inner_product":
-            return product_distances(-order)
+            return product_distances(-scores)
         if self.metric in ("euclidean", "l2"):
-            return np.sqrt(order)
-        return order / 2 if self.metric == "cosine" else order
+            return np.sqrt(scores)
+        return scores / 2 if self.metric == "cosine" else scores
 
 
 def _norm2(X: Matrix) -> Array:
-    """Return ‖x‖² for every row, by the very sums that give x·y."""
+    """Return ‖x‖² for every row, summed in the same order as x·y."""
     parts = [(X[i : i + 64] @ X[i : i + 64].T).diagonal() for i in range(0, X.shape[0], 64)]
     return np.concatenate(parts) if parts else np.empty(0)

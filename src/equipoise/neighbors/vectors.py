@@ -1,28 +1,75 @@
-"""Metrics that a vector search can serve: vectors to search, and the distances between them in float64.
+"""What a neighbour search compares, vectors, and what it finds, a `Graph`.
 
 | metric | searched as | distance |
 |---|---|---|
-| euclidean, l2, sqeuclidean | Euclidean | as it says |
+| euclidean, l2, sqeuclidean | Euclidean | as named |
 | cosine, correlation | Euclidean, on unit vectors x̂: ‖x̂ − ŷ‖² = 2 (1 − cos) | 1 − cos, 1 − correlation |
 | inner_product | Euclidean, on augmented vectors | √(2 (m_i − x_i·x_j)), see `InnerProduct` |
-| manhattan, cityblock, l1 | L1 | as it says |
-| chebyshev | L∞ | as it says |
+| manhattan, cityblock, l1 | L1 | as named |
+| chebyshev | L∞ | as named |
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import _core
-from .._types import Array
+from .._types import Array, Matrix
+from ..arrays.blocks import rows_per_block
+from ..arrays.csr import make_csr
 
-BLOCK = 2**21  # numbers per block of gathered neighbours, 16 MB
+
+@dataclass(frozen=True, repr=False)
+class Graph:
+    """The nearest neighbours of n points.
+
+    Attributes
+    ----------
+    indices : array of int32, shape (n, k)
+        The neighbours of each point, without the point itself.
+    distances : array of float64, shape (n, k)
+        Distances to them.
+    recall : float
+        Fraction of the true neighbours that were found, estimated on a sample; 1.0 for exact searches.
+    """
+
+    indices: Array
+    distances: Array
+    recall: float = 1.0
+
+    def __repr__(self) -> str:
+        n, k = self.indices.shape
+        return f"<{k:,} neighbours of each of {n:,} points, recall {self.recall:.3g}>"
+
+    def into_squared(self, n: int) -> Matrix:
+        """Return d² to n points as CSR, scaled into range; this overwrites `distances` to save memory."""
+        m, k = self.indices.shape
+        d2 = np.square(in_range(self.distances), out=self.distances)
+        return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
+
+
+def in_range(X: Array) -> Array:
+    """Return X, scaled by a power of two if its squares would overflow or underflow.
+
+    Affinities do not depend on the scale.
+    """
+    largest = max(X.max(initial=0.0), -X.min(initial=0.0))
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return X
+    return np.ldexp(X, -int(np.frexp(largest)[1]))
+
+
+def smallest(D: Array, k: int) -> Graph:
+    """Return the k smallest entries of each row of D (m, n), sorted by column; ties go to the lower column."""
+    keep = np.sort(np.argsort(D, axis=1, kind="stable")[:, :k], axis=1)
+    return Graph(keep.astype(np.int32), np.take_along_axis(D, keep, axis=1))
 
 
 def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
-    """Return what a metric of scikit-learn takes from the data X (n, D), for distances to and from new rows."""
+    """Return the parameters that a scikit-learn metric estimates from X (n, D), for distances to new rows."""
     if isinstance(metric, str) and metric == "seuclidean":
         return {"V": X.var(axis=0, ddof=1)}
     if isinstance(metric, str) and metric == "mahalanobis":
@@ -30,42 +77,53 @@ def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
     return {}
 
 
-class Space:
-    """A table (n, D) as vectors: `base` holds what is searched, `queries` turns rows into what is searched for."""
+class Vectors:
+    """A table (n, D) as vectors for a search.
 
-    search = "l2"  # or "l1", "linf": the distance that the search sees
+    Attributes
+    ----------
+    base : array of float64
+        The vectors that are searched.
+    own : array of float64
+        The rows of the table as query vectors.
+    search : {"l2", "l1", "linf"}
+        The distance that the search uses.
+    """
+
+    search = "l2"
 
     def __init__(self, X: Array, metric: str):
         self.metric = metric
         self.base = self.queries(X)
-        self.own = self.base  # the rows of X as queries
+        self.own = self.base
 
     def queries(self, X: Array) -> Array:
         """Return rows (m, D) as query vectors, float64."""
         return np.ascontiguousarray(X, dtype=np.float64)
 
     def distances(self, Q: Array, found: Array) -> Array:
-        """Return the distances (m, k) from each query to the rows of the table it found, each row by itself."""
+        """Return the distances (m, k) from each query to the rows `found` (m, k), independently for each query."""
         result = np.empty(found.shape)
-        step = max(1, BLOCK // max(1, found.shape[1] * self.base.shape[1]))
+        step = rows_per_block(8 * found.shape[1] * self.base.shape[1])
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             result[rows] = self._pairs(Q[rows, None, :], self.base[found[rows]])
         return self._finish(result)
 
     def own_distances(self, found: Array, n_threads: int) -> Array:
-        """Return the distances (n, k) from each row of the table to those it found."""
+        """Return the distances (n, k) from each row of the table to the rows `found` (n, k)."""
         return self.distances(self.own, found)
 
     def _pairs(self, q: Array, x: Array) -> Array:
+        """Return the sums (m, k) behind the distances from q (m, 1, D) to x (m, k, D)."""
         raise TypeError(f"{type(self).__name__} must define _pairs()")
 
     def _finish(self, result: Array) -> Array:
-        """Return distances from what `_pairs` gave, in its memory."""
+        """Return distances from the sums of `_pairs`, in place."""
         return result
 
 
-class Euclidean(Space):
+class EuclideanVectors(Vectors):
     """Distances that are Euclidean, or a function of Euclidean distances."""
 
     def queries(self, X: Array) -> Array:
@@ -74,8 +132,7 @@ class Euclidean(Space):
         V = X - X.mean(axis=1, keepdims=True) if self.metric == "correlation" else X
         norm = np.linalg.norm(V, axis=1, keepdims=True)
         if not norm.all():
-            i = int(norm.argmin())
-            raise ValueError(f"row {i} has no direction, so metric={self.metric!r} gives it no distances; drop it")
+            raise undefined_for_row(int(norm.argmin()), self.metric)
         return np.ascontiguousarray(V / norm)
 
     def own_distances(self, found: Array, n_threads: int) -> Array:
@@ -94,13 +151,13 @@ class Euclidean(Space):
         return result
 
 
-class InnerProduct(Space):
-    """The nearest row is the one with the largest inner product; a similarity, made a distance.
+class InnerProduct(Vectors):
+    """Distances from inner products: the nearest row is the one with the largest product.
 
     With M the largest norm, base vectors (x, √(M² − ‖x‖²)) and queries (q, 0) have d² = M² + ‖q‖² − 2 q·x (Bachrach et
-    al. 2014), so a Euclidean search finds the largest products. Affinities exp(−d²/2σ²) of one row do not see what
-    is added to all its d². So the row's constant is chosen to lose no digits, and the distance is
-    √(2 (m_i − x_i·x_j)), m_i the largest product found: 0 to the nearest, comparable within a row and not between rows.
+    al. 2014), so a Euclidean search finds the largest products. The affinities exp(−d²/2σ²) of a row do not change if
+    a constant is added to all its d². It is chosen to lose no digits: the distance is √(2 (m_i − x_i·x_j)), where m_i
+    is the largest product found. It is 0 to the nearest row, and comparable within a row but not between rows.
     """
 
     def __init__(self, X: Array, metric: str):
@@ -120,7 +177,7 @@ class InnerProduct(Space):
         return product_distances(result)
 
 
-class Manhattan(Space):
+class Manhattan(Vectors):
     """Σ |x − y|."""
 
     search = "l1"
@@ -129,7 +186,7 @@ class Manhattan(Space):
         return np.abs(x - q).sum(axis=2)
 
 
-class Chebyshev(Space):
+class Chebyshev(Vectors):
     """max |x − y|."""
 
     search = "linf"
@@ -138,21 +195,27 @@ class Chebyshev(Space):
         return np.abs(x - q).max(axis=2)
 
 
-SPACES: dict[str, type[Space]] = {
-    **dict.fromkeys(("euclidean", "l2", "sqeuclidean", "cosine", "correlation"), Euclidean),
+VECTORS: dict[str, type[Vectors]] = {
+    **dict.fromkeys(("euclidean", "l2", "sqeuclidean", "cosine", "correlation"), EuclideanVectors),
     **dict.fromkeys(("manhattan", "cityblock", "l1"), Manhattan),
     "chebyshev": Chebyshev,
     "inner_product": InnerProduct,
 }
 
 
-def make_space(X: Array, metric: Any) -> Space | None:
-    """Return the table X (n, D) as vectors, or None for a metric that no vector search serves."""
-    return SPACES[metric](X, metric) if isinstance(metric, str) and metric in SPACES else None
+def make_vectors(X: Array, metric: Any) -> Vectors | None:
+    """Return the table X (n, D) as vectors, or None if there is no vector search for the metric."""
+    return VECTORS[metric](X, metric) if isinstance(metric, str) and metric in VECTORS else None
 
 
 def product_distances(S: Array) -> Array:
-    """Return √(2 (m_i − S_ij)), m_i the largest entry of row i of the inner products S, in the memory of S."""
+    """Return √(2 (m_i − S_ij)), m_i the largest entry of row i of the inner products S, in place."""
     np.subtract(S.max(axis=1, keepdims=True), S, out=S)
     S *= 2
     return np.sqrt(S, out=S)
+
+
+def undefined_for_row(i: int, metric: str) -> ValueError:
+    """Return the error for a row that has no direction, so that there is no angle to it."""
+    kind = "constant" if metric == "correlation" else "zero"
+    return ValueError(f"row {i} is {kind}, so metric={metric!r} is not defined for it; remove the row")

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, Callback
-from ..arrays.namespace import host
-from ..data.checks.table import check_finite
+from ..data.checks.maps import check_map
 from ..optimize.descent import Descent, Steps
 from ..saving.checkpoint import Checkpoint, RunCheckpoints
 
@@ -167,13 +166,7 @@ class Problem:
         return self.Y
 
     def _check(self, Y: Array) -> Array:
-        Y = host(Y)
-        if Y.dtype != np.float32:
-            Y = Y.astype(np.float64)
-        if Y.shape != self.Y0.shape:
-            raise ValueError(f"Y has shape {Y.shape}, but the maps of this problem have shape {self.Y0.shape}")
-        check_finite(Y, "Y")
-        return Y
+        return check_map(Y, "Y", self.Y0.shape, keep_float32=True)
 
 
 def check_n_iter(n_iter: Any) -> int:

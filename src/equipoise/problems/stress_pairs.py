@@ -12,14 +12,14 @@ from ..arrays.csr import entry_rows, make_csr
 from ..arrays.to_device import to_device
 from ..data.checks.dissimilarities import check_size
 from ..engines.sampled import draw_offsets
-from ..inputs.dissimilarities import Dissimilarities, KnownPairs
+from ..inputs import Input
 from ..objectives.stress.metric import NONE, Stress
 
 # Random partners of a point. Measured on digits, stress of the map above the minimum with 128, 256, 512: 15, 6, 2 %.
 PARTNERS = 512
 
 
-def known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:
+def known_pairs(source: Input, W: Matrix | None) -> Matrix | None:
     """Return δ of the pairs that are known and have positive weight, CSR; None if these are all pairs."""
     if W is None or (not sparse.issparse(W) and (W + np.eye(len(W)) > 0).all()):
         return source.known
@@ -29,10 +29,10 @@ def known_pairs(source: Dissimilarities, W: Matrix | None) -> Matrix | None:
         pattern.data = np.ones_like(pattern.data)
         weighted = weighted.multiply(pattern).tocsr()
         weighted.eliminate_zeros()
-    if isinstance(source, KnownPairs) and source.known is not None:
+    if source.sparse and source.known is not None:
         delta = np.asarray(source.known[entry_rows(weighted), weighted.indices]).ravel()
     else:
-        delta = source.along(weighted, 1)
+        delta = source.stored_pairs(weighted, 1)
     return make_csr(delta, weighted.indices, weighted.indptr, weighted.shape)
 
 
@@ -73,7 +73,7 @@ def random_pairs(n: int, seed: int) -> Matrix:
     return make_csr(values, columns.ravel(), np.arange(n + 1, dtype=np.int64) * len(offsets), (n, n))
 
 
-def stress_on_device(device: str, source: Dissimilarities, W: Matrix | None, most: int, n_threads: int) -> Stress:
+def stress_on_device(device: str, source: Input, W: Matrix | None, most: int, n_threads: int) -> Stress:
     """Return the stress over all pairs on a PyTorch device, with dense weights or none.
 
     The Euclidean distances of a table are stored there for up to `most` points, else recomputed at every evaluation.

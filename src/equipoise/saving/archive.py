@@ -1,7 +1,7 @@
-"""Arrays and plain values in one file: a zip of .npy arrays and one JSON. Nothing in it can run when it is read.
+"""Arrays and plain values in one file: a zip of .npy arrays and one JSON file. Reading it executes nothing.
 
-Values are None, booleans, numbers, strings, lists, tuples, dicts with names as keys, arrays, CSR matrices, and objects
-that the caller knows how to take apart and to put together. Nothing is compressed, so that a small file stays small.
+Values are None, booleans, numbers, strings, lists, tuples, dicts with string keys, arrays, CSR matrices, and objects
+that the caller can describe and rebuild. Nothing is compressed, so that a small file cannot expand to a large one.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from ..arrays.csr import make_csr
 CONTENT = "content.json"
 LONGEST = 2**26  # bytes of the JSON, 64 MiB: names of a million columns; chosen
 HEADER = 10_000  # bytes of an array's header, as NumPy's own limit
-PLAIN = "biufU"  # kinds of numbers and strings that an array may hold
+PLAIN = "biufU"  # kinds of NumPy dtypes that an array may have
 NAME_AT = 30  # bytes before the name of a zip's first entry
 EPOCH = (1980, 1, 1, 0, 0, 0)  # a zip's earliest date: the same content gives the same bytes
 
-Describe = Callable[[Any], tuple[str, Any] | None]  # an object → its name and its state; None if it is unknown
-Make = Callable[[str, Any], Any]  # and back
+Describe = Callable[[Any], tuple[str, Any] | None]  # an object → its name and state; None if unknown
+Make = Callable[[str, Any], Any]  # name and state → the object
 Accept = Callable[[str | Path, dict[str, Any]], None]  # raises Refused unless the file is the right one
 
 
 def cached(kind: type[Any]) -> set[str]:
-    """Return the names of what objects of a class compute when first asked for it: no state, it is made again."""
+    """Return the names of the cached properties of a class, which are recomputed instead of saved."""
     return {name for cls in kind.__mro__ for name, of in vars(cls).items() if isinstance(of, cached_property)}
 
 
 class Unstorable(TypeError):
-    """A value that no file without code can hold."""
+    """A value that cannot be saved without code."""
 
 
 def version() -> str:
-    """Return the version of equipoise that writes and reads."""
+    """Return the version of equipoise."""
     return __version__
 
 
 def write(path: str | Path, about: dict[str, Any], content: Any, describe: Describe = lambda value: None) -> None:
-    """Write a file that holds `about`, plain values that say what it is, and `content`; whole or not at all."""
+    """Write `about`, plain values that describe the file, and `content` to a file, atomically."""
     writer = _Writer(describe)
     text = json.dumps({**about, "content": writer.plain(content)}, allow_nan=False).encode()
     if len(text) > LONGEST:
@@ -64,7 +64,7 @@ def write(path: str | Path, about: dict[str, Any], content: Any, describe: Descr
 
 
 def is_archive(path: str | Path) -> bool:
-    """Return whether a file begins as one that `write` wrote: a zip, and in it the JSON first."""
+    """Return whether a file starts like one of `write`: a zip whose first entry is the JSON file."""
     name = CONTENT.encode()
     with open(path, "rb") as file:
         head = file.read(NAME_AT + len(name))
@@ -72,18 +72,18 @@ def is_archive(path: str | Path) -> bool:
 
 
 def check(value: Any, describe: Describe) -> None:
-    """Raise Unstorable, with what it is, for a value that cannot be written."""
+    """Raise Unstorable for a value that cannot be written."""
     _Writer(describe).plain(value)
 
 
 class _Writer:
-    """Values as JSON, with the arrays among them set aside; what is shared is written once."""
+    """Converts values to JSON and collects the arrays among them; shared arrays are written once."""
 
     def __init__(self, describe: Describe):
         self.describe = describe
         self.arrays: list[Array] = []
         self._numbers: dict[int, int] = {}
-        self._held: list[Any] = []  # an address is a name only while its owner lives
+        self._held: list[Any] = []  # keeps the arrays alive, so that their ids stay unique
 
     def plain(self, value: Any) -> Any:
         if value is None or isinstance(value, str | bool):
@@ -105,7 +105,7 @@ class _Writer:
         if sparse.issparse(value):
             M = sparse.csr_matrix(value) if value.format != "csr" else value
             parts = (M.data[: M.nnz], M.indices[: M.nnz], M.indptr)
-            whole = (M.data, M.indices, M.indptr)  # the same arrays, unless SciPy holds room for more
+            whole = (M.data, M.indices, M.indptr)  # the same arrays, unless SciPy has allocated more
             stored = [self._number(b if len(a) == len(b) else a) for a, b in zip(parts, whole, strict=True)]
             return {"csr": [*map(int, M.shape), *stored]}
         described = self.describe(value)
@@ -125,10 +125,9 @@ class _Writer:
 
 
 def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
-    """Return the content of a file; `accept` sees what it says about itself first, and raises if that is no good.
+    """Return the content of a file; `accept` gets the path and `about` first, and raises Refused for a wrong file.
 
-    A file that is damaged, or was never one of these, raises ValueError. Only what `make` puts together becomes an
-    object.
+    A damaged file, or one of another format, raises ValueError. Objects are created by `make` alone.
     """
     with open(path, "rb") as file:
         try:
@@ -147,11 +146,11 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
 
 
 class Refused(ValueError):
-    """A sound file that is not the one that is needed."""
+    """A valid file that is not the expected one."""
 
 
 def _unknown(name: str, state: Any) -> NoReturn:
-    raise ValueError(f"it holds an object, {name!r}")
+    raise ValueError(f"it contains an object, {name!r}")
 
 
 def _size(file: BinaryIO) -> int:
@@ -160,7 +159,7 @@ def _size(file: BinaryIO) -> int:
 
 
 class _Reader:
-    """The entries of a zip, each checked before it is read; arrays are read once."""
+    """Reads the entries of a zip, each checked first; shared arrays are read once."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int, make: Make):
         self.archive, self.make = archive, make
@@ -185,7 +184,7 @@ class _Reader:
             raise ValueError(f"{CONTENT} is larger than {LONGEST} bytes")
         about = json.loads(self.archive.read(CONTENT))
         if not isinstance(about, dict):
-            raise ValueError(f"{CONTENT} is no object")
+            raise ValueError(f"{CONTENT} is not a JSON object")
         return about
 
     def value(self, plain: Any) -> Any:
@@ -237,13 +236,13 @@ class _Reader:
                 and (not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < columns))
             )
             if not sound:
-                raise ValueError("the parts of a sparse matrix do not fit together")
+                raise ValueError("the parts of a sparse matrix are inconsistent")
             self._matrices[key] = make_csr(data, indices, indptr, (rows, columns))
         return self._matrices[key]
 
 
 def _promised(stream: Any) -> int:
-    """Return how many bytes a .npy entry takes by its header, before room is made for them."""
+    """Return the size in bytes of a .npy entry according to its header, before memory is allocated for it."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:

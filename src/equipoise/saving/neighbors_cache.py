@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array
 from ..inputs import Input, Table
-from ..neighbors.graph import Graph
+from ..neighbors import Graph
 from . import archive
 from .archive import Refused
 from .checkpoint import Checkpoint, fingerprint

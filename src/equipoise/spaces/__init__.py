@@ -1,4 +1,4 @@
-"""Metric spaces as objects: points, and blocks of the distances between them (Rodolà, "Metric spaces").
+"""Metric spaces: points, and blocks of the distances between them (Rodolà, "Metric spaces").
 
 Every space has `n`, `distances(i, j)` and `matrix()`; see `MetricSpace`.
 """
@@ -11,8 +11,8 @@ from .derived import LogCompressed, Product, Restriction
 from .distortion import Distortion, Spread, dilation, distortion, is_isometry, summarize_distortion
 from .farthest import farthest_points
 from .graph_geodesic import GraphGeodesic
-from .mesh_geodesic import MeshGeodesic
 from .simple import Discrete, Euclidean, PNorm, Precomputed, Sphere, as_space
+from .surface_geodesic import MeshGeodesic
 
 __all__ = [
     "Discrete",

@@ -1,4 +1,4 @@
-"""The axioms of a metric, checked on every pair and triple."""
+"""Checks of the axioms of a metric, on every pair and triple of points."""
 
 from __future__ import annotations
 
@@ -14,17 +14,35 @@ from .base import MetricSpace
 
 @dataclass(frozen=True)
 class Violation:
-    """An axiom that fails, and the points at which it fails most."""
+    """An axiom that does not hold, and the points with the largest violation.
 
-    axiom: str  # "non-negativity", "identity of indiscernibles", "symmetry" or "triangle inequality"
-    points: tuple[int, ...]  # a pair (x, y), or a triple (x, y, z) whose path x → z → y is shorter than d(x, y)
-    amount: float  # by how much
+    Attributes
+    ----------
+    axiom : {"non-negativity", "identity of indiscernibles", "symmetry", "triangle inequality"}
+    points : tuple of int
+        A pair (x, y), or a triple (x, y, z) with d(x, z) + d(z, y) < d(x, y).
+    amount : float
+        Size of the violation.
+    text : str
+        Description with the distances involved.
+    """
+
+    axiom: str
+    points: tuple[int, ...]
+    amount: float
     text: str
 
 
 @dataclass(frozen=True)
 class MetricReport:
-    """The violations found, the worst one of each axiom; true as a condition if there is none."""
+    """Result of `check_metric`: the largest violation of each axiom; true in a condition if there is none.
+
+    Attributes
+    ----------
+    n : int
+        Number of points.
+    violations : tuple of Violation
+    """
 
     n: int
     violations: tuple[Violation, ...]
@@ -38,30 +56,42 @@ class MetricReport:
         return f"not a metric on {self.n} points: " + "; ".join(violation.text for violation in self.violations)
 
     def require(self) -> None:
-        """Raise ValueError, naming the axioms and the points, if this is no metric."""
+        """Raise ValueError, with the axioms and the points, if this is not a metric."""
         if self.violations:
             raise ValueError(str(self))
 
 
 def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> MetricReport:
-    """Return whether a space, or a matrix of distances D (n, n), obeys the axioms, and where it does not.
+    """Check the axioms of a metric.
 
-    An axiom fails where it is off by more than `tol` of the largest distance; d(x, y) = 0 for x ≠ y counts only if it
-    is exactly 0. It takes n³ sums: of a large space, check a `Restriction`.
+    This takes O(n³) time; for a large space check a `Restriction`.
+
+    Parameters
+    ----------
+    space : MetricSpace or array-like, shape (n, n)
+        A space, or a matrix of distances.
+    tol : float, default=1e-8
+        Violations up to this fraction of the largest distance are ignored. Two different points violate the identity
+        of indiscernibles only if their distance is exactly 0.
+    n_threads : int, default=1
+
+    Returns
+    -------
+    MetricReport
     """
     D = space.matrix() if isinstance(space, MetricSpace) else np.ascontiguousarray(space, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not D.size:
         raise ValueError(f"a matrix of distances must be square, got shape {D.shape}")
     if not np.isfinite(D).all():
         i, j = np.argwhere(~np.isfinite(D))[0]
-        raise ValueError(f"a distance must be a finite number: d({i}, {j}) = {D[i, j]}")
+        raise ValueError(f"distances must be finite: d({i}, {j}) = {D[i, j]}")
     slack = tol * float(np.abs(D).max())
     checks = [_non_negative(D, slack), _indiscernible(D, slack), _symmetric(D, slack), _triangle(D, slack, n_threads)]
     return MetricReport(len(D), tuple(violation for violation in checks if violation is not None))
 
 
 def _non_negative(D: Array, slack: float) -> Violation | None:
-    i, j = _where_largest(-D)
+    i, j = _argmax(-D)
     if D[i, j] >= -slack:
         return None
     return Violation("non-negativity", (i, j), -float(D[i, j]), f"non-negativity: d({i}, {j}) = {D[i, j]:.6g}")
@@ -77,12 +107,12 @@ def _indiscernible(D: Array, slack: float) -> Violation | None:
     np.fill_diagonal(same, False)
     if not same.any():
         return None
-    i, j = _where_largest(same)
-    return Violation(axiom, (i, j), 0.0, f"{axiom}: d({i}, {j}) = 0 though {i} and {j} are two points")
+    i, j = _argmax(same)
+    return Violation(axiom, (i, j), 0.0, f"{axiom}: d({i}, {j}) = 0 for two different points")
 
 
 def _symmetric(D: Array, slack: float) -> Violation | None:
-    i, j = _where_largest(np.abs(D - D.T))
+    i, j = _argmax(np.abs(D - D.T))
     gap = abs(float(D[i, j] - D[j, i]))
     if gap <= slack:
         return None
@@ -102,6 +132,6 @@ def _triangle(D: Array, slack: float, n_threads: int) -> Violation | None:
     return Violation("triangle inequality", (x, y, z), float(excess[x]), text)
 
 
-def _where_largest(A: Array) -> tuple[int, int]:
+def _argmax(A: Array) -> tuple[int, int]:
     i, j = np.unravel_index(int(A.argmax()), A.shape)
     return int(i), int(j)

@@ -1,4 +1,4 @@
-"""The protocol of a metric space: a number of points, and blocks of their distances."""
+"""The base class of metric spaces: a number of points, and blocks of their distances."""
 
 from __future__ import annotations
 
@@ -9,24 +9,38 @@ import numpy as np
 
 from .._types import Array
 
-BLOCK = 2**22  # distances per block of rows, 32 MB; chosen
+BLOCK = 2**22  # distances per block of rows, 32 MB; fixed: the last digits of sums over blocks depend on it
 
 
 class MetricSpace:
-    """n points, numbered from 0, with a distance d(x, y) between any two of them (Rodolà, "Metric spaces").
+    """n points, with indices from 0, and a distance d(x, y) between any two of them (Rodolà, "Metric spaces").
 
     A metric has d(x, y) = 0 only for x = y (identity of indiscernibles), d(x, y) = d(y, x) (symmetry) and
-    d(x, y) ≤ d(x, z) + d(z, y) (triangle inequality); `check_metric` tells whether a given one has.
+    d(x, y) ≤ d(x, z) + d(z, y) (triangle inequality); `check_metric` checks these axioms.
 
-    A space of one's own sets `n` and defines `_block(i, j)`, the distances from the points i to the points j.
+    To write a space, derive from this class, set `n`, and define `_block(i, j)`, which returns the distances
+    (len(i), len(j)) from the points i to the points j.
+
+    Attributes
+    ----------
+    n : int
+        Number of points.
     """
 
     n: int
 
     def distances(self, i: Any = None, j: Any = None) -> Array:
-        """Return the distances (len(i), len(j)), float64, from points i to points j: indices, a slice, or None for all.
+        """Return the distances from some points to others.
 
-        The result is the caller's own.
+        Parameters
+        ----------
+        i, j : array of int, slice or None, default=None
+            The points; all of them by default.
+
+        Returns
+        -------
+        array of float64, shape (len(i), len(j))
+            A new array.
         """
         return np.ascontiguousarray(self._block(self._points(i, "i"), self._points(j, "j")))
 
@@ -35,7 +49,7 @@ class MetricSpace:
         return self.distances()
 
     def row_blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of rows and the distances (rows, n) in them, a bounded number at a time."""
+        """Yield slices of rows and their distances (rows, n) to all points, at most 32 MB at a time."""
         step = max(1, BLOCK // self.n)
         for start in range(0, self.n, step):
             rows = slice(start, min(start + step, self.n))
@@ -45,7 +59,7 @@ class MetricSpace:
         return f"{type(self).__name__}(n={self.n})"
 
     def _block(self, i: Array, j: Array) -> Array:
-        """Return the distances (len(i), len(j)) in a new array; i and j are int64 within 0 … n − 1."""
+        """Return the distances (len(i), len(j)) in a new array; i and j are int64 arrays of valid indices."""
         raise TypeError(f"{type(self).__name__} must define _block(i, j)")
 
     def _points(self, i: Any, name: str) -> Array:
@@ -57,15 +71,15 @@ class MetricSpace:
 
 
 def check_points(points: Any, n: int, name: str) -> Array:
-    """Return numbers of points as int64 within 0 … n − 1, or say which one is none of them."""
+    """Return indices of points as int64, or raise ValueError if one is not between 0 and n − 1."""
     points = np.asarray(points)
     if points.shape == (0,):
         return points.astype(np.int64)
     if points.ndim != 1 or points.dtype.kind not in "iu":
         raise ValueError(
-            f"{name} must list numbers of points, 0 to {n - 1}; got {points.dtype} of shape {points.shape}"
+            f"{name} must be a list of integers from 0 to {n - 1}, got {points.dtype} of shape {points.shape}"
         )
     outside = np.flatnonzero((points < 0) | (points >= n))
     if outside.size:
-        raise ValueError(f"{name} lists the point {points[outside[0]]}, but there are {n} points, 0 to {n - 1}")
+        raise ValueError(f"{name} contains the index {points[outside[0]]}, but the {n} points have 0 to {n - 1}")
     return points.astype(np.int64)

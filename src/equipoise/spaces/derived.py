@@ -1,4 +1,4 @@
-"""Spaces made of other spaces: compressed, multiplied, restricted."""
+"""Spaces derived from other spaces: compressed, products, subsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import MetricSpace, check_points
 
 
 class LogCompressed(MetricSpace):
-    """The points of a space with log(1 + d): a metric again, in which far points are hardly farther than near ones."""
+    """The points of a space with the distance log(1 + d), again a metric, which compresses large distances."""
 
     def __init__(self, space: MetricSpace):
         self.space, self.n = space, space.n
@@ -22,7 +22,7 @@ class LogCompressed(MetricSpace):
 
 
 class Product(MetricSpace):
-    """All pairs (a, b) of two spaces A and B, with √(d_A² + d_B²); the pair (a, b) is point number a · B.n + b."""
+    """All pairs (a, b) of points of two spaces, with √(d_A² + d_B²); the pair (a, b) has the index a · B.n + b."""
 
     def __init__(self, a: MetricSpace, b: MetricSpace):
         self.a, self.b, self.n = a, b, a.n * b.n
@@ -34,16 +34,23 @@ class Product(MetricSpace):
 
 
 class Restriction(MetricSpace):
-    """The points `subset` of an ambient space, with its distances."""
+    """Some points of a space, with its distances.
+
+    Parameters
+    ----------
+    space : MetricSpace
+    subset : array of int
+        Indices of the points, each once.
+    """
 
     def __init__(self, space: MetricSpace, subset: Any):
         self.space = space
         self.subset = check_points(subset, space.n, "subset")
         if len(np.unique(self.subset)) != len(self.subset):
             values, counts = np.unique(self.subset, return_counts=True)
-            raise ValueError(f"subset lists the point {values[counts > 1][0]} twice; list each once")
+            raise ValueError(f"subset contains the index {values[counts > 1][0]} more than once; list each point once")
         if not self.subset.size:
-            raise ValueError("subset is empty; a space needs a point")
+            raise ValueError("subset is empty; a space needs at least one point")
         self.n = len(self.subset)
 
     def _block(self, i: Array, j: Array) -> Array:
@@ -51,6 +58,6 @@ class Restriction(MetricSpace):
 
 
 def _block_of_factor(space: MetricSpace, i: Array, j: Array) -> Array:
-    """Return the distances from i to j, each of the points that recur in them looked up once."""
+    """Return the distances from i to j, which contain points repeatedly; each distance is computed once."""
     (rows, i), (columns, j) = np.unique(i, return_inverse=True), np.unique(j, return_inverse=True)
     return space.distances(rows, columns)[np.ix_(i, j)]

@@ -1,4 +1,4 @@
-"""What a map does to the metric: dilation and absolute distortion, pair by pair and in summary (docs/math.md, 18)."""
+"""Distortion of the metric by a map: dilation and absolute distortion of pairs, and a summary (docs/math.md, 18)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,33 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
-    """Return d_Y/d_X (len(i), len(j)) for pairs of points i and j, all by default; 1 where nothing changes.
+    """Return d_Y/d_X for pairs of points; 1 where the distance does not change.
 
-    X and Y are spaces of the same points in the same order; a table (n, d) stands for the Euclidean space of its rows.
-    A pair that coincides in X and not in Y has dilation inf.
+    Parameters
+    ----------
+    space, Y : MetricSpace or array-like
+        The data and the map, with the same points in the same order; a table (n, d) stands for the Euclidean space of
+        its rows.
+    i, j : array of int, slice or None, default=None
+        The points; all by default.
+
+    Returns
+    -------
+    array of float64, shape (len(i), len(j))
+        inf for two points that coincide in the data but not in the map.
     """
     X, Y = _same_points(space, Y)
     return _ratio(X.distances(i, j), Y.distances(i, j))
 
 
 def distortion(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
-    """Return |d_Y − d_X| (len(i), len(j)) for pairs of points i and j, all by default."""
+    """Return |d_Y − d_X| (len(i), len(j)) for pairs of points i and j, all by default; see `dilation`."""
     X, Y = _same_points(space, Y)
     return np.abs(Y.distances(i, j) - X.distances(i, j))
 
 
 def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
-    """Return whether d_Y = d_X for every pair, within `tol` of the largest distance of X."""
+    """Return whether d_Y = d_X for every pair, up to the fraction `tol` of the largest distance in the data."""
     worst = largest = 0.0
     for _, _, d_x, d_y in _pairs(*_same_points(space, Y)):
         worst = max(worst, float(np.abs(d_y - d_x).max(initial=0.0)))
@@ -42,7 +52,7 @@ def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and quantiles of a number over all pairs; quantiles to 6e-5 of themselves, everything else exact."""
+    """Mean, extremes and quantiles over all pairs; quantiles have a relative error of up to 6e-5, the others none."""
 
     mean: float
     min: float
@@ -56,20 +66,36 @@ class Spread:
 
 @dataclass(frozen=True)
 class Distortion:
-    """What a map does to the distances of n points, over all n (n − 1)/2 pairs."""
+    """Distortion of the distances between n points by a map, over all n (n − 1)/2 pairs.
+
+    Attributes
+    ----------
+    pairs : int
+        Number of pairs.
+    dilation : Spread
+        Of d_Y/d_X.
+    absolute : Spread
+        Of |d_Y − d_X|.
+    stress : float
+        Σ_{i<j} (d_Y − d_X)².
+    expansion, contraction : float
+        The largest d_Y/d_X and the largest d_X/d_Y.
+    expanded, contracted : tuple of int
+        The pairs with the largest and the smallest dilation.
+    """
 
     pairs: int
-    dilation: Spread  # d_Y/d_X
-    absolute: Spread  # |d_Y − d_X|
-    stress: float  # Σ_{i<j} (d_Y − d_X)²
-    expansion: float  # the largest d_Y/d_X
-    contraction: float  # the largest d_X/d_Y
-    expanded: tuple[int, int]  # the pair with the largest dilation
-    contracted: tuple[int, int]  # the pair with the smallest
+    dilation: Spread
+    absolute: Spread
+    stress: float
+    expansion: float
+    contraction: float
+    expanded: tuple[int, int]
+    contracted: tuple[int, int]
 
     @property
     def distortion(self) -> float:
-        """Expansion times contraction: 1 for an isometry, whatever the unit of length of the map."""
+        """Expansion times contraction; 1 for an isometry, in any unit of length."""
         return self.expansion * self.contraction
 
     def __str__(self) -> str:
@@ -82,7 +108,7 @@ class Distortion:
 
 
 def summarize_distortion(space: Any, Y: Any) -> Distortion:
-    """Return the dilation and the absolute distortion of all pairs in numbers, a block of rows at a time."""
+    """Summarise dilation and absolute distortion over all pairs, a block of rows at a time; see `dilation`."""
     X, Y = _same_points(space, Y)
     ratios, gaps = _Tally(), _Tally()
     stress = 0.0
@@ -112,12 +138,12 @@ def summarize_distortion(space: Any, Y: Any) -> Distortion:
 def _same_points(X: Any, Y: Any) -> tuple[MetricSpace, MetricSpace]:
     X, Y = as_space(X), as_space(Y)
     if X.n != Y.n:
-        raise ValueError(f"the space has {X.n} points and the map {Y.n}; they must be the same points")
+        raise ValueError(f"the space has {X.n} points and the map has {Y.n}; they must be the same points")
     return X, Y
 
 
 def _pairs(X: MetricSpace, Y: MetricSpace) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """Yield i, j and the distances of pairs i < j in both spaces, a bounded number of pairs at a time."""
+    """Yield i, j and the distances of pairs i < j in both spaces, block by block."""
     start = 0
     while start < X.n - 1:
         stop = min(start + max(1, BLOCK // (X.n - start)), X.n - 1)
@@ -133,9 +159,9 @@ def _ratio(d_x: Array, d_y: Array) -> Array:
 
 
 class _Tally:
-    """Running mean and extremes, and a histogram fine enough for quantiles: one bin per float32 with 13 bits kept."""
+    """Running mean and extremes, and a histogram for quantiles with one bin for each float32 of 13 bits."""
 
-    SHIFT = 10  # bits of float32 dropped: bins are 2⁻¹³ wide, relative to their value
+    SHIFT = 10  # dropped bits of float32: the relative width of a bin is 2⁻¹³
 
     def __init__(self) -> None:
         self.count, self.total, self.min, self.max = 0, 0.0, np.inf, 0.0

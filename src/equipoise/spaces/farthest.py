@@ -1,4 +1,4 @@
-"""A few points that stand for all: farthest-point sampling in any metric space."""
+"""Farthest-point sampling: a few points that represent all points of a metric space."""
 
 from __future__ import annotations
 
@@ -12,20 +12,33 @@ from .base import MetricSpace
 
 
 def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[Array, Array]:
-    """Return m points, each as far as can be from those before it, and their distances (m, n) to all points.
+    """Return m points, each as far as possible from those before it.
 
-    The first is the farthest from a random one. The m points cover the space within twice the smallest radius that
-    any m points can (Gonzalez 1985). Only m + 1 rows of distances are computed.
+    The first is the farthest from a random point. Balls around the m points cover the space with at most twice the
+    smallest radius that is possible for m points (Gonzalez 1985). Only m + 1 rows of distances are computed.
+
+    Parameters
+    ----------
+    space : MetricSpace
+    m : int
+        Number of points.
+    random_state : int, RandomState or None, default=0
+
+    Returns
+    -------
+    points : array of int64, shape (m,)
+    distances : array of float64, shape (m, n)
+        Distances from these to all points.
     """
     if not 1 <= m <= space.n:
         raise ValueError(f"the number of landmarks must be between 1 and n = {space.n}, got {m}")
     first = int(check_random_state(random_state).randint(space.n))
     points, rows = np.empty(m, np.int64), np.empty((m, space.n))
-    gap = space.distances([first])[0]  # of each point from the nearest landmark
+    gap = space.distances([first])[0]  # distance of each point from the nearest landmark
     for k in range(m):
         points[k] = gap.argmax()
         if k and gap[points[k]] == 0:
-            raise ValueError(f"there are only {k} different points; ask for at most {k} landmarks, not {m}")
+            raise ValueError(f"the space has only {k} different points; use at most {k} landmarks, not {m}")
         rows[k] = space.distances(points[k : k + 1])[0]
         gap = rows[0].copy() if k == 0 else np.minimum(gap, rows[k], out=gap)
     return points, rows

@@ -1,4 +1,4 @@
-"""Shortest paths in a graph: the geodesic distances of Isomap, row by row on demand."""
+"""Shortest paths in a neighbour graph: the geodesic distances of Isomap, computed row by row on demand."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ from ..data import check_distances, check_neighbors, check_table, is_neighbors
 from ..neighbors.search import Searcher, nearest_neighbors
 from .base import MetricSpace
 
-Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points → the nearest pair and its distance
+Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points → their nearest pair, its distance
 
 
 class GraphGeodesic(MetricSpace):
-    """n points with the length of the shortest path between them in a graph of near pairs (Tenenbaum et al. 2000).
+    """n points with the length of the shortest path between them in a neighbour graph (Tenenbaum et al. 2000).
 
-    `graph` holds the lengths of the edges: a sparse matrix (n, n), or lists of neighbours (indices, distances). An
-    edge stored in one direction is walked in both, and of two lengths the shorter counts; a stored zero joins two
-    points at distance 0. A graph that falls apart is refused. `from_table` makes the graph from coordinates.
+    `distances(i, j)` runs Dijkstra's algorithm only from the points i, or from j if these are fewer. `from_table` makes
+    the graph from coordinates.
 
-    `distances(i, j)` runs Dijkstra's algorithm from the points i or j, whichever are fewer, and from no others.
+    Parameters
+    ----------
+    graph : sparse matrix, shape (n, n), or (indices, distances)
+        Lengths of the edges. An edge stored in one direction can be used in both; if the lengths differ, the shorter
+        one counts. A stored zero connects two points at distance 0. The graph must be connected.
+    n_threads : int, default=1
     """
 
     def __init__(self, graph: Any, *, n_threads: int = 1):
@@ -41,18 +45,25 @@ class GraphGeodesic(MetricSpace):
             sizes = np.bincount(part)
             raise ValueError(
                 f"the graph falls into {count} components, of {_largest(sizes)} points, and there is no path from point"
-                f" 0 to point {int((part != part[0]).argmax())}; add edges between them, take one component, or let"
-                " GraphGeodesic.from_table build and join the graph"
+                f" 0 to point {int((part != part[0]).argmax())}; add edges between them, use one component, or build"
+                " the graph with GraphGeodesic.from_table, which connects them"
             )
 
     @classmethod
     def from_table(
         cls, X: Any, n_neighbors: int = 10, *, metric: Any = "euclidean", n_threads: int = 1
     ) -> GraphGeodesic:
-        """Return the geodesics of the graph that joins each row of X (n, D) to its nearest.
+        """Return the geodesics of the graph that connects each row of a table to its nearest neighbours.
 
-        If the graph falls apart it is joined, with a warning, by the shortest bridges: every component in turn gets the
-        shortest edge that leads out of it, as in Borůvka's minimum spanning tree, until one is left.
+        If the graph has several components they are connected, with a warning, by the shortest bridges: the shortest
+        edge out of each component is added, as in Borůvka's minimum spanning tree, until one component is left.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, D)
+        n_neighbors : int, default=10
+        metric : str or callable, default="euclidean"
+        n_threads : int, default=1
         """
         X = check_table(X)
         if not 0 < n_neighbors < len(X):
@@ -64,7 +75,7 @@ class GraphGeodesic(MetricSpace):
             k = int(found.distances[:, 0].argmin())
             return int(inside[k]), int(outside[found.indices[k, 0]]), float(found.distances[k, 0])
 
-        return cls(joined(check_neighbors(near), closest), n_threads=n_threads)
+        return cls(connect_components(check_neighbors(near), closest), n_threads=n_threads)
 
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
@@ -75,7 +86,7 @@ class GraphGeodesic(MetricSpace):
 
     @cached_property
     def _edges(self) -> Matrix:
-        """Both directions of every edge, as CSR, with the shorter of two lengths."""
+        """The graph as a symmetric CSR matrix, with the shorter of two lengths."""
         rows, columns = entry_rows(self.graph), self.graph.indices
         begin, end = np.concatenate([rows, columns]), np.concatenate([columns, rows])
         lengths = np.concatenate([self.graph.data, self.graph.data])
@@ -86,13 +97,13 @@ class GraphGeodesic(MetricSpace):
         return make_csr(lengths[first].astype(np.float64), end[first], indptr, (self.n, self.n))
 
 
-def joined(graph: Matrix, closest: Closest) -> Matrix:
-    """Return the graph, CSR (n, n), with bridges between its components; warns if there are any."""
+def connect_components(graph: Matrix, closest: Closest) -> Matrix:
+    """Return the graph, CSR (n, n), with bridges added between its components, if it has several, and a warning."""
     n, bridges = graph.shape[0], []
     count, part = csgraph.connected_components(graph, directed=False)
     sizes = np.bincount(part)
     while part.any():
-        others = np.delete(np.arange(part.max() + 1), np.bincount(part).argmax())  # all but the largest, the dearest
+        others = np.delete(np.arange(part.max() + 1), np.bincount(part).argmax())  # all but the largest, for speed
         found = [closest(np.flatnonzero(part == c), np.flatnonzero(part != c)) for c in others]
         bridges += found
         i, j, length = (np.array(column) for column in zip(*found, strict=True))
@@ -102,9 +113,9 @@ def joined(graph: Matrix, closest: Closest) -> Matrix:
         return graph
     i, j, length = (np.array(column) for column in zip(*bridges, strict=True))
     warn(
-        f"the neighbour graph falls into {count} components, of {_largest(sizes)} points; they are joined by"
+        f"the neighbour graph falls into {count} components, of {_largest(sizes)} points; they are connected by"
         f" {len(bridges)} bridges, of length {length.min():.3g} to {length.max():.3g}, the longest between points"
-        f" {i[length.argmax()]} and {j[length.argmax()]}. More neighbours may join them better",
+        f" {i[length.argmax()]} and {j[length.argmax()]}; a larger n_neighbors may connect them better",
     )
     rows = np.concatenate([entry_rows(graph), i])
     columns, values = np.concatenate([graph.indices, j]), np.concatenate([graph.data, length])
@@ -118,13 +129,13 @@ def _check_edges(graph: Any) -> Matrix:
         return check_neighbors(graph)
     if not sparse.issparse(graph):
         raise ValueError(
-            "graph must be a sparse matrix (n, n) of edge lengths, or lists of neighbours (indices, distances); for a"
+            "graph must be a sparse matrix (n, n) of edge lengths, or neighbour lists (indices, distances); for a"
             " table of coordinates use GraphGeodesic.from_table(X, n_neighbors)"
         )
     return check_distances(graph, "the graph")
 
 
 def _largest(sizes: Array) -> str:
-    """Return the sizes of the components, the largest five of them, as text."""
+    """Return the sizes of the five largest components as text."""
     order = np.sort(sizes)[::-1]
     return ", ".join(str(size) for size in order[:5]) + (", …" if len(order) > 5 else "")

@@ -1,4 +1,4 @@
-"""Spaces whose distances are a formula of the coordinates, or given: norms, the sphere, the discrete metric."""
+"""Spaces with distances from a formula, or given: norms, the sphere, the discrete metric, a matrix."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Euclidean(MetricSpace):
 
 
 class PNorm(MetricSpace):
-    """The rows of X (n, D) with d(x, y) = (Σ |x_k − y_k|^p)^(1/p), p from 1 to np.inf; below 1 it is no metric."""
+    """The rows of X (n, D) with d(x, y) = (Σ |x_k − y_k|^p)^(1/p), 1 ≤ p ≤ np.inf."""
 
     def __init__(self, X: Any, p: float):
         if not p >= 1:
-            raise ValueError(f"p must be 1 or more, got {p}: below 1 the triangle inequality fails")
+            raise ValueError(f"p must be at least 1, got {p}; for smaller p the triangle inequality does not hold")
         self.X = check_table(X)
         self.p = float(p)
         self.n = len(self.X)
@@ -41,11 +41,11 @@ class PNorm(MetricSpace):
 
 
 class Discrete(MetricSpace):
-    """n points with d(x, y) = 1 for any two different ones."""
+    """n points with d(x, y) = 1 for any two different points."""
 
     def __init__(self, n: int):
         if n < 1:
-            raise ValueError(f"n must be 1 or more, got {n}")
+            raise ValueError(f"n must be at least 1, got {n}")
         self.n = int(n)
 
     def _block(self, i: Array, j: Array) -> Array:
@@ -53,12 +53,13 @@ class Discrete(MetricSpace):
 
 
 class Precomputed(MetricSpace):
-    """Points of which all distances are known: D (n, n), symmetric, finite, not negative, with a zero diagonal."""
+    """Points with given distances D (n, n): symmetric, finite, not negative, with a diagonal of zeros."""
 
     def __init__(self, D: Any):
         if sparse.issparse(D):
             raise ValueError(
-                "Precomputed takes all distances, as a dense matrix; a sparse one is a graph: use GraphGeodesic"
+                "Precomputed needs all distances as a dense matrix; for a sparse matrix, which is a graph, use"
+                " GraphGeodesic"
             )
         self.D = check_distances(D)
         self.n = len(self.D)
@@ -70,11 +71,16 @@ class Precomputed(MetricSpace):
 class Sphere(MetricSpace):
     """Points (n, D) on a sphere around the origin, with the length of the great circle between them.
 
-    d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖) for u = x/R, v = y/R: arccos⟨u, v⟩ without its loss of digits at
-    near and at opposite points (Kahan 2006).
+    d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖) for u = x/R, v = y/R: equal to arccos⟨u, v⟩, but without its loss
+    of digits for near and opposite points (Kahan 2006).
+
+    Parameters
+    ----------
+    points : array-like, shape (n, D)
+    radius : float, default=1.0
     """
 
-    TOLERANCE = 1e-6  # of the radius: what coordinates in float32 may be off
+    TOLERANCE = 1e-6  # relative deviation from the radius, the error of coordinates in float32
 
     def __init__(self, points: Any, radius: float = 1.0):
         if not 0 < radius < np.inf:
@@ -85,7 +91,7 @@ class Sphere(MetricSpace):
         if off.size:
             raise ValueError(
                 f"row {off[0]} of points is {norm[off[0]]:g} from the origin, not on the sphere of radius {radius:g};"
-                " divide each row by its norm, or give the radius"
+                " divide each row by its norm, or pass the radius"
             )
         self.radius = float(radius)
         self.X = points / norm[:, None]
@@ -97,5 +103,5 @@ class Sphere(MetricSpace):
 
 
 def as_space(X: Any) -> MetricSpace:
-    """Return a space as it is, and a table (n, D) as the Euclidean space of its rows."""
+    """Return a space unchanged, and a table (n, D) as the Euclidean space of its rows."""
     return X if isinstance(X, MetricSpace) else Euclidean(X)

@@ -1,4 +1,4 @@
-"""A triangle mesh as geodesics need it: checked, with the lengths of its edges and what joins them."""
+"""Triangulated surfaces: checks, edge lengths, and the connections between faces."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from .._types import Array
 from .._warn import warn
 from ..data import check_finite
 
-FLAT = 1e-10  # of its longest edge: two sides of a face exceed the third by less, and it has no area but for rounding
-THICKER = 1e-6  # of the mean edge: what is added to all edges of a mesh with such faces; chosen
+# A face has no area, up to rounding, if two sides exceed the third by less than this fraction of the longest edge.
+FLAT = 1e-10
+THICKER = 1e-6  # fraction of the mean edge that is added to all edges of a surface with such faces; chosen
 
 
-def check_mesh(vertices: Any, faces: Any) -> tuple[Array, Array]:
-    """Return vertices (n, 3), float64, and triangles (m, 3), int32, of one connected surface; refuses any other."""
+def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
+    """Return the vertices (n, 3), float64, and triangles (m, 3), int32, of a connected surface."""
     vertices, faces = np.asarray(vertices), np.asarray(faces)
     if vertices.ndim != 2 or vertices.shape[1] != 3 or vertices.dtype.kind not in "iuf":
         raise ValueError(f"vertices must be numbers (n, 3), got {vertices.dtype} of shape {vertices.shape}")
     if faces.ndim != 2 or faces.shape[1] != 3 or not len(faces) or faces.dtype.kind not in "iu":
         raise ValueError(
-            f"faces must be triangles, whole numbers (m, 3), got {faces.dtype} of shape {faces.shape};"
+            f"faces must be triangles, integers (m, 3), got {faces.dtype} of shape {faces.shape};"
             " split larger polygons first"
         )
     vertices = np.ascontiguousarray(vertices, dtype=np.float64)
@@ -34,15 +35,15 @@ def check_mesh(vertices: Any, faces: Any) -> tuple[Array, Array]:
     if outside.size:
         f, k = outside[0]
         raise ValueError(
-            f"face {f} lists the vertex {faces[f, k]}, but there are {n} vertices, 0 to {n - 1}; files that count from"
-            " 1 need faces - 1"
+            f"face {f} contains the vertex {faces[f, k]}, but the {n} vertices are 0 to {n - 1}; if the file counts"
+            " from 1, use faces - 1"
         )
     twice = np.flatnonzero((faces == faces[:, [1, 2, 0]]).any(axis=1))
     if twice.size:
-        raise ValueError(f"face {twice[0]} lists a vertex twice: {faces[twice[0]].tolist()}; drop such faces")
+        raise ValueError(f"face {twice[0]} contains a vertex twice: {faces[twice[0]].tolist()}; remove such faces")
     unused = np.flatnonzero(np.bincount(faces.ravel(), minlength=n) == 0)
     if unused.size:
-        raise ValueError(f"vertex {unused[0]} belongs to no face, as do {unused.size - 1} others; drop them")
+        raise ValueError(f"vertex {unused[0]} and {unused.size - 1} others belong to no face; remove them")
     _check_connected(faces, n)
     return vertices, np.ascontiguousarray(faces, dtype=np.int32)
 
@@ -53,25 +54,25 @@ def _check_connected(faces: Array, n: int) -> None:
     if count > 1:
         sizes = ", ".join(str(size) for size in np.sort(np.bincount(part))[::-1][:5])
         raise ValueError(
-            f"the mesh falls into {count} components, of {sizes}{', …' if count > 5 else ''} vertices, and no path"
-            f" joins vertex 0 to vertex {int((part != part[0]).argmax())}; take one component, or join them"
+            f"the mesh falls into {count} components, of {sizes}{', …' if count > 5 else ''} vertices, and there is no"
+            f" path from vertex 0 to vertex {int((part != part[0]).argmax())}; use one component, or connect them"
         )
 
 
 @dataclass(frozen=True)
 class Surface:
-    """The mesh as the core walks over it; half-edge h = 3 f + k runs from vertex k to vertex k + 1 of face f."""
+    """A triangulated surface as half-edges; half-edge h = 3 f + k runs from vertex k to vertex k + 1 of face f."""
 
     faces: Array  # (m, 3), int32
     lengths: Array  # (m, 3), of the half-edges
-    twins: Array  # (m, 3), int32: the half-edge of the face beyond, or −1 at a boundary
-    bends: Array  # (n,), uint8: where a shortest path may bend
-    indptr: Array  # (n + 1,) and (3 m,): the half-edges that leave each vertex
-    leaving: Array
+    twins: Array  # (m, 3), int32: the same edge in the adjacent face, or −1 at a boundary
+    bends: Array  # (n,), uint8: the vertices at which a shortest path may bend
+    indptr: Array  # (n + 1,): start of the half-edges of each vertex in `leaving`
+    leaving: Array  # (3 m,): the half-edges that leave each vertex
 
 
 def make_surface(vertices: Array, faces: Array) -> Surface:
-    """Return the surface of a checked mesh; warns of faces without area, and refuses three faces at one edge."""
+    """Return the half-edges of a checked surface; faces without area warn, and three faces at an edge raise."""
     n = len(vertices)
     lengths = _thickened(np.linalg.norm(vertices[faces[:, [1, 2, 0]]] - vertices[faces], axis=2), faces)
     twins = _paired(faces)
@@ -81,7 +82,7 @@ def make_surface(vertices: Array, faces: Array) -> Surface:
 
 
 def _thickened(lengths: Array, faces: Array) -> Array:
-    """Return the lengths of the edges, all a little longer if there are faces without area (Sharp & Crane 2020)."""
+    """Return the lengths of the edges, all slightly longer if some faces have no area (Sharp & Crane 2020)."""
     a, b, c = lengths.T
     excess = np.minimum(np.minimum(a + b - c, b + c - a), c + a - b)
     flat = np.flatnonzero(excess <= FLAT * lengths.max(axis=1))
@@ -89,10 +90,10 @@ def _thickened(lengths: Array, faces: Array) -> Array:
         return lengths
     more = THICKER * lengths.mean()
     if not more:
-        raise ValueError("all vertices of the mesh are at one place")
+        raise ValueError("all vertices are at the same position")
     warn(
-        f"{flat.size} faces have no area, the first of them face {flat[0]}, of vertices {faces[flat[0]].tolist()}; all"
-        f" edges are taken {more:.2g} longer, {THICKER:g} of their mean",
+        f"{flat.size} faces have no area, the first is face {flat[0]} with vertices {faces[flat[0]].tolist()}; all"
+        f" edges are made {more:.2g} longer, {THICKER:g} of their mean",
     )
     return lengths + more
 
@@ -106,8 +107,8 @@ def _paired(faces: Array) -> Array:
     if thrice.size:
         u, v = ends[:, order[thrice[0]]]
         raise ValueError(
-            f'more than two faces meet at the edge between vertices {u} and {v}; method="exact" needs a surface,'
-            ' method="heat" does not'
+            f'more than two faces meet at the edge between vertices {u} and {v}, which method="exact" does not support;'
+            ' use method="heat"'
         )
     twins = np.full(faces.size, -1, np.int32)
     first, second = order[:-1][same], order[1:][same]
@@ -116,9 +117,9 @@ def _paired(faces: Array) -> Array:
 
 
 def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
-    """Return where a shortest path may bend: angles above 2π in all, a boundary, or several fans of faces (uint8)."""
+    """Return where a shortest path may bend, uint8: a total angle above 2π, a boundary, or several fans of faces."""
     at, corners = faces.ravel(), np.arange(faces.size)
-    ab, ca = lengths.ravel(), lengths[:, [2, 0, 1]].ravel()  # the edges at each corner, and the one across
+    ab, ca = lengths.ravel(), lengths[:, [2, 0, 1]].ravel()  # the two edges at each corner
     cosine = (ab**2 + ca**2 - lengths[:, [1, 2, 0]].ravel() ** 2) / (2 * ab * ca)
     bends = np.bincount(at, np.arccos(np.clip(cosine, -1, 1)), minlength=n) > 2 * np.pi * (1 + 1e-12)
     rim = corners[twins < 0]
@@ -126,7 +127,7 @@ def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
     bends[at[rim]] = bends[at[after[rim]]] = True
     h = corners[twins >= 0]
     t = twins[h]
-    along = at[t] == at[h]  # the twin runs the same way: the faces do not agree on a side
+    along = at[t] == at[h]  # the twin has the same direction: the faces are oriented differently
     links = sparse.csr_matrix(
         (
             np.ones(2 * len(h)),
@@ -136,7 +137,7 @@ def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
             ),
         ),
         shape=2 * (faces.size,),
-    )  # corners of two faces at the ends of the edge between them
+    )  # corners of two faces at the ends of their common edge
     fan = csgraph.connected_components(links, directed=False)[1]
     fans = np.bincount(at[np.unique(fan, return_index=True)[1]], minlength=n)
     bends[fans > 1] = True

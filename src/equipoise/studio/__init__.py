@@ -1,4 +1,4 @@
-"""The live studio: a page in the browser in which the points move, and the parameters with them."""
+"""The studio: a web application that shows a map while it is optimised and lets the user change its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that a studio may open: bundled sets, toy shapes, the one it was given, and files of its own folder."""
+"""The data sets that a studio can open: bundled ones, toy shapes, its start data, and files in its folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ SUFFIXES = (".csv", ".npy")
 GIVEN = "given:"
 
 
-class Tables:
-    """Names to data sets. A name is `named:digits`, `given:` or `file:table.csv`, the last inside `folder` alone.
+class DataSources:
+    """The data sets of a studio by name: `named:digits`, `given:` or `file:table.csv`.
 
     Parameters
     ----------
-    folder : where files are opened and uploads are kept
-    limit : bytes of a file at most
-    given : the data set that the studio was started with
+    folder : Path
+        Folder of files and uploads; no file outside it can be opened.
+    limit : int
+        Maximum size of a file in bytes.
+    given : Dataset, optional
+        The data set that the studio was started with.
     """
 
     def __init__(self, folder: Path, limit: int, given: Dataset | None = None):
@@ -33,10 +36,11 @@ class Tables:
 
     @property
     def first(self) -> str:
+        """Name of the data set that is opened first."""
         return "named:digits" if self.given is None else GIVEN
 
     def names(self) -> dict[str, list[tuple[str, str]]]:
-        """Return every name with a title, by kind."""
+        """Return the names and titles of all data sets, by kind."""
         files = sorted(path.name for path in self.folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
         kinds = {
             "Given": [] if self.given is None else [(GIVEN, self.given.name)],
@@ -47,11 +51,11 @@ class Tables:
         return {kind: names for kind, names in kinds.items() if names}
 
     def load(self, name: str) -> Dataset:
-        """Return the data set of a name, or say why not."""
+        """Return the data set with a name; raise ValueError if it cannot be opened."""
         kind, _, rest = name.partition(":")
         if kind == "given":
             if self.given is None:
-                raise ValueError("this studio was started without data of its own; choose some, or upload a table")
+                raise ValueError("this studio was started without data; choose a data set, or upload a table")
             return self.given
         if kind == "named":
             return load(rest)
@@ -59,31 +63,31 @@ class Tables:
             raise ValueError(f"data must be named:NAME, file:NAME or given:, got {name[:60]!r}")
         path = self.path(rest)
         if not path.is_file():
-            raise ValueError(f"there is no file {rest[:60]!r} in the folder of this studio; upload it again")
+            raise ValueError(f"the file {rest[:60]!r} does not exist in this studio; upload it again")
         if path.stat().st_size > self.limit:
-            raise ValueError(f"{path.name} is larger than {in_words(self.limit)}, the limit of this studio")
+            raise ValueError(f"{path.name} exceeds the limit of {format_size(self.limit)}")
         return read_table(path)
 
     def path(self, name: str) -> Path:
-        """Return the path of a file of the folder; any other is refused."""
+        """Return the path of a file in the folder; raise ValueError for paths outside it."""
         if not name or "\0" in name or PurePosixPath(name).is_absolute() or "\\" in name:
-            raise ValueError(f"{name[:60]!r} is no name of a file")
+            raise ValueError(f"{name[:60]!r} is not a file name")
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder):
-            raise ValueError(f"{name[:60]!r} is outside the folder of this studio")
+            raise ValueError(f"{name[:60]!r} is outside the studio's folder")
         if path.suffix not in SUFFIXES:
-            raise ValueError(f"tables are {' or '.join(SUFFIXES)}, not {path.suffix or name[:60]!r}")
+            raise ValueError(f"unknown format {path.suffix or name[:60]!r}; upload a {' or '.join(SUFFIXES)} file")
         return path
 
-    def keep(self, name: str, content: bytes) -> str:
-        """Check an uploaded table, keep it in the folder, and return its name among `names`."""
+    def store(self, name: str, content: bytes) -> str:
+        """Check an uploaded table, store it in the folder, and return its name as a data set."""
         if len(content) > self.limit:
-            raise ValueError(f"the file is larger than {in_words(self.limit)}, the limit of this studio")
+            raise ValueError(f"the file exceeds the limit of {format_size(self.limit)}")
         plain = re.sub(r"[^\w.-]+", "_", PurePosixPath(name.replace("\\", "/")).name).lstrip(".")
         stem, dot, suffix = plain.rpartition(".")
-        # The same content always gets the same name, so that links lead to it; other content never does.
-        kept = f"{stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{dot}{suffix.lower()}"
-        path = self.path(kept)
+        # The hash gives the same content the same name, so that links keep working, and different content another.
+        stored = f"{stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{dot}{suffix.lower()}"
+        path = self.path(stored)
         with atomic_write(path) as file:
             file.write(content)
         try:
@@ -91,25 +95,26 @@ class Tables:
         except Exception:
             path.unlink()
             raise
-        return f"file:{kept}"
+        return f"file:{stored}"
 
 
-def in_public(error: BaseException) -> str:
-    """Return an error in words, without the paths that the system puts into its own."""
-    said = error.strerror if isinstance(error, OSError) else str(error)
-    return said or type(error).__name__
+def public_message(error: BaseException) -> str:
+    """Return the message of an error without paths, which users of the page should not see."""
+    message = error.strerror if isinstance(error, OSError) else str(error)
+    return message or type(error).__name__
 
 
-def in_words(size: int) -> str:
+def format_size(size: int) -> str:
+    """Return a number of bytes in MB or kB."""
     return f"{size / 2**20:.0f} MB" if size >= 2**20 else f"{size / 2**10:.0f} kB"
 
 
 def read_table(path: Path) -> Dataset:
-    """Return the table of a .npy or .csv file; the last column of text in a .csv file names the classes."""
+    """Read a .npy or .csv file; the last text column of a .csv file gives the classes."""
     try:
         dataset = read(path)
     except ValueError as error:
-        raise ValueError(str(error).replace(str(path), path.name)) from None  # where it lies is nobody's business
+        raise ValueError(str(error).replace(str(path), path.name)) from None  # hides the folder
     dataset = replace(dataset, X=check_table(dataset.X))
     text = [name for name, values in dataset.extra.items() if values.dtype.kind not in "biuf"]
     if not text:

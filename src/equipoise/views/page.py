@@ -12,11 +12,12 @@ import numpy as np
 
 from .._atomic import atomic_write
 from .._types import Array
+from ..data.checks.maps import check_map
 from .coloring import assign_colors, color_limits, color_ramp
 from .column import Classes, Column, read_column
 from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
 from .labels import class_centers
-from .plane import check_map, in_plane
+from .plane import in_plane
 from .style import DARK, LIGHT, Theme, dot_size
 from .thumbnails import check_images
 

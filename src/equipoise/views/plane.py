@@ -1,34 +1,10 @@
-"""Check maps and project them to the plane."""
+"""Projections of maps to the plane."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from .._types import Array
-from ..arrays.namespace import host
-from ..data.checks.table import check_finite
-
-
-def check_map(Y: Any) -> Array:
-    """Return a map as float64 (n, d).
-
-    Parameters
-    ----------
-    Y : array-like of shape (n, d) or fitted method
-        A method stands for its `embedding_`.
-
-    Raises
-    ------
-    ValueError
-        If Y is empty, not two-dimensional or not finite.
-    """
-    Y = np.asarray(host(getattr(Y, "embedding_", Y)), dtype=np.float64)
-    if Y.ndim != 2 or 0 in Y.shape:
-        raise ValueError(f"Y must be a map of shape (n, d) with one row per point, got shape {Y.shape}")
-    check_finite(Y, "Y")
-    return Y
 
 
 def on_sphere(Y: Array) -> bool:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from ..data.checks.maps import check_map
 from .coloring import color_limits, color_ramp, point_colors
 from .column import Classes, Column, Numbers, read_column
 from .labels import class_centers, draw_names
-from .plane import check_map, in_plane, on_sphere
+from .plane import in_plane, on_sphere
 from .style import DARK, LIGHT, Theme, hide_axes, new_figure
 
 if TYPE_CHECKING:

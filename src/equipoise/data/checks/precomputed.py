@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from ..._types import Array, Matrix
 from ...arrays.csr import entry_rows, make_csr
 from ...arrays.pattern import check_indices
-from ...neighbors.graph import Graph
+from ...neighbors import Graph
 from .table import bad_entry
 
 ROWS = 65536  # checked at a time, to avoid temporaries as large as the input

@@ -1,1 +1,1 @@
-"""Parametric maps: an encoder trained on the loss of a method."""
+"""Parametric maps: an encoder network trained on the loss of a method."""

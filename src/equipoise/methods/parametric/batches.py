@@ -1,4 +1,4 @@
-"""Batches of a neighbour graph: points in random order, and an edge of each."""
+"""Batches of a neighbour graph: points in random order, with one edge of each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import Tensor
 from ..._types import Array, Matrix
 from ...arrays.csr import on_host
 
-ROOM = 0.5  # of the free memory of a GPU that a table may take; larger ones stay on the host; chosen
-BLOCK = 2**22  # numbers of a table that are summed at once in float64; chosen
+ROOM = 0.5  # fraction of the free GPU memory that a table may take; larger ones stay on the host; chosen
+BLOCK = 2**22  # values of a table that are summed at once in float64; chosen
 
 
 def as_csr(A: Any) -> Matrix:
-    """Return weights of edges (n, n), sparse or dense, on a device or not, as CSR without zeros."""
+    """Return edge weights (n, n), sparse or dense, on any device, as a SciPy CSR matrix without explicit zeros."""
     A = sparse.csr_matrix(on_host(A))
     if (A.data == 0).any():
         A = A.copy()
@@ -27,7 +27,7 @@ def as_csr(A: Any) -> Matrix:
 
 
 class TrainingRows:
-    """A table (n, D) in float32, on the device if there is room, else where it is: rows then travel when drawn."""
+    """A float32 table (n, D), on the device if it fits; else rows are copied when they are drawn."""
 
     def __init__(self, X: Tensor, device: torch.device):
         self.device = device
@@ -38,18 +38,18 @@ class TrainingRows:
         return len(self.X)
 
     def __getitem__(self, index: Tensor) -> Tensor:
-        """Return rows by their numbers, on the device."""
+        """Return rows by index, on the device."""
         rows = self.X[index.to(self.X.device)]
         if rows.device.type != self.device.type:
-            rows = rows.pin_memory()  # which a GPU reads directly
+            rows = rows.pin_memory()  # for asynchronous copies to a GPU
         return rows.to(self.device, non_blocking=True)
 
     def some(self, count: int) -> Tensor:
-        """Return so many rows from the whole table, or all if there are fewer."""
+        """Return `count` rows spread over the table, or all if there are fewer."""
         return self.X[:: max(1, len(self.X) // count)][:count]
 
     def mean_and_scale(self) -> tuple[Array, float]:
-        """Return the mean (D,) and the root mean square deviation from it, over all columns; 1 if all rows agree."""
+        """Return the mean row (D,) and the root mean square deviation over all columns, or 1 if all rows are equal."""
         blocks = in_blocks(self.X, BLOCK // self.X.shape[1])
         mean = torch.stack([block.double().sum(dim=0) for block in blocks]).sum(dim=0) / len(self.X)
         squares = sum(float((block.double() - mean).square().sum()) for block in blocks)
@@ -57,7 +57,7 @@ class TrainingRows:
 
 
 class Edges:
-    """The edges of a sparse matrix of weights A, to be drawn: J of row i with probability A_iJ/a_i, a_i = Σ_j A_ij."""
+    """Draws edges of a sparse weight matrix A: J of row i with probability A_iJ/a_i, a_i = Σ_j A_ij."""
 
     def __init__(self, A: Matrix, device: torch.device):
         self.n = A.shape[0]
@@ -67,28 +67,28 @@ class Edges:
         self._tails = torch.as_tensor(A.indices.astype(np.int64), device=device)
 
     def drawn(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Return where an edge from each of some points ends, and a_i; a point without edges gets itself, and 0."""
+        """Return the end of one edge of each head, and a_i; a point without edges gets itself and 0."""
         first, last = self._first[heads], self._first[heads + 1] - 1
         low, high = self._ends[first], self._ends[last + 1]
         at = torch.rand(len(heads), dtype=torch.float64, device=heads.device, generator=generator)
         edge = torch.searchsorted(self._ends, low + at * (high - low), right=True) - 1
-        edge = torch.minimum(torch.maximum(edge, first), last)  # where rounding has left the row
+        edge = torch.minimum(torch.maximum(edge, first), last)  # rounding may have left the row
         tails = torch.where(last >= first, self._tails[edge.clamp_min(0)], heads)
         return tails, high - low
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield all points in random order, a batch at a time, with the ends of their edges, and a_i."""
+        """Yield all points in random order, in batches, with the ends of their edges and a_i."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
         for heads in order.tensor_split(n_batches(self.n, size)):
             yield heads, *self.drawn(heads, generator)
 
 
 def n_batches(n: int, size: int) -> int:
-    """Return into how many batches n points go, as even as can be: of at most so many each, but no point alone."""
+    """Return the number of batches of at most `size` points for n points; no batch has a single point."""
     return max(1, min(-(-n // size), n // 2))
 
 
 def in_blocks(X: Tensor, size: int) -> list[Tensor]:
-    """Return rows as views of at most so many each, and one at least."""
+    """Return views of at most `size` rows each, at least one."""
     size = max(1, size)
     return [X[start : start + size] for start in range(0, len(X), size)]

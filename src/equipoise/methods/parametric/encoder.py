@@ -1,4 +1,4 @@
-"""The encoder: the default one, and what any must do."""
+"""Encoders: the default network, and checks of a user's."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...geometry import Flat, Geometry
 from .batches import TrainingRows, in_blocks
 
 WIDTH, DEPTH = 256, 3  # of the hidden layers
-LOOKED_AT = 4096  # rows, at most, whose first places set the scale of the map; chosen
-BLOCK = 2**24  # numbers of rows that pass through an encoder at once; chosen
+LOOKED_AT = 4096  # rows, at most, whose initial places set the scale of the map; chosen
+BLOCK = 2**24  # values that pass through an encoder at once; chosen
 
 
 class Standardized(nn.Module):
-    """(x − mean) / scale, with one scale for all columns: distances stay in proportion."""
+    """(x − mean) / scale, with one scale for all columns, so that distances stay in proportion."""
 
     mean: Tensor
     scale: Tensor
@@ -34,61 +34,59 @@ class Standardized(nn.Module):
 
 
 def default_encoder(rows: TrainingRows, d: int, spread: float) -> nn.Sequential:
-    """Return three hidden layers of 256 for a table, with a first map of a standard deviation of about `spread`.
+    """Return a network with three hidden layers of 256 units, whose initial map has a standard deviation near `spread`.
 
-    Weights are drawn from PyTorch's own random numbers: whoever calls sets them, and sets them back.
+    Weights are drawn from PyTorch's global random generator, which the caller seeds and restores.
     """
     mean, scale = rows.mean_and_scale()
     width = [len(mean), *[WIDTH] * DEPTH]
     hidden, last = [nn.Linear(a, b) for a, b in pairwise(width)], nn.Linear(WIDTH, d)
     bent = [layer for linear in hidden for layer in (linear, nn.GELU())]
     encoder = nn.Sequential(Standardized(mean, scale), *bent, last)
-    # PyTorch's own weights are so small that the network begins nearly linear, and is slow to bend: on 1,400 digits,
+    # PyTorch's default weights are so small that the network starts nearly linear and learns slowly: on 1,400 digits,
     # after 100 epochs at a rate of 0.001, the loss of t-SNE was 1.13 with them and 0.96 with these.
     for layer in hidden:
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.zeros_(layer.bias)
     with torch.no_grad():
         width_now = float(encoder(rows.some(LOOKED_AT).cpu()).std(dim=0, correction=0).mean())
-        last.weight *= spread / (width_now or 1.0)  # 0 where all rows agree
+        last.weight *= spread / (width_now or 1.0)  # 0 if all rows are equal
         last.bias.zero_()
     return encoder
 
 
 def own_copy(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
-    """Return a copy of a user's encoder to train, or say what it does not do."""
+    """Return a copy of a user's encoder to train; raise if it does not map rows to places."""
     encoder = deepcopy(encoder).cpu()
     if not any(parameter.requires_grad for parameter in encoder.parameters()):
-        raise ValueError(f"encoder={type(encoder).__name__} has no parameters to train")
+        raise ValueError(f"encoder={type(encoder).__name__} has no trainable parameters")
     x = rows.some(2).cpu()
     encoder.eval()
     with torch.no_grad():
         try:
             Y = encoder(x)
         except (RuntimeError, TypeError, IndexError) as error:
-            raise ValueError(f"the encoder does not take rows of shape {tuple(x.shape)}: {error}") from error
+            raise ValueError(f"the encoder does not accept rows of shape {tuple(x.shape)}: {error}") from error
     if not isinstance(Y, Tensor) or Y.shape != (len(x), d):
         got = f"shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
-        raise ValueError(
-            f"the encoder must map rows {tuple(x.shape)} to places {(len(x), d)}, n_components={d}; got {got}"
-        )
+        raise ValueError(f"the encoder must map rows {tuple(x.shape)} to {(len(x), d)} for n_components={d}, got {got}")
     return encoder
 
 
 def places(Y: Tensor, geometry: Any) -> Tensor:
-    """Return what an encoder says as places of the map: on the sphere, unit vectors."""
+    """Return the output of an encoder as places in the map: on the sphere, unit vectors."""
     return Y if isinstance(geometry, Flat) else geometry.map(geometry.work(Y))
 
 
 def working(Y: Tensor, geometry: Any) -> Tensor:
-    """Return places in coordinates in which distances are Euclidean."""
+    """Return places in the working coordinates, in which distances are Euclidean."""
     if not isinstance(geometry, Flat):
         return geometry.work(Y)
     return Y if geometry.A is None else Y @ Y.new_tensor(geometry.A).T
 
 
 def encode(encoder: nn.Module, X: Tensor, geometry: Geometry) -> Tensor:
-    """Return the places (m, d) of rows (m, D) where these are, a block at a time."""
+    """Return the places (m, d) of rows (m, D) on the device of the rows, computed in blocks."""
     device = next(encoder.parameters()).device
     encoder.eval()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""A map that is a function: an encoder trained on the loss of a method."""
+"""Parametric: an encoder network trained on the loss of a method."""
 
 from __future__ import annotations
 
@@ -31,43 +31,60 @@ if TYPE_CHECKING:
 
     from .training import Settings, Training
 
-PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points: enough to see which loss a method has
+PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points, to find out which loss a method has
 
 
 @dataclass(eq=False, repr=False)
 class Parametric(Estimator):
     """An encoder network trained on the loss of a method, so that the map is a function of the data: y = f(x).
 
-    Neighbours, affinities and loss are the method's own. A batch is points drawn at random and an edge of each, drawn
-    in proportion to its affinity: neighbours attract along these edges, and all pairs of the batch repel. The descent
-    follows the stated loss on the average (docs/parametric.md). It needs PyTorch.
+    Neighbours, affinities and loss are those of the method. A batch consists of random points and one edge of each,
+    drawn in proportion to its affinity: neighbours attract along these edges, and all pairs of the batch repel. On
+    average the steps follow the gradient of the stated loss (docs/parametric.md). Requires PyTorch.
 
     Parameters
     ----------
-    method : whose loss it is: `TSNE()` by default; any of the SNE family, with a divergence of α < 1, or `UMAP()`.
-        What it says of neighbours, affinities, kernel, dimension and `exaggeration` holds; its initial map, iterations,
-        rates, early exaggeration and callbacks have no use
-    encoder : a torch.nn.Module from rows (m, D) in float32 to places (m, n_components), of which a copy is trained; by
-        default three hidden layers of 256 after a standardisation
-    epochs : how often every point is seen as the head of an edge
-    batch_size : points of a batch, at most, beside the ends of their edges; those of an epoch are as even as can be
-    learning_rate : of Adam at the beginning; it falls to 0 as half a cosine
-    device : "cuda", "cpu", or "auto": a GPU if there is one
-    random_state : seed; the same seed gives the same bytes on one device with the same number of threads
-    callbacks : called with (epoch, loss, Y) after every epoch; returning True stops. A `Checkpoint` among them keeps
-        the run on disk, `every` so many epochs
-    verbose : 1 shows the progress: a bar in a terminal or a notebook, lines of the loss elsewhere
-    n_jobs : threads; all cores by default
+    method : Embedding, optional
+        Whose loss is used: `TSNE()` by default; any of the SNE family with a divergence of α < 1, or `UMAP()`. Its
+        neighbours, affinities, kernel, dimension and `exaggeration` apply; its initial map, iterations, learning rate,
+        early exaggeration and callbacks are ignored.
+    encoder : torch.nn.Module, optional
+        Maps float32 rows (m, D) to places (m, n_components); a copy is trained. By default three hidden layers of 256
+        units after a standardisation.
+    epochs : int, default=200
+        Each epoch uses every point once as the head of an edge.
+    batch_size : int, default=512
+        Maximum number of heads in a batch; the batches of an epoch are of nearly equal size.
+    learning_rate : float, default=3e-3
+        Initial rate of Adam; it decreases to 0 as half a cosine.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        "auto" is a GPU if there is one.
+    random_state : int, RandomState or None, default=None
+        The same seed gives the same bytes on one device with the same number of threads.
+    callbacks : sequence of callable or Checkpoint, default=()
+        Functions are called with (epoch, loss, Y) after every epoch and stop the training by returning True. A
+        `Checkpoint` saves the run every `every` epochs.
+    verbose : int, default=0
+        1 shows progress: a bar in a terminal or notebook, else lines with the loss.
+    n_jobs : int, optional
+        Threads; all cores by default.
 
     Attributes
     ----------
-    embedding_ : the places of X, (n, d), float32: for a tensor a tensor on its device, else an array
-    encoder_ : the trained module
-    loss_ : the loss of `embedding_`, as the method states it, over all pairs
-    loss_curve_ : (n_epochs_, 2) array of epoch and loss, estimated from the batches of the epoch
-    affinities_ : P, an ndarray or CSR
-    knn_recall_ : share of the true neighbours that the search found
-    n_epochs_ : epochs done
+    embedding_ : ndarray or Tensor of shape (n, d)
+        The places of X in float32; for a tensor, a tensor on its device.
+    encoder_ : torch.nn.Module
+        The trained encoder.
+    loss_ : float
+        The loss of `embedding_`, as the method states it, over all pairs.
+    loss_curve_ : ndarray of shape (n_epochs_, 2)
+        Epoch and loss, estimated from the batches of the epoch.
+    affinities_ : ndarray or csr_matrix of shape (n, n)
+        P.
+    knn_recall_ : float
+        Fraction of the true neighbours that the search found.
+    n_epochs_ : int
+        Epochs done.
 
     Examples
     --------
@@ -96,9 +113,19 @@ class Parametric(Estimator):
 
     @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> Parametric:
-        """Train the encoder on a table X (n, D), an array or a tensor; y holds targets for the methods that use them.
+        """Train the encoder.
 
-        Ctrl-C raises KeyboardInterrupt, with the encoder as it is then in `encoder_` and its map in `embedding_`.
+        Ctrl-C raises KeyboardInterrupt; `encoder_` is then the encoder so far, and `embedding_` its map.
+
+        Parameters
+        ----------
+        X : array-like or Tensor of shape (n, D)
+        y : array-like of shape (n,), optional
+            Labels, for the methods that use them.
+
+        Returns
+        -------
+        self : Parametric
         """
         device = self._check_parameters()
         rows = _as_rows(X, 2)
@@ -178,7 +205,7 @@ class Parametric(Estimator):
         return about
 
     def _take(self, training: Training, problem: ForceProblem, X: Any) -> None:
-        """Take over what the training has reached."""
+        """Set the fitted attributes from a training."""
         self.encoder_ = training.encoder.eval()
         self.loss_curve_ = np.array(training.state.curve, dtype=np.float64).reshape(-1, 2)
         self.n_epochs_ = training.state.iteration
@@ -195,7 +222,7 @@ class Parametric(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Any:
-        """Return the places (m, d) of any rows (m, D), float32: a tensor on its device for a tensor, else an array."""
+        """Return the float32 places (m, d) of rows X (m, D), a tensor on the same device if X is one."""
         check_is_fitted(self, "embedding_")
         rows = _as_rows(X, 1)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -203,12 +230,12 @@ class Parametric(Estimator):
         return Y if is_tensor(X) else host(Y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Train the encoder on X, and return the places of its rows (n, d): for a tensor a tensor, else an array."""
+        """Train the encoder on X and return the places of its rows (n, d), a tensor if X is one."""
         return self.fit(X, y).embedding_
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        if "encoder_" in state:  # whoever reads it may have no GPU
+        if "encoder_" in state:  # the reader may have no GPU
             state["encoder_"] = deepcopy(state["encoder_"]).cpu()
         if is_tensor(state.get("embedding_")):
             state["embedding_"] = state["embedding_"].cpu()
@@ -216,15 +243,15 @@ class Parametric(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # places are in float32
+        tags.transformer_tags.preserves_dtype = []  # the map is float32
         return tags
 
     def _check_parameters(self) -> str:
-        """Raise for parameters that cannot be; return the device, "cpu" or "cuda"."""
+        """Raise for invalid parameters; return the device, "cpu" or "cuda"."""
         for name in ("epochs", "batch_size"):
             value, least = getattr(self, name), 2 if name == "batch_size" else 0
             if not (isinstance(value, int | np.integer) and value >= least):
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
         if not is_positive(self.learning_rate):
             raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
         check_callbacks(self.callbacks, self.random_state)
@@ -242,16 +269,16 @@ class Parametric(Estimator):
 
         method = self._method()
         if not isinstance(method, Embedding):
-            raise ValueError(f"method must be a method by forces, such as TSNE() or UMAP(), got {method!r}")
+            raise ValueError(f"method must be an Embedding such as TSNE() or UMAP(), got {method!r}")
         method._check_parameters()
         check_objective(method._objective(PAIR, method._kernel()), repr(method))
         for name in ("metric", "affinity"):
             if isinstance(value := getattr(method, name, None), str) and value == "precomputed":
-                raise ValueError(f'an encoder takes rows of numbers: {name}="precomputed" gives it none')
+                raise ValueError(f'an encoder needs a table of rows, but {name}="precomputed" gives none')
 
 
 def _as_rows(X: Any, least: int) -> Tensor:
-    """Return a table (n, D) of at least so many rows as a tensor in float32, where it is, or say what is wrong."""
+    """Return a table (n, D) of at least `least` rows as a float32 tensor on the same device; raise if it is invalid."""
     import torch
 
     if not is_tensor(X):

@@ -1,1 +1,1 @@
-"""The page of the studio: widgets, plots and what is sent to the browser."""
+"""The page of the studio: widgets, plots and the data sent to the browser."""

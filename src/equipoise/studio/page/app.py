@@ -1,4 +1,4 @@
-"""One open page: what its widgets do to its runs, and what the runs show in it."""
+"""One open page of the studio: connects its widgets with its runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from ...data import Dataset
-from ..data_sources import Tables, in_public
+from ..data_sources import DataSources, public_message
 from ..session.parameters import Value
 from ..session.player import Player
 from ..session.python_source import python_source
@@ -22,50 +22,50 @@ from .flow import Flow
 from .layout import Layout
 from .link import COLORS, Shown, View, from_query, to_query
 from .picture import Picture
-from .template import dress
+from .template import set_template
 from .trust_colors import TrustColors, TrustWatch
 
-TICK = 100  # milliseconds between looks at what is not a frame
-READ = 0.2  # seconds between texts beside a map that moves: as fast as they can be read
-REFRESH = 1.0  # seconds between looks at loss and Python while the map moves
+TICK = 100  # milliseconds between checks for changes other than frames
+TEXT_INTERVAL = 0.2  # seconds between updates of the texts while the map moves, slow enough to read
+REFRESH_INTERVAL = 1.0  # seconds between updates of the loss curve and the Python code while the map moves
 
 
 class Page:
-    """The widgets, the player with its runs, and the pictures that go from one to the other."""
+    """A page with its widgets and the player of its runs."""
 
-    def __init__(self, document: Any, tables: Tables, pages: dict[str, Page], n_jobs: int | None):
+    def __init__(self, document: Any, tables: DataSources, pages: dict[str, Page], n_jobs: int | None):
         self.tables, self._pages, self._document = tables, pages, document
         self._id = str(document.session_context.id)
         self._host = document.session_context.request.headers.get("Host", "")
         self._closed = False
-        self._woken = True  # until the clock ticks: a session that is being made takes no calls from other threads
+        self._woken = True  # until the first tick: Bokeh accepts no callbacks while a session is being created
         self._picture = Picture("", Dataset("", np.zeros((0, 1)), None, ()))
-        self._told: Shot | None = None  # the shot that the texts are about
-        self._told_at = self._refreshed_at = 0.0
+        self._texts_of: Shot | None = None  # the shot that the texts describe
+        self._texts_at = self._refreshed_at = 0.0
         self._active, self._color = 0, "class"
         self._flow = Flow()
-        self._player = Player(self._say, self._wake, n_jobs)
+        self._player = Player(self._show_message, self._wake, n_jobs)
         self._trust = TrustWatch(
-            lambda shot, colors: self._player.later(lambda: self._trusted(shot, colors)),
-            lambda error: self._player.later(lambda: self._say(in_public(error))),
+            lambda shot, colors: self._player.later(lambda: self._show_trust(shot, colors)),
+            lambda error: self._player.later(lambda: self._show_message(public_message(error))),
         )
         self.layout = Layout(self._id, tables, self._changed)
-        self._wire()
+        self._connect_widgets()
         pages[self._id] = self
-        dress(document, self.layout.roots, self.layout.message)
+        set_template(document, self.layout.roots, self.layout.message)
         document.on_session_destroyed(lambda context: self.close())
         document.add_periodic_callback(self._tick, TICK)
-        self._open(*self._asked(document.session_context.request.arguments))
+        self._open(*self._read_link(document.session_context.request.arguments))
 
     def close(self) -> None:
-        """End the threads; the page is gone."""
+        """End the threads after the page was closed."""
         self._closed = True
         self._player.close()
         self._trust.stop()
         self._pages.pop(self._id, None)
 
-    def _asked(self, arguments: dict[str, list[bytes]]) -> tuple[View, str]:
-        """Return the view of the link by which the page was opened, and what was wrong with it."""
+    def _read_link(self, arguments: dict[str, list[bytes]]) -> tuple[View, str]:
+        """Return the state in the link that opened the page, and an error message if it was not valid."""
         own = {name: values for name, values in arguments.items() if not name.startswith("bokeh-")}
         try:
             view = from_query(urlencode({name: b",".join(values) for name, values in own.items()}))
@@ -73,44 +73,44 @@ class Page:
             return View(self.tables.first), str(error)
         return view if "data" in own else replace(view, data=self.tables.first), ""
 
-    def _wire(self) -> None:
+    def _connect_widgets(self) -> None:
         widgets, player = self.layout, self._player
-        widgets.data.on_change("value", self._heard(lambda value: self._open(View(value, self._fresh()))))
-        widgets.inbox.on_change("tags", self._heard(self._uploaded))
-        widgets.method.on_change("value", self._heard(self._method_chosen))
-        widgets.seed.on_change("value", self._heard(self._seed_chosen))
-        widgets.which.on_change("active", self._heard(self._activate))
-        widgets.compare.on_change("active", self._heard(self._compare))
-        widgets.color.on_change("value", self._heard(self._color_chosen))
-        widgets.history.on_change("value", self._heard(lambda value: player.look_back(int(value))))
-        widgets.speed.on_change("value", self._heard(lambda value: player.speed(int(value))))
-        widgets.maps.clicks.on_change("tags", self._heard(self._clicked))
-        widgets.maps.ack.on_change("tags", self._heard(self._drawn))
+        widgets.data.on_change("value", self.make_listener(self._data_chosen))
+        widgets.inbox.on_change("tags", self.make_listener(self._uploaded))
+        widgets.method.on_change("value", self.make_listener(self._method_chosen))
+        widgets.seed.on_change("value", self.make_listener(self._seed_chosen))
+        widgets.which.on_change("active", self.make_listener(self._activate))
+        widgets.compare.on_change("active", self.make_listener(self._compare))
+        widgets.color.on_change("value", self.make_listener(self._color_chosen))
+        widgets.history.on_change("value", self.make_listener(lambda value: player.look_back(int(value))))
+        widgets.speed.on_change("value", self.make_listener(lambda value: player.speed(int(value))))
+        widgets.maps.clicks.on_change("tags", self.make_listener(self._clicked))
+        widgets.maps.ack.on_change("tags", self.make_listener(self._drawn))
         widgets.play.on_click(self._play)
         widgets.step.on_click(lambda: player.step(self._refresh))
         widgets.reset.on_click(lambda: player.reset(self._refresh))
         widgets.share.on_click(self._share)
 
-    def _heard(self, act: Callable[[Any], None]) -> Callable[[str, Any, Any], None]:
-        """Return a listener that acts unless the studio itself moved the widget; what it cannot do is said."""
+    def make_listener(self, act: Callable[[Any], None]) -> Callable[[str, Any, Any], None]:
+        """Return a listener that ignores changes by the studio itself and shows errors on the page."""
 
-        def heard(attribute: str, old: Any, new: Any) -> None:
-            if self.layout.quiet:
+        def listener(attribute: str, old: Any, new: Any) -> None:
+            if self.layout.updating:
                 return
             try:
                 act(new)
             except (ValueError, TypeError, OverflowError) as error:
-                self._say(str(error))
+                self._show_message(str(error))
 
-        return heard
+        return listener
 
-    def _say(self, text: str) -> None:
+    def _show_message(self, text: str) -> None:
         self.layout.message.text = text
 
     # From the runs to the page
 
     def _wake(self) -> None:
-        """Have `_tick` called soon; any thread may ask."""
+        """Schedule `_tick`; may be called from any thread."""
         if not (self._woken or self._closed):
             self._woken = True
             self._document.add_next_tick_callback(self._tick)
@@ -120,15 +120,15 @@ class Page:
         if self._closed:
             return
         self._player.settle()
-        if self._flow.open() and (shot := self._player.take()) is not None:
+        if self._flow.ready() and (shot := self._player.take()) is not None:
             self._draw(shot)
         now, playing = time.monotonic(), self._player.playing
-        if self._told is not self._picture.shot and (not playing or now - self._told_at > READ):
-            self._told_at = now
-            self._tell()
+        if self._texts_of is not self._picture.shot and (not playing or now - self._texts_at > TEXT_INTERVAL):
+            self._texts_at = now
+            self._update_texts()
         stage = self._player.worker.stage
         self.layout.show_state(stage.words, stage.share, self._player.wanted, self._facts())
-        if playing and now - self._refreshed_at > REFRESH:
+        if playing and now - self._refreshed_at > REFRESH_INTERVAL:
             self._refreshed_at = now
             self._refresh()
 
@@ -136,7 +136,7 @@ class Page:
         dataset = self._picture.dataset
         n, D = dataset.X.shape
         rate = f" · {self._flow.rate:.0f} frames/s" if self._flow.rate and self._player.playing else ""
-        return f"{dataset.name} · {n:,} points × {D:,}{rate}" if n else ""
+        return f"{dataset.name} · {n:,} points × {D:,} columns{rate}" if n else ""
 
     def _drawn(self, tags: list[Any]) -> None:
         self._flow.drawn(int(tags[0]) if tags else 0)
@@ -145,16 +145,16 @@ class Page:
     def _draw(self, shot: Shot) -> None:
         picture = self._picture.with_shot(shot)
         if picture is self._picture:
-            return  # of the data set before
+            return  # a shot of the previous data set
         self._picture = picture
         self.layout.maps.draw(shot)
         self._flow.sent()
         if self._color == "trust":
-            self._trust.look(shot)
+            self._trust.watch(shot)
 
-    def _tell(self) -> None:
-        """Bring the texts about the map up to date."""
-        self._told = shot = self._picture.shot
+    def _update_texts(self) -> None:
+        """Update the texts about the map."""
+        self._texts_of = shot = self._picture.shot
         if shot is None:
             return
         self.layout.show_titles([self._picture.title(which) for which in range(len(shot.frames))])
@@ -162,10 +162,10 @@ class Page:
         self.layout.show_forces(shot, self._picture.dataset, min(self._active, len(shot.runs) - 1))
 
     def _refresh(self) -> None:
-        """Bring everything else beside the map up to date: method and sliders, the loss, the Python."""
+        """Update everything else beside the map: method and sliders, the loss, the Python code."""
         data, active = self._picture.data, self._active
 
-        def look() -> tuple[Run, list[list[tuple[int, float]]], str]:
+        def read() -> tuple[Run, list[list[tuple[int, float]]], str]:
             runs = self._player.runs
             which = min(active, len(runs) - 1)
             run, shown = runs[which], self._player.worker.shown
@@ -174,17 +174,17 @@ class Page:
 
         def show(result: tuple[Run, list[list[tuple[int, float]]], str]) -> None:
             run, curves, code = result
-            if not self._player.moving:  # no slider is put back under a hand that moves it
+            if not self._player.moving:  # keeps the slider that the user is moving
                 self.layout.show_run(run.recipe, run.values, len(run.X), self._active)
             self.layout.show_curves(curves)
             self.layout.code.text = code
 
-        self._player.ask("", look, show)
+        self._player.ask("", read, show)
 
     # From the page to the runs
 
     def _open(self, view: View, message: str = "") -> None:
-        """Load the data of a view and bring its runs to where they were; then say something."""
+        """Load the data of a view, replay its runs, and show a message."""
         self._player.pause()
         self.layout.announce(view.data)
 
@@ -193,24 +193,24 @@ class Page:
                 dataset = self.tables.load(view.data)
                 if view.point is not None and view.point >= len(dataset.X):
                     last = len(dataset.X) - 1
-                    raise ValueError(f"the link chooses point {view.point}, but there are points 0 to {last}")
+                    raise ValueError(f"point {view.point} in the link does not exist; points go from 0 to {last}")
                 self._player.begin(dataset.X, view.runs, view.point)
             except Exception:
-                self._player.later(lambda: self.layout.announce(self._picture.data))  # the one that stays
+                self._player.later(lambda: self.layout.announce(self._picture.data))  # back to the current data set
                 raise
             return dataset
 
         def built(dataset: Dataset) -> None:
             self._picture = Picture(view.data, dataset)
             self._active, self._color = 0, "class"
-            self._trust.look(None)
-            self._say(message)
+            self._trust.watch(None)
+            self._show_message(message)
             self.layout.load(dataset, len(view.runs))
-            self._player.replay([shown.iteration for shown in view.runs], lambda: self._arrived(view.color))
+            self._player.replay([shown.iteration for shown in view.runs], lambda: self._finish_opening(view.color))
 
         self._player.ask("Reading the data", build, built)
 
-    def _arrived(self, color: str) -> None:
+    def _finish_opening(self, color: str) -> None:
         self._refresh()
         self._color_chosen(color)
 
@@ -219,24 +219,27 @@ class Page:
             self._player.pause()
             self._player.ask("", lambda: None, lambda _: self._refresh())
             return
-        self._say("")
+        self._show_message("")
         self._flow.begin()
         self._player.play()
 
     def _changed(self, name: str, value: Value) -> None:
-        """A slider of the active run was moved."""
-        self._say("")
+        """Change a parameter of the active run."""
+        self._show_message("")
         self._player.change(self._active, name, value, self._refresh)
 
-    def _fresh(self) -> tuple[Shown, ...]:
-        """Return the runs of the page, each from its start and with the values of its method."""
+    def _restarted_runs(self) -> tuple[Shown, ...]:
+        """Return the methods and seeds of the current runs, at iteration 0 and with default parameters."""
         runs = self._player.worker.runs
         return tuple(Shown(Recipe(run.recipe.method, seed=run.recipe.seed)) for run in runs) or (Shown(),)
 
     @property
     def _run(self) -> Run:
-        """The run that the sliders move."""
+        """The active run, which the sliders control."""
         return self._player.runs[min(self._active, len(self._player.runs) - 1)]
+
+    def _data_chosen(self, name: str) -> None:
+        self._open(View(name, self._restarted_runs()))
 
     def _method_chosen(self, method: str) -> None:
         self._player.again(self._active, Recipe(method, seed=self._run.recipe.seed), self._refresh)
@@ -248,7 +251,7 @@ class Page:
 
     def _activate(self, which: int) -> None:
         self._active = min(max(int(which), 0), len(self._player.runs) - 1)
-        self._told = None
+        self._texts_of = None
         self._refresh()
 
     def _compare(self, wanted: bool) -> None:
@@ -258,18 +261,18 @@ class Page:
 
     def _color_chosen(self, value: str) -> None:
         if value not in COLORS:
-            raise ValueError(f"points are coloured by {' or '.join(COLORS)}, not {value!r}")
+            raise ValueError(f"unknown color {value!r}; choose from {', '.join(COLORS)}")
         self._color = value
         self.layout.show_color(value)
         if value == "trust":
             self.layout.legend.text = "Measuring trust …"
-            self._trust.look(self._picture.shot)
+            self._trust.watch(self._picture.shot)
         else:
-            self._trust.look(None)
+            self._trust.watch(None)
             self.layout.color_by_class(self._picture.dataset)
 
-    def _trusted(self, shot: Shot, colors: list[TrustColors]) -> None:
-        """Colour by a measurement, if it is still wanted and of the runs that are still shown."""
+    def _show_trust(self, shot: Shot, colors: list[TrustColors]) -> None:
+        """Colour by trust, if this colouring is still selected and the runs are still visible."""
         shown = self._picture.shot
         if self._color == "trust" and shown is not None and shown.runs == shot.runs:
             self.layout.color_by_trust(colors)
@@ -277,13 +280,13 @@ class Page:
     def _clicked(self, tags: list[Any]) -> None:
         row = int(tags[0]) if tags else -1
         if row >= len(self._picture.dataset.X):
-            raise ValueError(f"there is no row {row}")
+            raise ValueError(f"row {row} does not exist")
         self._player.choose(row if row >= 0 else None, self._picture.shot)
 
     def _uploaded(self, tags: list[Any]) -> None:
         if len(tags) != 1 or not isinstance(tags[0], str):
-            raise ValueError("the upload has no name")
-        self._open(View(tags[0], self._fresh()))
+            raise ValueError("the upload has no file name")
+        self._open(View(tags[0], self._restarted_runs()))
 
     def _share(self) -> None:
         self._player.pause()
@@ -295,5 +298,5 @@ class Page:
         )
 
     def export(self, kind: str) -> tuple[bytes, str, str]:
-        """Return the active map as it is shown: a file, its name and its type."""
+        """Return the active map as the content of a file, its name and its MIME type."""
         return self._picture.export(kind, self._active)

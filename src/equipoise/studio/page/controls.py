@@ -13,13 +13,13 @@ Changed = Callable[[str, Value], None]
 
 
 class Sliders:
-    """A slider for every parameter; those of the chosen method are shown. Logarithms are moved, numbers are shown."""
+    """Sliders of all parameters; those of the chosen method are visible. Logarithmic ones display the number itself."""
 
     def __init__(self, changed: Changed):
         from bokeh.models import Checkbox, Column, CustomJSTickFormatter, Slider
 
         self._changed = changed
-        self._quiet = False
+        self._updating = False
         self.sliders: dict[str, Any] = {}
         for name, parameter in PARAMETERS.items():
             low, high = np.log10([parameter.low, parameter.high]) if parameter.log else (parameter.low, parameter.high)
@@ -35,9 +35,9 @@ class Sliders:
                 sizing_mode="stretch_width",
                 margin=(2, 12, 6, 4),
             )
-            # New neighbourhoods take a while: they are searched when the slider is let go.
-            heard = "value_throttled" if parameter.rebuilds else "value"
-            slider.on_change(heard, self._moved(name))
+            # Parameters that need a new neighbour search take effect when the slider is released.
+            event = "value_throttled" if parameter.rebuilds else "value"
+            slider.on_change(event, self._make_listener(name))
             self.sliders[name] = slider
         self.auto = Checkbox(name="auto", label="automatic learning rate", active=True, margin=(4, 5, 2, 5))
         self.auto.on_change("active", self._auto_switched)
@@ -45,16 +45,20 @@ class Sliders:
         children = [*rows, self.auto, self.sliders["learning_rate"]]
         self.column = Column(children=children, sizing_mode="stretch_width", spacing=0, visible=False)
 
-    def _moved(self, name: str) -> Callable[[str, Any, Any], None]:
+    def _make_listener(self, name: str) -> Callable[[str, Any, Any], None]:
+        """Return a listener that reports the new value, unless `show` moved the slider."""
+
         def moved(attribute: str, old: Any, new: Any) -> None:
-            if not self._quiet:
-                self._changed(name, self._number(name, float(new)))
+            if not self._updating:
+                self._changed(name, self._value(name, float(new)))
 
         return moved
 
-    def _number(self, name: str, position: float) -> Value:
+    def _value(self, name: str, position: float) -> Value:
+        """Return the value of a parameter at a position of its slider, within its limits."""
         parameter, slider = PARAMETERS[name], self.sliders[name]
-        position = float(np.clip(np.nan_to_num(position, nan=slider.start), slider.start, slider.end))  # of any client
+        # The browser may send any number.
+        position = float(np.clip(np.nan_to_num(position, nan=slider.start), slider.start, slider.end))
         number = float(f"{10**position:.3g}") if parameter.log else round(position, 4)
         number = min(max(number, parameter.low), parameter.high)
         return int(number) if parameter.whole else number
@@ -62,13 +66,13 @@ class Sliders:
     def _auto_switched(self, attribute: str, old: Any, new: Any) -> None:
         rate = self.sliders["learning_rate"]
         rate.visible = not new
-        if not self._quiet:
-            self._changed("learning_rate", "auto" if new else self._number("learning_rate", rate.value))
+        if not self._updating:
+            self._changed("learning_rate", "auto" if new else self._value("learning_rate", rate.value))
 
     def show(self, method: str, values: dict[str, Value], n: int, rate: float) -> None:
-        """Put the sliders where a run is; `rate` is shown when its learning rate is automatic."""
-        self._quiet = True
-        self.column.visible = True  # not before there is a run
+        """Set the sliders to the values of a run; `rate` is shown if the learning rate is automatic."""
+        self._updating = True
+        self.column.visible = True  # hidden before the first run
         try:
             for name, slider in self.sliders.items():
                 slider.visible = name in METHODS[method].parameters
@@ -82,4 +86,4 @@ class Sliders:
                 slider.value = min(max(position, slider.start), slider.end)
             self.sliders["learning_rate"].visible = not self.auto.active
         finally:
-            self._quiet = False
+            self._updating = False

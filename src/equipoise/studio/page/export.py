@@ -1,4 +1,4 @@
-"""The map of the page as a file."""
+"""Export the map of the page as a file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MIME = {"csv": "text/csv; charset=utf-8", "png": "image/png", "html": "text/html
 
 
 def export(kind: str, frame: Frame, dataset: Dataset, title: str) -> bytes:
-    """Return a frame as csv, png or html."""
+    """Return a frame as the content of a csv, png or html file."""
     writers = {"csv": _csv, "png": _png, "html": _html}
     if kind not in writers:
-        raise ValueError(f"a map is exported as {', '.join(writers)}, not {kind!r}")
+        raise ValueError(f"unknown format {kind!r}; choose from {', '.join(writers)}")
     return writers[kind](frame, dataset, title)
 
 
@@ -35,6 +35,6 @@ def _png(frame: Frame, dataset: Dataset, title: str) -> bytes:
 
 
 def _html(frame: Frame, dataset: Dataset, title: str) -> bytes:
-    """Return a page that needs neither network nor studio."""
-    known = map_columns(frame.Y[:, :0], dataset)
-    return page(frame.Y, "class" if "class" in known else None, table=known, title=title).html.encode()
+    """Return a self-contained page."""
+    columns = map_columns(frame.Y[:, :0], dataset)
+    return page(frame.Y, "class" if "class" in columns else None, table=columns, title=title).html.encode()

@@ -1,4 +1,4 @@
-"""The widgets of the page and how they are laid out. What they do is in app.py."""
+"""The widgets of the page and their layout; app.py connects them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...data import Dataset
 from ...views.style import COLORS
-from ..data_sources import Tables, in_words
+from ..data_sources import DataSources, format_size
 from ..session.parameters import METHODS, Value
 from ..session.recipe import Recipe
 from ..session.worker import Shot
@@ -20,20 +20,20 @@ from .panel import ATTRACTION, CURVES, REPULSION
 from .trust_colors import TrustColors
 
 SPEEDS = ("1", "2", "5", "10", "25")
-NAMED = 12  # classes that the legend names
+MAX_NAMED = 12  # classes named in the legend
 BUSY = {
     "background": "#fffe", "border": "1px solid #dfe2ea", "border-radius": "6px", "padding": "8px 14px",
     "font-size": "15px",
 }  # fmt: skip
 BAR = '<progress style="display:block;width:100%;margin-top:6px" max="1" value="{share:.3f}"></progress>'
-HINT = "Click a point to see what pulls and pushes it."
-COPY = "navigator.clipboard?.writeText({text}).then(() => {{ {button}.label = 'Copied' }}, () => {{}}); \
+HINT = "Click a point to see the forces on it."
+COPY_SCRIPT = "navigator.clipboard?.writeText({text}).then(() => {{ {button}.label = 'Copied' }}, () => {{}}); \
 setTimeout(() => {{ {button}.label = '{label}' }}, 1500)"
-LINKED = "if (cb_obj.value !== '') { history.replaceState(null, '', cb_obj.value); " + (
+LINK_SCRIPT = "if (cb_obj.value !== '') { history.replaceState(null, '', cb_obj.value); " + (
     "navigator.clipboard?.writeText(cb_obj.value).then(() => { button.label = 'Link copied' }, () => {}); "
     "setTimeout(() => { button.label = 'Share link' }, 1500) }"
 )
-DOWNLOAD = """
+DOWNLOAD_SCRIPT = """
 const link = document.createElement("a")
 link.href = `export/${kind}?` + new URLSearchParams({session})
 link.download = ""
@@ -42,12 +42,12 @@ link.click()
 
 
 class Layout:
-    """Every widget of a page. `quiet` is true while the studio itself moves them."""
+    """The widgets of a page; `updating` is true while the studio itself changes them."""
 
-    def __init__(self, session: str, tables: Tables, changed: Changed):
+    def __init__(self, session: str, tables: DataSources, changed: Changed):
         from bokeh import models
 
-        self.quiet = False
+        self.updating = False
         self._tables = tables
         self.sliders = Sliders(changed)
         self.maps = Maps()
@@ -61,7 +61,7 @@ class Layout:
             sizing_mode="stretch_width",
         )  # fmt: skip
         upload = files(__package__).joinpath("upload.js").read_text(encoding="utf-8")
-        facts = {"session": session, "limit": tables.limit, "limit_text": in_words(tables.limit)}
+        facts = {"session": session, "limit": tables.limit, "limit_text": format_size(tables.limit)}
         self.upload.js_on_click(
             models.CustomJS(args={"message": self.message, "inbox": self.inbox, **facts}, code=upload)
         )
@@ -71,7 +71,7 @@ class Layout:
     def _make_controls(self, models: Any, session: str) -> None:
         wide = {"sizing_mode": "stretch_width"}
         self.data = models.Select(name="data", title="Data", options=self._tables.names(), **wide)
-        self.inbox = models.ColumnDataSource(name="inbox")  # the name of a table that was uploaded
+        self.inbox = models.ColumnDataSource(name="inbox")  # name of an uploaded table
         self.upload = models.Button(name="upload", label="Upload .csv or .npy …", **wide)
         self.which = models.RadioButtonGroup(
             name="which", labels=["Left map", "Right map"], active=0, visible=False, **wide
@@ -130,29 +130,29 @@ class Layout:
         self.loss.xaxis.ticker.desired_num_ticks = 5
         self._lines = lines
         for line in lines:
-            line.visible = False  # what is there before the first loss only gives the axes a range
+            line.visible = False  # the data before the first loss only sets the range of the axes
         self.color = models.Select(
-            name="color", title="Colour", options=[("class", "class"), ("trust", "trust, point by point")],
+            name="color", title="Colour", options=[("class", "class"), ("trust", "trust per point")],
             value="class", **wide,
         )  # fmt: skip
         self.legend = models.Div(name="legend", text="", disable_math=True, **wide)
         self.forces = models.Div(name="forces", text=HINT, disable_math=True, styles={"color": "#6b7180"}, **wide)
         self.share = models.Button(name="share", label="Share link", **wide)
         self.link = models.TextInput(name="link", visible=False, **wide)
-        self.link.js_on_change("value", models.CustomJS(args={"button": self.share}, code=LINKED))
+        self.link.js_on_change("value", models.CustomJS(args={"button": self.share}, code=LINK_SCRIPT))
         self.code = models.PreText(
             name="code", text="", styles={
                 "font-size": "11px", "max-height": "190px", "overflow": "auto", "background": "#f5f6f9",
                 "padding": "6px 8px", "border-radius": "4px", "width": "266px",
             },
         )  # fmt: skip
-        copy = models.Button(name="copy", label="Copy the Python of this map", **wide)
-        code = COPY.format(text="code.text", button="button", label=copy.label)
+        copy = models.Button(name="copy", label="Copy Python code", **wide)
+        code = COPY_SCRIPT.format(text="code.text", button="button", label=copy.label)
         copy.js_on_click(models.CustomJS(args={"code": self.code, "button": copy}, code=code))
         saves = []
         for kind in ("csv", "png", "html"):
             button = models.Button(name=f"save {kind}", label=kind.upper(), **wide)
-            button.js_on_click(models.CustomJS(args={"session": session, "kind": kind}, code=DOWNLOAD))
+            button.js_on_click(models.CustomJS(args={"session": session, "kind": kind}, code=DOWNLOAD_SCRIPT))
             saves.append(button)
         self.side = models.Column(
             name="side",
@@ -163,46 +163,47 @@ class Layout:
             **wide,
         )  # fmt: skip
 
-    # What the studio shows
+    # Updates by the studio
 
     def announce(self, name: str) -> None:
-        """Name the data set that is being read."""
-        self.quiet = True
+        """Select the data set that is being loaded."""
+        self.updating = True
         self.data.options = self._tables.names()
         self.data.value = name
-        self.quiet = False
+        self.updating = False
 
     def load(self, dataset: Dataset, runs: int) -> None:
-        """Make the page ready for another data set."""
-        self.quiet = True
+        """Prepare the page for another data set."""
+        self.updating = True
         try:
             self.color.value = "class"
             self.compare.active = runs > 1
             self.history.value, self.history.end = 0, 1
         finally:
-            self.quiet = False
+            self.updating = False
         self.maps.load(dataset)
         self.show_second(runs > 1)
         self.color_by_class(dataset)
 
     def show_second(self, wanted: bool) -> None:
+        """Show or hide the controls of the second map."""
         self.which.visible = wanted
-        self._lines[1].visible = False  # until there is a loss of it
-        self.quiet = True
+        self._lines[1].visible = False  # until its first loss
+        self.updating = True
         self.which.active = int(wanted)
-        self.quiet = False
+        self.updating = False
 
     def show_run(self, recipe: Recipe, values: dict[str, Value], n: int, active: int) -> None:
-        """Put method, seed and sliders where a run is."""
-        self.quiet = True
+        """Set method, seed and sliders to the values of a run."""
+        self.updating = True
         try:
             self.method.value, self.seed.value, self.which.active = recipe.method, recipe.seed, active
         finally:
-            self.quiet = False
+            self.updating = False
         self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
 
     def show_curves(self, curves: list[list[tuple[int, float]]]) -> None:
-        """Draw the losses; of two runs each in parts of its first unless that is 0, since they are different losses."""
+        """Draw the loss curves; those of two runs are relative to their start, because the losses may differ."""
         for source, curve in zip(self.curves, curves, strict=False):
             iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
             loss = loss if len(curves) == 1 else loss / (loss[0] or 1.0)
@@ -213,23 +214,23 @@ class Layout:
         self.loss.title.text = "Loss" if len(curves) == 1 else "Loss, relative to its start"
 
     def show_titles(self, titles: list[str]) -> None:
-        """Name the maps that are shown."""
+        """Set the titles of the maps."""
         for panel, title in zip(self.maps.panels, titles, strict=False):
             panel.title.text = title
 
     def show_iteration(self, at: int, last: int) -> None:
-        """Put the slider of the past at an iteration; it reaches as far as the run has come, its last."""
-        self.quiet = True
+        """Set the history slider to iteration `at` of `last`."""
+        self.updating = True
         try:
             end = max(last, at, 1)
-            self.history.end = max(end, self.history.end)  # the value is never beyond it on the way
+            self.history.end = max(end, self.history.end)  # keeps the value within the range at all times
             self.history.value = at
             self.history.end = end
         finally:
-            self.quiet = False
+            self.updating = False
 
     def show_state(self, words: str, share: float | None, playing: bool, facts: str) -> None:
-        """Say what is being done, over the map, and what is shown."""
+        """Show what is being computed (over the map), the state of the play button, and the facts."""
         self.busy.text = escape(words) + ("" if share is None else BAR.format(share=share))
         self.busy.visible = bool(words)
         self.facts.text = facts
@@ -237,40 +238,44 @@ class Layout:
         self.play.button_type = "default" if playing else "primary"
 
     def show_color(self, value: str) -> None:
-        self.quiet = True
+        """Select a colouring."""
+        self.updating = True
         self.color.value = value
-        self.quiet = False
+        self.updating = False
 
     def color_by_class(self, dataset: Dataset) -> None:
+        """Colour the maps by class and show the legend."""
         self.maps.color_by_class(dataset)
-        named = dataset.classes[:NAMED]
-        more = f"and {len(dataset.classes) - NAMED} more" if len(dataset.classes) > NAMED else ""
+        named = dataset.classes[:MAX_NAMED]
+        more = f"and {len(dataset.classes) - MAX_NAMED} more" if len(dataset.classes) > MAX_NAMED else ""
         items = [_swatch(COLORS[i % len(COLORS)], name) for i, name in enumerate(named)]
-        self.legend.text = _legend(items, more) if items else "<i>no classes in this data</i>"
+        self.legend.text = _legend(items, more) if items else "<i>no classes in this data set</i>"
 
     def color_by_trust(self, colors: list[TrustColors]) -> None:
+        """Colour the maps by trust and show the legend."""
         self.maps.color_by_trust(colors)
         shading = colors[0].shading
         items = [_swatch(color, name) for color, name in zip(shading.colors, shading.names, strict=True)]
-        said = "; ".join(f"{trust.mean:.3f} at iteration {trust.iteration}" for trust in colors)
-        self.legend.text = _legend(items, f"mean {said}. {shading.hint}")
+        means = "; ".join(f"{trust.mean:.3f} at iteration {trust.iteration}" for trust in colors)
+        self.legend.text = _legend(items, f"mean {means}. {shading.hint}")
 
     def show_forces(self, shot: Shot, dataset: Dataset, which: int) -> None:
-        """Say what acts on the chosen point in one of the maps."""
+        """Show the forces on the chosen point in one of the maps."""
         if shot.point is None:
             self.forces.text = HINT
             return
         point, forces = shot.point, shot.forces[which]
         pull, push = (float(np.linalg.norm(F)) for F in forces[:2])
-        rest = float(np.linalg.norm(forces.attraction + forces.repulsion))
+        net = float(np.linalg.norm(forces.attraction + forces.repulsion))
         name = "" if dataset.labels is None else f", {escape(dataset.classes[dataset.labels[point]])}"
         rows = [
             _swatch(ATTRACTION, f"attraction {pull:.3g}"), _swatch(REPULSION, f"repulsion {push:.3g}"),
-            _swatch("none", f"together {rest:.3g}"),
+            _swatch("none", f"sum {net:.3g}"),
         ]  # fmt: skip
         self.forces.text = f"<b>Row {point}{name}</b>{_legend(rows, '')}"
 
     def show_link(self, address: str) -> None:
+        """Show a link and copy it to the clipboard."""
         self.link.visible = True
         self.link.value = ""
         self.link.value = address

@@ -1,4 +1,4 @@
-"""The state of a studio as the query of a link, and back."""
+"""Convert the state of the studio to the query of a link and back."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl, urlencode
 from ..session.parameters import METHODS, Value
 from ..session.recipe import REST, Event, Recipe
 
-LONGEST = 20_000  # iterations that a link may ask for
+MAX_ITERATIONS = 20_000  # that a link may ask for
 COLORS = ("class", "trust")
-LENGTH = 8000  # characters of a link; browsers and proxies take at least as many
+MAX_LENGTH = 8000  # characters of a link; browsers and proxies accept at least as many
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class View:
-    """What a link restores: the data set, one run or two beside each other, the colours and the chosen point."""
+    """The state in a link: the data set, one or two runs, the colouring and the chosen point."""
 
     data: str = "named:digits"
     runs: tuple[Shown, ...] = field(default_factory=lambda: (Shown(),))
@@ -35,90 +35,90 @@ class View:
 def to_query(view: View) -> str:
     """Return the query of a link, without the question mark."""
     pairs = [("data", view.data)]
-    for mark, shown in zip(("", "b."), view.runs, strict=False):
+    for prefix, shown in zip(("", "b."), view.runs, strict=False):
         recipe = shown.recipe
-        pairs += [(f"{mark}method", recipe.method), (f"{mark}seed", str(recipe.seed))]
-        pairs += [(f"{mark}{name}", _written(value)) for name, value in recipe.first]
+        pairs += [(f"{prefix}method", recipe.method), (f"{prefix}seed", str(recipe.seed))]
+        pairs += [(f"{prefix}{name}", _format_value(value)) for name, value in recipe.first]
         events = [event for event in recipe.events if event.iteration <= shown.iteration]
         if events:
-            pairs.append((f"{mark}changes", "_".join(map(_event_written, events))))
-        pairs.append((f"{mark}iteration", str(shown.iteration)))
+            pairs.append((f"{prefix}changes", "_".join(map(_format_event, events))))
+        pairs.append((f"{prefix}iteration", str(shown.iteration)))
     if view.color != "class":
         pairs.append(("color", view.color))
     if view.point is not None:
         pairs.append(("point", str(view.point)))
     query = urlencode(pairs, safe=":")
-    if len(query) > LENGTH:
-        raise ValueError("this run has had too many changes for a link; reset it, or copy the Python")
+    if len(query) > MAX_LENGTH:
+        raise ValueError("this run has too many changes for a link; reset it, or copy the Python code")
     return query
 
 
 def from_query(query: str) -> View:
-    """Return the state of a link; ValueError names what cannot be read."""
-    if len(query) > 2 * LENGTH:
-        raise ValueError(f"a link has at most {LENGTH} characters")
+    """Return the state in the query of a link; raise ValueError if it is not valid."""
+    if len(query) > 2 * MAX_LENGTH:
+        raise ValueError(f"the link is longer than {MAX_LENGTH} characters")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=60)
     except ValueError as error:
-        raise ValueError(f"the link cannot be read: {error}") from None
+        raise ValueError(f"the link is not valid: {error}") from None
     given = dict(pairs)
     if len(given) < len(pairs):
-        raise ValueError("the link names something twice")
+        raise ValueError("the link sets a parameter twice")
     given.pop("token", None)
     data = given.pop("data", View.data)
     color = given.pop("color", "class")
     if color not in COLORS:
-        raise ValueError(f"color in the link must be one of {', '.join(COLORS)}, got {color!r}")
-    point = _whole("point", given.pop("point")) if "point" in given else None
+        raise ValueError(f"unknown color {color!r} in the link; choose from {', '.join(COLORS)}")
+    point = _parse_integer("point", given.pop("point")) if "point" in given else None
     second = {name[2:]: given.pop(name) for name in list(given) if name.startswith("b.")}
-    runs = (_shown(given), _shown(second)) if second else (_shown(given),)
+    runs = (_parse_run(given), _parse_run(second)) if second else (_parse_run(given),)
     return View(data, runs, color, point)
 
 
-def _shown(given: dict[str, str]) -> Shown:
+def _parse_run(given: dict[str, str]) -> Shown:
     method = given.get("method", Recipe.method)
     if method not in METHODS:
-        raise ValueError(f"there is no method {method!r}; there are: {', '.join(METHODS)}")
-    seed = _whole("seed", given.get("seed", "0"))
-    iteration = _whole("iteration", given.get("iteration", "0"))
-    if iteration > LONGEST:
-        raise ValueError(f"a link may ask for {LONGEST} iterations at most, not {iteration}")
-    events = tuple(_event_read(text) for text in given.get("changes", "").split("_") if text)
+        raise ValueError(f"unknown method {method!r} in the link; choose from {', '.join(METHODS)}")
+    seed = _parse_integer("seed", given.get("seed", "0"))
+    iteration = _parse_integer("iteration", given.get("iteration", "0"))
+    if iteration > MAX_ITERATIONS:
+        raise ValueError(f"iteration in the link must be at most {MAX_ITERATIONS}, got {iteration}")
+    events = tuple(_parse_event(text) for text in given.get("changes", "").split("_") if text)
     first = tuple(
-        (name, _value(name, text))
+        (name, _parse_value(name, text))
         for name, text in given.items()
         if name not in ("method", "seed", "iteration", "changes")
     )
     return Shown(Recipe(method, first, seed, events), iteration)
 
 
-def _written(value: Value) -> str:
+def _format_value(value: Value) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _event_written(event: Event) -> str:
+def _format_event(event: Event) -> str:
     if event.name == REST:
         return f"{event.iteration}:{REST}"
-    return f"{event.iteration}:{event.name.replace('_', '-')}:{_written(event.value)}"
+    return f"{event.iteration}:{event.name.replace('_', '-')}:{_format_value(event.value)}"
 
 
-def _event_read(text: str) -> Event:
+def _parse_event(text: str) -> Event:
     parts = text.split(":")
     if len(parts) == 2 and parts[1] == REST:
-        return Event(_whole("changes", parts[0]), REST)
+        return Event(_parse_integer("changes", parts[0]), REST)
     if len(parts) != 3:
-        raise ValueError(f"changes in the link are written iteration:name:value, got {text[:40]!r}")
+        raise ValueError(f"changes in the link must have the form iteration:name:value, got {text[:40]!r}")
     name = parts[1].replace("-", "_")
-    return Event(_whole("changes", parts[0]), name, _value(name, parts[2]))
+    return Event(_parse_integer("changes", parts[0]), name, _parse_value(name, parts[2]))
 
 
-def _whole(name: str, text: str) -> int:
+def _parse_integer(name: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", text):
-        raise ValueError(f"{name} in the link must be a whole number, got {text[:20]!r}")
+        raise ValueError(f"{name} in the link must be a non-negative integer, got {text[:20]!r}")
     return int(text)
 
 
-def _value(name: str, text: str) -> Value:
+def _parse_value(name: str, text: str) -> Value:
     if text == "auto":
         return text
     if re.fullmatch(r"[0-9]{1,10}", text) and name == "n_neighbors":

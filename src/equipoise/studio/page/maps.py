@@ -1,4 +1,4 @@
-"""The two maps of the page: their plots, and the models by which studio.js learns of their points."""
+"""The two maps of the page: their plots, and the models that send their points to studio.js."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from ..session.worker import Shot
 from .panel import Panel
 from .trust_colors import TrustColors
 
-NONE = np.empty(0, np.uint8)
+EMPTY = np.empty(0, np.uint8)
 
 
 class Maps:
-    """Panels, and what goes to and fro: places with every frame, in one buffer a map; colours when they change."""
+    """The panels and the Bokeh models of their data: positions of every frame, colours when they change."""
 
     def __init__(self) -> None:
         from bokeh.models import ColumnDataSource, CustomJS, Div
 
         self.panels = (Panel("a"), Panel("b"))
-        self.points = ColumnDataSource(name="points", data={})  # x, y, x, y … in float32, for each map that is shown
-        self.colors = ColumnDataSource(name="colors", data={"a": NONE, "b": NONE}, tags=list(COLORS))
-        self.rows = ColumnDataSource(name="rows", data={"label": NONE}, tags=[dot_size(1), []])
-        self.chosen = ColumnDataSource(name="chosen")  # the point whose forces are shown
-        self.clicks = ColumnDataSource(name="clicks")  # the point that was clicked, or −1
-        self.ack = ColumnDataSource(name="ack")  # how many frames the browser has drawn; none in a hidden tab
-        news = {self.points: "data", self.colors: "data", self.rows: "data", self.chosen: "tags"}
-        for model, attribute in news.items():
+        self.points = ColumnDataSource(name="points", data={})  # x, y, x, y, … as float32, for each visible map
+        self.colors = ColumnDataSource(name="colors", data={"a": EMPTY, "b": EMPTY}, tags=list(COLORS))
+        self.rows = ColumnDataSource(name="rows", data={"label": EMPTY}, tags=[dot_size(1), []])
+        self.chosen = ColumnDataSource(name="chosen")  # the point whose forces are drawn
+        self.clicks = ColumnDataSource(name="clicks")  # the clicked point, or −1
+        self.ack = ColumnDataSource(name="ack")  # number of frames drawn; hidden tabs draw none
+        watched = {self.points: "data", self.colors: "data", self.rows: "data", self.chosen: "tags"}
+        for model, attribute in watched.items():
             event = "frame" if model is self.points else "changed"
             code = f"document.dispatchEvent(new CustomEvent('{event}'))"
             model.js_on_change(attribute, CustomJS(code=code))
-        models: list[Any] = [*news, self.clicks, self.ack]
-        self.holder = Div(visible=False, tags=models)  # never seen; by it the page knows these models
+        models: list[Any] = [*watched, self.clicks, self.ack]
+        self.holder = Div(visible=False, tags=models)  # an invisible element that makes the models part of the document
 
     def load(self, dataset: Dataset) -> None:
-        """Make room for the points of another data set."""
+        """Prepare for another data set."""
         n = len(dataset.X)
         labels = np.zeros(n) if dataset.labels is None else np.asarray(dataset.labels)
         self.points.data = {}
@@ -51,7 +51,7 @@ class Maps:
             panel.clear()
 
     def draw(self, shot: Shot) -> None:
-        """Show a frame of each run."""
+        """Draw a frame of each run."""
         planes = [in_plane(frame.Y)[0] for frame in shot.frames]
         chosen = [] if shot.point is None else [shot.point]
         if self.chosen.tags != chosen:
@@ -62,15 +62,17 @@ class Maps:
         if not chosen:
             for panel in shown:
                 panel.clear()
-        places = {panel.name: plane.astype(np.float32).ravel() for panel, plane in zip(shown, planes, strict=True)}
-        self.points.data = places
+        positions = {panel.name: plane.astype(np.float32).ravel() for panel, plane in zip(shown, planes, strict=True)}
+        self.points.data = positions
 
     def color_by_class(self, dataset: Dataset) -> None:
-        number = np.zeros(len(dataset.X)) if dataset.labels is None else np.asarray(dataset.labels)
-        codes = (number % len(COLORS)).astype(np.uint8)
+        """Colour the points by class."""
+        labels = np.zeros(len(dataset.X)) if dataset.labels is None else np.asarray(dataset.labels)
+        codes = (labels % len(COLORS)).astype(np.uint8)
         self._color([codes, codes], COLORS)
 
     def color_by_trust(self, colors: list[TrustColors]) -> None:
+        """Colour the points of each map by trust."""
         codes = [trust.codes for trust in colors]
         self._color([codes[0], codes[-1]], (*colors[0].shading.colors, UNMEASURED))
 

@@ -1,4 +1,4 @@
-"""One map in the page: its plot, the forces on the chosen point, and its title."""
+"""One map of the page: its plot, its title, and the forces on the chosen point."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ...views.plane import in_plane
 from ..session.forces import Forces
 from ..session.history import Frame
 
-CURVES = {"a": "#332288", "b": "#b35806"}  # of the losses of the two maps and of their titles
-LONGEST = 0.16  # of the wider side of the map: the longer of the two arrows
+CURVES = {"a": "#332288", "b": "#b35806"}  # colours of the titles and loss curves of the two maps
+ARROW_LENGTH = 0.16  # length of the longer arrow, as a fraction of the larger side of the map
 # P. Tol, "Colour Schemes", 2021, the vibrant scheme.
 ATTRACTION, REPULSION = "#0077bb", "#cc3311"
-NOTHING: dict[str, list[float]] = {"x0": [], "y0": [], "x1": [], "y1": []}
+NO_SEGMENTS: dict[str, list[float]] = {"x0": [], "y0": [], "x1": [], "y1": []}
 
 
 class Panel:
-    """A plot with the tools and the arrows of a map; its points lie below it, drawn by studio.js."""
+    """A Bokeh plot with the tools and arrows of a map; studio.js draws the points below it."""
 
     def __init__(self, name: str):
         from bokeh.models import Arrow, ColumnDataSource, CustomJS, Div, VeeHead
@@ -41,15 +41,15 @@ class Panel:
         self.plot.toolbar.autohide = True
         self.plot.axis.visible = False
         self.plot.grid.visible = False
-        self.plot.outline_line_color = None  # the page draws it: Bokeh strokes the last arrow with it
+        self.plot.outline_line_color = None  # drawn by the page, because Bokeh would draw it over the last arrow
         self.title = Div(
             name=f"title {name}", render_as_text=True, text="", styles={"font-weight": "600", "color": CURVES[name]}
         )
-        self.pulls = ColumnDataSource(name=f"pulls {name}", data={**NOTHING, "alpha": []})
+        self.pulls = ColumnDataSource(name=f"pulls {name}", data={**NO_SEGMENTS, "alpha": []})
         self.plot.segment(
             "x0", "y0", "x1", "y1", source=self.pulls, line_color=ATTRACTION, line_alpha="alpha", line_width=1
         )
-        self.arrows = ColumnDataSource(name=f"arrows {name}", data={**NOTHING, "color": []})
+        self.arrows = ColumnDataSource(name=f"arrows {name}", data={**NO_SEGMENTS, "color": []})
         head = VeeHead(size=11, line_color="color", fill_color="color")
         self.plot.add_layout(
             Arrow(
@@ -63,18 +63,18 @@ class Panel:
             "mouseleave": ("hover", f"['{name}', null, null]"),
             "reset": ("whole map", f"'{name}'"),
         }
-        for event, (said, detail) in events.items():
-            code = f"document.dispatchEvent(new CustomEvent('{said}', {{detail: {detail}}}))"
+        for event, (custom_event, detail) in events.items():
+            code = f"document.dispatchEvent(new CustomEvent('{custom_event}', {{detail: {detail}}}))"
             self.plot.js_on_event(event, CustomJS(code=code))
 
     def draw(self, frame: Frame, plane: Array, point: int, forces: Forces) -> None:
-        """Show what acts on a point of a frame that is drawn at `plane` (n, 2)."""
+        """Draw the forces on a point of a frame whose points are drawn at `plane` (n, 2)."""
         here = plane[point]
         ends = np.array([self._end(frame.Y[point], F) for F in forces[:2]])
         steps = ends - here
         longest = float(np.linalg.norm(steps, axis=1).max())
         if longest > 0:
-            steps *= LONGEST * float(np.ptp(plane, axis=0).max()) / longest
+            steps *= ARROW_LENGTH * float(np.ptp(plane, axis=0).max()) / longest
         x1, y1 = (here + steps).T
         start = {"x0": np.full(2, here[0]), "y0": np.full(2, here[1])}
         self.arrows.data = {**start, "x1": x1, "y1": y1, "color": [ATTRACTION, REPULSION]}
@@ -88,14 +88,14 @@ class Panel:
         }
 
     def clear(self) -> None:
-        """Show no forces."""
+        """Remove the arrows."""
         if len(self.arrows.data["x0"]):
-            self.arrows.data = {**NOTHING, "color": []}
-            self.pulls.data = {**NOTHING, "alpha": []}
+            self.arrows.data = {**NO_SEGMENTS, "color": []}
+            self.pulls.data = {**NO_SEGMENTS, "alpha": []}
 
     @staticmethod
     def _end(y: Array, F: Array) -> Array:
-        """Return where a point would be drawn after a small step along a force; the plane itself for a flat map."""
+        """Return the end of the arrow of a force F at a point y, projected to the plane like the point."""
         if len(y) == 2:
             return np.asarray(in_plane((y + F)[None])[0][0])
         size = max(float(np.linalg.norm(F)), 1e-300)

@@ -1,4 +1,4 @@
-"""What a page shows at a moment, to be shared or saved."""
+"""The current content of a page, to be shared or exported."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..session.worker import Shot
 from .export import MIME, export
 from .link import Shown, View
 
-NO_MAP = "there is no map yet; wait for the neighbours, choose data, or upload a table"
+NO_MAP = "no map yet; wait for the neighbour search, choose a data set, or upload a table"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A data set under its name in the studio, and the shot of the runs on it, once there is one.
+    """A data set, its name in the studio, and the latest shot of its runs, if any.
 
-    It is replaced as a whole, so that whoever reads it in another thread never finds the map of one data set beside the
+    The object is immutable and replaced as a whole, so that other threads never see the map of one data set with the
     rows of another.
     """
 
@@ -26,30 +26,31 @@ class Picture:
     shot: Shot | None = None
 
     def with_shot(self, shot: Shot) -> Picture:
-        """Return the picture with this shot; a shot of runs on other data changes nothing."""
+        """Return the picture with this shot, or unchanged if the shot belongs to other data."""
         return replace(self, shot=shot) if all(run.X is self.dataset.X for run in shot.runs) else self
 
-    def shown(self) -> Shot:
-        """Return the shot, or say that there is none."""
+    def require_shot(self) -> Shot:
+        """Return the shot; raise ValueError if there is none."""
         if self.shot is None:
             raise ValueError(NO_MAP)
         return self.shot
 
     def title(self, which: int) -> str:
-        shot = self.shown()
+        """Return the title of one of the maps."""
+        shot = self.require_shot()
         frame, method = shot.frames[which], shot.runs[which].recipe.method
-        of = "" if frame.measured == frame.iteration else f" at {frame.measured}"
-        return f"{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}{of}"
+        at = "" if frame.measured == frame.iteration else f" at {frame.measured}"
+        return f"{METHODS[method].title} · iteration {frame.iteration} · loss {frame.loss:.4g}{at}"
 
     def view(self, color: str) -> View:
-        """Return what a link to this picture restores."""
-        shot = self.shown()
+        """Return the state for a link to this picture."""
+        shot = self.require_shot()
         runs = tuple(Shown(run.recipe, frame.iteration) for run, frame in zip(shot.runs, shot.frames, strict=True))
         return View(self.data, runs, color, shot.point)
 
     def export(self, kind: str, which: int) -> tuple[bytes, str, str]:
-        """Return one of the maps as a file, with the name and the type of it."""
-        shot = self.shown()
+        """Return one of the maps as the content of a file, its name and its MIME type."""
+        shot = self.require_shot()
         which = min(which, len(shot.frames) - 1)
         frame, method = shot.frames[which], shot.runs[which].recipe.method
         title = f"{self.dataset.name}, {METHODS[method].title}, iteration {frame.iteration}"

@@ -1,4 +1,4 @@
-"""The page around the widgets: its HTML, and the scripts that draw the points."""
+"""The HTML template and the scripts of the page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...views.inline import read_script
 TITLE = "Equipoise studio"
 
 
-def dress(document: Any, roots: tuple[Any, ...], message: Any) -> None:
-    """Lay the roots of a page out; `message` says what its scripts could not do."""
+def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
+    """Add the root models and the scripts to a document; the scripts show errors in `message`."""
     from bokeh.models import CustomJS
 
     own = files(__package__)

@@ -1,4 +1,4 @@
-"""The trust of the maps that are shown, measured again as they move."""
+"""Measure the trust of the visible maps while they move."""
 
 from __future__ import annotations
 
@@ -15,20 +15,30 @@ from ...evaluate.figures.shading import Shading, by_trust
 from ..session.history import Frame
 from ..session.worker import Shot
 
-PAUSE = 3.0  # times as long as a measurement takes until the next begins, so that the map can move meanwhile; chosen
+PAUSE = 3.0  # pause between measurements, in units of their duration, to leave time for the optimisation; chosen
 
 
 class TrustColors(NamedTuple):
-    """A code for every point, that after the last shade where it was not measured; the shades, mean and iteration."""
+    """The colours of a map by trust.
 
-    codes: Array  # (n,) uint8
+    Attributes
+    ----------
+    codes : ndarray of uint8, shape (n,)
+        Index of the shade of each point; one past the last shade if it was not measured.
+    shading : Shading
+    mean : float
+        Trustworthiness of the map.
+    iteration : int
+    """
+
+    codes: Array
     shading: Shading
     mean: float
     iteration: int
 
 
 def trust_colors(measured: Measured, n: int, frame: Frame) -> TrustColors:
-    """Return the shades of the n points of a frame."""
+    """Return the colours of the n points of a frame."""
     values = np.ones(len(measured.points)) if measured.values is None else measured.values
     shading = by_trust(values)
     codes = np.full(n, len(shading.colors), np.uint8)
@@ -37,9 +47,14 @@ def trust_colors(measured: Measured, n: int, frame: Frame) -> TrustColors:
 
 
 class TrustWatch:
-    """Measures the newest shot that it was given to look at, one after the other, in a thread of its own.
+    """Measures the trust of the latest shot in a thread of its own.
 
-    `measured` gets the shot with the colours of its maps, `failed` the error of one that could not be measured.
+    Parameters
+    ----------
+    measured : callable
+        Called with the shot and the colours of its maps.
+    failed : callable
+        Called with the error if a measurement fails.
     """
 
     def __init__(self, measured: Callable[[Shot, list[TrustColors]], None], failed: Callable[[Exception], None]):
@@ -49,8 +64,8 @@ class TrustWatch:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def look(self, shot: Shot | None) -> None:
-        """Measure a shot as soon as may be, in place of any that still waits; None: nothing more."""
+    def watch(self, shot: Shot | None) -> None:
+        """Measure a shot next, instead of any that still waits; None stops measuring."""
         with self._changed:
             self._next = shot
             self._changed.notify()
@@ -59,9 +74,9 @@ class TrustWatch:
                 self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after what it is doing now."""
+        """End the thread after the current measurement."""
         self._ended.set()
-        self.look(None)
+        self.watch(None)
 
     def _work(self) -> None:
         while True:
@@ -74,7 +89,7 @@ class TrustWatch:
             try:
                 pairs = zip(shot.runs, shot.frames, strict=True)
                 self._measured(shot, [trust_colors(run.trust(frame), len(run.X), frame) for run, frame in pairs])
-            except Exception as error:  # the page says it and the studio lives on
+            except Exception as error:  # shown on the page; the studio goes on
                 self._failed(error)
             if self._ended.wait(PAUSE * (time.monotonic() - start)):
                 return

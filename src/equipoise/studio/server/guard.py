@@ -1,4 +1,4 @@
-"""Who may talk to a studio: its own page at its own address, with the token where one is needed."""
+"""Access control of the studio: allowed hosts and origins, and the token for remote access."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tornado.web import HTTPError, RequestHandler
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether only this machine can reach an address."""
+    """Return whether an address can be reached only from this machine."""
     if address == "localhost":
         return True
     try:
@@ -22,9 +22,10 @@ def is_loopback(address: str) -> bool:
 
 
 class Guard:
-    """Hosts a request may be for, origins it may come from, and the token it must carry beyond this machine.
+    """Checks the host, origin and token of each request.
 
-    The name in the Host header is checked too: a foreign site whose name is made to lead here keeps its own.
+    The Host header is checked against DNS rebinding, where a foreign site's name is made to resolve to this address. A
+    token is required unless the address is a loopback address.
     """
 
     def __init__(self, address: str, port: int, hosts: tuple[str, ...] = ()):
@@ -32,21 +33,21 @@ class Guard:
             ("127.0.0.1", "localhost", "[::1]") if is_loopback(address) else ("127.0.0.1", "localhost", _host(address))
         )
         self.hosts = frozenset(f"{host.lower()}:{port}" for host in (*own, *hosts))
-        self.cookie = f"equipoise-studio-{port}"  # browsers share cookies between the ports of a host
+        self.cookie = f"equipoise-studio-{port}"  # browsers share cookies between ports
         self.token = None if is_loopback(address) else secrets.token_urlsafe(24)
 
     def check(self, request: RequestHandler) -> str:
-        """Return a name for the user of a request, or raise what refuses it."""
+        """Return a user name for an allowed request; raise HTTPError 403 for others."""
         if request.request.host.lower() not in self.hosts:
-            raise HTTPError(403, reason="this studio does not answer to that host name")
+            raise HTTPError(403, reason="host name not allowed")
         origin = request.request.headers.get("Origin")
         if origin is not None and urlparse(origin).netloc.lower() not in self.hosts:
-            raise HTTPError(403, reason="this studio does not answer to other sites")
+            raise HTTPError(403, reason="requests from other sites are not allowed")
         if self.token is None:
             return "local"
         given = request.get_query_argument("token", None) or request.get_cookie(self.cookie) or ""
         if not hmac.compare_digest(given.encode(), self.token.encode()):
-            raise HTTPError(403, reason="the token of this studio is missing in the address or wrong")
+            raise HTTPError(403, reason="missing or wrong token; open the address printed by the studio")
         if request.get_cookie(self.cookie) != self.token and request.request.headers.get("Upgrade") is None:
             request.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
         return "bearer"
@@ -56,8 +57,8 @@ def _host(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def provider(guard: Guard) -> Any:
-    """Return the guard as Bokeh asks for it: before every page, script and websocket."""
+def make_auth_provider(guard: Guard) -> Any:
+    """Return the guard as a Bokeh AuthProvider, which is called before every page, script and websocket."""
     from bokeh.server.auth_provider import AuthProvider
 
     class Provider(AuthProvider):  # type: ignore[misc]
@@ -71,7 +72,7 @@ def provider(guard: Guard) -> Any:
 
         @property
         def get_user_async(self) -> Any:
-            """Asked before a websocket is opened, too; the other kind is asked after."""
+            """The check as a coroutine: Bokeh calls this one before it opens a websocket, and `get_user` only after."""
 
             async def check(request: RequestHandler) -> str:
                 return guard.check(request)

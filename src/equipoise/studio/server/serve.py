@@ -1,4 +1,4 @@
-"""The life of a studio: its socket, its folder, its end."""
+"""Start and stop the web server of the studio."""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ from scipy import sparse
 
 from ...data import DATASETS, Dataset, check_table, load
 from ...methods.estimator import threads
-from ..data_sources import Tables, read_table
+from ..data_sources import DataSources, read_table
 
-LIMIT = 200 * 2**20  # bytes of an upload: 70,000 rows of 350 numbers in .npy
-MESSAGE = 2**20  # bytes of a websocket message to the server: the page sends sliders and clicks
+LIMIT = 200 * 2**20  # default maximum size of an upload in bytes: 70,000 rows of 350 numbers in .npy
+MAX_MESSAGE = 2**20  # bytes of a websocket message to the server; the page sends only sliders and clicks
 
 
 class Studio:
-    """A server on its own event loop; `run()` serves until `stop()`, which any thread may call.
+    """The studio as a web server with its own event loop.
 
-    Parameters are those of `serve`.
+    `run()` serves until `stop()` is called, from any thread. The parameters are those of `serve`.
+
+    Attributes
+    ----------
+    port : int
+    url : str
+        Address of the page, with the token if one is needed.
     """
 
     def __init__(
@@ -43,10 +49,7 @@ class Studio:
         n_jobs: int | None = None,
     ):
         try:
-            from bokeh.application import Application
-            from bokeh.application.handlers.function import FunctionHandler
             from bokeh.server.server import BaseServer
-            from bokeh.server.tornado import BokehTornado
         except ImportError as error:
             raise ImportError('the studio needs Bokeh: pip install "equipoise[pages]"') from error
         from tornado.httpserver import HTTPServer
@@ -54,36 +57,21 @@ class Studio:
         from tornado.netutil import bind_sockets
 
         from ..page.app import Page
-        from .guard import Guard, provider
-        from .handlers import Export, Upload
+        from .guard import Guard
 
-        given = _dataset(data)
-        n_jobs = max(1, threads(None) - 1) if n_jobs is None else threads(n_jobs)
-        self._own = tempfile.TemporaryDirectory(prefix="equipoise-studio-") if folder is None else None
-        place = Path(folder if folder is not None else self._own.name)  # type: ignore[union-attr]  # one of them is there
-        if not place.is_dir():
-            raise ValueError(f"the folder {str(place)!r} does not exist")
-        tables = Tables(place, limit, given)
+        given = _read_dataset(data)
+        self._n_jobs = max(1, threads(None) - 1) if n_jobs is None else threads(n_jobs)
+        self._temporary = tempfile.TemporaryDirectory(prefix="equipoise-studio-") if folder is None else None
+        path = Path(self._temporary.name if self._temporary is not None else folder)  # type: ignore[arg-type]  # not None
+        if not path.is_dir():
+            raise ValueError(f"the folder {str(path)!r} does not exist; create it or choose another")
+        self._sources = DataSources(path, limit, given)
         sockets = bind_sockets(port, address)
         self.port = sockets[0].getsockname()[1]
         self.guard = Guard(address, self.port, hosts)
         self.pages: dict[str, Page] = {}
         self._loop = IOLoop(make_current=False)
-        shared = {"guard": self.guard, "sessions": self.pages, "tables": tables}
-
-        def open_page(document: Any) -> None:
-            Page(document, tables, self.pages, n_jobs)
-
-        application = BokehTornado(
-            {"/": Application(FunctionHandler(open_page))},
-            extra_websocket_origins=sorted(self.guard.hosts),
-            extra_patterns=[(r"/upload", Upload, shared), (r"/export/(csv|png|html)", Export, shared)],
-            auth_provider=provider(self.guard),
-            secret_key=secrets.token_bytes(32),
-            sign_sessions=True,
-            websocket_max_message_size_bytes=MESSAGE,
-            keep_alive_milliseconds=10_000,
-        )
+        application = self._make_application()
         asyncio.set_event_loop(self._loop.asyncio_loop)
         http = HTTPServer(application)
         http.add_sockets(sockets)
@@ -93,8 +81,34 @@ class Studio:
         if self.guard.token is not None:
             self.url += f"?token={self.guard.token}"
 
+    def _make_application(self) -> Any:
+        """Return the Tornado application: the page, uploads and exports."""
+        from bokeh.application import Application
+        from bokeh.application.handlers.function import FunctionHandler
+        from bokeh.server.tornado import BokehTornado
+
+        from ..page.app import Page
+        from .guard import make_auth_provider
+        from .handlers import Export, Upload
+
+        shared = {"guard": self.guard, "sessions": self.pages, "tables": self._sources}
+
+        def open_page(document: Any) -> None:
+            Page(document, self._sources, self.pages, self._n_jobs)
+
+        return BokehTornado(
+            {"/": Application(FunctionHandler(open_page))},
+            extra_websocket_origins=sorted(self.guard.hosts),
+            extra_patterns=[(r"/upload", Upload, shared), (r"/export/(csv|png|html)", Export, shared)],
+            auth_provider=make_auth_provider(self.guard),
+            secret_key=secrets.token_bytes(32),
+            sign_sessions=True,
+            websocket_max_message_size_bytes=MAX_MESSAGE,
+            keep_alive_milliseconds=10_000,
+        )
+
     def run(self) -> None:
-        """Serve until `stop` or Ctrl-C."""
+        """Serve until `stop` is called or Ctrl-C is pressed."""
         asyncio.set_event_loop(self._loop.asyncio_loop)
         self._server.start()
         try:
@@ -105,11 +119,11 @@ class Studio:
                 page.close()
             self._loop.run_sync(self._server._http.close_all_connections)
             self._loop.close(all_fds=True)
-            if self._own is not None:
-                self._own.cleanup()
+            if self._temporary is not None:
+                self._temporary.cleanup()
 
     def stop(self) -> None:
-        """Have `run` return."""
+        """Make `run` return."""
         self._loop.add_callback(self._loop.stop)
 
 
@@ -124,31 +138,39 @@ def serve(
     limit: int = LIMIT,
     n_jobs: int | None = None,
 ) -> None:
-    """Open the studio and serve it until Ctrl-C, or until the system ends it by SIGTERM.
+    """Start the studio and serve it until Ctrl-C or SIGTERM.
 
     Parameters
     ----------
-    data : what it opens with: a name that `equipoise data` lists, a .csv or .npy file, a table (n, D) or a `Dataset`
-    port : 0 takes a free one
-    address : the address to listen at; beyond this machine a token is needed, which the printed address holds
-    show : whether to open a browser
-    hosts : further names under which the studio may be visited, for an address beyond this machine
-    folder : where tables are opened and uploads are kept; by default one that is deleted in the end
-    limit : bytes of an upload
-    n_jobs : threads; by default all cores but one, which is left to the browser
+    data : str, path, array-like of shape (n, D) or Dataset, optional
+        The data set to open: a name listed by `equipoise data`, a .csv or .npy file, or the data itself.
+    port : int, default=0
+        Port; 0 chooses a free one.
+    address : str, default="127.0.0.1"
+        Address to listen on. Addresses that other machines can reach need a token, which is part of the printed URL.
+    show : bool, default=True
+        Open a browser.
+    hosts : tuple of str, default=()
+        Further host names under which the studio may be reached.
+    folder : str or path, optional
+        Folder of data files and uploads; by default a temporary one, deleted at the end.
+    limit : int, default=200 * 2**20
+        Maximum size of an upload in bytes.
+    n_jobs : int, optional
+        Number of threads; by default all cores but one, which is left to the browser.
     """
     studio = Studio(data, port=port, address=address, hosts=hosts, folder=folder, limit=limit, n_jobs=n_jobs)
-    print(f"Equipoise studio at {studio.url} (Ctrl-C ends it)", flush=True)
+    print(f"Equipoise studio at {studio.url} (press Ctrl-C to stop)", flush=True)
     if show:
         webbrowser.open(studio.url)
-    with _ended_by_system(studio), suppress(KeyboardInterrupt):
+    with stop_on_sigterm(studio), suppress(KeyboardInterrupt):
         studio.run()
     print("studio closed")
 
 
 @contextmanager
-def _ended_by_system(studio: Studio) -> Iterator[None]:
-    """Have SIGTERM end a studio as Ctrl-C does, its folder with it; signals come to the main thread alone."""
+def stop_on_sigterm(studio: Studio) -> Iterator[None]:
+    """Make SIGTERM stop the studio like Ctrl-C, so that its folder is deleted; only the main thread gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -156,19 +178,20 @@ def _ended_by_system(studio: Studio) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: not set from Python, and cannot be put back
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: was not set from Python and cannot be restored
 
 
-def _dataset(data: Any) -> Dataset | None:
+def _read_dataset(data: Any) -> Dataset | None:
+    """Return the data that the studio opens first as a Dataset."""
     if data is None:
         return None
     if isinstance(data, Dataset):
         if sparse.issparse(data.X):
-            raise ValueError(f"{data.name} is sparse, and the studio shows dense tables; add --pca 50, or X.toarray()")
+            raise ValueError(f"{data.name} is sparse, but the studio needs dense data; add --pca 50 or use X.toarray()")
         return replace(data, X=check_table(data.X))
     if isinstance(data, Path) or (isinstance(data, str) and data not in DATASETS):
         if not Path(data).is_file():
-            raise ValueError(f"{str(data)!r} is neither a file nor a name that `equipoise data` lists, such as digits")
+            raise ValueError(f"{str(data)!r} is neither a file nor a bundled data set; run `equipoise data` for a list")
         return read_table(Path(data))
     if isinstance(data, str):
         return load(data)

@@ -1,1 +1,1 @@
-"""A run of the studio: stepping, changes of parameters, and the way back."""
+"""Runs of the studio: stepping, changing parameters and rewinding."""

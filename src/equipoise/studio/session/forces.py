@@ -8,11 +8,11 @@ from ..._types import Array
 from .history import Frame
 from .run import Run
 
-PULLS = 30  # neighbours that are named
+PULLS = 30  # neighbours that are shown
 
 
 class Forces(NamedTuple):
-    """What acts on the chosen point: attraction and repulsion (d,), and whom it is drawn to, by affinity."""
+    """Attraction and repulsion (d,) on the selected point, and its neighbours `near` with their affinities."""
 
     attraction: Array
     repulsion: Array

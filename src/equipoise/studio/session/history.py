@@ -1,4 +1,4 @@
-"""The frames of a run that are kept, so that it can be wound back."""
+"""The stored frames of a run, to which it can be rewound."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ..._types import Array
 
-FRAMES = 2000  # kept at most
-BYTES = 2**27  # of maps kept at most: 479 of 70,000 points
+FRAMES = 2000  # maximum number of stored frames
+BYTES = 2**27  # maximum size of the stored maps: 479 of 70,000 points
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A map (n, d), not to be written to, with its iteration, and the last loss that was taken up to it."""
+    """A read-only map (n, d) with its iteration and the last loss evaluated up to it."""
 
     iteration: int
     loss: float
@@ -22,15 +22,15 @@ class Frame:
 
 
 class History:
-    """Frames of all of a run, evenly spread: when there is no room every second one is dropped, but never the first."""
+    """Frames spread evenly over a run: when the store is full, every second one is dropped, but never the first."""
 
     def __init__(self, frame: Frame):
         self.room = int(min(FRAMES, max(2, BYTES // frame.Y.nbytes)))
         self.frames = [frame]
-        self._gap = 1  # iterations between frames that are kept
+        self._gap = 1  # minimum iterations between stored frames
 
     def add(self, frame: Frame) -> None:
-        """Keep a frame, if it is far enough from the last that was."""
+        """Store a frame if it is far enough from the last stored one."""
         if frame.iteration - self.frames[-1].iteration < self._gap:
             return
         self.frames.append(frame)
@@ -39,10 +39,10 @@ class History:
             self._gap = self.frames[1].iteration - self.frames[0].iteration
 
     def at(self, iteration: int) -> Frame:
-        """Return the last frame kept up to an iteration."""
+        """Return the last stored frame up to an iteration."""
         place = bisect_right(self.frames, iteration, key=lambda frame: frame.iteration) - 1
         return self.frames[max(place, 0)]
 
     def cut(self, iteration: int) -> None:
-        """Drop what came after an iteration."""
+        """Drop the frames after an iteration."""
         self.frames = [frame for frame in self.frames if frame.iteration <= iteration] or self.frames[:1]

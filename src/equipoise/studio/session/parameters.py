@@ -1,4 +1,4 @@
-"""The methods that the studio runs, and what can be moved while they run."""
+"""The methods of the studio, and their parameters that can change during a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Method = NeighborEmbedding | UMAP
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that can be moved from `low` to `high`: evenly, or evenly in its logarithm."""
+    """A slider from `low` to `high`, on a linear or logarithmic scale."""
 
     label: str
     low: float
@@ -24,10 +24,10 @@ class Parameter:
     step: float  # of its logarithm to base 10 if `log`
     log: bool = False
     whole: bool = False
-    rebuilds: bool = False  # a new value needs new affinities
+    rebuilds: bool = False  # a new value requires new affinities
 
 
-# The ranges are chosen: what the papers vary, and somewhat more.
+# Ranges are chosen: those of the papers, somewhat extended.
 PARAMETERS = {
     "perplexity": Parameter("perplexity", 2, 500, 0.01, log=True, rebuilds=True),
     "n_neighbors": Parameter("neighbours", 2, 200, 1, whole=True, rebuilds=True),
@@ -46,7 +46,7 @@ STEPS = ("early_exaggeration", "exaggeration", "learning_rate")
 
 @dataclass(frozen=True)
 class Choice:
-    """A method under its name in the page and in links, with its own parameters."""
+    """A method with its title and its own parameters."""
 
     title: str
     make: type[Method]
@@ -54,7 +54,7 @@ class Choice:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of what can be moved, in the order of the page."""
+        """The names of the parameters, in the order of the page."""
         return (self.own[0], *STEPS[:2], *self.own[1:], STEPS[2])
 
 
@@ -70,23 +70,23 @@ METHODS = {
 
 
 def check_value(method: str, name: str, value: Any) -> Value:
-    """Return a value for a parameter of a method, or say what it must be."""
+    """Return a valid value of a parameter of a method; raise ValueError if it is not."""
     if method not in METHODS:
-        raise ValueError(f"there is no method {method!r}; there are: {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     if name not in METHODS[method].parameters:
-        raise ValueError(f"{method} has no {name!r}; it has: {', '.join(METHODS[method].parameters)}")
+        raise ValueError(f"{method} has no parameter {name!r}; choose from {', '.join(METHODS[method].parameters)}")
     if name == "learning_rate" and value == "auto":
         return "auto"
     parameter = PARAMETERS[name]
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
         raise ValueError(f"{name} must be a number, got {value!r}")
     if not parameter.low <= value <= parameter.high:
-        raise ValueError(f"{name} must be from {parameter.low:g} to {parameter.high:g}, got {value:g}")
+        raise ValueError(f"{name} must be between {parameter.low:g} and {parameter.high:g}, got {value:g}")
     return int(value) if parameter.whole else float(value)
 
 
 def defaults(method: str, n: int) -> dict[str, Value]:
-    """Return the values of a method's parameters for n points, "auto" resolved where it can be known beforehand."""
+    """Return the default values of a method's parameters for n points, with "auto" resolved where possible."""
     made: Any = METHODS[method].make()
     values = {name: getattr(made, name) for name in METHODS[method].parameters}
     if "perplexity" in values:

@@ -1,4 +1,4 @@
-"""The runs of a page and what can be done with them: each thing by the worker, and what follows by the page."""
+"""The commands of a page: the worker executes them, and the page shows the results."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .recipe import Recipe
 from .run import Run
 from .worker import Shot, Worker
 
-CHUNK = 20  # iterations between looks at whether a replay is still wanted
-LIMITS = (1, 100)  # iterations per frame, from and to
+CHUNK = 20  # iterations of a replay between checks whether it has been cancelled
+LIMITS = (1, 100)  # iterations per frame, minimum and maximum
 
 Then = Callable[[], None]
 
 
 class Player:
-    """Plays, steps, winds and changes the runs of one page; it knows no widgets.
+    """Plays, steps, rewinds and changes the runs of one page; independent of widgets.
 
-    `say` is told what went wrong, `wake` is called when `settle` or `take` has something to do.
+    `say` is called with error messages, `wake` when `settle` or `take` has something to do.
     """
 
     def __init__(self, say: Callable[[str], None], wake: Callable[[], None], n_jobs: int | None):
-        self._done: SimpleQueue[Then] = SimpleQueue()  # what is left to be done by the page
+        self._done: SimpleQueue[Then] = SimpleQueue()  # actions for the thread of the page
         self._wake, self._n_jobs = wake, n_jobs
-        self.moving: dict[tuple[int, str], Value] = {}  # changes that the worker has not come to, by run and parameter
-        self.wanted = False  # what Play or Pause last said; the worker comes to it in its time
+        self.moving: dict[tuple[int, str], Value] = {}  # queued changes by run and parameter
+        self.wanted = False  # the last Play or Pause, which the worker executes later
         self._say = say
         self.worker = Worker(self._failed, wake)
 
@@ -39,24 +39,24 @@ class Player:
         return self.worker.playing
 
     def _failed(self, text: str) -> None:
-        """Say what went wrong; nothing plays after it. Called by the worker."""
+        """Report an error and stop playing; called by the worker."""
         self.wanted = False
         self.later(lambda: self._say(text))
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The runs; ValueError if there are none yet."""
+        """The runs; raises ValueError if there are none yet."""
         if not self.worker.runs:
             raise ValueError(NO_MAP)
         return self.worker.runs
 
     def later(self, act: Then) -> None:
-        """Have something done in the thread of the page."""
+        """Queue an action for the thread of the page."""
         self._done.put(act)
         self._wake()
 
     def settle(self) -> None:
-        """Do what was left to be done by the page."""
+        """Execute the queued actions; called by the page."""
         while True:
             try:
                 act = self._done.get_nowait()
@@ -65,14 +65,14 @@ class Player:
             act()
 
     def take(self) -> Shot | None:
-        """Return the next shot, if there is one."""
+        """Return the next shot, or None."""
         try:
             return self.worker.frames.get_nowait()
         except Empty:
             return None
 
     def ask(self, words: str, command: Callable[[], Any], then: Callable[[Any], None] | None = None) -> None:
-        """Have the worker do something, and then the page something with the result."""
+        """Let the worker execute `command`, and then the page `then` with its result."""
 
         def work() -> None:
             result = command()
@@ -84,17 +84,17 @@ class Player:
     # The runs
 
     def begin(self, X: Array, shown: tuple[Shown, ...], point: int | None) -> None:
-        """Put runs on a table in place of those before, with a point chosen or none; called by a command."""
+        """Replace the runs by new ones on a table X, with a selected point or None; called by a command."""
         self.worker.runs = tuple(Run(X, one.recipe, self._n_jobs) for one in shown)
         self.worker.point = point
 
     def replay(self, iterations: list[int], then: Then) -> None:
-        """Step each run to an iteration, in pieces, so that the page stays alive and can turn to something else."""
+        """Step each run to an iteration, in chunks, so that the page stays responsive and can cancel it."""
         runs = self.worker.runs
 
         def go() -> bool | None:
             if self.worker.runs is not runs:
-                return None  # something else is wanted by now
+                return None  # cancelled
             for run, goal in zip(runs, iterations, strict=True):
                 if run.iteration < goal:
                     run.step(min(CHUNK, goal - run.iteration))
@@ -115,7 +115,7 @@ class Player:
         self.ask(words(), go, gone)
 
     def again(self, which: int, recipe: Recipe, then: Then) -> None:
-        """Begin one of the runs anew from another recipe; the other one stays."""
+        """Restart one of the runs from another recipe; the other one stays."""
         self.pause()
 
         def go() -> None:
@@ -126,7 +126,7 @@ class Player:
         self.ask("Finding neighbours", go, lambda _: then())
 
     def beside(self, then: Then) -> None:
-        """Put a second run beside the first: another method, at the same iteration."""
+        """Add a second run next to the first: another method, at the same iteration."""
         self.pause()
 
         def go() -> int:
@@ -138,7 +138,7 @@ class Player:
         self.ask("Finding neighbours", go, lambda iteration: self.replay([iteration, iteration], then))
 
     def alone(self, then: Then) -> None:
-        """Take the second run away."""
+        """Remove the second run."""
         self.pause()
 
         def go() -> None:
@@ -147,17 +147,17 @@ class Player:
 
         self.ask("", go, lambda _: then())
 
-    # On and back
+    # Forward and back
 
     def play(self) -> None:
-        """Go on from what is shown, unless that is taken back before the worker comes to it."""
+        """Continue from the frame that is shown, unless `pause` is called before the worker starts."""
         self.wanted = True
 
         def go() -> None:
             if self.wanted:
                 self._wind()
                 self.worker.playing = bool(self.runs)
-            if not self.wanted:  # looked at after it was set, as `pause` sets both: no pause is lost between the two
+            if not self.wanted:  # checked again after setting it, so that no pause is lost in between
                 self.worker.playing = False
 
         self.ask("", go)
@@ -167,7 +167,7 @@ class Player:
         self.worker.playing = False
 
     def step(self, then: Then) -> None:
-        """Take the iterations of one frame from what is shown."""
+        """Take the iterations of one frame from the frame that is shown."""
         self.pause()
 
         def go() -> None:
@@ -187,9 +187,9 @@ class Player:
         self.ask("Finding neighbours", go, lambda _: then())
 
     def change(self, which: int, name: str, value: Value, then: Then) -> None:
-        """Give a parameter of one of the runs another value, from what is shown on.
+        """Change a parameter of one of the runs, from the frame that is shown on.
 
-        A slider is moved faster than many points can follow: of the values that wait only the last is taken.
+        A slider moves faster than runs of many points can follow: only the last of the queued values is used.
         """
         waits = (which, name) in self.moving
         self.moving[which, name] = value
@@ -206,17 +206,17 @@ class Player:
         self.ask("", go, lambda _: then())
 
     def look_back(self, iteration: int) -> None:
-        """Show the maps that were kept of an iteration."""
+        """Show the stored maps of an iteration."""
         self.pause()
         self.ask("", lambda: self.worker.publish(tuple(run.history.at(iteration) for run in self.runs)))
 
     def choose(self, point: int | None, seen: Shot | None) -> None:
-        """Show the forces on a point of the maps that were seen, or on none."""
+        """Show the forces on a point of the maps in the shot `seen`, or none."""
 
         def go() -> None:
             shown = self.worker.shown
             if seen is None or shown is None or shown.runs != seen.runs:
-                return  # of the data set before
+                return  # of a previous data set
             self.worker.point = point
             if not self.playing:
                 self.worker.publish(shown.frames)
@@ -224,7 +224,7 @@ class Player:
         self.ask("", go)
 
     def speed(self, iterations: int) -> None:
-        """Take so many iterations for a frame."""
+        """Set the iterations per frame."""
         self.worker.speed = min(max(iterations, LIMITS[0]), LIMITS[1])
 
     def close(self) -> None:
@@ -232,7 +232,7 @@ class Player:
         self.worker.stop()
 
     def _wind(self) -> None:
-        """Go on from what is shown, if it is of the past."""
+        """Rewind the runs to the frame that is shown, if it is an earlier one."""
         shown = self.worker.shown
         if shown is not None and self.runs[0].iteration > shown.frames[0].iteration:
             for run in self.runs:

@@ -1,4 +1,4 @@
-"""The Python that makes the map of a run, to the byte."""
+"""Python code that reproduces the map of a run byte for byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Y = run.frame.Y
 
 
 def data_source(name: str) -> str:
-    """Return the expression for the table of a data set of the studio."""
+    """Return the Python expression for the table of a data set of the studio."""
     kind, _, rest = name.partition(":")
     if kind == "file":
         return f"data.read({rest!r}).X"
@@ -38,10 +38,10 @@ def data_source(name: str) -> str:
 
 
 def python_source(run: Run, data: str, iteration: int) -> str:
-    """Return a script for the map of a run at an iteration, from the data set `data` of the studio.
+    """Return a script for the map of a run at an iteration; `data` is the name of its data set.
 
-    An estimator where no parameter has changed on the way; else, and before the estimator would have ended its early
-    exaggeration at the same iteration, the run itself, step by step.
+    The script fits an estimator if no parameter has changed and early exaggeration ends at the same iteration; else it
+    repeats the run step by step.
     """
     events = [event for event in run.recipe.events if event.iteration <= iteration]
     X = data_source(data)

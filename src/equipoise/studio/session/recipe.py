@@ -1,4 +1,4 @@
-"""What makes a run the same again: the method, its first values, the seed, and every change on the way."""
+"""What reproduces a run: the method, its initial values, the seed and every change of a parameter."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from .parameters import METHODS, Value, check_value
 
-REST = "rest"  # not a parameter: from here on without momentum, as after winding back
+REST = "rest"  # not a parameter: the momentum is reset, as after a rewind
 
 
 @dataclass(frozen=True)
 class Event:
-    """A parameter that took a new value at an iteration, or REST."""
+    """A change of a parameter at an iteration, or REST."""
 
     iteration: int
     name: str
@@ -20,7 +20,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method, the values it began with (the method's own where none is given), the seed, and the changes in order."""
+    """A method, its initial values (defaults if not given), the seed, and the changes in order."""
 
     method: str = "tsne"
     first: tuple[tuple[str, Value], ...] = ()
@@ -29,9 +29,9 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ValueError(f"there is no method {self.method!r}; there are: {', '.join(METHODS)}")
+            raise ValueError(f"unknown method {self.method!r}; choose from {', '.join(METHODS)}")
         if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed must be from 0 to {2**32 - 1}, got {self.seed}")
+            raise ValueError(f"seed must be between 0 and {2**32 - 1}, got {self.seed}")
         for name, value in self.first:
             check_value(self.method, name, value)
         for event in self.events:
@@ -41,7 +41,7 @@ class Recipe:
             raise ValueError("the changes of a run must be in the order of their iterations")
 
     def with_event(self, event: Event) -> Recipe:
-        """Return the recipe with one change more; a change before anything has moved is the first value."""
+        """Return the recipe with one more change; a change at iteration 0 replaces the initial value."""
         if event.iteration == 0 and event.name != REST:
             return replace(self, first=tuple({**dict(self.first), event.name: event.value}.items()))
         last = self.events[-1] if self.events else None
@@ -49,9 +49,9 @@ class Recipe:
         return replace(self, events=(*(self.events[:-1] if same else self.events), event))
 
     def until(self, iteration: int) -> Recipe:
-        """Return the recipe as it was when an iteration had been reached, changes made there left out."""
+        """Return the recipe with only the changes before an iteration."""
         return replace(self, events=tuple(event for event in self.events if event.iteration < iteration))
 
     def values(self) -> dict[str, Value]:
-        """Return the values that are not the method's own, after all changes."""
+        """Return the values that differ from the defaults, after all changes."""
         return {**dict(self.first), **{event.name: event.value for event in self.events if event.name != REST}}

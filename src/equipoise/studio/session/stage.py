@@ -1,4 +1,4 @@
-"""What a studio is doing while no frames come, in words and as a share."""
+"""What the studio is doing while no frames are computed, as text and as a fraction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = {
 
 
 class Count(NamedTuple):
-    """What is being done since when, and how much of it is, in units; a total of 0 cannot be counted."""
+    """The current work: its description, start time and progress in units; total 0 if the total is unknown."""
 
     words: str
     since: float
@@ -30,9 +30,9 @@ class Count(NamedTuple):
 
 
 class Stage:
-    """The present stage of a command, as the steps of the library tell it: a screen of `equipoise.progress`.
+    """The current stage of a command; a display of `equipoise.progress`.
 
-    It is told and looked at by several threads: the count is replaced as a whole, and read once for each look.
+    Several threads use it: the count is replaced as a whole, and read once per access.
     """
 
     def __init__(self) -> None:
@@ -40,13 +40,13 @@ class Stage:
         self.clear("")
 
     def clear(self, words: str) -> None:
-        """Begin a command that is described by `words`; nothing is being done if there are none."""
+        """Begin a command described by `words`; empty if the studio is idle."""
         with self._lock:
             self._count = Count(words, time.monotonic())
 
     @property
     def words(self) -> str:
-        """What is being done, how much of it, and for how long; empty while nothing is."""
+        """The current work, its progress and duration; empty if the studio is idle."""
         count = self._count
         if not count.words:
             return ""
@@ -60,7 +60,7 @@ class Stage:
 
     @property
     def share(self) -> float | None:
-        """The part that is done, if it can be counted."""
+        """The fraction done; None if the total is unknown."""
         return self._count.share
 
     def begin(self, name: str, total: int | None, unit: str, done: int) -> None:

@@ -1,4 +1,4 @@
-"""The thread in which the runs of one page live: commands go in, frames come out one at a time."""
+"""The thread that computes the runs of one page: it takes commands and publishes frames one at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queue import Empty, Queue
 from typing import NamedTuple
 
 from ...progress import show_on
-from ..data_sources import in_public
+from ..data_sources import public_message
 from .forces import Forces
 from .history import Frame
 from .run import Run
@@ -19,17 +19,17 @@ Command = Callable[[], None]
 
 
 class Shot(NamedTuple):
-    """What is shown at once: a frame of each of some runs, and what acts on the chosen point in it."""
+    """What is shown at once: one frame of each run, and the forces on the selected point."""
 
     runs: tuple[Run, ...]
     frames: tuple[Frame, ...]
     point: int | None
-    forces: tuple[Forces, ...]  # of each run; none without a point
-    last: int  # the iteration to which the first run had come
+    forces: tuple[Forces, ...]  # of each run; empty without a point
+    last: int  # the current iteration of the first run
 
     @classmethod
     def of(cls, runs: tuple[Run, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
-        """Return frames of runs with the forces on a point."""
+        """Return the frames of runs with the forces on a point."""
         if point is None:
             return cls(runs, frames, None, (), runs[0].iteration)
         forces = tuple(Forces.of(run, frame, point) for run, frame in zip(runs, frames, strict=True))
@@ -37,19 +37,19 @@ class Shot(NamedTuple):
 
 
 class Worker:
-    """Steps the runs while they play, never more than one shot ahead of the page.
+    """Steps the runs while playing, at most one shot ahead of the page.
 
-    Runs are touched by commands alone, which this thread carries out one after the other. What a command or a step
-    raises goes to `report`, and playing stops. `wake` is called when there is a new shot.
+    Only commands access the runs, and this thread executes them one after another. If a command or a step raises, the
+    message goes to `report` and playing stops. `wake` is called when there is a new shot.
     """
 
     def __init__(self, report: Callable[[str], None], wake: Callable[[], None]):
         self._runs: tuple[Run, ...] = ()
         self.playing = False
         self.speed = 1  # iterations per frame
-        self.stage = Stage()  # what is being done while no frames come
+        self.stage = Stage()  # shown while no frames are computed
         self.point: int | None = None  # the point whose forces are shown
-        self.shown: Shot | None = None  # the last that was published of these runs
+        self.shown: Shot | None = None  # the last published shot of these runs
         self.frames: Queue[Shot] = Queue(maxsize=1)
         self._commands: Queue[tuple[str, Command] | None] = Queue()
         self._report, self._wake = report, wake
@@ -62,16 +62,16 @@ class Worker:
 
     @runs.setter
     def runs(self, runs: tuple[Run, ...]) -> None:
-        """Take other runs; a shot of those before that still waits is not shown any more."""
+        """Replace the runs and discard a waiting shot of the previous ones."""
         self._runs, self.shown = runs, None
         self._drop()
 
     def ask(self, words: str, command: Command) -> None:
-        """Have a command carried out, described by `words` while it lasts."""
+        """Queue a command; `words` describe it while it runs."""
         self._commands.put((words, command))
 
     def stop(self) -> None:
-        """End the thread after what it is doing now."""
+        """End the thread after the current command."""
         self.playing = False
         self._commands.put(None)
 
@@ -79,7 +79,7 @@ class Worker:
         self._thread.join(seconds)
 
     def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
-        """Show frames of the runs, by default the present ones, in place of any that still wait; called by commands."""
+        """Publish frames of the runs, by default the current ones, instead of a waiting shot; called by commands."""
         shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
         self._drop()
         self.shown = shot
@@ -93,7 +93,7 @@ class Worker:
     def _work(self) -> None:
         while True:
             try:
-                # While frames are wanted and the last has not been fetched, look in again soon.
+                # While playing, poll: the page may have fetched the last shot.
                 item = self._commands.get(timeout=None if not self.playing else 0.0 if self.frames.empty() else 0.002)
             except Empty:
                 self._step()
@@ -113,6 +113,6 @@ class Worker:
     def _guarded(self, command: Command) -> None:
         try:
             command()
-        except Exception as error:  # whatever it was, the page says it and the studio lives on
+        except Exception as error:  # the page shows any error, and the studio continues
             self.playing = False
-            self._report(in_public(error))
+            self._report(public_message(error))

@@ -1,4 +1,4 @@
-"""Geodesic distances on a triangle mesh: exact, or by the heat method."""
+"""Geodesic distances on a triangulated surface: exact, or by the heat method."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ import numpy as np
 from .. import _core
 from .._types import Array
 from .base import MetricSpace
-from .surface import check_mesh, make_surface
+from .surface import check_surface, make_surface
 
 
 class MeshGeodesic(MetricSpace):
-    """The vertices (n, 3) of a triangle mesh with the length of the shortest path over its faces (m, 3) between them.
+    """The vertices of a triangle mesh, with the length of the shortest path between them over its faces.
 
-    `method="exact"` unfolds straight lines from face to face (Chen & Han 1990; Xin & Wang 2009). `method="heat"` solves
-    two sparse linear systems per vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: smoother
-    and faster on large meshes, a few per cent off. Its result differs with the direction; a pair is averaged over
-    both where both its points are among those that `distances` solves from, as they are in `matrix()`.
+    Paths do not cross boundaries. The mesh must be connected, without unused vertices, and no face may contain a vertex
+    twice.
 
-    Boundaries are walls. A mesh in several parts, unused vertices and faces that name a vertex twice are refused.
+    Parameters
+    ----------
+    vertices : array-like, shape (n, 3)
+    faces : array-like of int, shape (m, 3)
+    method : {"heat", "exact"}, default="heat"
+        "exact" unfolds straight lines from face to face (Chen & Han 1990; Xin & Wang 2009). "heat" solves two sparse
+        linear systems per vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: it is faster
+        on large meshes and smoother, with errors of a few per cent. Its result depends on the direction; it is
+        averaged over both directions for pairs of which `distances` solves from both points, as in `matrix()`.
+    n_threads : int, default=1
     """
 
     def __init__(self, vertices: Any, faces: Any, method: str = "heat", *, n_threads: int = 1):
         if method not in ("heat", "exact"):
             raise ValueError(f'method must be "heat" or "exact", got {method!r}')
-        self.vertices, self.faces = check_mesh(vertices, faces)
+        self.vertices, self.faces = check_surface(vertices, faces)
         self.n = len(self.vertices)
         self.method, self.n_threads = method, n_threads
         if method == "heat":
@@ -59,8 +66,8 @@ class MeshGeodesic(MetricSpace):
         bad = np.argwhere(~np.isfinite(D))
         if bad.size:
             raise ValueError(
-                f"the heat method finds no distance from vertex {i[bad[0][0]]} to vertex {bad[0][1]}: look for faces"
-                ' without area near them, or use method="exact"'
+                f"the heat method gives no finite distance from vertex {i[bad[0][0]]} to vertex {bad[0][1]}; remove"
+                ' faces without area near them, or use method="exact"'
             )
         D[np.arange(len(i)), i] = 0.0
         result = np.maximum(D[:, j], 0.0)
@@ -76,6 +83,6 @@ def _heat_solver(vertices: Array, faces: Array) -> Any:
         import potpourri3d
     except ImportError as error:
         raise ImportError(
-            'method="heat" needs potpourri3d: pip install "equipoise[mesh]"; method="exact" needs nothing more'
+            'method="heat" needs potpourri3d: pip install "equipoise[mesh]"; method="exact" needs no package'
         ) from error
     return potpourri3d.MeshHeatMethodDistanceSolver(vertices, faces)

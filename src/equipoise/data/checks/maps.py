@@ -1,0 +1,45 @@
+"""Check of maps: embeddings that are measured, drawn, or started from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._types import Array
+from ...arrays.namespace import host
+from ..containers import as_array
+from .table import check_finite
+
+
+def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, keep_float32: bool = False) -> Array:
+    """Return a map as a floating-point array (n, d).
+
+    Parameters
+    ----------
+    Y : array-like or tensor of shape (n, d), or fitted method
+        A method stands for its `embedding_`.
+    name : str, default="Y"
+        Name of the argument, for error messages.
+    shape : tuple of int, default=None
+        The shape (n_samples, n_components) that the map must have; any by default.
+    keep_float32 : bool, default=False
+        Return float32 unchanged; by default the map is float64.
+
+    Raises
+    ------
+    ValueError
+        If Y is not numeric, has the wrong shape or no points, or contains NaN or inf.
+    """
+    try:
+        Y = np.asarray(as_array(host(getattr(Y, "embedding_", Y))))
+        Y = Y if keep_float32 and Y.dtype == np.float32 else Y.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a map of numbers, of shape (n, d): {error}") from None
+    if shape is not None and Y.shape != shape:
+        raise ValueError(f"{name} has shape {Y.shape}, but the map has shape (n_samples, n_components) = {shape}")
+    if Y.ndim != 2 or 0 in Y.shape:
+        hint = f"; for a map in one dimension use {name}[:, None]" if Y.ndim == 1 else ""
+        raise ValueError(f"{name} must be a map of shape (n, d) with one row per point, got shape {Y.shape}{hint}")
+    check_finite(Y, name)
+    return Y

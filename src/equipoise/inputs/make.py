@@ -1,0 +1,132 @@
+"""The choice of an `Input` for what the user passes as X, with all checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy import sparse
+
+from ..arrays.namespace import is_tensor
+from ..data import (
+    as_array,
+    check_affinities,
+    check_distances,
+    check_neighbors,
+    check_sparse_table,
+    check_table,
+    is_neighbors,
+)
+from ..data.checks.dissimilarities import check_dissimilarities
+from ..neighbors import Graph
+from ..neighbors.sparse import check_sparse_metric
+from .base import Input
+from .precomputed import Affinities, Distances
+from .space import FromSpace, SpaceLike
+from .sparse_table import SparseTable
+from .table import Table
+from .varying_metric import under_function
+
+# fmt: off
+METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
+    "braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice", "euclidean", "hamming",
+    "haversine", "inner_product", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski", "nan_euclidean",
+    "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
+)
+# fmt: on
+DEVICE_METRICS = ("euclidean", "l2", "cosine")  # with a neighbour search in PyTorch
+AFFINITIES = ("gaussian", "uniform", "precomputed")
+
+
+def make_input(
+    X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C", device: str | None = None
+) -> Input:
+    """Check X and return it as an input for methods that work on neighbours, coordinates or affinities.
+
+    Parameters
+    ----------
+    X : table (n, D), dense or sparse; distances, (indices, distances) or a `Graph`; or affinities
+    metric : str or callable
+        One of `METRICS`. With "precomputed", X holds distances.
+    h : array or callable, default=None
+        Metric tensor for all rows, or a function h(X) that returns one, or one per row.
+    affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
+        With "precomputed", X holds affinities.
+    order : {"C", "rows"}, default="C"
+        Memory layout of a dense table: contiguous, as neighbour searches need it, or only each row contiguous.
+    device : {"cpu", "cuda"}, default=None
+        Make the table a PyTorch tensor on this device if its metric can be searched there. A tensor that is passed
+        does not go through NumPy.
+    """
+    if not (isinstance(affinity, str) and affinity in AFFINITIES):
+        raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
+    _check_metric(metric, METRICS)
+    use_device = device is not None and affinity != "precomputed" and h is None and metric in DEVICE_METRICS
+    if use_device and is_tensor(X):
+        return _on_device(X, metric, str(device))
+    X = as_array(X)
+    if affinity == "precomputed":
+        if h is not None or metric not in ("euclidean", "precomputed"):
+            raise ValueError('with affinity="precomputed" X holds affinities; leave out metric and h')
+        return Affinities(check_affinities(X))
+    if h is not None and metric != "euclidean":
+        raise ValueError(f'h replaces the Euclidean metric; use metric="euclidean" with it, not {metric!r}')
+    if isinstance(metric, str) and metric == "precomputed":
+        if is_neighbors(X):
+            return Distances(check_neighbors(X), X.recall if isinstance(X, Graph) else 1.0)
+        return Distances(check_distances(X))
+    if sparse.issparse(X):
+        if h is not None:
+            raise ValueError("h needs a dense table; use X.toarray()")
+        check_sparse_metric(metric)
+        return SparseTable(check_sparse_table(X), metric)
+    if is_neighbors(X):
+        raise ValueError('X is a pair (indices, distances); use metric="precomputed" with it')
+    X = check_table(X, order=order)
+    if callable(h):
+        return under_function(X, h)
+    return _on_device(X, metric, str(device)) if use_device else Table(X, metric, h)
+
+
+def make_distance_input(X: Any, metric: Any, *, center: bool = False) -> Input:
+    """Check X and return it as an input for stress and measures, which compare the distances of pairs.
+
+    Unlike in `make_input`, X may be a metric space, distances may be missing, and metric="inner_product" is refused
+    because its distances are not comparable between rows.
+
+    Parameters
+    ----------
+    X : table (n, D), dense or sparse; distances (n, n); or a metric space
+        Distances with metric="precomputed": dense with NaN where one is missing, or sparse with the known pairs.
+    metric : str or callable
+        One of `METRICS` other than "inner_product".
+    center : bool, default=False
+        Subtract the mean row from a Euclidean table, see `Table`.
+    """
+    if isinstance(X, SpaceLike):
+        if not (isinstance(metric, str) and metric == "euclidean"):
+            raise ValueError(f"a metric space has its own distance; leave out metric={metric!r}")
+        if X.n < 2:
+            raise ValueError(f"the metric space has {X.n} points; at least 2 are needed")
+        return FromSpace(X)
+    _check_metric(metric, [name for name in METRICS if name != "inner_product"])
+    X = as_array(X)
+    if isinstance(metric, str) and metric == "precomputed":
+        return Distances(check_dissimilarities(X))
+    if sparse.issparse(X):
+        check_sparse_metric(metric)
+        return SparseTable(check_sparse_table(X), metric)
+    return Table(check_table(X), metric, center=center)
+
+
+def _check_metric(metric: Any, names: Any) -> None:
+    if not callable(metric) and not (isinstance(metric, str) and metric in names):
+        raise ValueError(f"metric must be a callable or one of {', '.join(names)}; got {metric!r}")
+
+
+def _on_device(X: Any, metric: str, device: str) -> Input:
+    """Return a table, an array or a tensor, as a tensor on a device."""
+    import torch
+
+    from .device_table import DeviceTable, check_tensor
+
+    return DeviceTable(check_tensor(X, torch.device(device)), metric)

@@ -1,0 +1,45 @@
+"""Objects in files of earlier versions, described in terms of the present classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scipy import sparse
+
+Described = tuple[str, dict[str, Any]]  # the tag of a class, and the state of an object
+
+
+def migrate(tag: str, state: Any) -> tuple[str, Any]:
+    """Return the present tag and state of an object from a file; unchanged if its class still exists."""
+    change = CHANGES.get(tag)
+    return (tag, state) if change is None else change(state)
+
+
+def _table(state: dict[str, Any]) -> Described:
+    """The table of an MDS fit in 0.1.0; a dense Euclidean one is stored with its mean row subtracted."""
+    X, metric = state["X"], state["metric"]
+    common = {"X": X, "metric": metric, "n": X.shape[0], "limit": min(X.shape), "_places": None}
+    if sparse.issparse(X):
+        return "inputs.sparse_table.SparseTable", {**common, "_reduced": None, "_exact": None}
+    mean = state["mean"] if metric in ("euclidean", "l2") else None
+    return "inputs.table.Table", {**common, "_A": None, "mean": mean, "_searcher": None}
+
+
+def _distances(D: Any) -> Described:
+    is_sparse, n = sparse.issparse(D), D.shape[0]
+    state = {"D": D, "recall": 1.0, "n": n, "limit": n, "sparse": is_sparse, "has_principal": not is_sparse}
+    return "inputs.given.Distances", state
+
+
+def _space(state: dict[str, Any]) -> Described:
+    return "inputs.space.FromSpace", {"n": state["n"], "limit": state["n"]}
+
+
+# In 0.1.0 MDS had classes of its own for its input; now it shares `inputs.Input`.
+CHANGES: dict[str, Callable[[dict[str, Any]], Described]] = {
+    "dissimilarities.Table": _table,
+    "dissimilarities.Given": lambda state: _distances(state["D"]),
+    "dissimilarities.KnownPairs": lambda state: _distances(state["known"]),
+    "dissimilarities.InSpace": _space,
+}

@@ -1,0 +1,217 @@
+"""Every kind of input answers the same questions: blocks, pairs, neighbours and principal components agree."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.spatial.distance import cdist, pdist, squareform
+
+from equipoise.arrays.csr import on_host
+from equipoise.inputs import (
+    Distances,
+    FromSpace,
+    Input,
+    InputSpace,
+    SparseTable,
+    Table,
+    Varying,
+    make_distance_input,
+    make_input,
+)
+from equipoise.linalg.pca import JITTER
+from equipoise.spaces import Euclidean
+
+N = 60
+X = np.random.default_rng(0).standard_normal((N, 5)) * [5, 3, 1, 1, 1] + 2
+X[10] = X[11] + 1e-2  # close together
+D = cdist(X, X)
+A, B = np.array([3, 3, 0, 59, 7]), np.array([4, 11, 59, 2, 7])
+
+
+class Bare:
+    """A metric space that is not derived from `MetricSpace`."""
+
+    n = N
+
+    def distances(self, i=None, j=None):
+        i, j = (np.arange(N) if k is None else k for k in (i, j))
+        return D[np.ix_(i, j)]
+
+
+def device_table() -> Input:
+    return make_input(X, "euclidean", None, device="cpu")
+
+
+KINDS = {
+    "table": lambda: make_input(X, "euclidean", None),
+    "centred table": lambda: make_distance_input(X, "euclidean", center=True),
+    "table by l2": lambda: make_distance_input(X, "l2"),
+    "table under h": lambda: make_input(X, "euclidean", np.eye(5)),
+    "table under h(X)": lambda: make_input(X, "euclidean", lambda Z: np.tile(np.eye(5), (len(Z), 1, 1))),
+    "table by minkowski": lambda: make_distance_input(X, "minkowski"),
+    "sparse table": lambda: make_distance_input(sparse.csr_matrix(X), "euclidean"),
+    "distances": lambda: make_input(D, "precomputed", None),
+    "dissimilarities": lambda: make_distance_input(D, "precomputed"),
+    "space": lambda: make_distance_input(Euclidean(X), "euclidean"),
+    "bare space": lambda: make_distance_input(Bare(), "euclidean"),
+    "device table": device_table,
+}
+
+
+@pytest.fixture(params=[*KINDS])
+def data(request) -> Input:
+    if request.param == "device table" and find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    return KINDS[request.param]()
+
+
+def digits(data: Input) -> float:
+    """The absolute error of a distance: scikit-learn's sparse formula loses half of the digits of small ones."""
+    return 2e-6 if isinstance(data, SparseTable) else 1e-12
+
+
+def test_kinds():
+    made = {name: KINDS[name]() for name in KINDS if name != "device table"}
+    assert all(isinstance(one, Input) and one.n == N and one.known is None for one in made.values())
+    assert [type(made[name]) for name in ("table", "sparse table", "distances", "space", "table under h(X)")] == [
+        Table,
+        SparseTable,
+        Distances,
+        FromSpace,
+        Varying,
+    ]
+    assert [name for name, one in made.items() if one.points is not None] == [
+        "table",
+        "centred table",
+        "table by l2",
+        "table under h",
+    ]
+
+
+def test_blocks_are_the_distances(data):
+    rows, columns = np.array([5, 10, 10, 0]), np.array([11, 0, 59])
+    assert_allclose(data.block(rows, columns), D[np.ix_(rows, columns)], rtol=1e-9, atol=digits(data))
+    assert_allclose(data.block(rows), D[rows], rtol=1e-9, atol=digits(data))
+    assert_allclose(data.block_by_products(rows, columns), D[np.ix_(rows, columns)], atol=2e-6)
+    assert_allclose(data.block_by_products(rows), D[rows], atol=2e-6)
+
+
+def test_pairs_are_the_distances(data):
+    assert_allclose(data.pairs(A, B), D[A, B], rtol=1e-9, atol=digits(data))
+    assert data.pairs(A[:0], B[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("regular", [True, False])
+def test_stored_pairs_are_the_distances(data, regular):
+    columns = np.add.outer(np.arange(N), [1, 7, 30]) % N
+    pattern = sparse.csr_matrix((np.ones(3 * N), (np.repeat(np.arange(N), 3), columns.ravel())), shape=(N, N))
+    if not regular:
+        more = sparse.csr_matrix((np.ones(15), (np.full(15, 4), np.arange(5, 20))), shape=(N, N))
+        pattern = (pattern + more).tocsr()
+    stored = pattern.tocoo()
+    assert_allclose(data.stored_pairs(pattern, 1), D[stored.row, stored.col], rtol=1e-9, atol=digits(data))
+
+
+def test_all_distances(data):
+    assert_allclose(data.condensed(np.float64, 1), pdist(X), rtol=1e-9, atol=digits(data))
+    assert_allclose(data.condensed(np.float32, 2), pdist(X), rtol=1e-5, atol=2e-6)
+    assert_allclose(data.squared(), D**2, rtol=1e-9, atol=1e-10)
+
+
+def test_neighbours_have_a_recall(data):
+    k = 7
+    for D2, recall in (data.neighbors(k, 1), data.measured_neighbors(k, 1)):
+        D2 = on_host(D2)
+        assert recall == 1.0 and D2.shape == (N, N)
+        order = np.argsort(D2.data.reshape(N, k), axis=1)
+        near = np.take_along_axis(D2.indices.reshape(N, k), order, axis=1)
+        d2 = np.take_along_axis(D2.data.reshape(N, k), order, axis=1)
+        assert_array_equal(near, np.argsort(D + np.diag(np.full(N, np.inf)), axis=1)[:, :k])
+        assert_allclose(d2, np.sort(D + np.diag(np.full(N, np.inf)), axis=1)[:, :k] ** 2, rtol=1e-3, atol=1e-5)
+
+
+def test_principal_components(data):
+    centred = X - X.mean(axis=0)
+    scores = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    scores /= scores[:, 0].std()
+    found = np.asarray(data.principal(2, np.random.RandomState(0)))
+    for c in range(2):
+        sign = np.sign(found[:, c] @ scores[:, c])
+        assert np.abs(sign * found[:, c] - scores[:, c]).max() < 12 * JITTER
+
+
+def test_as_a_metric_space(data):
+    points = np.array([50, 10, 3])
+    space = InputSpace(data, points)
+    assert space.n == 3
+    assert_allclose(space.matrix(), D[np.ix_(points, points)], rtol=1e-9, atol=digits(data))
+
+
+def test_own_points_as_new_rows(data):
+    rows, columns = np.array([5, 10]), np.array([11, 0, 59])
+    if isinstance(data, FromSpace):
+        with pytest.raises(ValueError, match="a metric space has no points other than its own"):
+            data.check_new(X)
+        assert_allclose(data.squared_to_all(data.rows(rows)), D[rows] ** 2)
+        return
+    new = data.rows(rows)
+    assert_allclose(data.squared_to_all(new), D[rows] ** 2, rtol=1e-6, atol=1e-8)
+    assert_allclose(data.new_block(new, columns), D[np.ix_(rows, columns)], rtol=1e-9, atol=digits(data))
+    near = data.nearest(new, 3, 1)
+    assert near.d2.shape == (2, N) and near.twins.tolist() == [5, 10]
+
+
+def test_missing_distances():
+    missing = D.copy()
+    missing[2, 5] = missing[5, 2] = np.nan
+    data = make_distance_input(missing, "precomputed")
+    known = data.known
+    assert known is not None and known.nnz == N * (N - 1) - 2 and not data.sparse
+    assert np.isnan(data.block(np.array([2]), np.array([5]))).all() and np.isnan(
+        data.pairs(np.array([5]), np.array([2]))
+    )
+    assert np.isnan(data.condensed(np.float64, 1)).sum() == 1
+    pairs = make_distance_input(known, "precomputed")
+    assert pairs.sparse and pairs.known is not None and not pairs.has_principal
+    for call in (lambda: pairs.block(A), lambda: pairs.pairs(A, B), lambda: pairs.condensed(np.float64, 1)):
+        with pytest.raises(ValueError, match="some pairs only"):
+            call()
+    with pytest.raises(ValueError, match="distances to all fitted points"):
+        pairs.new_block(D, A)
+
+
+def test_affinities_have_no_distances():
+    data = make_input(np.exp(-D), "euclidean", None, "precomputed")
+    for call in (lambda: data.block(A), lambda: data.pairs(A, B), data.squared, lambda: data.neighbors(3, 1)):
+        with pytest.raises(ValueError, match="affinities, which have no distances"):
+            call()
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_inner_products_are_not_comparable_between_rows(container):
+    data = make_input(container(X), "inner_product", None)
+    assert data.neighbors(3, 1)[0].nnz == 3 * N
+    with pytest.raises(ValueError, match="compares points within a row only"):
+        data.block(A)
+    with pytest.raises(ValueError, match="metric must be a callable or one of"):
+        make_distance_input(container(X), "inner_product")
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_an_invalid_distance_names_the_points(container):
+    data = make_distance_input(container(X), lambda a, b: np.nan)
+    with pytest.raises(ValueError, match="the distance between points 3 and 4 is nan"):
+        data.block(A[:1], B[:1])
+
+
+def test_a_metric_with_parameters_from_the_data():
+    for metric in ("seuclidean", "mahalanobis"):
+        data = make_distance_input(X, metric)
+        truth = squareform(pdist(X, metric))
+        assert_allclose(data.block(A), truth[A], rtol=1e-8, atol=1e-8)
+        assert_allclose(data.pairs(A, B), truth[A, B], rtol=1e-8, atol=1e-8)
+        assert_allclose(data.new_block(data.check_new(X[:4]), B), truth[np.ix_(range(4), B)], rtol=1e-8, atol=1e-8)

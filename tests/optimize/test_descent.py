@@ -1,0 +1,184 @@
+"""Descent: stepping by hand equals running, reports, stops, checkpoints and interruptions of every kind of steps."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from support.methods import X
+
+import equipoise as eq
+from equipoise.optimize.descent import Descent, Steps
+from equipoise.optimize.gradient_steps import EngineForces, GradientSteps
+from equipoise.studio.session.run import Run
+
+torch = pytest.importorskip("torch")
+
+RULE = eq.Momentum(every=10, min_loss_change=0, min_grad_norm=0)
+PROBLEMS = {
+    "t-SNE": lambda: eq.TSNE(perplexity=6, optimizer=RULE, random_state=0, n_jobs=1),
+    "t-SNE on a grid": lambda: eq.TSNE(perplexity=6, optimizer=RULE, engine="grid", random_state=0, n_jobs=1),
+    "s-SNE": lambda: eq.SphericalSNE(perplexity=6, optimizer=RULE, random_state=0, n_jobs=1),
+    "negative sampling": lambda: eq.UMAP(engine="negative_sampling", n_neighbors=6, random_state=0, n_jobs=1),
+    "flow": lambda: eq.PCA(solver="flow", random_state=0),
+    "stress": lambda: eq.MDS(random_state=0, tol=0, n_jobs=1),
+    "majorisation": lambda: eq.MDS(solver="smacof", random_state=0, tol=0, n_jobs=1),
+}
+every_problem = pytest.mark.parametrize("name", PROBLEMS)
+
+
+def start(name, n_iter=24, callbacks=(), saver=None):
+    problem = PROBLEMS[name]().problem(X)
+    state = problem._start(problem._starts()[0])
+    with np.errstate(all="ignore"):
+        return problem, Descent(problem._steps(state, n_iter), state, n_iter, callbacks, saver)
+
+
+@every_problem
+def test_steps_by_hand_equal_a_run(name):
+    (problem, by_hand), (_, at_once), (_, in_parts) = (start(name) for _ in range(3))
+    while by_hand.step():
+        pass
+    at_once.run()
+    for until in (1, 7, 20):
+        assert in_parts.run(until).iteration == until and not in_parts.finished
+    in_parts.run()
+    whole = PROBLEMS[name]().problem(X)
+    expected = whole.optimize(n_iter=24).tobytes()
+    for descent in (by_hand, at_once, in_parts):
+        assert descent.finished and not descent.step() and descent.state.iteration == 24
+        assert problem._map(descent.state).tobytes() == expected
+        assert np.array(descent.state.curve).tobytes() == whole.loss_curve.tobytes()
+
+
+@every_problem
+def test_evaluating_ahead_changes_nothing(name):
+    problem, descent = start(name)
+    while descent.state.iteration < 20:
+        descent.evaluate()
+        descent.step()
+    assert problem._map(descent.state).tobytes() == start(name)[0]._map(start(name)[1].run(20)).tobytes()
+
+
+@every_problem
+def test_a_callback_stops(name):
+    _, descent = start(name, 60, callbacks=[lambda iteration, loss, Y: iteration >= 15])
+    state = descent.run()
+    assert descent.finished and (state.stopped, state.curve[-1][0]) == ("callback", state.iteration)
+    assert 15 <= state.iteration <= 50  # negative sampling reports every 50 iterations
+
+
+class Saver:
+    """Records when a state is saved."""
+
+    def __init__(self, every):
+        self.every, self.saved = every, []
+
+    def next_due(self, iteration):
+        return -(-iteration // self.every) * self.every
+
+    def save_if_due(self, iteration):
+        if iteration % self.every == 0:
+            self.saved.append(iteration)
+
+
+@every_problem
+def test_checkpoints_are_saved_every_k_iterations(name):
+    saver = Saver(7)
+    start(name, saver=saver)[1].run()
+    assert saver.saved == [7, 14, 21]
+
+
+@every_problem
+def test_an_interrupted_step_keeps_the_last_state(name):
+    problem, descent = start(name)
+    descent.run(12)
+    before, steps = problem._map(descent.state).tobytes(), descent.steps
+
+    class Interrupted(type(steps)):
+        def move(self, state):
+            raise KeyboardInterrupt
+
+    steps.__class__ = Interrupted
+    with pytest.raises(KeyboardInterrupt):
+        descent.run()
+    assert descent.state.iteration == 12 and problem._map(descent.state).tobytes() == before
+
+
+@every_problem
+def test_ctrl_c_keeps_the_last_state_of_a_problem(name):
+    def interrupt(iteration, loss, Y):
+        if iteration >= 20:
+            raise KeyboardInterrupt
+
+    problem = PROBLEMS[name]().problem(X)
+    with pytest.raises(KeyboardInterrupt):
+        problem.optimize(n_iter=60, callbacks=[interrupt])
+    assert 20 <= problem.n_iter < 60 and np.isfinite(problem.Y).all()
+    assert problem.loss_curve[-1, 0] == problem.n_iter
+
+
+def test_ctrl_c_keeps_the_last_epoch_of_an_encoder():
+    def interrupt(epoch, loss, Y):
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    method = eq.Parametric(eq.TSNE(perplexity=6), epochs=5, random_state=0, device="cpu", callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(X)
+    assert method.n_epochs_ == 2 and len(method.loss_curve_) == 2 and np.isfinite(method.embedding_).all()
+
+
+def test_ctrl_c_keeps_the_best_of_several_starts():
+    calls = []
+
+    def interrupt(iteration, loss, Y):
+        calls.append(iteration)
+        if calls.count(0) == 3 and iteration == 5:
+            raise KeyboardInterrupt
+
+    problem = eq.MDS(n_init=4, n_iter=20, tol=0, init="random", random_state=0).problem(X)
+    with pytest.raises(KeyboardInterrupt):
+        problem.optimize(callbacks=[interrupt])
+    assert len(problem._runs) == 3 and problem.loss_curve[-1, 1] == min(run.loss for run in problem._runs)
+
+
+def test_other_steps_take_over_from_the_same_state():
+    problem, descent = start("t-SNE")
+    descent.run(20)
+    forces = EngineForces(problem.objective, problem.engine, descent.state.order)
+    other = GradientSteps(forces, problem.geometry, eq.GradientDescent(), problem.schedule.phases(24))
+    before = descent.state.U.copy()
+    descent.replace_steps(other)
+    descent.step()
+    rate = other.rule.auto_rate(len(X), 1.0, 1.0)
+    assert descent.state.iteration == 21 and np.isfinite(rate) and not np.array_equal(descent.state.U, before)
+
+
+def test_a_rewound_descent_takes_the_same_steps():
+    _, descent = start("t-SNE")
+    descent.run(10)
+    kept = deepcopy(descent.state)
+    first = descent.run().in_order().copy()
+    descent.set_state(kept)
+    assert not descent.finished and descent.run().in_order().tobytes() == first.tobytes()
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_run_of_the_studio_equals_a_fit(seed):
+    from equipoise.studio.session.recipe import Recipe
+
+    run = Run(np.array(X), Recipe("tsne", seed=seed), n_jobs=1)
+    run.step(90)
+    frame = run.step(120)
+    rule = eq.Momentum(every=1, min_loss_change=0, min_grad_norm=0)
+    method = eq.TSNE(random_state=seed, n_iter=210, optimizer=rule, n_jobs=1).fit(np.array(X))
+    assert frame.Y.tobytes() == method.embedding_.tobytes()
+
+
+def test_steps_must_define_their_move():
+    with pytest.raises(NotImplementedError, match=r"must define move\(state\)"):
+        Steps().move(None)
+    with pytest.raises(NotImplementedError, match=r"must define current_map\(state\)"):
+        Steps().current_map(None)
