@@ -49,7 +49,7 @@ WATCH = """() => {
         const now = performance.now()
         watch.pictures.push(now)
         if (typeof studio !== "undefined" && studio !== undefined) {
-            if (watch.map === null && studio.scenes[0].there) watch.map = now
+            if (watch.map === null && studio.scenes[0].ready) watch.map = now
             if (studio.drawn !== drawn) watch.maps.push([now, drawn = studio.drawn])
             const words = text("busy")
             if (words !== said) { watch.news.push(now); said = words }
