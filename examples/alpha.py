@@ -1,13 +1,13 @@
 """The same data, six divergences: g-SNE with t-SNE's kernel (β = 2, η = 1) and α from −2 to 0.6.
 
-One sees 400 digits. Small α spreads each class out; large α draws it together and leaves wide gaps, as in Lin, Tseng &
-Chien 2024, Fig. 12. α = −1 is t-SNE. The losses are values of different divergences: compare the maps, and the printed
-share of the ten nearest neighbours that each keeps, not these numbers.
+The figure shows 400 digits. Small α spreads each class out; large α contracts it and leaves wide gaps, as in Lin, Tseng
+& Chien 2024, Fig. 12. α = −1 is t-SNE. The losses are values of different divergences and cannot be compared; compare
+the maps, and the printed share of the ten nearest neighbours that each map keeps.
 
-All run without early exaggeration: it multiplies the attraction by exaggeration^((1−α)/2), so the same number would
-mean something else at each α.
+All maps are made without early exaggeration: it multiplies the attraction by exaggeration^((1−α)/2), so the same value
+would have a different effect at each α.
 
-Writes alpha.png into the folder given as argument, or into the current one.
+Writes alpha.png to the folder given as argument, or to the current folder.
 """
 
 import sys

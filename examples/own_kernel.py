@@ -1,10 +1,10 @@
-"""A kernel of your own: a Gaussian core with a heavy tail, k = (1−w) exp(−d2) + w/(1 + d2).
+"""A user-defined kernel: a Gaussian core with a heavy tail, k = (1−w) exp(−d2) + w/(1 + d2).
 
-One sees three maps of the same 160 digits. With w = 0 the kernel is the Gaussian of symmetric SNE and the classes lie
-close together; with w = 1 it is the kernel of t-SNE and they are islands. A tail of weight one hundredth already more
-than halves the loss.
+The figure shows three maps of the same 160 digits. With w = 0 the kernel is the Gaussian of symmetric SNE and the
+classes lie close together; with w = 1 it is the kernel of t-SNE and they are islands. A tail with a weight of 0.01
+already more than halves the loss.
 
-Writes own_kernel.png into the folder given as argument, or into the current one.
+Writes own_kernel.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -20,7 +20,7 @@ from equipoise.views.style import COLORS, hide_axes, new_figure
 
 @dataclass(frozen=True)
 class CoreAndTail(eq.kernels.Kernel):
-    """Everything a kernel needs: its value and its slope, as functions of the squared distance."""
+    """All that a kernel must define: its value and its slope, as functions of the squared distance."""
 
     w: float
 

@@ -1,10 +1,10 @@
 """The pictures of the README: digits.png, family.png and forces.png.
 
 digits.png is t-SNE of the 1,797 digits, the map that `equipoise embed digits` makes. family.png shows 400 of the digits
-by all six methods, with the share of the ten nearest neighbours that each map keeps. forces.png shows force laws.
+by six methods, with the share of the ten nearest neighbours that each map keeps. forces.png shows force laws.
 
-Writes all three into the folder given as argument, or into the current one: `readme_pictures.py docs/images`.
-EQUIPOISE_QUICK=1 takes 120 digits for every map, for the test.
+Writes all three to the folder given as argument, or to the current folder: `readme_pictures.py docs/images`.
+EQUIPOISE_QUICK=1 uses 120 digits for every map, for the test.
 """
 
 import os
