@@ -1,10 +1,10 @@
 """Can a map be trusted? Three maps of 1,000 digits, evaluated, and the report on one of them as a page.
 
 The figure shows the digits by PCA, t-SNE and UMAP, each point coloured by its trustworthiness: blue if the points
-around it are its neighbours in the data, red if they are not. The plane of PCA overlays digits that are far apart in the 62
-dimensions it omits. t-SNE and UMAP have few false neighbours. But the distances between their islands, their sizes and
-their densities say little about the data, and the printed report on t-SNE says so. Of the three maps PCA preserves
-distances best.
+around it are its neighbours in the data, red if they are not. The plane of PCA overlays digits that are far apart in
+the 62 dimensions it omits. t-SNE and UMAP have few false neighbours. But the distances between their islands, their
+sizes and their densities say little about the data, and the printed report on t-SNE says so. Of the three maps PCA
+preserves distances best.
 
 trust.html is that report as a page: click a point to see its false and its missing neighbours. It needs no network.
 
