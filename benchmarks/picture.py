@@ -47,7 +47,7 @@ def draw_map(ax: Any, name: str, records: list[dict[str, Any]], file: Path) -> N
         return
     with np.load(file) as stored:
         Y, labels = stored["Y"], stored["labels"]
-    order = np.random.RandomState(0).permutation(len(Y))  # so that no class covers the others
+    order = np.random.RandomState(0).permutation(len(Y))  # so that no class hides the others
     colors = np.array(COLORS)[labels[order] % len(COLORS)]
     size = float(np.clip(8000 / len(Y), 0.25, 8.0))
     ax.scatter(*Y[order].T, s=size, c=colors, linewidths=0)
