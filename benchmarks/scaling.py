@@ -114,9 +114,7 @@ def row(n: int, record: dict[str, Any], first: dict[str, Any]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
-    parser.add_argument(
-        "--decay", type=float, default=0.0, help="decay of the scale over the axes (default 0: isotropic)"
-    )
+    parser.add_argument("--decay", type=float, default=0.0, help="decay of the scale over the axes (0: isotropic)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scaling.md"))
     parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)
