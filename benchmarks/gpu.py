@@ -24,6 +24,7 @@ from scaling import COMPONENTS, DIMENSION, SEPARATION
 
 import equipoise as eq
 from equipoise import kernels
+from equipoise.affinities.perplexity_torch import conditional
 from equipoise.arrays.device_csr import Rows
 from equipoise.arrays.morton import locality
 from equipoise.engines import Reference
@@ -136,16 +137,12 @@ def checks() -> list[list[str]]:
                 engine, truth = Torch(1, 0.01, "cuda"), Reference()
                 plain, charged = engine.field(Y, kernel), engine.field(Y, kernel, charges)
                 _, force = engine.edges(Y, A, kernel, -1.0, potential=False)
-                rows.append(
-                    [
-                        str(kernel),
-                        str(d),
-                        f"{extent:g}",
-                        f"{error(plain.gradient, truth.field(Y, kernel).gradient):.1e}",
-                        f"{error(charged.gradient, truth.field(Y, kernel, charges).gradient):.1e}",
-                        f"{error(force, truth.edges(Y, A, kernel, -1.0, potential=False)[1]):.1e}",
-                    ]
+                errors = (
+                    error(plain.gradient, truth.field(Y, kernel).gradient),
+                    error(charged.gradient, truth.field(Y, kernel, charges).gradient),
+                    error(force, truth.edges(Y, A, kernel, -1.0, potential=False)[1]),
                 )
+                rows.append([str(kernel), str(d), f"{extent:g}", *(f"{value:.1e}" for value in errors)])
     return rows
 
 
@@ -165,7 +162,11 @@ def stages(X: torch.Tensor) -> list[Stage]:
     from equipoise.affinities.perplexity import conditional_rows
 
     p = conditional_rows(found.d2, PERPLEXITY)
-    P = Rows.of_neighbors(p, found.indices).symmetrized()
+
+    def symmetrise() -> Rows:
+        return Rows.of_neighbors(p, found.indices).symmetrized()
+
+    P = symmetrise()
     fit = method(engine="torch").fit(X)
     problem = fit._problem
     engine, kernel = problem.engine, problem.objective.kernel
@@ -211,12 +212,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
             4 * n * D + 8 * n * K,
         ),
         Stage("perplexity", events(lambda: conditional_rows(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
-        Stage(
-            "symmetrise",
-            events(lambda: Rows.of_neighbors(p, found.indices).symmetrized()),
-            0.0,
-            8 * n * K + 8 * P.nnz,
-        ),
+        Stage("symmetrise", events(symmetrise), 0.0, 8 * n * K + 8 * P.nnz),
         Stage("order", events(lambda: P.permuted(order)), 0.0, 16 * P.nnz),
         *timed,
         whole,
