@@ -24,7 +24,7 @@ from scaling import COMPONENTS, DIMENSION, SEPARATION
 
 import equipoise as eq
 from equipoise import kernels
-from equipoise.affinities.perplexity_torch import conditional
+from equipoise.affinities.perplexity import conditional_rows
 from equipoise.arrays.device_csr import Rows
 from equipoise.arrays.morton import locality
 from equipoise.engines import Reference
@@ -159,8 +159,6 @@ def stages(X: torch.Tensor) -> list[Stage]:
     V = data._V
     found = search(V, K, neighbors.MIN_RECALL)
     compared = n if found.recall == 1.0 else n * searched(V)
-    from equipoise.affinities.perplexity import conditional_rows
-
     p = conditional_rows(found.d2, PERPLEXITY)
 
     def symmetrise() -> Rows:

@@ -1,8 +1,8 @@
-"""The documentation site: `sphinx-build -W -c docs . OUT` from the root of the repository, without a network.
+"""Configuration of the site. Build it with `sphinx-build -W -c docs . OUT` in the repository root; no network needed.
 
-The root is the source, so that a link between README, docs/ and benchmarks/results/ is the same on the site as in the
-repository. docs/generated/ holds what is written at build time and is not kept: a page and pictures for each method, a
-page for each script of examples/, and the reference.
+The source directory is the root, so that links between README, docs/ and benchmarks/results/ are the same on the site
+as in the repository. docs/generated/ is written at build time and not committed: a page and pictures for each method,
+a page for each script of examples/, and the API reference.
 """
 
 import sys
@@ -34,15 +34,15 @@ include_patterns = ["*.md", "docs/**.md", "benchmarks/results/*.md"]
 exclude_patterns = ["build", "dist", "src", "tests", "examples", "**/.*", ".*", "docs/extensions", "docs/templates"]
 
 myst_enable_extensions = ["dollarmath"]
-myst_fence_as_directive = ["math"]  # ```math, as the repository shows it
-myst_heading_anchors = 3  # math.md#16-umap, as in the repository
+myst_fence_as_directive = ["math"]  # ```math, as on GitHub
+myst_heading_anchors = 3  # math.md#16-umap, as on GitHub
 
-default_role = "py:obj"  # what docstrings have between single quotes: a link where it is a public name, else code
+default_role = "py:obj"  # single backquotes in docstrings: a link if it is a public name, otherwise code
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False
 python_maximum_signature_line_length = 100
-highlight_language = "none"  # a block without a language is what something printed
+highlight_language = "none"  # a block without a language is printed output
 add_module_names = False
 toc_object_entries = False
 

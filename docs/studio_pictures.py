@@ -1,4 +1,4 @@
-"""The pictures of docs/studio.md: a studio in Chromium, opened by links.
+"""Take the screenshots of docs/studio.md: open links to a studio in Chromium.
 
     python docs/studio_pictures.py docs/images
 
@@ -18,7 +18,7 @@ LINKS = {
     "studio.png": "?data=named:digits&iteration=300&point=40",
     "studio_compare.png": "?data=named:digits&iteration=300&b.method=gsne&b.iteration=300&color=trust",
 }
-# The maps are where the link leads, what is told of them is there too, and nothing changes any more.
+# Wait until the maps have reached iteration 300 and no text on the page changes for a second.
 READY = """async () => {
     let last = "", quiet = 0
     while (quiet < 10) {

@@ -93,7 +93,7 @@ def test_formulas_are_mathml(extension):
     mathml = extension("mathml")
     text = mathml.display(r"E = \lVert y \rVert \tag{7'}")
     assert "<math" in text and "(7&#x27;)" in text and "tag" not in text and 'form="postfix"' in text
-    with pytest.raises(ValueError, match=r"\\nothing is not known"):
+    with pytest.raises(ValueError, match=r"\\nothing is unknown to latex2mathml"):
         mathml.inline(r"a \nothing b")
 
 

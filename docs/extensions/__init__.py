@@ -1,1 +1,1 @@
-"""What the site is built with beyond Sphinx and MyST."""
+"""Sphinx extensions that build the site."""

@@ -1,4 +1,4 @@
-"""The reference: a page for each public module with every public name of it, from the docstrings."""
+"""Write the API reference: a page for each public module with all its public names, from the docstrings."""
 
 import importlib
 import inspect
@@ -22,11 +22,11 @@ MODULES = (
     "equipoise.neighbors",
     "equipoise.anndata",
 )
-ELSEWHERE = {"equipoise.neighbors": ("Graph",)}  # public in a module without __all__, and defined in another
+ELSEWHERE = {"equipoise.neighbors": ("Graph",)}  # public names of a module without __all__ that are defined elsewhere
 
 
 def public_names(module):
-    """Return the public names of a module: its __all__, or the classes and functions that it defines."""
+    """Return the public names of a module: its __all__, or else the classes and functions it defines."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
     defined = [
@@ -40,7 +40,7 @@ def public_names(module):
 
 
 def page(module):
-    """Return the page of a module."""
+    """Return the text of the page of a module."""
     name = module.__name__
     lines = [f"# {name}", "", *(_summary(module)), ""]
     body = []
@@ -71,7 +71,7 @@ def _summary(module):
 
 
 def _first(value):
-    """Return the first sentence of a docstring, as Markdown that shows it as it is."""
+    """Return the first sentence of a docstring, escaped for Markdown."""
     text = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
     sentence = re.split(r"\. (?=[A-Z])", text)[0].rstrip(".:") + "."
     return "".join(
@@ -85,7 +85,7 @@ def write(folder):
     folder.mkdir(parents=True, exist_ok=True)
     for name in MODULES:
         (folder / f"{name}.md").write_text(page(importlib.import_module(name)), encoding="utf-8")
-    text = "Every public name, from its docstring. Names that begin with an underscore may change at any time."
+    text = "All public names, from their docstrings. Names that begin with an underscore may change at any time."
     listed = "\n".join(MODULES)
     index = f"# Reference\n\n{text}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
     (folder / "index.md").write_text(index, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Docstrings of the package as reStructuredText: sections, `name : text` entries, formulas set apart, plain prose."""
+"""Convert the docstrings of the package to reStructuredText: sections, `name : text` entries, formulas, prose."""
 
 import re
 
@@ -9,9 +9,9 @@ QUOTED = re.compile(r"(`[^`]+`)")
 def to_rest(lines):
     """Return the lines of a docstring as reStructuredText.
 
-    A title underlined by dashes opens a section; `name : text` below it is an entry, which goes on where lines are
-    indented. An indented block elsewhere is a formula, shown as it is, and `>>>` an example. In all other text only
-    quotes mean anything.
+    A title underlined with dashes starts a section; `name : text` below it is an entry, continued by indented lines.
+    Elsewhere an indented block is a formula, shown literally, and `>>>` starts an example. In all other text only
+    single backquotes are markup.
     """
     result, entries, i = [], False, 0
     while i < len(lines):
@@ -45,7 +45,7 @@ def to_rest(lines):
 
 
 def plain(text):
-    """Return text in which nothing but what stands between single quotes has a meaning."""
+    """Escape all markup in a text except what is between single backquotes."""
     parts = QUOTED.split(text)
     return "".join(part if part.startswith("`") else re.sub(r"([\\*|_`])", r"\\\1", part) for part in parts)
 
@@ -61,7 +61,7 @@ def _process(app, what, name, obj, options, lines):
 
 
 def _skip(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to estimators."""
+    """Skip members that estimators inherit from scikit-learn."""
     return True if getattr(obj, "__module__", None) and obj.__module__.startswith("sklearn.") else None
 
 

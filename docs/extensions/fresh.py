@@ -1,6 +1,6 @@
-"""What need not be made again."""
+"""Skip generated files that are up to date."""
 
 
 def is_newer(made, *sources):
-    """Return whether a file exists and is newer than all that it is made of."""
+    """Return whether a generated file exists and is newer than all of its sources."""
     return made.exists() and all(made.stat().st_mtime > source.stat().st_mtime for source in sources)

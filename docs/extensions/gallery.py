@@ -1,7 +1,7 @@
-"""A page for each script of examples/: what one sees, the pictures and numbers of a run of it, and its code.
+"""Write a gallery page for each script of examples/: its description, its pictures and output, and its code.
 
-The scripts are run while the site is built, each as a user would run it, on one core. Those of SHOWN are not: they
-take five seconds or more, or data that are not in the repository; their pages show the pictures kept in docs/images.
+The scripts are run while the site is built, as a user would run them, on one core. Those in SHOWN are not run, because
+they take five seconds or more or need data that is not in the repository; their pages show the pictures in docs/images.
 """
 
 import ast
@@ -26,14 +26,14 @@ SHOWN = {
     "stability.py": ("figure_1.png", "stability.png"),
     "sweep.py": ("toys.png",),
 }
-AT_ONCE = 2  # scripts that run side by side
+AT_ONCE = 2  # scripts that run in parallel
 
 
 def write(folder):
-    """Write the gallery into a folder: pictures, pages, and an index with the first picture of each."""
+    """Write the gallery into a folder: pictures, pages, and an index with the first picture of each script."""
     folder.mkdir(parents=True, exist_ok=True)
     scripts = sorted(EXAMPLES.glob("*.py"))
-    index = ["# Gallery", "", "Each page is a script of `examples/` and what it made when this site was built.", ""]
+    index = ["# Gallery", "", "Each page shows a script of `examples/` and its output when this site was built.", ""]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda script: _write_page(script, folder / f"{script.stem}.md"), scripts))
     for script in scripts:
@@ -66,7 +66,7 @@ def _write_page(script, page):
 
 
 def _run(script, folder):
-    """Run a script into a folder and return what it prints."""
+    """Run a script with a folder for its output, and return what it prints."""
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as here:
         done = subprocess.run(
@@ -83,14 +83,14 @@ def _run(script, folder):
 
 
 def _pictures(script, folder):
-    """Return the pictures of a script, as its page names them."""
+    """Return the paths of a script's pictures, relative to its page."""
     if script.name in SHOWN:
         return [f"../../images/{name}" for name in SHOWN[script.name]]
     return [f"{script.stem}/{path.name}" for path in sorted((folder / script.stem).glob("*.png"))]
 
 
 def _described(script):
-    """Return the beginning of a script's docstring, up to the first colon, question mark or bracket, and all of it."""
+    """Return a title and the docstring of a script; the title ends at the first colon, question mark or bracket."""
     text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
     title = re.match(r"[^:?(]+\??", text.partition("\n\n")[0]).group()
     return " ".join(title.split()).rstrip("."), text

@@ -1,4 +1,4 @@
-"""Links to examples/, which are files in the repository, lead to the gallery on the site."""
+"""Redirect links to scripts in examples/ to their gallery pages on the site."""
 
 import posixpath
 from pathlib import Path
@@ -9,7 +9,7 @@ INDEX = f"{FOLDER}/index"
 
 
 def redirect(text, docname):
-    """Return Markdown with its links to examples/ and to scripts in it turned to the pages of the gallery."""
+    """Return Markdown text with links to examples/ and its scripts replaced by links to the gallery."""
     up = posixpath.relpath(".", posixpath.dirname(docname) or ".")
     root = "" if up == "." else f"{up}/"
     text = text.replace(f"]({root}examples)", f"]({root}{INDEX}.md)")

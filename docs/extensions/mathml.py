@@ -1,4 +1,4 @@
-"""Formulas as MathML, converted while the site is built: pages need neither a script nor a network to show them."""
+"""Convert formulas to MathML while the site is built, so that pages need neither JavaScript nor a network."""
 
 import re
 from html import escape
@@ -6,23 +6,23 @@ from html import escape
 from latex2mathml.converter import convert
 
 TAG = re.compile(r"\\tag\{(.+?)\}")
-# \lvert is a fence that opens, which latex2mathml knows of \left alone.
+# latex2mathml knows opening and closing fences only with \left and \right.
 FENCES = {r"\lvert": r"\left\vert", r"\rvert": r"\right\vert", r"\lVert": r"\left\Vert", r"\rVert": r"\right\Vert"}
-# TeX sets a thin space around the names of functions and none around a slash.
+# As in TeX: a thin space around function names, none around a slash.
 FUNCTION = re.compile(r"<m[io]>(log|ln|exp|cos|arccos|max|min|tr|Tr)</m[io]>")
 SLASH = "<mo>&#x0002F;</mo>"
-BARS = re.compile(r'<mo stretchy="true"( fence="true" form="\w+">&#x0(?:2016|007C);</mo>)')  # as high as letters
-# Unknown commands come back as identifiers that begin with a backslash.
+BARS = re.compile(r'<mo stretchy="true"( fence="true" form="\w+">&#x0(?:2016|007C);</mo>)')  # not stretched
+# latex2mathml returns unknown commands as identifiers that begin with a backslash.
 UNKNOWN = re.compile(r"<m[io]>(\\[a-zA-Z]+)</m[io]>")
 
 
 def inline(tex):
-    """Return TeX as an inline formula."""
+    """Return the MathML of an inline formula."""
     return _checked(tex, "inline")
 
 
 def display(tex):
-    """Return TeX as a formula of its own line, with the number of its \\tag at the right."""
+    """Return the HTML of a displayed formula, with the number of its \\tag on the right."""
     tag = TAG.search(tex)
     number = f'<span class="number">({escape(tag.group(1))})</span>' if tag else ""
     body = "".join(f"<div>{_checked(part, 'block')}</div>" for part in _parts(TAG.sub("", tex)))
@@ -30,7 +30,7 @@ def display(tex):
 
 
 def _parts(tex):
-    """Return the formulas that \\qquad sets side by side: on a narrow page they stand below one another."""
+    """Split a formula at \\qquad, so that the parts can be stacked on a narrow page."""
     parts = tex.split(r"\qquad")
     whole = all(part.count("{") == part.count("}") and part.count(r"\left") == part.count(r"\right") for part in parts)
     return parts if whole else [tex]
@@ -45,7 +45,7 @@ def _checked(tex, mode):
     result = result.replace(SLASH, '<mo lspace="0" rspace="0">/</mo>')
     unknown = UNKNOWN.search(result)
     if unknown:
-        raise ValueError(f"{unknown.group(1)} is not known to latex2mathml, in the formula {tex.strip()!r}")
+        raise ValueError(f"{unknown.group(1)} is unknown to latex2mathml, in the formula {tex.strip()!r}")
     return result
 
 

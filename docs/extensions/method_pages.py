@@ -1,4 +1,4 @@
-"""A page for each public method, from its docstring: its formulas as docs/math.md has them, a map, its force law."""
+"""Write a page for each public method: docstring, formulas from docs/math.md, a map and a plot of the force law."""
 
 import inspect
 import warnings
@@ -15,20 +15,22 @@ from .fresh import is_newer
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "generated" / "methods"
-POINTS = 500  # digits in the map of a page
-REACH = {"SphericalSNE": 2}  # no two points of the unit sphere are farther apart
-CROWD = {"UMAP": 5.0}  # Z is the number of points for UMAP: 5 negatives among 5 points make the two forces comparable
-PAIR = {  # what p and Z of `pair_forces` stand for
+POINTS = 500  # digits in the map on a page
+REACH = {"SphericalSNE": 2}  # the largest distance on the unit sphere
+CROWD = {"UMAP": 5.0}  # for UMAP, Z is the number of points: 5 negatives among 5 points make the forces comparable
+PAIR = {  # the meaning of p and Z in `pair_forces`
     "SNE": "Two points with $p_{j \\mid i} = p_{i \\mid j} = 1$ and $Z_i = Z_j = 1$",
-    "UMAP": "Two points of membership 1 and degree 1 among five, with 5 negatives to an edge",
+    "UMAP": "Two points of membership 1 and degree 1 among five, with 5 negatives per edge",
     "DKLLE": "Two points with $M_{ij} = -1$ and the repulsion of $n = 1$",
     "DKPCA": "Two points with $k_x = 1$, far from all others",
 }
 
+JOINT = "Two points with affinity $p = 1$ at $Z = 1$; attraction is proportional to $p$, repulsion to $1/Z$"
+
 
 @dataclass(frozen=True)
 class Entry:
-    """Where docs/math.md and the guides speak of a method."""
+    """Sections, formulas and guide that describe a method."""
 
     name: str
     section: int
@@ -62,7 +64,7 @@ GROUPS = {
 
 
 def write(folder):
-    """Write a page, a map and, where two points have a force law, a plot of it for every public method."""
+    """Write a page, a map and, for force-based methods, a plot of the force law for every public method."""
     folder.mkdir(parents=True, exist_ok=True)
     digits = data.load("digits")
     for method in methods.ALL:
@@ -87,12 +89,12 @@ def _page(method, forces):
     if entry.kernel:
         k, log_slope = equations.kernel_row(entry.kernel)
         lines += [f"The kernel is `{entry.kernel}`: $k =$ {k}, $k'/k =$ {log_slope}.", ""]
-    lines += [f"How they come about, and the letters: [mathematics, {title}](../../math.md#{anchor}).", ""]
+    lines += [f"For the derivation and the notation see [mathematics, {title}](../../math.md#{anchor}).", ""]
     if entry.guide:
-        lines += [f"The guide: [{entry.guide.removesuffix('.md')}](../../{entry.guide}).", ""]
+        lines += [f"See the guide: [{entry.guide.removesuffix('.md')}](../../{entry.guide}).", ""]
     if forces:
         lines += ["## Forces", "", f"![Attraction and repulsion of {name} over distance]({forces})", ""]
-        pair = PAIR.get(name, "Two points of affinity $p = 1$ at $Z = 1$; the pull grows with $p$, the push with $1/Z$")
+        pair = PAIR.get(name, JOINT)
         lines += [f"{pair}. Made by [`eq.forces`](../api/equipoise.md).", ""]
     members = ["fit", "fit_transform", "transform", "problem", *(["inverse_transform"] if name == "PCA" else [])]
     lines += ["## Reference", "", "```{eval-rst}", f".. autoclass:: equipoise.{name}", ""]
@@ -102,7 +104,7 @@ def _page(method, forces):
 
 def _index():
     when = "[Which method when](../../start/which_method.md)"
-    lines = ["# Methods", "", f"A page each, with the same {POINTS} digits. {when} compares them.", ""]
+    lines = ["# Methods", "", f"One page per method, with a map of the same {POINTS} digits. {when} compares them.", ""]
     for title, members in GROUPS.items():
         names = [method.__name__ for method in members]
         rows = [f"| [`{name}`]({name}.md) | {NAMED[name].name} |" for name in names]
@@ -113,14 +115,14 @@ def _index():
 
 def _draw_map(method, digits, folder):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the neighbour graph falls into")
+        warnings.filterwarnings("ignore", r"the neighbour graph (has|falls into) \d+ components")
         Y = method(random_state=0).fit_transform(digits.X[:POINTS])
     figure = eq.plot(Y, digits.labels[:POINTS], names=digits.classes, title=f"{POINTS} digits, {method.__name__}")
     figure.savefig(folder / f"{method.__name__}-map.png", dpi=80)
 
 
 def _draw_forces(method, folder):
-    """Draw the force law and return the name of its file; None for the closed forms, which have none of two points."""
+    """Draw the force law and return its file name; None for methods in closed form, which have no pair forces."""
     if not issubclass(method, methods.Embedding):
         return None
     name = f"{method.__name__}-forces.png"

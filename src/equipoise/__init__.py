@@ -31,7 +31,7 @@ from .methods import (
     SymmetricSNE,
 )
 from .optimize.rules import Accelerated, GradientDescent, Momentum
-from .problems.base import Problem
+from .problems.forces import Problem
 from .problems.own_loss import LossProblem
 from .problems.stress import StressProblem
 from .saving.checkpoint import Checkpoint

@@ -35,6 +35,3 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-write_whole = atomic_write  # old name

@@ -27,6 +27,3 @@ def import_optional(package: str, extra: str, purpose: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise ImportError(f'{purpose} needs {package}: pip install "equipoise[{extra}]"') from error
-
-
-optional = import_optional  # old name

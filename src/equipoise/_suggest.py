@@ -19,6 +19,3 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return "did you mean X?" for the most similar known word, or `otherwise` if none is similar."""
     near = closest(word, known)
     return f"did you mean {near}?" if near is not None else otherwise
-
-
-hint, nearest = did_you_mean, closest  # old names

@@ -9,7 +9,7 @@ from scipy import linalg
 
 from ._types import Array
 from ._warn import warn
-from .linalg.blas import one_blas_thread
+from .linalg.pca import one_blas_thread
 
 ROUNDS = 100  # maximum number of iterations of `superimpose`; chosen
 CONVERGED = 1e-3  # root mean square change of the mean map, relative to its radius; chosen

@@ -152,14 +152,3 @@ def start_optimizer_stage(n_iter: int, done: int) -> list[Callable[[int, float, 
         return []
     display.begin("optimise", n_iter, "iterations", done)
     return [display.on_iteration]
-
-
-# Old names
-told, number, visible, pause, advancing, optimizing = (
-    show_on,
-    format_loss,
-    can_show,
-    end_stage,
-    advance_callback,
-    start_optimizer_stage,
-)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import inputs
 from ._tags import from_tag, tag_of
-from .arrays.namespace import host, is_device_array
+from .arrays.namespace import is_device_array, to_numpy
 from .methods import ALL
 from .methods.estimator import threads
 from .saving import archive
@@ -153,7 +153,7 @@ def _state(thing: Any) -> dict[str, Any]:
 def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
     """Return a state without some names, with device arrays as NumPy arrays."""
     return {
-        name: host(value) if is_device_array(value) else value for name, value in state.items() if name not in names
+        name: to_numpy(value) if is_device_array(value) else value for name, value in state.items() if name not in names
     }
 
 

@@ -12,8 +12,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import equipoise as eq
 from equipoise import _core
-from equipoise.arrays.csr import make_csr, symmetrized
-from equipoise.arrays.pattern import compiled_pattern
+from equipoise.arrays.csr import compiled_pattern, make_csr, symmetrized
 from equipoise.engines import Exact, Reference, Sampled
 from equipoise.kernels import StudentT
 

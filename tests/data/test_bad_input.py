@@ -172,7 +172,7 @@ def test_unknown_affinity():
 
 @pytest.mark.parametrize("init", ["pca", "random"])
 def test_a_named_start_belongs_to_the_constructor(init):
-    with pytest.raises(ValueError, match=rf"fit takes a map \(n, d\) as init; give init='{init}' to TSNE"):
+    with pytest.raises(ValueError, match=rf"fit\(init=...\) takes a map \(n, d\); use TSNE\(init='{init}'\)"):
         eq.TSNE().fit(X, init=init)
 
 

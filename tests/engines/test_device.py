@@ -22,7 +22,7 @@ from equipoise.neighbors.search import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.arrays.device_csr import Rows  # noqa: E402
-from equipoise.arrays.transfer import from_array  # noqa: E402
+from equipoise.arrays.to_device import as_tensor  # noqa: E402
 from equipoise.neighbors import gpu as search_module  # noqa: E402
 from equipoise.neighbors import gpu_blocks as blocks_module  # noqa: E402
 from equipoise.neighbors.gpu import search  # noqa: E402
@@ -81,7 +81,7 @@ def test_rows_of_long_numbers_and_of_memory_that_must_not_be_written():
     assert (rows.data.dtype, rows.indices.dtype) == (torch.float32, torch.int32)
     np.testing.assert_array_equal(rows.host().toarray(), A.toarray())
     a = np.arange(3.0)
-    assert from_array(a).data_ptr() == a.ctypes.data
+    assert as_tensor(a).data_ptr() == a.ctypes.data
 
 
 def test_rows_are_symmetrized_permuted_and_summed_as_by_scipy():
@@ -254,7 +254,7 @@ def test_crowded_rows_spread_evenly_and_say_so():
     here, on_device = distances(X, 15)
     said, rows = [], []
     for one in (here, on_device):
-        with pytest.warns(UserWarning, match="more equally near neighbours") as caught:
+        with pytest.warns(UserWarning, match="more neighbours at the smallest distance") as caught:
             rows.append(affinities.conditional(one, np.array([5.0]), np.float32, 1))
         said += [str(warning.message) for warning in caught]
     assert said[0] == said[1] and said[0].startswith("13 rows (the first is row 5)")  # and one beside them

@@ -118,7 +118,7 @@ def test_a_step_is_that_of_pytorch(d):
     gain = gain.abs()
     there = [x.clone().to(THERE) for x in (gradient, velocity, gain)]
     rule = (0.3, 0.8, 0.2, 0.8, 0.5, 0.01, 1.0)
-    moved = step.momentum_step(gradient, velocity, gain, *rule)
+    moved = step.momentum_step(gradient, velocity, gain, step.StepParameters(*rule))
     for numbers in (rule[:2], torch.tensor(rule[:2], dtype=torch.float64, device=THERE)):
         for found, expected in zip(rows_fused.step(*there, *numbers, *rule[2:]), moved, strict=True):
             same(found, expected, 1e-6)
@@ -156,7 +156,11 @@ def test_sums_over_all_points_are_those_of_pytorch(d, n):
 
 def test_rows_of_a_perplexity_are_those_of_pytorch():
     d2 = points(40, 20).square()
-    same(perplexity_triton.conditional(d2.to(THERE), 7.0), affinities.conditional_rows(d2, 7.0), 1e-5)
+    same(
+        perplexity_triton.conditional(d2.to(THERE), 7.0, affinities.HALVINGS),
+        affinities.conditional_rows(d2, 7.0),
+        1e-5,
+    )
 
 
 @on_a_gpu

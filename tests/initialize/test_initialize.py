@@ -8,8 +8,8 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
 
 import equipoise as eq
-from equipoise.initialize.choose import check_init
 from equipoise.initialize.random import random_ball
+from equipoise.initialize.start import check_init
 from equipoise.linalg.pca import JITTER, principal_components, principal_coordinates
 from equipoise.methods import METHODS
 

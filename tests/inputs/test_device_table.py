@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -192,8 +189,8 @@ def test_new_rows_that_do_not_fit(digits):
     wrong = digits[:2].copy()
     wrong[1, 5] = np.nan
     for new, message in (
-        (torch.from_numpy(digits[:3, :7]), r"X has shape \(3, 7\), but the fit had 64 columns"),
-        (torch.from_numpy(digits[0]), r"X has shape \(64,\), but the fit had 64 columns"),
+        (torch.from_numpy(digits[:3, :7]), r"X has shape \(3, 7\), but the fitted data had 64 columns"),
+        (torch.from_numpy(digits[0]), r"X has shape \(64,\), but the fitted data had 64 columns"),
         (digits[:3, :7], "7 features"),
         (wrong, "row 1, column 5"),
         (torch.from_numpy(wrong), "nan at row 1, column 5"),
@@ -370,35 +367,6 @@ def test_a_start_from_affinities_and_one_at_random(digits):
     for init in ("spectral", "random"):
         there, here = (eq.TSNE(engine=name, init=init, **BRIEF).fit(digits) for name in ("torch", "grid"))
         assert there.loss_ == pytest.approx(here.loss_, rel=0.05)
-
-
-# Without PyTorch
-
-
-def test_without_pytorch_all_else_is_as_it_was():
-    code = """
-        from importlib.machinery import PathFinder
-        found = PathFinder.find_spec
-        PathFinder.find_spec = lambda name, *rest: None if name == "torch" else found(name, *rest)
-        import numpy as np
-        import equipoise as eq
-        X = np.random.default_rng(0).standard_normal((60, 4))
-        assert eq.TSNE(random_state=0, n_iter=20, perplexity=5).fit_transform(X).shape == (60, 2)
-        for parameters in ({"engine": "torch"}, {"device": "cuda"}):
-            try:
-                eq.TSNE(**parameters).fit(X)
-            except ImportError as error:
-                print(error)
-    """
-    said = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
-    line = 'engine="torch" needs PyTorch: pip install "equipoise[gpu]", or torch itself'
-    assert said.stdout.splitlines() == [line, line] and said.stderr == ""
-
-
-def test_importing_the_package_imports_no_pytorch():
-    code = "import sys, equipoise, equipoise.cli; print('torch' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout == "False\n"
 
 
 @pytest.mark.slow

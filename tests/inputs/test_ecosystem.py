@@ -26,7 +26,8 @@ from sklearn.preprocessing import StandardScaler
 from support.methods import brief, over
 
 import equipoise as eq
-from equipoise.data import check_table, containers
+from equipoise.data import check_table
+from equipoise.data.checks import table_input as containers
 from equipoise.evaluate import trustworthiness
 from equipoise.methods import ALL
 

@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 import equipoise as eq
 from equipoise import _core, data
 from equipoise.affinities import fuzzy
-from equipoise.arrays.pattern import compiled_pattern
+from equipoise.arrays.csr import compiled_pattern
 from equipoise.engines import Reference, Sampled
 from equipoise.kernels import Membership, NonMembership
 from equipoise.neighbors.search import nearest_neighbors

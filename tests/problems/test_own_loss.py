@@ -43,7 +43,7 @@ def test_a_loss_with_a_known_minimum_reaches_it(optimizer, rng):
 
 
 def test_the_first_look_finds_the_curvature_and_the_way_raises_it(rng):
-    from equipoise.objectives.autograd.own_loss import OwnLoss, watched
+    from equipoise.objectives.autograd.user_loss import OwnLoss, watched
 
     loss, _, A = quadratic(8, 2, rng)
     seen = watched(OwnLoss(loss, "cpu"))

@@ -9,9 +9,8 @@ import numpy as np
 
 from .. import _core
 from .._types import Array, Matrix
-from ..arrays.csr import entry_rows, is_on_device, make_csr, on_host, symmetrized
+from ..arrays.csr import compiled_pattern, entry_rows, entry_values, is_on_device, make_csr, on_host, symmetrized
 from ..arrays.namespace import array_namespace, at_least
-from ..arrays.pattern import compiled_pattern, entry_values
 from ..progress import stage
 from .perplexity import keep_entries, neighbor_ranks, require_neighbors
 

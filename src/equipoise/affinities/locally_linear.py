@@ -15,7 +15,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import make_csr
 from ..arrays.namespace import array_like, array_namespace, at_least, device_of, is_numpy, on_device_of, to_numpy
 from ..arrays.tiles import TILE, in_tiles
-from ..linalg.blas import one_blas_thread
+from ..linalg.pca import one_blas_thread
 
 BLOCK = 2**21  # entries of a block of neighbours' rows on the CPU, 16 MB in float64; chosen
 REG = 1e-3  # relative to the trace of a local Gram matrix (Saul & Roweis 2003; scikit-learn's default)
@@ -72,9 +72,6 @@ def lle_weights(
     with one_blas_thread():
         in_tiles(m, k * (D + k), solve, BLOCK if is_numpy(X) else TILE // 2)
     return _csr(to_numpy(weights), to_numpy(neighbors), X.shape[0])
-
-
-lle_weights_on_device = lle_weights  # its earlier name for tensors
 
 
 def lle_weights_from_distances(

@@ -13,9 +13,8 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
-from ..arrays.csr import entry_rows, is_on_device, is_sparse, make_csr, symmetrized
+from ..arrays.csr import compiled_pattern, entry_rows, entry_values, is_on_device, is_sparse, make_csr, symmetrized
 from ..arrays.namespace import array_like, array_namespace
-from ..arrays.pattern import compiled_pattern, entry_values
 from ..neighbors.vectors import in_range
 from ..progress import stage
 
@@ -124,7 +123,7 @@ def conditional_rows(d2: Any, perplexity: float) -> Any:
     if getattr(d2, "is_cuda", False):
         from . import perplexity_triton
 
-        return perplexity_triton.conditional(d2, perplexity)
+        return perplexity_triton.conditional(d2, perplexity, HALVINGS)
     from ..arrays.tiles import in_tiles
 
     xp = array_namespace(d2)

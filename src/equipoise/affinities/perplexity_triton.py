@@ -8,8 +8,6 @@ import torch
 import triton
 import triton.language as tl
 
-from .perplexity import HALVINGS
-
 
 @triton.jit
 def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
@@ -34,10 +32,10 @@ def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
     tl.store(P + i * k + t, e / tl.sum(e, 0), mask=there)
 
 
-def conditional(d2: torch.Tensor, perplexity: float) -> torch.Tensor:
+def conditional(d2: torch.Tensor, perplexity: float, halvings: int) -> torch.Tensor:
     """Return what perplexity.conditional_rows does, for a tensor (n, k) on a GPU: one program per row."""
     n, k = d2.shape
     P = torch.empty_like(d2)
     width = max(32, triton.next_power_of_2(k))
-    _conditional[(n,)](d2, P, k, log(perplexity), HALVINGS, width, num_warps=max(1, min(8, width // 256)))
+    _conditional[(n,)](d2, P, k, log(perplexity), halvings, width, num_warps=max(1, min(8, width // 256)))
     return P

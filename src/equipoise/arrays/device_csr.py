@@ -9,7 +9,7 @@ import torch
 from .._tags import tagged
 from .._types import Matrix
 from .csr import make_csr
-from .transfer import again, from_array
+from .to_device import as_tensor, available_device
 
 
 @tagged("device.rows.Rows")
@@ -27,9 +27,9 @@ class Rows:
     def of(cls, A: Matrix, device: torch.device) -> Rows:
         """Return a SciPy CSR matrix on a device."""
         return cls(
-            from_array(A.data[: A.nnz]).to(device, torch.float32),
-            from_array(A.indices[: A.nnz]).to(device, torch.int32),
-            from_array(A.indptr).to(device, torch.int64),
+            as_tensor(A.data[: A.nnz]).to(device, torch.float32),
+            as_tensor(A.indices[: A.nnz]).to(device, torch.int32),
+            as_tensor(A.indptr).to(device, torch.int64),
         )
 
     @classmethod
@@ -105,5 +105,5 @@ class Rows:
         return {**arrays, "device": self.device.type}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        parts = (from_array(state[name]).to(again(state["device"])) for name in ("data", "indices", "indptr"))
+        parts = (as_tensor(state[name]).to(available_device(state["device"])) for name in ("data", "indices", "indptr"))
         self.__init__(*parts)  # type: ignore[misc]

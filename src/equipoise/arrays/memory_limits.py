@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 
 def physical_memory() -> float:
@@ -35,17 +33,3 @@ def gpu_out_of_memory(what: str, n_bytes: float) -> MemoryError:
         f"GPU out of memory: {what} needs about {n_bytes / 1e9:.2g} GB{free}."
         ' Use fewer rows, a smaller perplexity or n_neighbors, or device="cpu".'
     )
-
-
-@contextmanager
-def explain_out_of_memory(what: Callable[[], tuple[str, float]]) -> Iterator[None]:
-    """Where GPU memory runs out within the context, raise MemoryError with what was computed and its size in bytes."""
-    try:
-        yield
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        raise gpu_out_of_memory(*what()) from None
-
-
-require_room, explained = require_memory, explain_out_of_memory  # their earlier names

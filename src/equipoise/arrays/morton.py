@@ -9,9 +9,8 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from .csr import is_on_device, make_csr
+from .csr import compiled_pattern, entry_values, is_on_device, make_csr
 from .namespace import array_namespace
-from .pattern import compiled_pattern, entry_values
 
 BITS = {1: 20, 2: 12, 3: 8}  # per axis
 

@@ -186,38 +186,3 @@ def unpermute(U: Any, order: Array | None) -> Any:
     V = array_namespace(U).empty_like(U)
     V[order] = U
     return V
-
-
-# Earlier names of these functions.
-
-
-def log(x: Any) -> Any:
-    return array_namespace(x).log(x)
-
-
-def exp(x: Any) -> Any:
-    return array_namespace(x).exp(x)
-
-
-def log1p(x: Any) -> Any:
-    return array_namespace(x).log1p(x)
-
-
-def expm1(x: Any) -> Any:
-    return array_namespace(x).expm1(x)
-
-
-def where(holds: Any, value: Any, other: Any) -> Any:
-    return array_namespace(other).where(holds, value, other)
-
-
-def full_like(x: Any, value: float) -> Any:
-    return array_namespace(x).full_like(x, value)
-
-
-def beside(*columns: Any) -> Any:
-    return array_namespace(columns[0]).stack(columns, axis=1)
-
-
-host, like, moved, placed = to_numpy, array_like, array_like, on_device_of
-square_sum, double, maximum, turned, put_back = sum_squares, to_float64, at_least, times_matrix, unpermute

@@ -1,11 +1,11 @@
-"""Copies of NumPy arrays on a PyTorch device, with a check of the free memory."""
+"""Moves of NumPy arrays to devices of PyTorch, with a check of the free memory."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .._types import Array
-from .memory_limits import require_room
+from .memory_limits import require_memory
 
 
 def to_device(A: Array, device: str | None) -> Any:
@@ -18,10 +18,24 @@ def to_device(A: Array, device: str | None) -> Any:
     return torch.as_tensor(A, device=device)
 
 
+def as_tensor(A: Array) -> Any:
+    """Return a NumPy array as a tensor that shares its memory; read-only memory, which PyTorch rejects, is copied."""
+    import torch
+
+    return torch.from_numpy(A if A.flags.writeable else A.copy())
+
+
+def available_device(name: str) -> Any:
+    """Return the PyTorch device of this name, to restore saved tensors to; the CPU if there is no GPU."""
+    import torch
+
+    return torch.device(name if name != "cuda" or torch.cuda.is_available() else "cpu")
+
+
 def require_gpu_memory(n_bytes: float, what: str, device: str) -> None:
     """Raise MemoryError if device is "cuda" and the GPU has fewer than n_bytes free."""
     if device == "cuda":
         import torch
 
         cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # by PyTorch, and free
-        require_room(n_bytes, what, torch.cuda.mem_get_info()[0] + cached)
+        require_memory(n_bytes, what, torch.cuda.mem_get_info()[0] + cached)

@@ -20,6 +20,7 @@ NO_OPTION = ("callbacks", "verbose")  # not expressible as text, or set by the c
 TYPE = re.compile(
     r"(int|float|str|bool|array|ndarray|callable|sequence|list|tuple|dict|[A-Z]\w+|\"|\{).*(default|optional)"
 )
+BRACES = str.maketrans("", "", "{}")
 SEED = 0  # default seed: the same command gives the same map
 
 
@@ -117,7 +118,10 @@ def parameter_texts(method: type[Any]) -> dict[str, str]:
         for entry in re.split(r"\n(?=\w)", section.partition("-\n")[2]):
             names, _, text = entry.partition(" : ")
             first, _, rest = text.partition("\n")
-            text = rest if TYPE.match(first) else text  # the types are in the option's placeholder
+            if TYPE.match(first):
+                choices = re.sub(r", (optional|default=.*)$", "", first)
+                is_choice = choices.startswith(("{", '"'))  # other types are in the option's placeholder
+                text = f"{choices.translate(BRACES)}. {rest}" if is_choice else rest
             for name in names.split(", "):
                 texts.setdefault(name.strip(), []).append(" ".join(text.split()))
-    return {name: "; ".join(reversed(found)) for name, found in texts.items()}
+    return {name: " ".join(reversed(found)) for name, found in texts.items()}

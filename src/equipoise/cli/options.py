@@ -14,7 +14,8 @@ from ..data import Dataset
 from .option_values import integer
 
 STDIN = "-"
-NAMED_COLUMNS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".h5ad", STDIN)  # sources with named columns
+UNNAMED_COLUMNS = (".npy", ".npz", ".mtx", ".mtx.gz")  # files whose columns have no names
+NAMED_COLUMNS = (*(suffix for suffix in data.READERS if suffix not in UNNAMED_COLUMNS), STDIN)
 
 
 class Parser(argparse.ArgumentParser):
@@ -77,8 +78,8 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
         "data",
         metavar="DATA",
         nargs="?" if optional else None,
-        help="a data set listed by `equipoise data`; a file (.csv .tsv .parquet .npy .npz .mtx .h5ad .zarr); a folder"
-        " of images; or - for CSV on standard input",
+        help="a data set listed by `equipoise data`; a file (.csv .tsv .parquet .feather .npy .npz .mtx .h5ad .zarr); a"
+        " folder of images; or - for CSV on standard input",
     )
     group = verb.add_argument_group("data")
     group.add_argument(

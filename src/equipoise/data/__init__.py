@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from . import toys
 from .catalogue import DATASETS, load
-from .checks.precomputed import check_affinities, check_neighbors, check_new_distances, is_neighbors
-from .checks.table import check_distances, check_finite, check_rows, check_sparse_table, check_table
-from .containers import as_array
+from .checks.precomputed_input import check_affinities, check_neighbors, check_new_distances
+from .checks.table_input import (
+    as_array,
+    check_distances,
+    check_finite,
+    check_rows,
+    check_sparse_table,
+    check_table,
+    is_neighbors,
+)
 from .dataset import Dataset
 from .prepare import Preparation, preparation, prepare
-from .read import read
+from .read import READERS, read
 from .write import check_map_path, write_map
 
 __all__ = [
     "DATASETS",
+    "READERS",
     "Dataset",
     "Preparation",
     "as_array",

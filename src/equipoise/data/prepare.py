@@ -11,7 +11,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._types import Array, Matrix
 from ..arrays.csr import entry_place
-from ..linalg.blas import one_blas_thread
+from ..linalg.pca import one_blas_thread
 from ..linalg.randomized import Directions
 from .dataset import Dataset
 

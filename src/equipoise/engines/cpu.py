@@ -10,9 +10,8 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from ..arrays.csr import is_sparse
-from ..arrays.namespace import host
-from ..arrays.pattern import compiled_pattern, entry_values
+from ..arrays.csr import compiled_pattern, entry_values, is_sparse
+from ..arrays.namespace import to_numpy
 from ..kernels import Kernel
 from .base import Engine
 from .tables import Table, edge_table, kernel_table
@@ -24,10 +23,10 @@ class HostPlacement:
     device = "cpu"
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
-        return array if is_sparse(array) else np.asarray(host(array), dtype=dtype)
+        return array if is_sparse(array) else np.asarray(to_numpy(array), dtype=dtype)
 
     def indices_where(self, mask: Any) -> Array:
-        return host(mask).nonzero()[0]
+        return to_numpy(mask).nonzero()[0]
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return first(), second()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..linalg.blas import one_blas_thread
+from ..linalg.pca import one_blas_thread
 from ..methods.estimator import threads
 from .checks import check_k, check_pair
 from .measured import Measured, RecallCurve

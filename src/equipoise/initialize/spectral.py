@@ -11,11 +11,10 @@ from scipy.sparse.csgraph import connected_components
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import is_on_device, on_host
-from ..arrays.namespace import host
-from ..linalg.blas import one_blas_thread
+from ..arrays.namespace import to_numpy
 from ..linalg.eigen import SMALL
 from ..linalg.laplacian import eigenmap, is_connected
-from ..linalg.pca import finish
+from ..linalg.pca import finish, one_blas_thread
 
 TINY = 8  # components of up to so many points are placed on a circle; chosen
 # Maximum restarts of the Lanczos iteration, each about 20 products: a bound on the time, chosen. On 70,000 images of
@@ -127,7 +126,7 @@ def _eigenmap(W: Matrix, d: int) -> Array:
     Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
     if not converged:
         _warn_stuck(W.shape[0])
-    return host(Y)
+    return to_numpy(Y)
 
 
 def _warn_stuck(n: int) -> None:

@@ -14,9 +14,8 @@ from .._types import Array, Matrix
 from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
 from ..arrays.tiles import in_tiles
-from ..arrays.transfer import again, from_array
-from ..linalg.eigen import signed
-from ..linalg.pca import JITTER
+from ..arrays.to_device import as_tensor, available_device
+from ..linalg.pca import JITTER, principal_scores
 from ..neighbors.gpu import search
 from ..neighbors.gpu_scan import nearest
 from ..neighbors.search import MIN_RECALL
@@ -137,12 +136,7 @@ class DeviceTable(Input):
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
         """Return what `linalg.pca.principal_components` does; the noise is drawn on the device."""
         X = ((self.X - self._center) / self._scale).float()
-        if X.shape[1] <= len(X):
-            _, V = torch.linalg.eigh((X.T @ X).double())
-            scores = X @ signed(V.flip(1)[:, :d]).float()
-        else:
-            values, V = torch.linalg.eigh((X @ X.T).double())
-            scores = (signed(V.flip(1)[:, :d]) * values.flip(0)[:d].clamp(min=0).sqrt()).float()
+        scores = principal_scores(X, d)
         Y = torch.zeros((self.n, d), device=X.device)
         spread = scores[:, 0].std(correction=0)
         Y[:, : scores.shape[1]] = torch.where(spread > 0, scores / spread, 0.0)
@@ -154,13 +148,13 @@ class DeviceTable(Input):
         return {"X": X.cpu().numpy(), "metric": self.metric, "device": self.X.device.type}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        X = from_array(state["X"]).to(again(state["device"]))
+        X = as_tensor(state["X"]).to(available_device(state["device"]))
         self.__init__(X, state["metric"])  # type: ignore[misc]
 
 
 def check_tensor(X: Any, device: torch.device, least: int = 2) -> torch.Tensor:
     """Return a table of at least `least` rows as a floating-point tensor on a device, or name the invalid entry."""
-    X = from_array(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
+    X = as_tensor(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.layout != torch.strided or X.is_meta:
         raise ValueError(f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense one, X.to_dense()")
     if X.ndim != 2 or len(X) < least or X.shape[1] == 0:

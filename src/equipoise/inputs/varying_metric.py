@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..arrays.memory_limits import physical_memory, require_room
-from ..arrays.namespace import host, is_tensor
+from ..arrays.memory_limits import physical_memory, require_memory
+from ..arrays.namespace import is_tensor, to_numpy
 from ..data import check_finite
 from ..data.checks.metric_tensors import check_tensors
 from .base import Input, Nearby
@@ -27,7 +27,7 @@ class Varying(Distances):
     """Rows with a metric tensor each: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), computed for all n² pairs."""
 
     def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
-        require_room(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", physical_memory())
+        require_memory(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", physical_memory())
         self.X, self.H, self.h = X, H, h
         d2 = _under_first(X, H, X)
         super().__init__(np.sqrt((d2 + d2.T) / 2))
@@ -74,6 +74,6 @@ def _under_first(X: Array, H: Array, to: Array) -> Array:
 def _tensors(h: Callable[[Array], Any], X: Array) -> Array:
     """Return h(X) as float64, checked."""
     H = h(X)
-    H = np.asarray(host(H.detach() if is_tensor(H) else H), dtype=np.float64)
+    H = np.asarray(to_numpy(H.detach() if is_tensor(H) else H), dtype=np.float64)
     check_tensors(H, "h(X)", *X.shape)
     return H

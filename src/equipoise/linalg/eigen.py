@@ -11,7 +11,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from .._types import Array, Matrix
-from ..arrays.namespace import array_namespace, device_of
+from .pca import fix_signs
 
 SMALL = 300  # rows up to which the whole matrix is decomposed: Lanczos gains nothing there; chosen
 DENSE = 6000  # rows up to which a dense decomposition replaces a Lanczos run that does not converge: 288 MB; chosen
@@ -126,16 +126,6 @@ def norm(multiply: Product, n: int) -> float:
     except ArpackError as error:
         raise _stuck(n, error) from None
     return 1.01 * float(np.abs(values).max())  # a Ritz value is never above the largest
-
-
-def fix_signs(V: Any) -> Any:
-    """Return V (n, d) with the entry of largest magnitude in every column positive: eigenvectors have no sign."""
-    xp = array_namespace(V)
-    largest = V[xp.argmax(xp.abs(V), axis=0), xp.arange(V.shape[1], device=device_of(V))]
-    return V * (1 - 2 * xp.astype(largest < 0, V.dtype))
-
-
-signed = fix_signs  # its earlier name
 
 
 def _factor(A: Matrix) -> Product:

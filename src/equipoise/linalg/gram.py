@@ -14,15 +14,7 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.namespace import (
-    array_like,
-    array_namespace,
-    at_least,
-    column_squares,
-    is_numpy,
-    sum_squares,
-    to_numpy,
-)
+from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
 from . import eigen
 
 SIDE = 1000  # rows or columns up to which a small Gram matrix is formed, 8 MB; as in randomized.py
@@ -220,9 +212,6 @@ def dense(A: Matrix) -> Array:
 def divide_columns(V: Any, lengths: Array) -> Any:
     """Return V (n, d) with every column divided by its length (d,), or 0 where the length is 0."""
     return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
-
-
-squares, over = column_squares, divide_columns  # their earlier names
 
 
 def _top(A: Any, d: int) -> tuple[Array, Any]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.namespace import array_like, array_namespace, device_of, on_device_of, to_float64, to_numpy
-from .eigen import DENSE, RESTARTS, SMALL, fix_signs
+from .eigen import DENSE, RESTARTS, SMALL
+from .pca import fix_signs
 
 BASIS = 40  # minimum size of the basis: twice ARPACK's for few eigenvectors, since vectors come in blocks; chosen
 WIDTH = 4  # maximum width of a block; chosen

@@ -12,7 +12,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from .._types import Array, Matrix
 from ..arrays.csr import is_on_device, row_sums
 from ..arrays.namespace import array_namespace, at_least, is_numpy, to_float64
-from .eigen import SMALL, fix_signs
+from .eigen import SMALL
+from .pca import fix_signs
 
 
 class NormalizedAffinities:

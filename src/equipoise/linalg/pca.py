@@ -1,16 +1,28 @@
-"""Principal components of tables and of squared distances, scaled for use as an initial map."""
+"""Principal components of tables and of squared distances, the sign rule of eigenvectors, and BLAS threads."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy import linalg
+from threadpoolctl import ThreadpoolController
 
 from .._types import Array
-from ..arrays.namespace import array_namespace, at_least, is_numpy
-from .blas import one_blas_thread
-from .eigen import fix_signs
+from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy
+
+
+def one_blas_thread() -> Any:
+    """Return a context in which BLAS uses one thread, so that results do not depend on the number of cores."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> Any:
+    """Return the BLAS libraries of NumPy and SciPy, found once: finding them takes 5 ms, as long as a small PCA."""
+    return ThreadpoolController()
+
 
 JITTER = 0.01  # standard deviation of the noise, relative to the spread: it separates duplicates and moves little else
 
@@ -72,6 +84,13 @@ def top_eigenvectors(G: Any, d: int) -> tuple[Any, Any]:
     xp = array_namespace(G)
     values, V = xp.linalg.eigh(xp.astype(G, xp.float64))
     return xp.flip(values)[:d], fix_signs(xp.flip(V, axis=1)[:, :d])
+
+
+def fix_signs(V: Any) -> Any:
+    """Return V (n, d) with the entry of largest magnitude in every column positive: eigenvectors have no sign."""
+    xp = array_namespace(V)
+    largest = V[xp.argmax(xp.abs(V), axis=0), xp.arange(V.shape[1], device=device_of(V))]
+    return V * (1 - 2 * xp.astype(largest < 0, V.dtype))
 
 
 def finish(scores: Array, d: int, rng: np.random.RandomState) -> Array:

@@ -7,7 +7,7 @@ from scipy import linalg
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from .eigen import fix_signs
+from .pca import fix_signs
 
 SMALL = 1000  # columns up to which the Gram matrix is decomposed; chosen, not tuned
 SPARE = 10  # oversampling (Halko et al. 2011, section 4.2, recommend 5 or 10)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .classical import ClassicalEmbedding
+from .closed_form import ClassicalEmbedding
 from .double import DKLLE, DKPCA
 from .embedding import Embedding
 from .local import LLE, LaplacianEigenmaps
 from .mds import MDS
-from .parametric.estimator import Parametric
+from .parametric.parametric import Parametric
 from .scaling import PCA, ClassicalMDS, Isomap
 from .sne import GSNE, SNE, TSNE, NeighborEmbedding, PowerSNE, SphericalSNE, SymmetricSNE
 from .umap import UMAP

@@ -15,18 +15,17 @@ from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import is_sparse, on_host
-from ..arrays.namespace import host, is_tensor, placed
+from ..arrays.namespace import is_tensor, on_device_of, to_numpy
 from ..engines import choose_device, choose_engine, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
-from ..initialize.choose import Start
+from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..memory import gpu_memory
 from ..objectives import Objective
 from ..optimize.placement import Placement
 from ..optimize.rules import Momentum, Rule, Schedule
-from ..problems.base import check_n_iter
-from ..problems.forces import ForceProblem
+from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
 from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
@@ -139,6 +138,14 @@ class Embedding(Estimator):
         """Return the loss for the rows P of the neighbourhoods."""
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
+    def output_kernel(self) -> Kernel:
+        """Return the kernel of the map."""
+        return self._kernel()
+
+    def objective_from_rows(self, P: Matrix) -> Objective:
+        """Return the loss for rows P of affinities, before they are symmetrised."""
+        return self._objective(P, self._kernel())
+
     def _geometry(self) -> Geometry:
         return Flat()
 
@@ -162,7 +169,7 @@ class Embedding(Estimator):
         """Return n_iter for n points."""
         return check_n_iter(self.n_iter)
 
-    def _early(self) -> float:
+    def resolve_early_exaggeration(self) -> float:
         """Return early_exaggeration as a number."""
         return self.early_exaggeration
 
@@ -182,7 +189,7 @@ class Embedding(Estimator):
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
         """Return the problem, the checked input and its neighbourhoods; `init` is a map to continue from."""
-        self._check_parameters()
+        self.check_parameters()
         kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
         data = self._input(X)
         self._record_features(X, data)
@@ -280,7 +287,7 @@ class Embedding(Estimator):
             problem.objective,
             problem.geometry,
             problem.engine,
-            host(self.embedding_),
+            to_numpy(self.embedding_),
             problem.schedule.exaggeration,
             problem.engine.state(),
         )
@@ -311,7 +318,7 @@ class Embedding(Estimator):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
-        return placed(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
+        return on_device_of(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points of affinity p at distances r."""
@@ -325,11 +332,14 @@ class Embedding(Estimator):
         tags.transformer_tags.preserves_dtype = []  # the map has the precision of the engine
         return tags
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_n_components(self.n_components)
         if self.learning_rate != "auto" and not is_positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
-        for name, value in (("early_exaggeration", self._early()), ("exaggeration", self.exaggeration)):
+        for name, value in (
+            ("early_exaggeration", self.resolve_early_exaggeration()),
+            ("exaggeration", self.exaggeration),
+        ):
             if not is_positive(value):
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not isinstance(self.deterministic, bool | np.bool_):
@@ -338,7 +348,7 @@ class Embedding(Estimator):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
-        return Schedule(self._iterations(n), self.learning_rate, self._early(), self.exaggeration)
+        return Schedule(self._iterations(n), self.learning_rate, self.resolve_early_exaggeration(), self.exaggeration)
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks, self.random_state)

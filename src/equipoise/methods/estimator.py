@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from ..arrays.memory_limits import explained
+from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
 from ..arrays.namespace import from_cupy, is_cupy, is_tensor, to_cupy
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, Input
@@ -76,16 +76,18 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return a rough number of bytes of GPU memory that fitting (n, D) data takes."""
         return 24.0 * n * D
 
-    def _gpu_room(self, X: Any) -> AbstractContextManager[None]:
-        """Return a context in which an out-of-memory error of a GPU says how much memory X needs."""
-
-        def what() -> tuple[str, float]:
+    @contextmanager
+    def _gpu_room(self, X: Any) -> Iterator[None]:
+        """Raise MemoryError, with the memory that X needs, if a GPU runs out of memory within the context."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             table = X[0] if is_neighbors(X) else X
             n, *others = getattr(table, "shape", None) or np.shape(table)
             D = int(np.prod(others))
-            return f"fitting {n} rows of {D} columns", self._gpu_bytes(int(n), D)
-
-        return explained(what)
+            raise gpu_out_of_memory(f"fitting {n} rows of {D} columns", self._gpu_bytes(int(n), D)) from None
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

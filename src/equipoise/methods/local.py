@@ -12,7 +12,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities import locally_linear as lle
 from ..arrays.csr import entry_rows, make_csr, symmetrized
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from ..data import check_affinities
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Orthonormal
@@ -21,7 +21,7 @@ from ..inputs.base import square
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..objectives import TraceQuotient, normalized_laplacian
 from ..progress import stage
-from .classical import ClassicalEmbedding, Model
+from .closed_form import ClassicalEmbedding, Model
 from .estimator import is_positive
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class LLE(ClassicalEmbedding):
         """Return W of the points themselves or of new rows."""
         stage("weights")
         if data.on_device:
-            return lle.lle_weights_on_device(cast("DeviceTable", data).X, neighbors, rows=rows, reg=self.reg)
+            return lle.lle_weights(cast("DeviceTable", data).X, neighbors, rows=rows, reg=self.reg)
         if isinstance(data, Table | SparseTable):
             return lle.lle_weights(data.X, neighbors, rows=rows, reg=self.reg)
         assert isinstance(data, Distances)
@@ -113,7 +113,7 @@ class LLE(ClassicalEmbedding):
             )
         near = self._data.nearest(X, self._k, self._n_threads())
         W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
-        fitted = host(self.embedding_)
+        fitted = to_numpy(self.embedding_)
         Y = np.asarray(W @ fitted)
         Y[near.twins >= 0] = fitted[near.twins[near.twins >= 0]]
         return Y
@@ -199,7 +199,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         else:
             near = self._data.nearest(X, self._k, self._n_threads())
             W, twins = self._decay(near.d2, self._farthest(near.d2)), near.twins
-        fitted = host(self.embedding_)
+        fitted = to_numpy(self.embedding_)
         mean = np.asarray(W @ fitted) / np.asarray(W.sum(axis=1)).reshape(-1, 1)
         scale = 1 - self.eigenvalues_
         Y = mean / np.where(np.abs(scale) > 1e-8, scale, np.inf)  # at λ = 1 neighbours give no information

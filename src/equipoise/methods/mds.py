@@ -16,17 +16,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import progress
 from .._types import Array, Callback, Matrix
 from .._warn import warn
-from ..arrays.namespace import host, is_device_array, placed
+from ..arrays.namespace import is_device_array, on_device_of, to_numpy
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
-from ..initialize.classical import check_start, first_map
+from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
 from ..inputs import Distances, Input, SpaceLike, make_distance_input
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
 from ..optimize.placement import place_by_stress
-from ..problems.base import check_n_iter
+from ..problems.forces import check_n_iter
 from ..problems.stress import StressProblem
 from ..problems.stress_pairs import (
     condensed_weights,
@@ -136,7 +136,7 @@ class MDS(Estimator):
         return self._build(X)[0]
 
     def _build(self, X: Any) -> tuple[StressProblem, Input]:
-        self._check_parameters()
+        self.check_parameters()
         requested, device = choose_device(self._engine_name(), self.device, X)
         source = make_distance_input(X, self.metric, center=True)
         self._record_features(X, source)
@@ -248,7 +248,7 @@ class MDS(Estimator):
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not seen else [])])
             finally:
-                self.embedding_ = placed(X if problem.engine == "torch" else None, problem.Y)
+                self.embedding_ = on_device_of(X if problem.engine == "torch" else None, problem.Y)
                 self.loss_curve_ = problem.loss_curve
                 self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
                 self.n_iter_ = problem.n_iter
@@ -288,11 +288,11 @@ class MDS(Estimator):
         rows = self._source.check_new(self._check_rows(X))
         n = self._source.n
         seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
-        fitted = host(self.embedding_)[seen]
+        fitted = to_numpy(self.embedding_)[seen]
         Y = place_by_stress(
             lambda part: self._source.new_block(rows[part], seen), rows.shape[0], fitted, self._n_threads()
         )
-        return placed(X if is_device_array(self.embedding_) else None, Y)
+        return on_device_of(X if is_device_array(self.embedding_) else None, Y)
 
     def _record_features(self, X: Any, source: Input) -> None:
         if isinstance(X, SpaceLike):
@@ -308,7 +308,7 @@ class MDS(Estimator):
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         for name in ("n_components", "n_init"):
             value = getattr(self, name)
             if not (isinstance(value, int | np.integer) and value >= 1):

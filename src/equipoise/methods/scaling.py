@@ -10,18 +10,18 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
-from ..arrays.namespace import double, host, is_device_array, is_tensor, moved
+from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
 from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
-from ..linalg.gram import Factor, Gram, Inner, dense, over, squares
+from ..linalg.gram import Factor, Gram, Inner, dense, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..objectives import GramLoss
 from ..progress import stage
 from ..spaces import GraphGeodesic, MetricSpace
-from .classical import ClassicalEmbedding, Model
+from .closed_form import ClassicalEmbedding, Model
 from .estimator import accepts_cupy
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class Scaling(ClassicalEmbedding):
     def _keep(self, model: Model) -> None:
         assert isinstance(model.objective, GramLoss)
         self._gram = model.objective.gram
-        self._axes = self._gram.axes(moved(self._gram.source, self.embedding_))
+        self._axes = self._gram.axes(array_like(self._gram.source, self.embedding_))
 
     def _placed_by(self, new: Any) -> Array:
         """Return the places of new points from coordinates or squared distances, like the source of the Gram matrix."""
-        return self._gram.place(moved(self._gram.source, new), self._axes)
+        return self._gram.place(array_like(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
         m = self.n_landmarks
@@ -106,37 +106,41 @@ class PCA(Scaling):
         m = self._check_landmarks(data.n)
         F = _coordinates(data)
         exact = Factor(F)
-        self.mean_, self._total = host(exact.mean), exact.trace()
+        self.mean_, self._total = to_numpy(exact.mean), exact.trace()
         self._basis: Array | None = None
         if m is None:
             return self._scaled(data, exact)
-        near = host(dense(F[choose(data.n, m, rng)]))
+        near = to_numpy(dense(F[choose(data.n, m, rng)]))
         self._basis = linalg.orth((near - self.mean_).T)
         if self._basis.shape[1] < self.n_components:
             raise ValueError(f"{m} landmarks span only {self._basis.shape[1]} directions; raise n_landmarks")
-        reduced = Factor(F @ moved(F, self._basis))
+        reduced = Factor(F @ array_like(F, self._basis))
         return self._scaled(data, reduced, factor_error(exact, reduced, rng))
 
     def _keep(self, model: Model) -> None:
         super()._keep(model)
-        axes = host(self._axes)
+        axes = to_numpy(self._axes)
         self.components_ = (axes if self._basis is None else self._basis @ axes).T
-        lengths = squares(self.embedding_)
+        lengths = column_squares(self.embedding_)
         self.explained_variance_ = lengths / (model.data.n - 1)
-        self.explained_variance_ratio_ = over(lengths, np.full(self.n_components, self._total))
+        self.explained_variance_ratio_ = divide_columns(lengths, np.full(self.n_components, self._total))
 
     def _place(self, X: Matrix) -> Array:
-        X = double(X) if is_tensor(X) else X
-        axes = moved(X, self.components_.T)
-        return X @ axes - moved(X, self.mean_) @ axes
+        X = to_float64(X) if is_tensor(X) else X
+        axes = array_like(X, self.components_.T)
+        return X @ axes - array_like(X, self.mean_) @ axes
 
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
         """Return the rows (m, D) in the principal subspace whose places are Y (m, d)."""
-        Y = double(Y) if is_tensor(Y) and is_device_array(self.embedding_) else np.asarray(host(Y), dtype=np.float64)
+        Y = (
+            to_float64(Y)
+            if is_tensor(Y) and is_device_array(self.embedding_)
+            else np.asarray(to_numpy(Y), dtype=np.float64)
+        )
         if Y.ndim != 2 or Y.shape[1] != self.n_components:
             raise ValueError(f"Y has shape {tuple(Y.shape)}; expected (m, {self.n_components})")
-        return Y @ moved(Y, self.components_) + moved(Y, self.mean_)
+        return Y @ array_like(Y, self.components_) + array_like(Y, self.mean_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -200,7 +204,7 @@ class ClassicalMDS(Scaling):
             d2 = self._data.squared_to_all(X)[:, self._landmarks.chosen]
             return self._placed_by(self._landmarks.coordinates(d2))
         if isinstance(self._gram, Factor):
-            return self._gram.place(double(X) if is_tensor(X) else X, self._axes)
+            return self._gram.place(to_float64(X) if is_tensor(X) else X, self._axes)
         return self._placed_by(self._data.squared_to_all(X))
 
 

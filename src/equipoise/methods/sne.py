@@ -13,7 +13,7 @@ from .._types import Matrix
 from ..affinities import perplexity as affinities
 from ..affinities.builders import Gaussian, Given, Neighborhoods, Uniform, width
 from ..arrays.csr import is_sparse, symmetrized
-from ..arrays.memory_limits import physical_memory, require_room
+from ..arrays.memory_limits import physical_memory, require_memory
 from ..divergences import Alpha, Divergence
 from ..engines import choose_device
 from ..geometry import Flat, Geometry, Placed
@@ -89,8 +89,8 @@ class NeighborEmbedding(Embedding):
     def _kind(self) -> type[ForceProblem]:
         return CurvedProblem if callable(self.g) else super()._kind()
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
@@ -134,12 +134,12 @@ class NeighborEmbedding(Embedding):
         """Raise unless P and P^s of all pairs, and the rows from which P is computed, fit in memory."""
         n = data.n
         what = f"a function g(Y) compares all pairs of {n} points in float64, which"
-        require_room(3 * 8.0 * n**2, what, physical_memory())
+        require_memory(3 * 8.0 * n**2, what, physical_memory())
         table = getattr(data, "X", None)  # a tensor, if one was given
         if choose_device(self.engine, self.device, table)[1] == "cuda":
             import torch
 
-            require_room(2 * 8.0 * n**2, f"on the GPU {what}", float(torch.cuda.mem_get_info()[0]))
+            require_memory(2 * 8.0 * n**2, f"on the GPU {what}", float(torch.cuda.mem_get_info()[0]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,13 +10,13 @@ import numpy as np
 from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities.builders import Fuzzy
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import limited
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
 from ..problems.forces import ForceProblem
-from ..problems.sampled import SampledProblem
+from ..problems.negative_sampling_problem import SampledProblem
 from .embedding import Embedding
 from .estimator import is_positive
 
@@ -74,8 +74,8 @@ class UMAP(Embedding):
     early_exaggeration: Any = "auto"
     tol: float = 0.05
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         k, m = self.n_neighbors, self.negative_sample_rate
         if not (isinstance(k, int | np.integer) and k >= 2):
             raise ValueError(f"n_neighbors must be an integer >= 2, including the point itself, got {k!r}")
@@ -152,10 +152,10 @@ class UMAP(Embedding):
             raise ValueError(f'n_iter must be an integer or "auto", got {self.n_iter!r}')
         return 200 if n > 10_000 else 500 if self.engine in ("sampled", NEGATIVE_SAMPLING) else 300
 
-    def _early(self) -> float:
+    def resolve_early_exaggeration(self) -> float:
         if self.early_exaggeration == "auto":
             return 1.0 if self.engine in ("sampled", NEGATIVE_SAMPLING) else 4.0
-        return super()._early()
+        return super().resolve_early_exaggeration()
 
     def _kind(self) -> type[ForceProblem]:
         return SampledProblem if self._samples_negatives() else ForceProblem
@@ -174,7 +174,7 @@ EPSILON = 0.01
 
 def _check_labels(y: Any, n: int) -> Array:
     """Return class labels (n,) as integers; −1, for unknown, stays −1."""
-    labels = host(y)
+    labels = to_numpy(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
-from ..linalg.blas import one_blas_thread
+from ..linalg.pca import one_blas_thread
 from ..progress import advance_callback
 
 TRAINING = 32  # training points per cell for k-means; chosen, like the iterations and the number of cells

@@ -7,7 +7,7 @@ from .closed_form import ClosedForm
 from .conditional import ConditionalKL
 from .cross_entropy import CrossEntropy, EffectiveCrossEntropy
 from .dense import DenseDivergence, require_dense
-from .double import DoubleKernelLLE, DoubleKernelPCA
+from .double_kernel import DoubleKernelLLE, DoubleKernelPCA
 from .gram_loss import GramLoss
 from .joint import JointDivergence, joint_objective
 from .quotient import TraceQuotient, normalized_laplacian

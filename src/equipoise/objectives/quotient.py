@@ -12,6 +12,7 @@ from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
 from ..engines import Engine
 from ..linalg import eigen
+from ..linalg.pca import fix_signs
 from .base import Balance
 from .closed_form import ClosedForm
 
@@ -101,7 +102,7 @@ class TraceQuotient(ClosedForm):
         for column, part in enumerate(order[: parts.shape[1] - 1], 1):
             members = self.components == part
             parts[members, column] = self.root[members]
-        return eigen.fix_signs(np.linalg.qr(parts)[0])
+        return fix_signs(np.linalg.qr(parts)[0])
 
 
 def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:

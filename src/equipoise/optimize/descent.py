@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from .._types import Array, Callback
-from ..arrays.namespace import full_like, host, like, placed, put_back
+from ..arrays.namespace import array_like, array_namespace, on_device_of, to_numpy, unpermute
 from ..progress import start_optimizer_stage
 
 
@@ -49,21 +49,23 @@ class State:
     @classmethod
     def start(cls, U: Array) -> State:
         """Return the state at iteration 0 in U, without momentum."""
-        return cls(U, full_like(U, 0.0), full_like(U, 1.0), U)
+        xp = array_namespace(U)
+        return cls(U, xp.zeros_like(U), xp.ones_like(U), U)
 
     def in_order(self) -> Array:
         """Return U in the order of the input."""
-        return put_back(self.U, self.order)
+        return unpermute(self.U, self.order)
 
     def reset_momentum(self) -> None:
         """Reset velocity and gains, which no longer hold when the forces have changed."""
-        self.velocity, self.gain, self.age = full_like(self.U, 0.0), full_like(self.U, 1.0), 0
+        xp = array_namespace(self.U)
+        self.velocity, self.gain, self.age = xp.zeros_like(self.U), xp.ones_like(self.U), 0
 
     def plain(self) -> dict[str, Any]:
         """Return the state as plain values and NumPy arrays, without `origin`."""
         curve = np.array(self.curve, dtype=np.float64).reshape(-1, 2)
-        arrays: dict[str, Any] = {name: host(getattr(self, name)) for name in ("U", "velocity", "gain")}
-        arrays["order"] = None if self.order is None else host(self.order)
+        arrays: dict[str, Any] = {name: to_numpy(getattr(self, name)) for name in ("U", "velocity", "gain")}
+        arrays["order"] = None if self.order is None else to_numpy(self.order)
         return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
 
     def restore(self, plain: dict[str, Any]) -> None:
@@ -71,8 +73,8 @@ class State:
         for name in ("U", "velocity", "gain"):
             if plain[name].shape != self.origin.shape:
                 raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
-        arrays: dict[str, Any] = {name: like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
-        arrays["order"] = plain["order"] if plain["order"] is None else placed(self.origin, plain["order"])
+        arrays: dict[str, Any] = {name: array_like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
+        arrays["order"] = plain["order"] if plain["order"] is None else on_device_of(self.origin, plain["order"])
         curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
         vars(self).update({**plain, **arrays, "curve": curve})
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.morton import locality
-from ..arrays.namespace import host, spread
+from ..arrays.namespace import spread, to_numpy
 from ..engines import Engine
 from ..geometry import Geometry
 from ..objectives import Objective
@@ -214,7 +214,7 @@ class GradientSteps(Steps[State]):
         return float(self.forces.at(state.U, 1.0, True).loss)
 
     def current_map(self, state: State) -> Array:
-        Y = host(self.geometry.map(state.in_order())).view()
+        Y = to_numpy(self.geometry.map(state.in_order())).view()
         Y.flags.writeable = False
         return Y
 

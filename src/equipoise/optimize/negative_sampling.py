@@ -10,8 +10,7 @@ import numpy as np
 
 from .. import _core
 from .._types import Array, Matrix
-from ..arrays.csr import entry_rows
-from ..arrays.pattern import compiled_pattern
+from ..arrays.csr import compiled_pattern, entry_rows
 from ..engines import Engine, Sampled
 from ..geometry import Geometry
 from ..kernels import Membership

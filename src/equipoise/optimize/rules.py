@@ -153,9 +153,9 @@ class Momentum:
             self.max_step * length,
         )
         if is_tensor(gradient):
-            from .step_torch import momentum_step
+            from .step_torch import StepParameters, momentum_step
 
-            moved: Any = momentum_step(gradient, state.velocity, state.gain, *rule)  # type: ignore[arg-type]
+            moved: Any = momentum_step(gradient, state.velocity, state.gain, StepParameters(*rule))  # type: ignore[arg-type]
             state.velocity, state.gain = moved
         else:
             _core.momentum_step(np.ascontiguousarray(gradient, dtype=np.float64), state.velocity, state.gain, *rule)

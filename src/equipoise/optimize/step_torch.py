@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 
+class StepParameters(NamedTuple):
+    """The parameters of one step; rate and momentum may be tensors on the device."""
+
+    rate: Any
+    momentum: Any
+    gain_up: float
+    gain_down: float
+    turned: float
+    min_gain: float
+    max_step: float
+
+
 def momentum_step(
-    gradient: torch.Tensor,
-    velocity: torch.Tensor,
-    gain: torch.Tensor,
-    rate: Any,
-    momentum: Any,
-    gain_up: float,
-    gain_down: float,
-    turned: float,
-    min_gain: float,
-    max_step: float,
+    gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, parameters: StepParameters
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return velocity and gain (n, d) after one step against the gradient; rate and momentum may be tensors."""
+    """Return velocity and gain (n, d) after one step against the gradient."""
     if velocity.is_cuda:
         from . import step_triton as fused
 
-        return fused.step(gradient, velocity, gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step)
+        return fused.step(gradient, velocity, gain, *parameters)
+    rate, momentum, gain_up, gain_down, turned, min_gain, max_step = parameters
     push = (rate * gradient).to(velocity.dtype)
     turn = push * velocity  # > 0: uphill along the last step
     back = (turn > 0) & (gain * turn > turned * velocity.square())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Problem
-from .forces import ForceProblem
+from .forces import ForceProblem, Problem
 from .own_loss import LossProblem
 from .stress import StressProblem
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arrays.namespace import host
+from ..arrays.namespace import to_numpy
 from ..engines import Engine, Reference
 from ..geometry import Geometry
 from ..optimize.descent import State
@@ -26,7 +26,7 @@ class AutogradProblem(ForceProblem):
             return super()._map(state)
         import torch
 
-        return torch.tensor(host(state.U), device=self.output_device)
+        return torch.tensor(to_numpy(state.U), device=self.output_device)
 
 
 class CurvedProblem(AutogradProblem):
@@ -43,5 +43,5 @@ class CurvedProblem(AutogradProblem):
         knn_recall: float = 1.0,
     ):
         placed = objective.on(engine.placement.device)
-        placed.check(host(Y0))
-        super().__init__(placed, geometry, Autograd(), host(Y0), schedule, rule, knn_recall)
+        placed.check(to_numpy(Y0))
+        super().__init__(placed, geometry, Autograd(), to_numpy(Y0), schedule, rule, knn_recall)

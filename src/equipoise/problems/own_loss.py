@@ -9,18 +9,18 @@ import numpy as np
 
 from .._optional import import_optional
 from .._types import Array
-from ..arrays.namespace import host, is_tensor
-from ..data.checks.table import check_finite
+from ..arrays.namespace import is_tensor, to_numpy
+from ..data.checks.table_input import check_finite
 from ..engines import choose_device
 from ..geometry import Placed
 from ..optimize.descent import State
 from ..optimize.gradient_steps import EngineForces
 from ..optimize.rules import Accelerated, Rule, Steady
 from .autograd import Autograd, AutogradProblem
-from .base import check_n_iter
+from .forces import check_n_iter
 
 if TYPE_CHECKING:
-    from ..objectives.autograd.own_loss import OwnLoss
+    from ..objectives.autograd.user_loss import OwnLoss
 
 
 class LossProblem(AutogradProblem):
@@ -65,7 +65,7 @@ class LossProblem(AutogradProblem):
         device: str = "auto",
     ):
         import_optional("torch", "gpu", "LossProblem")
-        from ..objectives.autograd.own_loss import OwnLoss
+        from ..objectives.autograd.user_loss import OwnLoss
 
         if not callable(loss):
             raise TypeError(f"loss must be a function of the map, got {type(loss).__name__}")
@@ -75,7 +75,7 @@ class LossProblem(AutogradProblem):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {learning_rate!r}')
         if optimizer is not None and not hasattr(optimizer, "step"):
             raise ValueError(f"optimizer must be Accelerated(), GradientDescent() or Momentum(), got {optimizer!r}")
-        start = host(Y0.detach() if is_tensor(Y0) else Y0)
+        start = to_numpy(Y0.detach() if is_tensor(Y0) else Y0)
         if start.ndim != 2 or start.dtype.kind not in "fiu" or not start.size:
             raise ValueError(f"Y0 must be a non-empty numeric array (n, d), got shape {start.shape} of {start.dtype}")
         check_finite(start, "Y0")
@@ -90,13 +90,13 @@ class LossProblem(AutogradProblem):
         self.output_device = Y0.device if is_tensor(Y0) else None
 
     def _start(self, Y: Array) -> State:
-        self.objective.check(host(Y))  # raise for a loss without a gradient before the first step
+        self.objective.check(to_numpy(Y))  # raise for a loss without a gradient before the first step
         return super()._start(Y)
 
     def _forces(self, state: State) -> EngineForces:
         if self.schedule.learning_rate != "auto":
             return super()._forces(state)
-        from ..objectives.autograd.own_loss import watched
+        from ..objectives.autograd.user_loss import watched
 
         return EngineForces(watched(self.objective), self.engine)  # each descent estimates the curvature on its way
 

@@ -11,7 +11,7 @@ from .._types import Array
 from ..objectives.stress.metric import Stress
 from ..optimize.majorize import MajorizationSteps, StressState
 from ..saving.checkpoint import fingerprint
-from .base import Problem
+from .forces import Problem
 
 
 class StressProblem(Problem):

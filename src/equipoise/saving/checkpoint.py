@@ -14,7 +14,7 @@ from scipy import sparse
 
 from .._tags import tag_of
 from .._warn import warn
-from ..arrays.namespace import host, is_tensor
+from ..arrays.namespace import is_tensor, to_numpy
 from . import archive
 from .archive import Refused
 
@@ -142,7 +142,7 @@ def _update(value: Any, update: Callable[[Any], None]) -> None:
         update(f"{value.dtype} {value.shape}".encode())
         update(np.ascontiguousarray(value).data if value.size else b"")
     elif is_tensor(value):
-        _update(host(value), update)
+        _update(to_numpy(value), update)
     elif sparse.issparse(value):
         _update([value.shape, value.data[: value.nnz], value.indices[: value.nnz], value.indptr], update)
     elif isinstance(value, list | tuple):

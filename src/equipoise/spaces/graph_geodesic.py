@@ -13,8 +13,7 @@ from scipy.sparse import csgraph
 from .. import _core
 from .._types import Array, Matrix
 from .._warn import warn
-from ..arrays.csr import entry_rows, make_csr
-from ..arrays.pattern import compiled_pattern
+from ..arrays.csr import compiled_pattern, entry_rows, make_csr
 from ..data import check_distances, check_neighbors, check_table, is_neighbors
 from ..neighbors.search import Searcher, nearest_neighbors
 from .base import MetricSpace

@@ -11,7 +11,7 @@ from .spacing import spaced_rows
 from .style import Theme
 
 if TYPE_CHECKING:
-    from ..problems.base import Problem
+    from ..problems.forces import Problem
 
 SPACING = 1 / 22  # minimum distance between two arrows, as a fraction of the larger side of the map; chosen
 LONGEST = 2.0  # length of the 98 % quantile of the arrows, in units of that distance; chosen

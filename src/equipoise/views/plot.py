@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..problems.base import Problem
+    from ..problems.forces import Problem
 
 MANY = 100_000  # above this number of points their density is drawn instead
 TITLE_ROOM = 0.4  # inches above and below the map for the title and a note

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from ..._types import Array, Matrix
 from ..._warn import warn
 from ...arrays.csr import entry_place, entry_rows
-from .table import check_distances
+from .table_input import check_distances
 
 TRIPLES = 20_000  # sampled to check the triangle inequality; chosen
 LARGEST = 1e12  # stress uses float32, which loses precision for squares beyond this or below its inverse

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
-from ...arrays.namespace import host
-from ..containers import as_array
-from .table import check_finite
+from ...arrays.namespace import to_numpy
+from .table_input import as_array, check_finite
 
 
 def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, keep_float32: bool = False) -> Array:
@@ -32,7 +31,7 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
         If Y is not numeric, has the wrong shape or no points, or contains NaN or inf.
     """
     try:
-        Y = np.asarray(as_array(host(getattr(Y, "embedding_", Y))))
+        Y = np.asarray(as_array(to_numpy(getattr(Y, "embedding_", Y))))
         Y = Y if keep_float32 and Y.dtype == np.float32 else Y.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a map of numbers, of shape (n, d): {error}") from None

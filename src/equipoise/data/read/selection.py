@@ -122,6 +122,8 @@ def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:
 
 def to_texts(values: Array) -> Array:
     """Return a column as an array of str: integers without a decimal point, missing values as empty strings."""
+    if values.dtype == object and set(map(type, values)) == {str}:
+        return values.copy()
     texts = np.empty(len(values), dtype=object)
     texts[:] = [to_text(value) for value in values.tolist()]
     return texts

@@ -151,7 +151,8 @@ class _TextTable:
     def _parse_block(self) -> Array | None:
         """Return the embedded columns (m, D) of the block, or None if Arrow cannot parse it or a value is missing."""
         for _ in range(QUOTED_BLOCKS):
-            if self.lines.block.count(b'"') % 2 == 0 or not self.lines.extend():
+            # Most blocks have no quotes, and a search is faster than a count.
+            if b'"' not in self.lines.block or self.lines.block.count(b'"') % 2 == 0 or not self.lines.extend():
                 break
         is_text = [j in self.others and self.others[j].is_text for j in range(len(self.names))]
         gaps = any(not column.is_text for column in self.others.values())

@@ -19,7 +19,7 @@ from ... import _core
 from ..._tags import tagged
 from ..._types import Array, Matrix
 from ..._warn import warn
-from ...arrays.namespace import host
+from ...arrays.namespace import to_numpy
 from ...kernels import Kernel
 from ..base import Field
 from ..cpu import CompiledKernels, CpuEngine, StoredEdges
@@ -256,14 +256,14 @@ class ForceCheck:
         chosen = _checked_points(len(source.Y))
         self.n_threads, self.source = n_threads, source
         self.targets = source.Y[chosen]
-        potential, self.force = (host(part) for part in direct(self.targets))
+        potential, self.force = (to_numpy(part) for part in direct(self.targets))
         # Forces lost in the rounding of the potential, or of the point's own part of it, do not count.
-        own = kernel.value(np.zeros(1)) * host(source.charges[chosen])
+        own = kernel.value(np.zeros(1)) * to_numpy(source.charges[chosen])
         self.noise = float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own)) / kernel.length
 
     def error(self, transform: Any) -> float:
         """Return the relative error of the force with this transform."""
-        force = host(transform.solve(self.source, self.n_threads)(self.targets)[1])
+        force = to_numpy(transform.solve(self.source, self.n_threads)(self.targets)[1])
         size = float(np.linalg.norm(self.force))
         wrong = max(0.0, float(np.linalg.norm(force - self.force)) - self.noise)
         return wrong / size if size > 0 else 0.0

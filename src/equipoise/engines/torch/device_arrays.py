@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ..._types import Array
 from ...arrays.device_csr import Rows
-from ...arrays.namespace import host, is_tensor
+from ...arrays.namespace import is_tensor, to_numpy
 from .replay import CudaGraph
 
 
@@ -43,7 +43,7 @@ class DevicePlacement:
         if self._graph.recording:
             self._graph.flag_where(mask)
             return ()
-        return host(mask).nonzero()[0]
+        return to_numpy(mask).nonzero()[0]
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
         return self._graph.concurrently(first, second) if self._graph.recording else (first(), second())

@@ -14,8 +14,8 @@ from ..._tags import tagged
 from ..._types import Array, Matrix
 from ...arrays.csr import is_sparse, on_host
 from ...arrays.device_csr import Rows
-from ...arrays.namespace import host, is_tensor
-from ...arrays.transfer import again
+from ...arrays.namespace import is_tensor, to_numpy
+from ...arrays.to_device import available_device
 from ...kernels import Kernel
 from ..base import Field
 from ..cpu import StoredEdges
@@ -103,7 +103,7 @@ class Torch(MeshEngine):
         return {**super().__getstate__(), **own, "always": None if self._always is None else self._always.host()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        device = again(state["device"]).type
+        device = available_device(state["device"]).type
         self.__init__(  # type: ignore[misc]
             state["n_threads"], state["tol"], device, state["deterministic"], state["seed"]
         )
@@ -129,7 +129,7 @@ class Torch(MeshEngine):
         return (psi if is_tensor(Y) else float(psi)) if potential else np.nan, like_input(Y, force)
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
-        return self._host_edges.edges_to(targets, host(Y), A, kernel, b)
+        return self._host_edges.edges_to(targets, to_numpy(Y), A, kernel, b)
 
     def field(self, Y: Any, kernel: Kernel, charges: Any = None) -> Field:
         source = self._source(Y, charges)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ... import progress
 from ..._types import Array, Callback
-from ...arrays.namespace import host
+from ...arrays.namespace import to_numpy
 from ...geometry import Geometry
 from ...kernels import Kernel
 from ...objectives.autograd.stochastic import Batch, Stochastic, squared
@@ -112,7 +112,7 @@ class Training(Steps[TrainingState]):
 
     def current_map(self, state: TrainingState) -> Array:
         with limit_threads(self.settings.threads):
-            Y = host(encode(self.encoder, self.rows.X, self.geometry))
+            Y = to_numpy(encode(self.encoder, self.rows.X, self.geometry))
         Y.flags.writeable = False
         return Y
 
@@ -145,7 +145,7 @@ class Training(Steps[TrainingState]):
         A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
-            "data": fingerprint(host(self.rows.X)),
+            "data": fingerprint(to_numpy(self.rows.X)),
             "affinities": fingerprint(A.data, A.indices, A.indptr),
             "loss": fingerprint(type(objective), numbers, settings.exaggeration),
             "encoder": fingerprint(repr(self.encoder)),
@@ -184,7 +184,7 @@ class Training(Steps[TrainingState]):
 
 def to_arrays(state: Any) -> dict[str, Any]:
     """Return a dict of tensors as a dict of NumPy arrays."""
-    return {str(name): host(value.detach()).copy() for name, value in state.items()}
+    return {str(name): to_numpy(value.detach()).copy() for name, value in state.items()}
 
 
 def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:

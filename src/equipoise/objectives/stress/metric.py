@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import _core
 from ..._types import Array, Matrix
-from ...arrays.pattern import compiled_pattern, entry_values
+from ...arrays.csr import compiled_pattern, entry_values
 
 NONE = np.empty(0, np.float32)  # no weights: all 1
 

@@ -15,7 +15,7 @@ from ..session.parameters import METHODS, Value
 from ..session.recipe import Recipe
 from ..session.worker import Shot
 from .controls import Changed, Sliders
-from .maps import Maps
+from .map_plots import Maps
 from .panel import ATTRACTION, CURVES, REPULSION
 from .trust_colors import TrustColors
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._types import Array
 from ...views.plane import in_plane
-from ..session.forces import Forces
 from ..session.history import Frame
+from ..session.point_forces import Forces
 
 CURVES = {"a": "#332288", "b": "#b35806"}  # colours of the titles and loss curves of the two maps
 ARROW_LENGTH = 0.16  # length of the longer arrow, as a fraction of the larger side of the map

@@ -93,5 +93,5 @@ def defaults(method: str, n: int) -> dict[str, Value]:
         values["perplexity"] = float(resolve_perplexity(values["perplexity"], n)[0])
     if "n_neighbors" in values:
         values["n_neighbors"] = min(values["n_neighbors"], n)
-    values["early_exaggeration"] = float(made._early())
+    values["early_exaggeration"] = float(made.resolve_early_exaggeration())
     return values

@@ -181,7 +181,7 @@ class Run:
         if self.iteration == 0:  # as if it had been the first value: the initial map may depend on it
             old, self.values = self.values, {**self.values, name: value}
             try:
-                self.estimator()._check_parameters()
+                self.estimator().check_parameters()
                 self.reset()
             except Exception:
                 self.values = old
@@ -204,7 +204,7 @@ class Run:
     def _adapt(self, name: str) -> None:
         """Make the current value of a parameter take effect."""
         method = self.estimator()
-        method._check_parameters()
+        method.check_parameters()
         if PARAMETERS[name].rebuilds:
             self.problem = method.set_params(init=self._state.in_order()).problem(self.X)
         if name != "learning_rate":

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ...progress import show_on
 from ..data_sources import public_message
-from .forces import Forces
 from .history import Frame
+from .point_forces import Forces
 from .run import Run
 from .stage import Stage
 

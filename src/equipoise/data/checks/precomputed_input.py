@@ -9,17 +9,11 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
-from ...arrays.csr import entry_rows, make_csr
-from ...arrays.pattern import check_indices
+from ...arrays.csr import check_indices, entry_rows, make_csr
 from ...neighbors import Graph
-from .table import bad_entry
+from .table_input import bad_entry
 
 ROWS = 65536  # checked at a time, to avoid temporaries as large as the input
-
-
-def is_neighbors(X: Any) -> bool:
-    """Return whether X is a `Graph` or a pair of tables (indices, distances), rather than a matrix of two rows."""
-    return isinstance(X, Graph) or (isinstance(X, tuple | list) and len(X) == 2 and np.ndim(X[0]) == 2)
 
 
 def check_neighbors(X: Any, n: int | None = None) -> Matrix:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ... import progress
 from ..._optional import import_optional
 from ..._types import Callback
-from ...arrays.namespace import host, is_tensor
+from ...arrays.namespace import is_tensor, to_numpy
 from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
@@ -127,7 +127,7 @@ class Parametric(Estimator):
         -------
         self : Parametric
         """
-        device = self._check_parameters()
+        device = self.check_parameters()
         rows = _as_rows(X, 2)
         validate_data(self, X, skip_check_array=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -176,7 +176,7 @@ class Parametric(Estimator):
                 # A wider initial map goes astray: far out, kernels are power laws, the forces do not depend on the
                 # scale, and noise widens it. p-SNE of 1,400 digits ended at a loss of 3.50 from 10 lengths, at 0.87
                 # from one.
-                encoder = default_encoder(table, method.n_components, method._kernel().length)
+                encoder = default_encoder(table, method.n_components, method.output_kernel().length)
         checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
         method = clone(method).set_params(init="random", random_state=seed, callbacks=checkpoints, verbose=0)
         if self.n_jobs is not None:
@@ -210,7 +210,7 @@ class Parametric(Estimator):
         self.loss_curve_ = np.array(training.state.curve, dtype=np.float64).reshape(-1, 2)
         self.n_epochs_ = training.state.iteration
         Y = self._encode(self.encoder_, training.rows.X)
-        self.embedding_ = Y.to(X.device) if is_tensor(X) else host(Y)
+        self.embedding_ = Y.to(X.device) if is_tensor(X) else to_numpy(Y)
         self.loss_ = float(problem.loss(self.embedding_))
 
     def _encode(self, encoder: Any, X: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ class Parametric(Estimator):
         rows = _as_rows(X, 1)
         validate_data(self, X, reset=False, skip_check_array=True)
         Y = self._encode(self.encoder_, rows)
-        return Y if is_tensor(X) else host(Y)
+        return Y if is_tensor(X) else to_numpy(Y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Train the encoder on X and return the places of its rows (n, d), a tensor if X is one."""
@@ -246,7 +246,7 @@ class Parametric(Estimator):
         tags.transformer_tags.preserves_dtype = []  # the map is float32
         return tags
 
-    def _check_parameters(self) -> str:
+    def check_parameters(self) -> str:
         """Raise for invalid parameters; return the device, "cpu" or "cuda"."""
         for name in ("epochs", "batch_size"):
             value, least = getattr(self, name), 2 if name == "batch_size" else 0
@@ -270,8 +270,8 @@ class Parametric(Estimator):
         method = self._method()
         if not isinstance(method, Embedding):
             raise ValueError(f"method must be an Embedding such as TSNE() or UMAP(), got {method!r}")
-        method._check_parameters()
-        check_objective(method._objective(PAIR, method._kernel()), repr(method))
+        method.check_parameters()
+        check_objective(method.objective_from_rows(PAIR), repr(method))
         for name in ("metric", "affinity"):
             if isinstance(value := getattr(method, name, None), str) and value == "precomputed":
                 raise ValueError(f'an encoder needs a table of rows, but {name}="precomputed" gives none')

@@ -14,16 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Callback
 from .._warn import warn
-from ..arrays.namespace import is_device_array, placed
+from ..arrays.namespace import is_device_array, on_device_of
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
-from ..linalg import eigen
-from ..linalg.blas import one_blas_thread
+from ..linalg.pca import fix_signs, one_blas_thread
 from ..objectives import ClosedForm
 from ..optimize.rules import Accelerated, Steady
-from ..problems.base import check_n_iter
-from ..problems.forces import ForceProblem
+from ..problems.forces import ForceProblem, check_n_iter
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
 from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
@@ -135,12 +133,12 @@ class ClassicalEmbedding(Estimator):
         return ForceProblem(model.objective, model.geometry, Reference(), Y0, schedule, rule, model.recall), model
 
     def _built(self, X: Any) -> tuple[Model, np.random.RandomState]:
-        self._check_parameters()
+        self.check_parameters()
         rng = check_random_state(self.random_state)
         model = self._model(X, rng)
         return model, rng
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_n_components(self.n_components)
         check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)
@@ -190,14 +188,14 @@ class ClassicalEmbedding(Estimator):
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
             self._keep(model)
         self.engine_ = "numpy" if self._device(X) is None else "torch"
-        self.embedding_ = placed(X if self.engine_ == "torch" else None, self.embedding_)
+        self.embedding_ = on_device_of(X if self.engine_ == "torch" else None, self.embedding_)
         return self
 
     def _solve(self, X: Any) -> Model:
         model, _ = self._built(X)
         stage("eigenvectors")
         self.eigenvalues_, U = model.objective.solve(self.n_components)
-        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.least(self.eigenvalues_)
         self.loss_curve_, self.n_iter_ = np.empty((0, 2)), 0
         return model
@@ -214,7 +212,7 @@ class ClassicalEmbedding(Estimator):
                 ConvergenceWarning,
             )
         self.eigenvalues_, U = model.objective.aligned(model.geometry.work(Y))
-        self.embedding_ = eigen.signed(model.geometry.map(U))
+        self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
         self.loss_curve_, self.n_iter_ = problem.loss_curve, problem.n_iter
         return model
@@ -229,7 +227,7 @@ class ClassicalEmbedding(Estimator):
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():
-            return placed(X if is_device_array(self.embedding_) else None, self._place(rows))
+            return on_device_of(X if is_device_array(self.embedding_) else None, self._place(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

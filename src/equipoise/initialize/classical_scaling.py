@@ -10,10 +10,9 @@ from scipy.sparse.csgraph import dijkstra
 
 from .._types import Array, Matrix
 from ..inputs import Input, Table
-from ..linalg.blas import one_blas_thread
-from ..linalg.pca import finish
-from .choose import check_init
+from ..linalg.pca import finish, fix_signs, one_blas_thread
 from .random import random_ball
+from .start import check_init
 
 INITS = ("auto", "classical", "pca", "random")
 PIVOTS = 200  # points to which classical scaling uses the δ of all others; chosen
@@ -56,7 +55,7 @@ def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.Rando
     with one_blas_thread():
         _, V = linalg.eigh(C.T @ C, subset_by_index=[max(count - d, 0), count - 1])
         scores = C @ V[:, ::-1]
-    scores *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(scores.shape[1])])
+    scores = fix_signs(scores)
     length = np.linalg.norm(scores, axis=0)
     scores /= np.sqrt(np.maximum(length, np.finfo(np.float64).tiny))
     return finish(scores, d, rng)

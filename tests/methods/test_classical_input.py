@@ -1,0 +1,152 @@
+"""Distances, graphs, sparse tables, degenerate data and refusals of the classical methods."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from support.classical_cases import LOCAL, SCALING, X, every_method, r2, tie_free_digits, with_neighbors
+
+import equipoise as eq
+from equipoise.spaces import PNorm
+
+# What X may be
+
+
+@pytest.mark.parametrize("Method", [eq.ClassicalMDS, eq.Isomap, eq.LLE, eq.LaplacianEigenmaps])
+def test_distances_in_place_of_coordinates(Method):
+    D = squareform(pdist(X))
+    np.testing.assert_allclose(
+        Method(metric="precomputed").fit_transform(D), Method().fit_transform(X), atol=1e-5, rtol=1e-5
+    )
+
+
+@every_method
+def test_sparse_tables(Method):
+    A = tie_free_digits(250)
+    A[A < 0.5] = 0
+    dense, thin = (with_neighbors(Method, 25).fit(table) for table in (A, sparse.csr_matrix(A)))
+    assert r2(thin.embedding_, dense.embedding_) > 1 - 1e-7
+    np.testing.assert_allclose(thin.transform(sparse.csr_matrix(A[:5])), thin.embedding_[:5], atol=1e-6)
+
+
+def test_a_metric_space_in_place_of_a_table():
+    A = load_iris().data
+    method = eq.ClassicalMDS().fit(PNorm(A, 1))
+    np.testing.assert_allclose(method.embedding_, eq.ClassicalMDS(metric="manhattan").fit_transform(A), atol=1e-9)
+    assert eq.ClassicalMDS(n_landmarks=40, random_state=0).fit(PNorm(A, 1)).low_rank_error_ < 0.2
+    with pytest.raises(ValueError, match="a metric space has no points other than its own"):
+        method.transform(A)
+
+
+def test_isomap_of_a_given_graph_is_that_of_its_table():
+    graph = eq.neighbors.nearest_neighbors(X, 8)
+    np.testing.assert_allclose(
+        eq.Isomap(metric="precomputed").fit_transform(graph), eq.Isomap(n_neighbors=8).fit_transform(X), atol=1e-9
+    )
+
+
+def test_eigenmaps_of_given_weights():
+    W = eq.LaplacianEigenmaps(n_neighbors=8).fit(X).affinities_
+    given = eq.LaplacianEigenmaps(affinity="precomputed").fit(W)
+    np.testing.assert_allclose(given.embedding_, eq.LaplacianEigenmaps(n_neighbors=8).fit_transform(X), atol=1e-7)
+    heat = eq.LaplacianEigenmaps(affinity="gaussian", n_neighbors=8).fit(X).affinities_
+    assert (heat.data > np.exp(-1) / 2 - 1e-12).sum() >= heat.nnz / 2 and heat.data.max() <= 1
+    assert (abs(heat - heat.T) > 1e-15).nnz == 0
+
+
+# Odd input
+
+
+def two_groups():
+    return np.vstack([X[:60], X[:40] + 100])
+
+
+@pytest.mark.parametrize("Method", LOCAL)
+def test_components_are_told_apart_with_a_warning(Method):
+    with pytest.warns(UserWarning, match="2 components, of 60, 40 points, and the first 1 axes"):
+        method = Method(n_neighbors=6).fit(two_groups())
+    first = method.embedding_[:, 0]
+    assert np.ptp(first[:60]) < 1e-6 and np.ptp(first[60:]) < 1e-6 and abs(first[0] - first[60]) > 0.5
+    assert method.eigenvalues_[0] == 0 and method.eigenvalues_[1] > 0
+    assert np.ptp(method.embedding_[:, 1]) > 0.5
+
+
+def test_isomap_joins_components_with_a_warning():
+    with pytest.warns(UserWarning, match="2 components, of 60, 40 points; they are connected by 1 bridge"):
+        Y = eq.Isomap(n_neighbors=6).fit_transform(two_groups())
+    assert np.abs(Y[:60].mean(axis=0) - Y[60:].mean(axis=0)).max() > 50
+
+
+@pytest.mark.parametrize("solver", ["eigen", "flow"])
+@every_method
+def test_duplicates_and_constant_columns(Method, solver):
+    A = np.column_stack([np.repeat(X[:50], 3, axis=0), np.full(150, 7.0)])
+    extra = {} if Method is eq.PCA else {"metric": "euclidean"}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the neighbour graph falls")
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
+        Y = Method(solver=solver, random_state=0, n_iter=500, **extra).fit_transform(A)
+    assert np.isfinite(Y).all() and np.abs(Y).max() > 0
+    if Method in SCALING:
+        np.testing.assert_allclose(Y[::3], Y[1::3], atol=1e-3 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("solver", ["eigen", "flow"])
+@pytest.mark.parametrize("Method", SCALING)
+def test_data_without_a_second_dimension(Method, solver):
+    line = np.linspace(0, 1, 40)[:, None] * [[1.0, 2.0, 3.0]]
+    Y = Method(solver=solver, random_state=0).fit_transform(line)
+    assert abs(np.corrcoef(Y[:, 0], line[:, 0])[0, 1]) > 1 - 1e-9
+    assert np.abs(Y[:, 1]).max() < 0.05 * np.abs(Y[:, 0]).max()
+
+
+def test_all_points_in_one_place():
+    np.testing.assert_array_equal(eq.PCA().fit_transform(np.ones((20, 4))), 0)
+    assert np.abs(eq.PCA(solver="flow", random_state=0).fit_transform(np.ones((20, 4)))).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("method", "A", "message"),
+    [
+        (eq.PCA(solver="svd"), X, 'solver must be "eigen" or "flow", got \'svd\''),
+        (eq.PCA(tol=0), X, "tol must be a positive number, got 0"),
+        (eq.PCA(0), X, "n_components must be an integer >= 1, got 0"),
+        (eq.PCA(4), X, "n_components=4 is too large for n_features=3: at most 3"),
+        (eq.LLE(5), X[:5], "n_components=5 is too large for n_samples=5: at most 4"),
+        (eq.PCA(n_landmarks=2), X, "n_landmarks must be an integer above n_components=2 and at most n_samples=160"),
+        (eq.Isomap(n_landmarks=161), X, "n_landmarks must be an integer above"),
+        (eq.PCA(n_landmarks=3, random_state=0), np.vstack([np.ones((97, 3)), X[:3]]), "3 landmarks span only"),
+        (eq.LLE(n_neighbors=0), X, 'n_neighbors must be an integer >= 1 or "auto", got 0'),
+        (eq.LLE(reg=-1), X, "reg must be a positive number, got -1"),
+        (eq.LLE(metric="precomputed"), sparse.eye(9, format="csr"), "LLE needs the distances among neighbours"),
+        (eq.ClassicalMDS(metric="precomputed"), sparse.eye(9, format="csr"), "needs the distances of all pairs"),
+        (eq.ClassicalMDS(metric="inner_product"), X, "does not define distances between all pairs"),
+        (eq.Isomap(metric="inner_product"), X, "does not define path lengths"),
+        (eq.ClassicalMDS(metric="dist"), X, "metric must be a callable or one of"),
+        (eq.LaplacianEigenmaps(affinity="heat"), X, "affinity must be one of"),
+        (eq.PCA(), np.where(X > 1, np.nan, X), "X contains NaN at row"),
+        (eq.PCA(callbacks=3), X, "callbacks must be a list of functions of"),
+        (eq.PCA(n_iter=-1), X, "n_iter must not be negative"),
+    ],
+)
+def test_refusals(method, A, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        method.fit(A)
+
+
+def test_isomap_refuses_a_given_graph_that_falls_apart():
+    graph = sparse.block_diag([squareform(pdist(X[:5])), squareform(pdist(X[5:9]))], format="csr")
+    with pytest.raises(ValueError, match="the graph falls into 2 components"):
+        eq.Isomap(metric="precomputed").fit(graph)
+
+
+def test_inverse_transform_wants_places():
+    with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); expected \(m, 2\)"):
+        eq.PCA().fit(X).inverse_transform(np.ones((3, 3)))

@@ -1,0 +1,105 @@
+"""Runs of Parametric: checkpoints, Ctrl-C and callbacks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.parametric_cases import METHODS, X, small
+
+import equipoise as eq
+from equipoise.inputs import table
+from equipoise.saving import neighbors_cache as kept_neighbors
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+class Stop:
+    """A callback that presses Ctrl-C, or returns True, after so many epochs."""
+
+    def __init__(self, epoch, press=True):
+        self.epoch, self.press, self.seen = epoch, press, []
+
+    def __call__(self, epoch, loss, Y):
+        self.seen.append((epoch, loss, Y))
+        if epoch == self.epoch and self.press:
+            raise KeyboardInterrupt
+        return epoch == self.epoch
+
+
+@pytest.mark.parametrize("name", ["TSNE", "SNE", "UMAP"])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(name, tmp_path):
+    method, path = METHODS[name], tmp_path / "run.eqc"
+    whole = small(method, epochs=9).fit(X)
+    stopped = small(method, epochs=9, callbacks=[eq.Checkpoint(path, every=2), Stop(5)])
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X)
+    assert stopped.n_epochs_ == 5 and np.array_equal(stopped.transform(X), stopped.embedding_)
+    resumed = small(method, epochs=9, callbacks=[eq.Checkpoint(path, every=2, resume=True)]).fit(X)
+    assert resumed.embedding_.tobytes() == whole.embedding_.tobytes()
+    assert resumed.loss_curve_.tobytes() == whole.loss_curve_.tobytes() and resumed.loss_ == whole.loss_
+    assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
+
+
+def test_neighbours_are_kept_beside_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_neighbors, "LEAST", 50)
+    method, path = eq.TSNE(perplexity=8, engine="grid"), tmp_path / "run.eqc"
+    whole = small(method, callbacks=[eq.Checkpoint(path, every=4)]).fit(X)
+    monkeypatch.setattr(table, "nearest_neighbors", lambda *_, **__: pytest.fail("neighbours were searched again"))
+    resumed = small(method, callbacks=[eq.Checkpoint(path, every=4, resume=True)]).fit(X)
+    assert resumed.embedding_.tobytes() == whole.embedding_.tobytes()
+
+
+class Impatient(torch.nn.Linear):
+    """A layer during whose fifth batch someone presses Ctrl-C."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += self.training
+        if self.training and self.calls == 5:
+            raise KeyboardInterrupt
+        return super().forward(x)
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch_leaves_an_encoder():
+    encoder, threads = small(encoder=Impatient(6, 2)), torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        encoder.fit(X)
+    assert encoder.n_epochs_ == 1 and torch.get_num_threads() == threads
+    assert np.array_equal(encoder.transform(X), encoder.embedding_) and np.isfinite(encoder.loss_)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.eqc"
+    small(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
+    on = [eq.Checkpoint(path, resume=True)]
+    for change, data, what in (
+        ({"epochs": 8}, X, "epochs differs"),
+        ({"batch_size": 16}, X, "batch_size differs"),
+        ({"learning_rate": 1e-3}, X, "learning_rate differs"),
+        ({"random_state": 1}, X, "random_state differs"),
+        ({"epochs": 8, "batch_size": 16}, X, "epochs, batch_size differ"),
+        ({"method": eq.TSNE(perplexity=9)}, X, "affinities, loss differ"),
+        ({"method": eq.TSNE(perplexity=8, dof=2.0)}, X, "loss differs"),
+        ({}, 2 * X, "data.* differs?"),
+        ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder differs"),
+    ):
+        with pytest.raises(ValueError, match=f"another run, whose {what};"):
+            small(callbacks=on, **change).fit(data)
+    with pytest.raises(ValueError, match="another run"):
+        eq.TSNE(perplexity=8, random_state=0, callbacks=on).fit(X)
+    with pytest.raises(ValueError, match="requires an integer random_state, got None"):
+        small(random_state=None, callbacks=on).fit(X)
+
+
+def test_callbacks_see_the_map_and_stop_the_run():
+    stop = Stop(3, press=False)
+    encoder = small(callbacks=[stop]).fit(X)
+    assert encoder.n_epochs_ == 3 and len(encoder.loss_curve_) == 3
+    assert [(epoch, loss) for epoch, loss, _ in stop.seen] == [tuple(row) for row in encoder.loss_curve_]
+    assert np.array_equal(stop.seen[-1][2], encoder.embedding_) and not stop.seen[0][2].flags.writeable
+
+
+def test_the_loss_is_printed_where_no_bar_can_be_seen(capsys):
+    small(verbose=1, epochs=2).fit(X)
+    assert capsys.readouterr().out.count("epoch") == 2

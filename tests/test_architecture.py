@@ -1,0 +1,124 @@
+"""The layers of the package: what may import what, and how long files, functions and signatures may be."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.architecture import LAYERS, Package
+
+import equipoise as eq
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "equipoise"
+RULES = ("unknown", "upward", "cycles", "repeated_names", "private_names")
+PUBLIC_SIGNATURES = {
+    "views.plot.plot",
+    "studio.server.serve.serve",
+}  # public functions whose keyword arguments are part of the interface
+FILES_OF_A_FIT = 28
+
+
+@pytest.fixture(scope="module")
+def package():
+    return Package(SOURCE)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_package_keeps_its_layers(package, rule):
+    assert getattr(package, rule)() == []
+
+
+def test_files_functions_and_signatures_are_short(package):
+    assert package.long_files(400) == []
+    assert package.long_functions(60) == []
+    long = package.long_signatures(arguments=7, callables=2)
+    assert [found for found in long if found.partition(":")[0] not in PUBLIC_SIGNATURES] == []
+
+
+def make_package(folder, **files):
+    """Write a package with the given modules; "__" in a name stands for a folder."""
+    root = folder / "equipoise"
+    root.mkdir()
+    (root / "__init__.py").write_text("")
+    for name, text in files.items():
+        path = root / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return Package(root)
+
+
+@pytest.mark.parametrize(
+    ("rule", "files", "expected"),
+    [
+        ("upward", {"kernels": "from .methods import sne", "methods__sne": ""}, "kernels:1 imports methods.sne"),
+        ("upward", {"kernels": "def f():\n    from .views import plot", "views__plot": ""}, "kernels:2 imports views"),
+        ("upward", {"kernels": "import equipoise.cli.embed", "cli__embed": ""}, "kernels:1 imports cli.embed"),
+        ("upward", {"kernels": "from equipoise.cli import embed", "cli__embed": ""}, "kernels:1 imports cli.embed"),
+        ("cycles", {"cli__a": "from . import b", "cli__b": "def f():\n    from .a import g"}, "cli.a <-> cli.b"),
+        ("unknown", {"helpers": ""}, "helpers"),
+        ("repeated_names", {"cli__twice": "", "views__twice": ""}, "twice: cli/twice.py, views/twice.py"),
+        ("private_names", {"kernels": "_x = 1", "geometry": "from .kernels import _x"}, "imports _x from kernels"),
+        ("private_names", {"kernels": "class K:\n    def _f(self): ...", "cli__a": "K()._f()"}, "cli.a:1 uses K()._f"),
+    ],
+)
+def test_a_broken_rule_is_found(tmp_path, rule, files, expected):
+    found = getattr(make_package(tmp_path, **files), rule)()
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+def test_sound_imports_pass(tmp_path):
+    package = make_package(
+        tmp_path,
+        kernels="",
+        methods__sne="from ..kernels import Gaussian\nfrom . import base\nclass A(base.B):\n    x = self._private",
+        methods__base="from __future__ import annotations\nif TYPE_CHECKING:\n    from ..cli import embed",
+        cli__embed="from ..methods.sne import TSNE",
+    )
+    assert [getattr(package, rule)() for rule in RULES] == [[]] * len(RULES)
+
+
+def test_long_things_are_found(tmp_path):
+    body = "\n".join(f"    x{i} = {i}" for i in range(59))
+    package = make_package(
+        tmp_path,
+        kernels=f"def long():\n{body}\n",
+        geometry="def wide(a, b, c, d, e, f, g, h): ...\ndef free(f: Callable[[], int], g: Callable[[], int]): ...",
+    )
+    assert package.long_functions(60) == ["kernels.long: 60 lines"]
+    assert package.long_functions(61) == []
+    assert package.long_files(59) == ["kernels.py: 60 lines"]
+    assert package.long_signatures(7, 1) == [
+        "geometry.wide: 8 arguments, 0 callables",
+        "geometry.free: 2 arguments, 2 callables",
+    ]
+
+
+def test_contributing_shows_the_layers_in_order():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page[page.index("| layer |") :].split("\n\n")[0].splitlines()[2:]
+    rows = [re.fullmatch(r"\| `(?P<entry>\w+)(?:\.py|/)?` \| (?P<text>.*) \|", line) for line in table]
+    assert {row["entry"]: row["text"] for row in rows} == LAYERS
+    assert [row["entry"] for row in rows] == list(LAYERS)
+
+
+def test_a_fit_passes_few_files():
+    """A contributor who follows one TSNE().fit on the CPU reads at most so many files."""
+    files = set()
+
+    def note(frame, event, argument):
+        if event == "call" and (path := Path(frame.f_code.co_filename)).is_relative_to(Path(eq.__file__).parent):
+            files.add(path)
+
+    X = np.random.default_rng(0).standard_normal((3000, 20))
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        eq.TSNE(n_iter=20, random_state=0).fit(X)
+    finally:
+        sys.setprofile(before)
+    assert 10 < len(files) <= FILES_OF_A_FIT, sorted(path.name for path in files)
