@@ -219,14 +219,14 @@ def stages(X: torch.Tensor) -> list[Stage]:
 
 def searched(V: torch.Tensor) -> float:
     """Return the fraction of all points that lie in the blocks searched for a row."""
-    from equipoise.neighbors import gpu as there
+    from equipoise.neighbors import gpu
     from equipoise.neighbors.gpu_blocks import Blocks, reach
     from equipoise.neighbors.gpu_scan import nearest
 
-    sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: there.SAMPLE].to(V.device)
+    sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: gpu.SAMPLE].to(V.device)
     blocks = Blocks(V - V.mean(dim=0))
     true = nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
-    return reach(blocks, sample, true, neighbors.MIN_RECALL + there.MARGIN) / len(blocks.centers)
+    return reach(blocks, sample, true, neighbors.MIN_RECALL + gpu.MARGIN) / len(blocks.centers)
 
 
 def fits(X: torch.Tensor, labels: np.ndarray | None, repeats: int, **settings: Any) -> dict[str, Any]:
