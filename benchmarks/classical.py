@@ -1,10 +1,10 @@
-"""Closed forms: PCA, classical MDS, Isomap, LLE and Laplacian eigenmaps against scikit-learn's, in turn.
+"""Closed forms: PCA, classical MDS, Isomap, LLE and Laplacian eigenmaps, compared with scikit-learn.
 
     python benchmarks/classical.py [--runs 7] [--threads 2] [--out benchmarks/results/classical.md]
 
-Every pair runs in one process, first one untimed fit of each and then in turn; the page has medians. R² is that of
-Procrustes between the two maps. Digits carry a jitter of 0.01: among integer pixels many neighbours are equally far,
-and each library would pick its own.
+Both libraries run in one process: one untimed fit each, then timed fits in alternation; the page shows medians. R² is
+the Procrustes R² between the two maps. Digits get noise of standard deviation 0.01: with integer pixels many neighbours
+are tied, and each library would break ties differently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import common
 import numpy as np
 
 DATA = ("digits", "S-curve", "Swiss roll")
-POINTS = 2000  # of the two surfaces
+POINTS = 2000  # in each of the two surfaces
 
 
 def points(name: str) -> np.ndarray:
@@ -34,7 +34,7 @@ def points(name: str) -> np.ndarray:
 
 
 def pairs(threads: int) -> dict[str, tuple[Any, Any]]:
-    """Return each method of ours and of scikit-learn's, set to the same task."""
+    """Return equipoise's and scikit-learn's estimator of each method, with the same settings."""
     from sklearn import decomposition, manifold
 
     import equipoise as eq
@@ -50,7 +50,7 @@ def pairs(threads: int) -> dict[str, tuple[Any, Any]]:
             manifold.SpectralEmbedding(affinity="nearest_neighbors", n_neighbors=k + 1, random_state=0, n_jobs=threads),
         ),
     }
-    if hasattr(manifold, "ClassicalMDS"):  # from scikit-learn 1.8 on
+    if hasattr(manifold, "ClassicalMDS"):  # scikit-learn 1.8 or later
         found["ClassicalMDS"] = (found["ClassicalMDS"][0], manifold.ClassicalMDS(2, metric="manhattan"))
     else:
         del found["ClassicalMDS"]
@@ -105,7 +105,7 @@ def main() -> None:
     command = f"python benchmarks/classical.py --runs {args.runs} --threads {args.threads}"
     columns = ["data", "method", "equipoise, ms", "scikit-learn, ms", "times as fast", "Procrustes R²"]
     lines = common.header("Closed forms, equipoise and scikit-learn", command, where)
-    lines += [f"Median (range) of {args.runs} fits each, in turn, after one untimed.", ""]
+    lines += [f"Median (range) of {args.runs} fits each, in alternation, after one untimed fit.", ""]
     common.write(lines + common.table(columns, rows), args.out)
 
 

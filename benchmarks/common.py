@@ -1,6 +1,6 @@
-"""What the benchmarks share: data, clocks, memory, child processes and a description of the machine.
+"""Helpers of the benchmarks: data, timing, memory, child processes and a description of the machine.
 
-Only the standard library and NumPy are imported here, so that a child's imports are those of the tool it measures.
+Only the standard library and NumPy are imported here, so that a child process imports only the tool it measures.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Data:
 
 
 def load(name: str, subset: int | None = None) -> Data:
-    """Return a data set: digits as it is, images as X/255 on their first 50 principal components.
+    """Return a data set: the digits unchanged, or the first 50 principal components of images scaled to [0, 1].
 
-    A subset is drawn before the components are computed; the same rows every time.
+    A subset is drawn before the components are computed, with a fixed seed.
     """
     X, labels = read(name)
     if subset is not None and subset < len(X):
@@ -68,7 +68,7 @@ def load(name: str, subset: int | None = None) -> Data:
 
 
 def read(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return raw rows and classes; FileNotFoundError if the images are not beside the repository."""
+    """Return raw rows and classes. Raises FileNotFoundError if the file of the images is missing."""
     if name == "digits":
         from sklearn.datasets import load_digits
 
@@ -76,7 +76,7 @@ def read(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X, labels
     path = DATA / IMAGES[name]
     if not path.exists():
-        raise FileNotFoundError(f"../shared/data/{IMAGES[name]} is not there")
+        raise FileNotFoundError(f"../shared/data/{IMAGES[name]} not found")
     with np.load(path, allow_pickle=False) as file:
         return file["X"], file["y"]
 
@@ -93,7 +93,7 @@ def principal_components(X: np.ndarray, count: int = COMPONENTS) -> Callable[[np
 
 @contextmanager
 def timed(owner: Any, name: str) -> Iterator[list[float]]:
-    """Collect the seconds that each call of `owner.name` takes, leaving what it does alone; none if it is not there."""
+    """Collect the duration of each call of `owner.name`, in seconds; an empty list if there is no such function."""
     seconds: list[float] = []
     original = getattr(owner, name, None)
     if original is None:
@@ -115,14 +115,14 @@ def timed(owner: Any, name: str) -> Iterator[list[float]]:
 
 
 def total(seconds: list[float]) -> float | None:
-    """Return the sum, or None where nothing was timed."""
+    """Return the sum, or None if nothing was timed."""
     return sum(seconds) if seconds else None
 
 
 def peak_memory() -> float:
-    """Return the largest resident memory of this process so far, in MB.
+    """Return the peak resident memory of this process so far, in MB.
 
-    ru_maxrss of a child begins at its parent's on Linux, so the kernel's own mark for the program is read there.
+    On Linux ru_maxrss of a child process starts at the value of its parent, so VmHWM is read instead.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -134,10 +134,10 @@ def peak_memory() -> float:
 
 
 def run_child(script: str, request: dict[str, Any], threads: int, numba_cache: Path | None = None) -> dict[str, Any]:
-    """Run `script --child FILE` in a fresh process limited to `threads` and return what it answered.
+    """Run `script --child FILE` in a fresh process limited to `threads` threads and return its result.
 
-    The file holds the request; the child replaces it by `answer`. Machine code that numba compiles is kept in
-    `numba_cache`. A child that fails answers {"failed": the last line it wrote}.
+    The file contains the request; the child overwrites it with its result (see `answer`). Code compiled by numba is
+    cached in `numba_cache`. If the child fails, the result is {"failed": last line of its error output}.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "request.json"
@@ -157,12 +157,12 @@ def run_child(script: str, request: dict[str, Any], threads: int, numba_cache: P
 
 
 def answer(file: Path, result: dict[str, Any]) -> None:
-    """Hand a child's result to its parent."""
+    """Write the result of a child process for its parent."""
     file.write_text(json.dumps(result))
 
 
 def machine(threads: int, packages: list[str]) -> dict[str, Any]:
-    """Describe where and with what a benchmark runs."""
+    """Return the machine, the versions and the commit of a benchmark."""
     versions = {name: metadata.version(name) for name in packages if installed(name)}
     return {
         "cpu": _cpu(),
@@ -179,7 +179,7 @@ def machine(threads: int, packages: list[str]) -> dict[str, Any]:
 
 
 def installed(package: str) -> bool:
-    """Say whether a distribution is installed."""
+    """Return whether a distribution is installed."""
     try:
         metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -208,7 +208,7 @@ def table(columns: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def write(lines: list[str], out: Path | None) -> None:
-    """Print a page, and write it if asked to."""
+    """Print a page, and write it to `out` if given."""
     print("\n".join(lines))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -216,18 +216,18 @@ def write(lines: list[str], out: Path | None) -> None:
 
 
 def middle(records: list[dict[str, Any]], key: str) -> float | None:
-    """Return the median over the records that have a number there."""
+    """Return the median of a key over the records that have it; None if no record has."""
     values = [r[key] for r in records if r.get(key) is not None]
     return median(values) if values else None
 
 
 def show(value: float | None, form: str) -> str:
-    """Return a number as text, or a dash."""
+    """Return a formatted number, or a dash for None."""
     return "–" if value is None else format(value, form)
 
 
 def map_file(folder: Path, data: str, method: str) -> Path:
-    """Return where the map of a tool is kept."""
+    """Return the file of a tool's map."""
     return folder / f"{data}-{method.replace(', ', '-').replace(' ', '_')}.npz"
 
 
@@ -249,7 +249,7 @@ def _system() -> str:
 
 
 def _commit() -> str:
-    """Return the commit, with "-dirty" if anything but the pages of results differs from it."""
+    """Return the commit, with "-dirty" if any file outside benchmarks/results differs from it."""
     try:
         commit, changed = (
             subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True).stdout.strip()

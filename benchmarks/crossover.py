@@ -1,12 +1,12 @@
-"""Where the constants behind engine="auto" and the mesh come from: what an iteration, a node and a near pair cost.
+"""Measure the constants of engine="auto" and of the mesh: the cost of an iteration, a node and a near pair.
 
     python benchmarks/crossover.py [--n 300 600 …] [--d 1 2 3 5] [--rounds 3] [--out benchmarks/results/crossover.md]
 
-*Crossover*: t-SNE of the same rows by all pairs (`exact`) and in linear time (`grid`, beyond three dimensions
-`sampled`), in turn, for increasing n; the n at which both take equally long belongs in `CROSSOVER` of
-engines/choose.py and `HIGH_CROSSOVER` of engines/sampled.py. *Costs*: on finished maps and one thread, nanoseconds per
-node of the mesh and per near pair, and near pairs relative to a uniform map; they belong in `NODE`, `PAIR` and `CLUMP`
-of engines/mesh/plan.py.
+*Crossover*: t-SNE of the same rows over all pairs (`exact`) and in linear time (`grid`, or `sampled` beyond three
+dimensions), in alternation, for increasing n. The n at which both take equally long is the value of `CROSSOVER` in
+engines/choose.py and of `HIGH_CROSSOVER` in engines/sampled.py. *Costs*: on finished maps and one thread, nanoseconds
+per mesh node and per near pair, and the number of near pairs relative to a uniform map. They are the values of `NODE`,
+`PAIR` and `CLUMP` in engines/mesh/plan.py.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from equipoise.engines.mesh.mesh_engine import Grid
 from equipoise.engines.sampled import HIGH_CROSSOVER
 from equipoise.kernels import Kernel, RegularizedPowerLaw, StudentT
 
-DECAY = 0.5  # of the mixture: variances fall as those of principal components do
+DECAY = 0.5  # of the mixture: variances decrease like those of principal components
 BALL = {1: 2.0, 2: np.pi, 3: 4 / 3 * np.pi}
 ENDLESS = eq.Momentum(min_loss_change=0.0, min_grad_norm=0.0)
 
 
 def rows_of(name: str, n: int) -> np.ndarray | None:
-    """Return n rows of digits or of a mixture, None if there are not as many."""
+    """Return n rows of the digits or of a mixture; None if the digits have fewer."""
     if name == "mixture":
         return mixture(n, DECAY)[0].astype(np.float64)
     data = common.load("digits", n)
@@ -44,18 +44,18 @@ def rows_of(name: str, n: int) -> np.ndarray | None:
 
 
 def linear(d: int) -> str:
-    """Return the engine that `exact` competes with in d dimensions."""
+    """Return the linear-time engine that `exact` is compared with in d dimensions."""
     return "grid" if d <= 3 else "sampled"
 
 
 def per_iteration(X: np.ndarray, d: int, n_iter: int, threads: int, rounds: int) -> dict[str, float]:
-    """Return seconds per iteration of whole runs by either engine: medians over the rounds, the engines in turn."""
+    """Return seconds per iteration of whole runs of each engine: medians over the rounds, engines in alternation."""
     problems = {
         name: eq.TSNE(d, engine=name, random_state=0, n_jobs=threads, optimizer=ENDLESS).problem(X)
         for name in ("exact", linear(d))
     }
     seconds: dict[str, list[float]] = {name: [] for name in problems}
-    for round_ in range(-1, rounds):  # the first one is to warm up
+    for round_ in range(-1, rounds):  # the first round is a warm-up
         for name, problem in problems.items():
             start = time.perf_counter()
             problem.optimize(n_iter=n_iter)
@@ -65,7 +65,7 @@ def per_iteration(X: np.ndarray, d: int, n_iter: int, threads: int, rounds: int)
 
 
 def crossing(sizes: list[int], ratios: list[float]) -> float | None:
-    """Return the n from which the ratio of times stays above 1, on a straight line in logarithms; None outside."""
+    """Return the n from which the ratio of times stays above 1, by log-log interpolation; None if outside the range."""
     below = [i for i, ratio in enumerate(ratios) if ratio <= 1]
     if not below or below[-1] == len(ratios) - 1:
         return None
@@ -75,7 +75,7 @@ def crossing(sizes: list[int], ratios: list[float]) -> float | None:
 
 
 def crossover(d: int, sizes: list[int], n_iter: int, threads: int, rounds: int) -> list[str]:
-    """Return the section of one dimension."""
+    """Return the section of the page for one dimension."""
     rows, equal = [], []
     for name in ("digits", "mixture"):
         tried, ratios = [], []
@@ -91,14 +91,14 @@ def crossover(d: int, sizes: list[int], n_iter: int, threads: int, rounds: int) 
         equal.append(f"{name} {show(crossing(tried, ratios), ',.0f')}")
     columns = ["data", "n", "exact, ms per iteration", f"{linear(d)}, ms per iteration", "ratio"]
     used = CROSSOVER.get(d, HIGH_CROSSOVER)
-    ends = f"Equally fast at n: {', '.join(equal)}. `auto` changes at {used:,}."
+    ends = f"Equally fast at n: {', '.join(equal)}. `auto` switches at {used:,}."
     return ["", f"## d = {d}", "", *common.table(columns, rows), "", ends]
 
 
 def costs(Y: np.ndarray, kernel: Kernel, tol: float, rounds: int) -> dict[str, float | None]:
-    """Return what a field on the mesh of Y costs on one thread."""
+    """Return the cost of a field on the mesh of Y, on one thread."""
     engine = Grid(1, tol)
-    engine.field(Y, kernel)  # makes the transform and the tables
+    engine.field(Y, kernel)  # builds the transform and the tables
     transform = next(reversed(engine._transforms.values()))
     with timed(_core, "convolve") as convolve, timed(_core, "near") as near:
         for _ in range(rounds):
@@ -115,7 +115,7 @@ def costs(Y: np.ndarray, kernel: Kernel, tol: float, rounds: int) -> dict[str, f
 
 
 def cost_section(dimensions: list[int], n: int, threads: int, rounds: int) -> list[str]:
-    """Return the section on the costs: t-SNE's kernel, and one with a cusp that always has a near field."""
+    """Return the section on costs, for t-SNE's kernel and for one with a cusp, which always has a near field."""
     rows = []
     for d in dimensions:
         for name, X in (("digits", rows_of("digits", min(n, 1797))), ("mixture", rows_of("mixture", n))):
@@ -135,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, nargs="+", default=[300, 450, 700, 1000, 1500, 2200, 3300, 5000])
     parser.add_argument("--d", type=int, nargs="+", default=[1, 2, 3, 5])
-    parser.add_argument("--points", type=int, default=20_000, help="of the mixture whose map shows the costs")
+    parser.add_argument("--points", type=int, default=20_000, help="size of the mixture for the costs")
     parser.add_argument("--n-iter", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
@@ -150,9 +150,9 @@ def main() -> None:
     where = common.machine(args.threads, ["equipoise", "numpy", "scipy", "faiss-cpu"])
     lines = common.header("All pairs or linear time", command, where)
     lines += [
-        f"t-SNE of digits (random rows) and of the mixture of benchmarks/scaling.py with decay {DECAY:g}. An iteration",
-        f"is the mean over a run of {args.n_iter} from its own start, affinities not counted; medians over",
-        f"{args.rounds} runs, the engines in turn.",
+        f"t-SNE of digits (random rows) and of the mixture of benchmarks/scaling.py with decay {DECAY:g}. The time per",
+        f"iteration is the mean over a run of {args.n_iter} iterations, without the affinities; medians over",
+        f"{args.rounds} runs, engines in alternation.",
     ]
     for d in args.d:
         lines += crossover(d, sizes, args.n_iter, args.threads, args.rounds)
@@ -161,9 +161,9 @@ def main() -> None:
     lines += cost_section(meshes, args.points, args.threads, max(5, args.rounds))
     lines += [
         "",
-        "On finished t-SNE maps. The cost of a node is that of the convolution on the mesh; near pairs are",
-        "those within the radius of the near field, counted in both directions, and their cost that of the sum over",
-        "them. The last column divides them by those of points spread evenly over the box of the map.",
+        "On finished t-SNE maps. The cost of a node is that of the convolution on the mesh. Near pairs are those",
+        "within the radius of the near field, counted in both directions; their cost is that of the near-field sum.",
+        "The last column is their number divided by that for points spread evenly over the bounding box of the map.",
     ]
     common.write(lines, args.out)
 

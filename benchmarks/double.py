@@ -1,9 +1,9 @@
-"""Double-kernel LLE on all of MNIST, beside t-SNE, in turn.
+"""Double-kernel LLE on all of MNIST, compared with t-SNE.
 
     python benchmarks/double.py [--data mnist] [--runs 3] [--threads 2] [--out benchmarks/results/double.md]
 
-Both from the 50 principal components of the 70,000 images, with their defaults: the search for neighbours, the weights
-or affinities, the start and 300 iterations are all on the clock. A small fit of each comes first, off the clock.
+Both embed the 50 principal components of the 70,000 images with their defaults, in alternation. The times include the
+neighbour search, the weights or affinities, the initial map and 300 iterations. A small untimed fit of each runs first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VOTERS = 10
 
 
 def accuracy(Y: np.ndarray, labels: np.ndarray, threads: int) -> float:
-    """Return the share of points whose 10 nearest others vote for their class; of equal votes the lowest class wins."""
+    """Return the leave-one-out accuracy of a 10-nearest-neighbour vote; ties go to the lowest class."""
     Y = Y.astype(np.float64)
     near = cKDTree(Y).query(Y, VOTERS + 1, workers=threads)[1][:, 1:]
     votes = np.zeros((len(Y), int(labels.max()) + 1), np.int64)

@@ -1,9 +1,9 @@
-"""TSNE(engine="exact") against scikit-learn's TSNE(method="exact"): time and KL on the same P, in turn, in one run.
+"""TSNE(engine="exact") compared with scikit-learn's TSNE(method="exact"): time, and KL on the same P.
 
     python benchmarks/exact.py [--runs 3] [--out benchmarks/results/exact.md]
 
-Both see digits (1,797 × 64) at perplexity 30 with their own defaults otherwise. The final maps are scored by one
-routine: the float64 reference engine on one dense P.
+Both embed the digits (1,797 × 64) at perplexity 30, otherwise with their defaults, in alternation. Both maps are scored
+with the float64 reference engine on one dense P.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""UMAP by its effective loss and by sampling against umap-learn: time, trustworthiness and accuracy in one run.
+"""UMAP by its effective loss and by negative sampling, compared with umap-learn: time, trustworthiness and accuracy.
 
     python benchmarks/fuzzy.py [--data mnist] [--subset N] [--threads 2] [--runs 1] [--out benchmarks/results/umap.md]
 
-Defaults throughout. Every fit runs in a fresh process, the tools in turn. umap-learn has no seed, because a seed turns
-its threads off; its first call ever finds nothing compiled.
+Defaults throughout. Every fit runs in a fresh process, the tools in alternation. umap-learn gets no seed, because a
+seed disables its threads; its very first call runs with nothing compiled yet.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ import numpy as np
 
 OURS = ("effective", "sampled")
 PEER = "umap-learn"
-K = 15  # neighbours of trustworthiness
-NEIGHBORS = 10  # that vote on the class
-SAMPLE = 2000  # points over which trustworthiness is averaged; its ranks are among all
+K = 15  # neighbours for trustworthiness
+NEIGHBORS = 10  # for the class vote
+SAMPLE = 2000  # points over which trustworthiness is averaged; ranks are among all points
 
 
 def child(file: Path) -> None:
-    """Fit one tool, twice if asked to, and leave the last map in the folder of the data."""
+    """Fit one tool, twice unless this is the first call ever, and save the last map in the folder of the data."""
     request = json.loads(file.read_text())
     folder, name, threads = Path(request["folder"]), request["method"], request["threads"]
     module = importlib.import_module("umap" if name == PEER else "equipoise")
     if name != PEER:
-        importlib.import_module("faiss")  # the clock does not count imports
+        importlib.import_module("faiss")  # imports are not timed
     X = np.load(folder / "X.npy")
     record: dict[str, Any] = {}
     for call in ("first_s", "later_s"):
@@ -63,7 +63,7 @@ def trustworthiness(X: np.ndarray, near: np.ndarray) -> float:
 
 
 def score(Y: np.ndarray, data: common.Data, threads: int) -> dict[str, float]:
-    from score import map_neighbors, one_nn_error  # imports equipoise, which a child of the peer must not
+    from score import map_neighbors, one_nn_error  # imports equipoise, which the child process of the peer must not
 
     near = map_neighbors(Y, K, threads)
     votes = data.labels[near[:, :NEIGHBORS]]
@@ -130,10 +130,10 @@ def main() -> None:
         "",
         *common.table(columns, rows),
         "",
-        "Medians over the runs; defaults; every tool in its own process, in turn; imports are not in the times.",
-        "**Build** is the search, the affinities and the spectral start. **First call ever** finds nothing compiled,",
-        f"**later call** is a second fit in one process. Trustworthiness over {SAMPLE} points, ranks among all; the",
-        "accuracies are leave-one-out in the map, over all points.",
+        "Medians over the runs, with defaults; every fit in its own process, the tools in alternation; imports are not",
+        "timed. **Build** is the neighbour search, the affinities and the spectral start. **First call ever** runs",
+        "with nothing compiled yet, **later call** is a second fit in one process. Trustworthiness is averaged over",
+        f"{SAMPLE} points, with ranks among all points; accuracies are leave-one-out in the map, over all points.",
     ]
     common.write(lines, args.out)
 

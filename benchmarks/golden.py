@@ -4,7 +4,7 @@
     python benchmarks/golden.py --check golden.json    # after it
 
 Digests hold on one machine and one set of installed packages: other processors round differently. The cases use public
-names only, so that the same script serves versions whose modules have moved.
+names only, so that the script also runs on versions with other module paths.
 """
 
 from __future__ import annotations

@@ -83,14 +83,14 @@ def brief(Method: Any, **parameters: Any) -> Any:
 
 
 def results(method: Any, new: Any = None) -> Results:
-    """Return what a fitted method holds, and the places of new rows."""
+    """Return the attributes of a fitted method, and the positions of new rows."""
     names = ("embedding_", "loss_", "loss_curve_", "n_iter_", "n_epochs_", "stress_1_", "eigenvalues_", "affinities_")
     found = {name: getattr(method, name) for name in names if getattr(method, name, None) is not None}
     return found if new is None else {**found, "transform": method.transform(new)}
 
 
 def fit(name: str, Method: Any, rows: Any = X, new: Any = None, y: Any = None, **parameters: Any) -> None:
-    """Add the case of one fit, and of the transform of new rows where there are some."""
+    """Add the case of one fit, and of the transform of new rows if given."""
 
     @case(name)
     def run() -> Results:
@@ -101,7 +101,7 @@ def fit(name: str, Method: Any, rows: Any = X, new: Any = None, y: Any = None, *
 
 
 def one_torch_thread() -> Any:
-    """Return torch, set to one thread: its sums depend on their number."""
+    """Return torch, limited to one thread: its sums depend on the number of threads."""
     import torch
 
     torch.set_num_threads(1)
@@ -133,7 +133,7 @@ for Method in FAMILY:
 for d in (1, 3, 5):
     for engine in ("exact", "grid", "sampled", "torch"):
         if d == 5 and engine in ("grid", "torch"):
-            continue  # refused: the mesh has at most 3 dimensions
+            continue  # not supported: a mesh has at most 3 dimensions
         on = {"engine": engine, **({"device": "cpu"} if engine == "torch" else {})}
         few = {"n_iter": 8} if d == 3 and engine in ("grid", "torch") else {}
         fit(f"TSNE {engine} {d}-D", eq.TSNE, X, NEW, n_components=d, **on, **few)
@@ -250,7 +250,7 @@ def loss_problem() -> Results:
 
 
 def forces_case(name: str, method: Any, rows: Any, Y: Any) -> None:
-    """Add the case of the loss and the forces of an unsolved problem at a given map."""
+    """Add the case of the loss and the forces of a problem at a given map, without optimising."""
 
     @case(f"problem {name}")
     def run() -> Results:
@@ -277,7 +277,7 @@ def locality() -> Results:
 
 @case("two threads")
 def two_threads() -> Results:
-    """The items of one and of two threads; golden.py compares each with its digest, and they are equal here."""
+    """Return maps made with two threads, after checking that one thread gives the same bytes."""
     found = {}
     for name, method in {
         "grid": brief(eq.TSNE, engine="grid"),

@@ -209,7 +209,7 @@ def data_files() -> Results:
 
 
 def command(*words: str | Path, files: tuple[Path, ...] = ()) -> Results:
-    """Run the command line; return its exit code, the numbers that it prints but for times, and the files it writes."""
+    """Run the command line; return its exit code, the printed numbers except times, and the files it writes."""
     main = import_module("equipoise.cli").main
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -246,7 +246,7 @@ def command_line() -> Results:
 
 
 def studio() -> Any:
-    """Return the module that has the studio's Run and Recipe, wherever this version keeps it."""
+    """Return the module that defines the studio's Run and Recipe, in this or an earlier version."""
     for name in ("equipoise.studio", "equipoise.studio.session", "equipoise.views.studio"):
         with contextlib.suppress(ModuleNotFoundError):
             module = import_module(name)

@@ -1,10 +1,10 @@
-"""The GPU engine: each primitive against the float64 reference, each stage beside its floor, whole fits, and the CPU.
+"""The GPU engine: primitives against the float64 reference, stages against a lower bound, whole fits, and the CPU.
 
 python benchmarks/gpu.py [--table NAME X.npy labels.npy …] [--n 1000000 5000000] [--cpu NAME …]
 
-A floor is the larger of two times: the operations that a stage must do at the rate of a large matrix product, and the
-bytes that it must move, each input read once and each output written once, at the rate of a large copy; both rates are
-measured first. Stages are timed with device events after warm-up, the short ones as replays of a graph.
+The floor of a stage is a lower bound on its time, the larger of two: the operations it must do, at the rate of a large
+matrix product, and the bytes it must move (each input read once, each output written once), at the rate of a large
+copy. Both rates are measured first. Stages are timed by device events after a warm-up, short ones in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from scaling import COMPONENTS, DIMENSION, SEPARATION
 
 import equipoise as eq
 from equipoise import kernels
+from equipoise.affinities.perplexity import conditional_rows
 from equipoise.arrays.device_csr import Rows
 from equipoise.arrays.morton import locality
 from equipoise.engines import Reference
@@ -42,25 +43,25 @@ KERNELS = [
     kernels.PowerLaw(),
     kernels.NonMembership(1.58, 0.9),
 ]
-WIDTH = 64  # columns that 50 are filled up to for the matrix units
+WIDTH = 64  # 50 columns are padded to this for the matrix units
 
 REASONS = {
-    "initial map": "fixed costs: an eigenproblem of 50 × 50, some 40 launches",
-    "neighbours": "sorting out the candidates below a bound takes longer than the products, whose rate the floor has",
-    "perplexity": "arithmetic: 60 halvings of a row, two exponentials' worth of special functions each",
-    "symmetrise": "a radix sort of 2 n k keys of 64 bits passes over them several times",
-    "order": "entries move to places of their own, one by one",
-    "edges": "an entry needs the place of its other end: a read of 32 bytes from the second-level cache for its 8",
-    "spread": "36 additions to memory for each point, which the second-level cache does one by one",
-    "convolve": "four transforms, two turns of the axes and a product, each through memory, padded axis by axis",
-    "gather": "36 reads for each point from the second-level cache",
-    "step": "launches: it is a few microseconds",
-    "iteration": "its parts, of which the edges run beside the field, and some 20 launches of a microsecond or two",
+    "initial map": "fixed costs: an eigenproblem of 50 × 50, about 40 kernel launches",
+    "neighbours": "selecting candidates below a bound takes longer than the matrix products that set the floor",
+    "perplexity": "arithmetic: 60 bisection steps per row, each with special functions worth two exponentials",
+    "symmetrise": "a radix sort of 2 n k keys of 64 bits needs several passes",
+    "order": "scattered writes, one entry at a time",
+    "edges": "an entry reads the position of its other point: 32 bytes from the L2 cache for 8 that are needed",
+    "spread": "36 atomic additions per point, which the L2 cache serialises",
+    "convolve": "four transforms, two transpositions and a product, each through memory, padded axis by axis",
+    "gather": "36 reads per point from the L2 cache",
+    "step": "launch overhead: the step takes a few microseconds",
+    "iteration": "its parts (edges and field run concurrently) and about 20 launches of a microsecond or two",
 }
 
 
 class Stage(NamedTuple):
-    """What a stage took, in milliseconds, and what it had to do."""
+    """The time of a stage in milliseconds, and the operations and bytes it needs."""
 
     name: str
     took: float
@@ -68,36 +69,36 @@ class Stage(NamedTuple):
     bytes: float
 
 
-def events(act: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the median time of an act in milliseconds, by device events, after warming up."""
-    act()
+def events(function: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the median time of a function in milliseconds, by device events, after a warm-up."""
+    function()
     took = []
     for _ in range(repeats):
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         first.record()
-        act()
+        function()
         last.record()
         torch.cuda.synchronize()
         took.append(first.elapsed_time(last))
     return median(took)
 
 
-def replayed(act: Callable[[], Any], times: int = 20) -> float:
-    """Return the median time of an act without launch gaps: of a graph of so many of them."""
-    stream = torch.cuda.Stream(priority=-1)  # as a fit has it
+def replayed(function: Callable[[], Any], times: int = 20) -> float:
+    """Return the time per call without launch gaps, from replays of a CUDA graph of `times` calls."""
+    stream = torch.cuda.Stream(priority=-1)  # as in a fit
     with torch.cuda.stream(stream):
-        act()
+        function()
         graph = torch.cuda.CUDAGraph()
         graph.capture_begin(capture_error_mode="thread_local")
         for _ in range(times):
-            act()
+            function()
         graph.capture_end()
     torch.cuda.synchronize()
     return events(graph.replay) / times
 
 
 def ceilings() -> tuple[float, float]:
-    """Return bytes and operations a second, of a large copy and of a large product in tf32."""
+    """Return bytes per second of a large copy, and operations per second of a large matrix product in tf32."""
     a = torch.randn(2**29, device="cuda")
     b = torch.empty_like(a)
     copied = 2 * a.nbytes / events(lambda: b.copy_(a)) * 1e3
@@ -118,7 +119,7 @@ def mixture(n: int, decay: float = 0.5) -> torch.Tensor:
 
 
 def error(found: Any, true: Any) -> float:
-    """Return ‖found − true‖/‖true‖, or ‖found‖ where the truth is zero."""
+    """Return ‖found − true‖/‖true‖, or ‖found‖ if `true` is zero."""
     return float(np.linalg.norm(np.asarray(found) - true) / (np.linalg.norm(true) or 1.0))
 
 
@@ -136,36 +137,34 @@ def checks() -> list[list[str]]:
                 engine, truth = Torch(1, 0.01, "cuda"), Reference()
                 plain, charged = engine.field(Y, kernel), engine.field(Y, kernel, charges)
                 _, force = engine.edges(Y, A, kernel, -1.0, potential=False)
-                rows.append(
-                    [
-                        str(kernel),
-                        str(d),
-                        f"{extent:g}",
-                        f"{error(plain.gradient, truth.field(Y, kernel).gradient):.1e}",
-                        f"{error(charged.gradient, truth.field(Y, kernel, charges).gradient):.1e}",
-                        f"{error(force, truth.edges(Y, A, kernel, -1.0, potential=False)[1]):.1e}",
-                    ]
+                errors = (
+                    error(plain.gradient, truth.field(Y, kernel).gradient),
+                    error(charged.gradient, truth.field(Y, kernel, charges).gradient),
+                    error(force, truth.edges(Y, A, kernel, -1.0, potential=False)[1]),
                 )
+                rows.append([str(kernel), str(d), f"{extent:g}", *(f"{value:.1e}" for value in errors)])
     return rows
 
 
 def method(**settings: Any) -> eq.TSNE:
-    """Return t-SNE that runs for all its iterations."""
+    """Return a t-SNE estimator without early stopping."""
     rule = eq.optimize.Momentum(min_loss_change=0, min_grad_norm=0)
     return eq.TSNE(perplexity=PERPLEXITY, n_iter=ITERATIONS, random_state=0, optimizer=rule, **settings)
 
 
 def stages(X: torch.Tensor) -> list[Stage]:
-    """Return the stages of a fit on a table, with the map as it is at the end."""
+    """Return the stages of a fit on a table, timed on the final map."""
     n, D = X.shape
     data = DeviceTable(X, "euclidean")
     V = data._V
     found = search(V, K, neighbors.MIN_RECALL)
     compared = n if found.recall == 1.0 else n * searched(V)
-    from equipoise.affinities.perplexity import conditional_rows
-
     p = conditional_rows(found.d2, PERPLEXITY)
-    P = Rows.of_neighbors(p, found.indices).symmetrized()
+
+    def symmetrise() -> Rows:
+        return Rows.of_neighbors(p, found.indices).symmetrized()
+
+    P = symmetrise()
     fit = method(engine="torch").fit(X)
     problem = fit._problem
     engine, kernel = problem.engine, problem.objective.kernel
@@ -187,7 +186,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
         held.balance(Y, engine, loss=False)
         step()
 
-    engine._graph.recording = True  # it plans nothing anew
+    engine._graph.recording = True  # so that no new mesh is planned
     engine._graph._flag, engine._graph._min_extent = torch.zeros((), dtype=torch.int32, device="cuda"), 0.0
     points = 4 * n * d
     short = {
@@ -197,7 +196,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
         "gather": (lambda: mesh._gather(Y, source.box, phi, base), 150 * n, 8 * nodes + 2 * points + 4 * n),
         "step": (step, 10 * n * d, 5 * points),
     }
-    timed = [Stage(name, replayed(act), ops, moved) for name, (act, ops, moved) in short.items()]
+    timed = [Stage(name, replayed(function), ops, moved) for name, (function, ops, moved) in short.items()]
     whole = Stage("iteration", replayed(iteration), sum(s.operations for s in timed), sum(s.bytes for s in timed))
     engine._graph.recording = False
     engine.stepper.free_buffers()
@@ -211,12 +210,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
             4 * n * D + 8 * n * K,
         ),
         Stage("perplexity", events(lambda: conditional_rows(found.d2, PERPLEXITY)), 0.0, 8 * n * K),
-        Stage(
-            "symmetrise",
-            events(lambda: Rows.of_neighbors(p, found.indices).symmetrized()),
-            0.0,
-            8 * n * K + 8 * P.nnz,
-        ),
+        Stage("symmetrise", events(symmetrise), 0.0, 8 * n * K + 8 * P.nnz),
         Stage("order", events(lambda: P.permuted(order)), 0.0, 16 * P.nnz),
         *timed,
         whole,
@@ -224,19 +218,19 @@ def stages(X: torch.Tensor) -> list[Stage]:
 
 
 def searched(V: torch.Tensor) -> float:
-    """Return the share of all points that the blocks searched for a row hold."""
-    from equipoise.neighbors import gpu as there
+    """Return the fraction of all points that lie in the blocks searched for a row."""
+    from equipoise.neighbors import gpu
     from equipoise.neighbors.gpu_blocks import Blocks, reach
     from equipoise.neighbors.gpu_scan import nearest
 
-    sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: there.SAMPLE].to(V.device)
+    sample = torch.randperm(len(V), generator=torch.Generator().manual_seed(0))[: gpu.SAMPLE].to(V.device)
     blocks = Blocks(V - V.mean(dim=0))
     true = nearest(V[sample] - V.mean(dim=0), V - V.mean(dim=0), K + 1).indices
-    return reach(blocks, sample, true, neighbors.MIN_RECALL + there.MARGIN) / len(blocks.centers)
+    return reach(blocks, sample, true, neighbors.MIN_RECALL + gpu.MARGIN) / len(blocks.centers)
 
 
 def fits(X: torch.Tensor, labels: np.ndarray | None, repeats: int, **settings: Any) -> dict[str, Any]:
-    """Return the first and the median time of later fits, and what came out."""
+    """Return the time of the first fit, the median time of later ones, and their results."""
     took, maps = [], []
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -261,13 +255,13 @@ def fits(X: torch.Tensor, labels: np.ndarray | None, repeats: int, **settings: A
 
 
 def one_nn_error(Y: torch.Tensor, labels: np.ndarray) -> float:
-    """Return the share of points whose nearest other in the map is of another class."""
+    """Return the fraction of points whose nearest neighbour in the map has another class."""
     nearest = search(Y.float(), 1, 1.0).indices[:, 0].cpu().numpy()
     return float((labels[nearest] != labels).mean())
 
 
 def on_cpu(X: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    """Return the same fit by engine="grid", on neighbours found by comparing all pairs."""
+    """Return time and results of the same fit with engine="grid", on exact neighbours."""
     neighbors.EXACT_WORK = np.inf
     start = time.perf_counter()
     fit = method(engine="grid").fit(X)
@@ -319,9 +313,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", nargs=3, action="append", default=[], metavar=("NAME", "X", "LABELS"))
     parser.add_argument("--n", type=int, nargs="*", default=[1_000_000, 5_000_000], help="sizes of mixtures")
-    parser.add_argument("--cpu", nargs="*", default=[], help="names of tables that the CPU embeds too")
+    parser.add_argument("--cpu", nargs="*", default=[], help="names of tables to embed on the CPU too")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--commit", default=None, help="where there is no git to ask")
+    parser.add_argument("--commit", default=None, help="commit to print, for machines without git")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/gpu.md"))
     args = parser.parse_args()
 
@@ -333,8 +327,8 @@ def main() -> None:
     copied, product = ceilings()
     page = common.header("t-SNE on a GPU", command, where)
     page += [
-        f"Perplexity {PERPLEXITY}, k = {K}, {ITERATIONS} iterations, all of them; X on the device as float32. A copy"
-        f" moves {copied / 1e12:.2f} TB/s, a product in tf32 does {product / 1e12:.0f} TFLOP/s.",
+        f"Perplexity {PERPLEXITY}, k = {K}, {ITERATIONS} iterations without early stopping; X on the device as float32."
+        f" A copy moves {copied / 1e12:.2f} TB/s, a matrix product in tf32 does {product / 1e12:.0f} TFLOP/s.",
         "",
         "## Whole fits",
         "",
@@ -342,7 +336,7 @@ def main() -> None:
     tables = {name: (torch.tensor(np.load(X)).float().cuda(), np.load(y)) for name, X, y in args.table}
     rows, parts, agreement = [], {}, []
 
-    def written() -> None:
+    def write_page() -> None:
         lines = [*page, *common.table(FITS, rows), "", *NOTES.strip().splitlines()]
         if agreement:
             lines += ["", "## CPU and GPU", "", *common.table(AGREEMENT, agreement)]
@@ -372,7 +366,7 @@ def main() -> None:
                     f"{cpu['took']:.1f}",
                 ]
             )
-        written()
+        write_page()
     for n in args.n:
         X = mixture(n)
         rows.append(fit_row(f"mixture, {n:,} × {DIMENSION}", fits(X, None, 0 if n > 2e6 else 2)))
@@ -380,9 +374,9 @@ def main() -> None:
             rows.append(fit_row(f"mixture, {n:,}, deterministic=False", fits(X, None, 2, deterministic=False)))
             parts[f"mixture, {n:,}"] = stages(X)
         del X
-        written()
+        write_page()
     checked += checks()
-    written()
+    write_page()
 
 
 AGREEMENT = [
@@ -393,12 +387,12 @@ CHECKS = [
     "kernel", "d", "standard deviation, lengths", "field, relative error", "field of 2 charges", "edges",
 ]  # fmt: skip
 NOTES = f"""
-The **first fit** of a process compiles kernels, or reads them from Triton's cache on disk. **GPU memory** is the most
-that PyTorch had allocated during the fits, beyond X. The recall is the one reported, measured on a sample; 1.0000 where
-all pairs were compared. **Same bytes**: the last two fits gave the same map. Mixtures are those of
+The **first fit** of a process compiles kernels, or reads them from Triton's cache on disk. **GPU memory** is the peak
+allocated by PyTorch during the fits, without X. The recall is the one reported by the fit, measured on a sample; 1.0000
+if all pairs were compared. **Same bytes**: whether the last two fits gave identical maps. Mixtures are those of
 benchmarks/scaling.py at decay 0.5: {COMPONENTS} Gaussians in {DIMENSION} dimensions. The losses of the CPU and the GPU
-are each on its own neighbours, which both found by comparing all pairs. An **iteration** among the stages is both
-forces and the step of the rule, without what adds the step to the map and centres it.
+are each on their own neighbours, found by comparing all pairs. An **iteration** among the stages is both forces and the
+step of the optimiser, without adding the step to the map and centring it.
 """
 
 

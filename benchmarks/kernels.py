@@ -1,10 +1,10 @@
-"""What a kernel costs: seconds per iteration of t-SNE, g-SNE and a kernel written in NumPy, on Fashion-MNIST.
+"""Cost of a kernel: time per iteration of t-SNE, g-SNE and a kernel written in NumPy, on Fashion-MNIST.
 
     python benchmarks/kernels.py [--data fashion] [--rounds 5] [--threads 2] [--out benchmarks/results/kernels.md]
 
-Two questions. *On one map*: all iterate on the finished t-SNE map, scaled to the length of their kernel and held in
-place by a tiny learning rate, in turn, round after round. *In a run*: each optimises from its own start, by its
-defaults.
+Two measurements. *On one map*: all methods iterate on the finished t-SNE map, scaled to the length of their kernel and
+kept fixed by a tiny learning rate, in alternation over several rounds. *In a run*: each method optimises from its own
+start with its defaults.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 import equipoise as eq
 from equipoise.optimize.rules import Momentum
 
-EVERY = 50  # iterations between two readings of the clock
+EVERY = 50  # iterations between two time stamps
 
 
 class Loop(eq.kernels.Kernel):
-    """k = (1 + d2)^(−3/2), as a user writes it."""
+    """A user-defined kernel, k = (1 + d2)^(−3/2)."""
 
     def value(self, d2: Any) -> Any:
         return (1 + d2) ** -1.5
@@ -42,7 +42,7 @@ METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 class Clock:
-    """A callback that notes the time."""
+    """A callback that records the time of each report."""
 
     def __init__(self) -> None:
         self.readings: list[tuple[int, float]] = []
@@ -51,7 +51,7 @@ class Clock:
         self.readings.append((iteration, time.perf_counter()))
 
     def per_iteration(self) -> list[float]:
-        """Return seconds per iteration between readings."""
+        """Return seconds per iteration between reports."""
         pairs = zip(self.readings, self.readings[1:], strict=False)
         return [(t1 - t0) / (i1 - i0) for (i0, t0), (i1, t1) in pairs if i1 > i0]
 
@@ -62,7 +62,7 @@ def make(name: str, threads: int, **settings: Any) -> Any:
 
 
 def own_runs(X: np.ndarray, threads: int, n_iter: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Optimise each from its own start; return seconds per iteration, block by block, and the problems."""
+    """Run each method from its own start; return seconds per iteration between reports, and the problems."""
     seconds, problems = {}, {}
     for name in METHODS:
         clock = Clock()
@@ -74,7 +74,7 @@ def own_runs(X: np.ndarray, threads: int, n_iter: int) -> tuple[dict[str, list[f
 
 
 def on_one_map(X: np.ndarray, Y: np.ndarray, threads: int, rounds: int) -> dict[str, list[float]]:
-    """Iterate on the same map in turn; return seconds per iteration, round by round."""
+    """Iterate on the same map in alternation; return seconds per iteration of each round."""
     endless = Momentum(every=EVERY, min_loss_change=0.0, min_grad_norm=0.0)
     problems = {
         name: make(name, threads, learning_rate=1e-9, early_exaggeration=1.0, optimizer=endless).problem(X)
@@ -82,7 +82,7 @@ def on_one_map(X: np.ndarray, Y: np.ndarray, threads: int, rounds: int) -> dict[
     }
     places = {name: Y * problem.objective.kernel.length for name, problem in problems.items()}
     seconds: dict[str, list[float]] = {name: [] for name in METHODS}
-    for round_ in range(-1, rounds):  # the first one makes the tables of the kernels
+    for round_ in range(-1, rounds):  # the first round builds the tables of the kernels
         for name, problem in problems.items():
             clock = Clock()
             problem.optimize(n_iter=EVERY, Y0=places[name], callbacks=[clock])
@@ -94,7 +94,7 @@ def on_one_map(X: np.ndarray, Y: np.ndarray, threads: int, rounds: int) -> dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", choices=common.DATASETS, default="fashion")
-    parser.add_argument("--subset", type=int, default=None, help="so many random rows")
+    parser.add_argument("--subset", type=int, default=None, help="number of random rows; all by default")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--n-iter", type=int, default=300, help="iterations of the runs")
     parser.add_argument("--threads", type=int, default=2)
@@ -130,8 +130,8 @@ def main() -> None:
     lines = common.header(f"Cost of a kernel: {data.title}", command, where) + common.table(columns, rows)
     lines += [
         "",
-        f"On one map: medians over {args.rounds} rounds of {EVERY} iterations, in turn, on the t-SNE map, scaled to",
-        "the length of each kernel. In its run: the mean over all iterations from its own start, by its defaults.",
+        f"On one map: medians over {args.rounds} rounds of {EVERY} iterations, in alternation, on the t-SNE map scaled",
+        "to the length of each kernel. In its run: the mean over all iterations from its own start, with its defaults.",
     ]
     common.write(lines, args.out)
 

@@ -1,11 +1,11 @@
-"""A large CSV on the command line: time to read it and to embed it, and the memory beside the size of its table.
+"""A large CSV file on the command line: time to read and to embed it, and memory relative to the size of its table.
 
     python benchmarks/large_csv.py [--rows 2340000] [--threads 2] [--file table.csv]
                                    [--method pca tsne] [--iterations 50] [--out benchmarks/results/large_csv.md]
 
-The table has 50 columns of numbers, ten normal classes in 50 dimensions with six digits each, and a column of class
-names: 2,340,000 rows are 1.02 GB of text and 0.94 GB of numbers. The same rows every time; no two are equal. A file
-that is there already is taken as it is. Each method is one `equipoise embed` in its own process.
+The table has 50 columns of numbers with six digits, drawn from ten normal classes in 50 dimensions, and a column of
+class names: 2,340,000 rows are 1.02 GB of text and 0.94 GB of numbers. The rows are the same every time, and all
+different. An existing file is used unchanged. Each method is one `equipoise embed` in its own process.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import numpy as np
 COLUMNS = 50
 CLASSES = 10
 BLOCK = 20_000  # rows written at once
-SPREAD = 3.0  # of the centres of the classes, whose own spread is 1
+SPREAD = 3.0  # standard deviation of the class centres; within a class it is 1
 
 
 def make(path: Path, rows: int) -> None:
-    """Write the file."""
+    """Write the table as CSV."""
     rng = np.random.default_rng(0)
     centres = SPREAD * rng.standard_normal((CLASSES, COLUMNS))
     line = ",".join(["%.6g"] * COLUMNS) + ",k%d\n"
@@ -43,7 +43,7 @@ def make(path: Path, rows: int) -> None:
 
 @contextmanager
 def watched(owner: Any, name: str, stages: dict[str, list[float]], stage: str) -> Iterator[None]:
-    """Note the seconds that `owner.name` takes, those of the processor too, and the peak memory at its end, in MB."""
+    """Record the time and the CPU time of `owner.name` in seconds, and the peak memory at its end in MB."""
     original: Callable[..., Any] = getattr(owner, name)
 
     def call(*args: Any) -> Any:
@@ -62,29 +62,30 @@ def watched(owner: Any, name: str, stages: dict[str, list[float]], stage: str) -
 
 
 def child(request: Path) -> None:
-    """Run the command, and answer with its stages."""
+    """Run the command, and write the measurements of its stages."""
     from equipoise import methods
     from equipoise.cli import embed, main
 
-    asked = json.loads(request.read_text())
+    settings = json.loads(request.read_text())
     stages = {"start": [0.0, 0.0, common.peak_memory()]}
-    method = {"pca": methods.PCA, "tsne": methods.TSNE, "umap": methods.UMAP}[asked["method"]]
+    method = {"pca": methods.PCA, "tsne": methods.TSNE, "umap": methods.UMAP}[settings["method"]]
     with TemporaryDirectory() as folder:
-        words = ["embed", asked["file"], "--label", "kind", "--method", asked["method"], "--out", f"{folder}/map.npy"]
-        words += [] if asked["method"] == "pca" else ["--n-iter", str(asked["iterations"])]
+        arguments = ["embed", settings["file"], "--label", "kind", "--method", settings["method"]]
+        arguments += ["--out", f"{folder}/map.npy"]
+        arguments += [] if settings["method"] == "pca" else ["--n-iter", str(settings["iterations"])]
         with (
             watched(embed, "read_source", stages, "reading"),
             watched(method, "fit", stages, "embedding"),
-            watched(embed, "_say_quality", stages, "quality"),
+            watched(embed, "_print_quality", stages, "quality"),
         ):
-            status = main(words)
+            status = main(arguments)
     if status:
         raise SystemExit(status)
     common.answer(request, stages)
 
 
 def row(method: str, stages: dict[str, Any], size: float, table: float) -> list[str]:
-    """Return the line of a method: seconds, and how far memory grew beyond the bare program, as parts of the table."""
+    """Return the row of a method: seconds, and the memory added since the start, as multiples of the table."""
     if "failed" in stages:
         return [method, stages["failed"], *["–"] * 5]
     names = ("reading", "embedding", "quality")
@@ -97,7 +98,7 @@ def row(method: str, stages: dict[str, Any], size: float, table: float) -> list[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_340_000)
-    parser.add_argument("--file", type=Path, default=None, help="where the table is kept, or is already")
+    parser.add_argument("--file", type=Path, default=None, help="file of the table; written if it does not exist")
     parser.add_argument("--method", nargs="+", choices=["pca", "tsne", "umap"], default=["pca", "tsne"])
     parser.add_argument("--iterations", type=int, default=50)
     parser.add_argument("--threads", type=int, default=2)
@@ -119,16 +120,16 @@ def main() -> None:
             rows.append(row(method, common.run_child("large_csv.py", request, args.threads), size, table))
     command = f"python benchmarks/large_csv.py --rows {args.rows} --method {' '.join(args.method)}"
     command += f" --iterations {args.iterations} --threads {args.threads}"
-    columns = ["method", "reading, s (CPU)", "embedding, s (CPU)", "how good it is, s (CPU)", "MB read per CPU second"]
-    columns += ["memory, in tables", "peak"]
+    columns = ["method", "reading, s (CPU)", "embedding, s (CPU)", "quality, s (CPU)", "MB read per CPU second"]
+    columns += ["memory, multiples of the table", "peak"]
     lines = [
         *common.header(f"A CSV of {size / 1e3:.2f} GB, whose table is {table / 1e3:.2f} GB", command, where),
         *common.table(columns, rows),
         "",
         f"{args.rows:,} rows of {COLUMNS} numbers and a class. t-SNE and UMAP: {args.iterations} iterations.",
-        "Times by the clock, in brackets those of the processor, all threads together. Memory: the largest up to the",
-        "end of reading, of embedding and of the whole command, less that of the program before it reads, over the",
-        "size of the table in float64. Peak: of the whole process.",
+        "Elapsed time; in brackets CPU time, summed over threads. Memory: the peak up to the end of reading, of",
+        "embedding and of the whole command, minus the memory before reading, divided by the size of the table in",
+        "float64. Peak: of the whole process.",
     ]
     common.write(lines, args.out)
 

@@ -1,10 +1,10 @@
-"""Scaling by stress against scikit-learn's, and how far it goes: time and raw stress, in turn, in one run.
+"""Metric MDS compared with scikit-learn, and on large data: time and raw stress.
 
     python benchmarks/mds.py [--large 50000] [--threads 2] [--out benchmarks/results/mds.md]
 
-On digits both see the same table; scikit-learn's MDS has n_init=1, max_iter=300 and its own defaults otherwise (random
-starts), and once more a classical start. The maps are scored by one routine: Σ_{i<j} (d − δ)² in float64 from pdist.
-MNIST, on 50 principal components, is scored by the pass that recomputes every δ.
+On the digits both libraries get the same table, in alternation. scikit-learn's MDS has n_init=1 and max_iter=300, once
+with a random and once with a classical start, and its defaults otherwise. All maps are scored alike: Σ_{i<j} (d − δ)²
+in float64 from pdist. MNIST, on 50 principal components, is scored with engine="recomputed".
 """
 
 from __future__ import annotations
@@ -103,15 +103,15 @@ def large(n: int, threads: int) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--large", type=int, default=50_000, help="images of MNIST; 0 leaves them out")
+    parser.add_argument("--large", type=int, default=50_000, help="number of MNIST images; 0 omits MNIST")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
 
     where = common.machine(args.threads, ["equipoise", "numpy", "scipy", "scikit-learn"])
-    eq.MDS(n_iter=2).fit(np.random.RandomState(0).standard_normal((50, 3)))  # imports are not timed
+    eq.MDS(n_iter=2).fit(np.random.RandomState(0).standard_normal((50, 3)))  # so that imports are not timed
     command = f"python benchmarks/mds.py --runs {args.runs} --large {args.large} --threads {args.threads}"
-    lines = common.header("Scaling by stress", command, where)
+    lines = common.header("Metric MDS", command, where)
     columns = [
         "digits, 1,797 × 64",
         "seconds, median (range)",

@@ -1,10 +1,10 @@
-"""Measures of a map: trustworthiness of digits against scikit-learn's, and every measure on the 70,000 images of MNIST.
+"""Quality measures: trustworthiness of digits compared with scikit-learn, and all measures on 70,000 images of MNIST.
 
     python benchmarks/measures.py [--runs 9] [--large 70000] [--threads 2] [--out benchmarks/results/measures.md]
 
-Digits carry a jitter of 0.01: among integer pixels many points are equally far, and scikit-learn ranks these as its
-sort leaves them. Both run in one process, first untimed and then in turn; the page has medians. The maps are t-SNE's of
-digits and, not to wait for one, the first two principal components of the images, of which 50 are the data.
+Digits get noise of standard deviation 0.01: with integer pixels many distances are tied, and scikit-learn ranks ties in
+the order its sort leaves them. Both libraries run in one process, first untimed and then in alternation; the page shows
+medians. The maps are t-SNE of the digits, and the first two of the 50 principal components that are the data for MNIST.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 import equipoise as eq
 
 ev = importlib.import_module("equipoise.evaluate")  # the package; equipoise.evaluate is the function
-SIZES = (5, 15)  # scikit-learn's default, and ours
-TURN = 20  # calls of one after the other: threads of BLAS spin on for some 20 ms when the other begins
+SIZES = (5, 15)  # defaults of scikit-learn and of equipoise
+TURN = 20  # consecutive calls of each library: BLAS threads of the other keep spinning for about 20 ms
 
 
 def clock(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -110,22 +110,22 @@ def large(n: int, threads: int) -> tuple[str, list[list[str]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--large", type=int, default=70_000, help="images of MNIST; 0 leaves them out")
+    parser.add_argument("--large", type=int, default=70_000, help="number of MNIST images; 0 omits MNIST")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
 
     where = common.machine(args.threads, ["equipoise", "numpy", "scipy", "scikit-learn"])
     lines = common.header("Measures of a map", f"python benchmarks/measures.py --threads {args.threads}", where)
-    lines += ["## Trustworthiness of t-SNE's map of 1,797 digits", ""]
-    lines += [f"Milliseconds: median of {args.runs} turns of {TURN} calls each, and the range.", ""]
+    lines += ["## Trustworthiness of a t-SNE map of 1,797 digits", ""]
+    lines += [f"Milliseconds: median and range of {args.runs} rounds of {TURN} calls each.", ""]
     columns = ["k", "", "ms", "ratio", "value"]
     lines += common.table(columns, digits(args.runs, args.threads))
     if args.large and (common.DATA / common.IMAGES["mnist"]).exists():
         title, rows = large(args.large, args.threads)
-        lines += ["", f"## Every measure: {title}", "", "The map is the first two principal components. One run.", ""]
+        lines += ["", f"## All measures: {title}", "", "The map is the first two principal components. One run.", ""]
         lines += common.table(["measure", "s", "value", "standard error of the sample"], rows)
-        lines += ["", f"Largest memory of the process: {common.peak_memory():.0f} MB."]
+        lines += ["", f"Peak memory of the process: {common.peak_memory():.0f} MB."]
     common.write(lines, args.out)
 
 

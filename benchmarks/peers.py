@@ -1,10 +1,10 @@
-"""Equipoise against the installed peers, run in turn on the same data: time, memory, loss and quality of the map.
+"""Equipoise compared with other installed tools on the same data: time, memory, loss and quality of the map.
 
     python benchmarks/peers.py [--data digits mnist fashion] [--runs 3] [--threads 2] [--peers openTSNE umap-learn]
                                [--out benchmarks/results/peers.md]
 
-Every fit runs in a fresh process. All maps are scored by one routine (score.py). The raw numbers go into a JSON file
-beside the page, from which `--render` writes the page again.
+Every fit runs in a fresh process, the tools in alternation. All maps are scored by score.py. The raw numbers are saved
+in a JSON file next to the page, from which `--render` writes the page again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ import numpy as np
 from common import Data, map_file, middle, show
 from tools import METHODS, OURS, PEERS, SAME_P, Fit, Method
 
-SLOW = 20_000  # points beyond which scikit-learn is left out unless asked for
+SLOW = 20_000  # points beyond which scikit-learn runs only with --slow
 PACKAGES = [
     "equipoise", "openTSNE", "umap-learn", "scikit-learn", "pacmap",
     "numpy", "scipy", "faiss-cpu", "numba", "pynndescent",
 ]  # fmt: skip
 
 
-# What a child does: one tool, one data set.
+# Child process: one tool, one data set.
 
 
 def child(file: Path) -> None:
-    """Fit one tool to the data of the request; leave the map and its neighbours in the folder of the data."""
+    """Fit one tool to the data of the request; save the map and its neighbours in the folder of the data."""
     request = json.loads(file.read_text())
     method, folder, threads = METHODS[request["method"]], Path(request["folder"]), request["threads"]
     start = time.perf_counter()
@@ -75,15 +75,15 @@ def _call(method: Method, X: np.ndarray, threads: int) -> tuple[float, Fit]:
     return time.perf_counter() - start, fit
 
 
-# What the parent does: take turns, score, write.
+# Parent process: run the tools in alternation, score the maps, write the page.
 
 
 def compare(data: Data, names: list[str], args: argparse.Namespace, add: Callable[[dict[str, Any]], None]) -> None:
-    """Run the tools in turn, `args.runs` times over; hand over a record per fit.
+    """Run the tools in alternation, `args.runs` times each, and call `add` with a record of each fit.
 
-    Tools that compile run once before that, as after their installation, with nothing compiled on the disk yet.
+    Tools that compile at run time are run once before that with an empty cache, as after their installation.
     """
-    from score import Truth  # imports equipoise, which children must not
+    from score import Truth  # imports equipoise, which child processes must not
 
     truth = Truth(data.X, args.threads)
     turns = [(-1, name) for name in names if METHODS[name].compiles]
@@ -93,7 +93,7 @@ def compare(data: Data, names: list[str], args: argparse.Namespace, add: Callabl
             with tempfile.TemporaryDirectory() as folder:
                 np.save(Path(folder) / "X.npy", data.X)
                 request = {"method": name, "folder": folder, "threads": args.threads, "ever": run < 0}
-                cache = Path(compiled) / METHODS[name].package  # a tool finds compiled only what it compiled itself
+                cache = Path(compiled) / METHODS[name].package  # one numba cache per tool
                 record = {"method": name, "run": run, **common.run_child("peers.py", request, args.threads, cache)}
                 if "failed" not in record:
                     record |= score(Path(folder), data, truth, METHODS[name].kl)
@@ -106,7 +106,7 @@ def compare(data: Data, names: list[str], args: argparse.Namespace, add: Callabl
 
 
 def score(folder: Path, data: Data, truth: Any, kl: bool) -> dict[str, Any]:
-    """Score the map that a child left."""
+    """Return the scores of the map that a child process saved."""
     from score import one_nn_error
 
     Y = np.load(folder / "Y.npy")
@@ -130,14 +130,14 @@ def brief(record: dict[str, Any]) -> str:
 
 
 def chosen(args: argparse.Namespace, n: int) -> tuple[list[str], list[str]]:
-    """Return the tools to run on n points, ours first, and a line for each that is left out."""
+    """Return the tools to run on n points, ours first, and a line for each tool that is omitted."""
     names, skipped = [OURS], []
     wanted = [name for name in METHODS if name in args.peers or (name == SAME_P and args.same_p)]
     for name in wanted:
         if not common.installed(METHODS[name].package):
             skipped.append(f"{name} is not installed.")
         elif name == "scikit-learn" and n > SLOW and not args.slow:
-            skipped.append(f"{name} is left out beyond {SLOW:,} points, where it takes far longer; `--slow` runs it.")
+            skipped.append(f"{name} is omitted beyond {SLOW:,} points, where it is much slower; `--slow` includes it.")
         else:
             names.append(name)
     return names, skipped
@@ -151,23 +151,23 @@ COLUMNS = [
     "recall of its search",
 ]  # fmt: skip
 NOTES = """
-Medians over the runs. Every fit runs in a fresh process, the tools in turn; imports are not in the times. Defaults
-throughout, at perplexity 30 for t-SNE; umap-learn and PaCMAP have no seed, because a seed turns their threads off.
-**Build** is the neighbour search, the affinities and the initial map; **total** is the plain call. Of tools that
-compile as they run, total is the first call in a process that finds on the disk what numba keeps there, **later
-call** a second fit in the same process, and **first call ever** the one before anything is compiled, once. **Peak
-memory** is the largest resident size up to the end of the first call; in brackets, what the fit added to imports and
-data. **KL** is KL(P ‖ Q) on one P for all (exact 90 nearest neighbours, perplexity 30), summed over all pairs in
-float64; it is not the loss of umap-learn and PaCMAP. **1-NN error** is leave-one-out in the map, **10-NN kept** the
-share of the 10 nearest in the data found among the 10 nearest in the map, both exact and over all points. **Recall**
-is that of the neighbours the tool worked with, against the exact ones, over all points; in brackets for equipoise
-what it reports itself. openTSNE imports pynndescent during a fit if it is installed; here it is imported before, so
-that its time is not counted.
+Medians over the runs. Every fit runs in a fresh process, the tools in alternation; imports are not timed. Defaults
+throughout, at perplexity 30 for t-SNE; umap-learn and PaCMAP get no seed, because a seed disables their threads.
+**Build** is the neighbour search, the affinities and the initial map; **total** is the whole call. For tools that
+compile at run time, total is the first call in a process with a filled numba cache on disk, **later call** a second
+fit in the same process, and **first call ever** a single call with nothing compiled yet. **Peak memory** is the largest
+resident size up to the end of the first call; in brackets, the part added by the fit to imports and data. **KL** is
+KL(P ‖ Q) on the same P for all tools (exact 90 nearest neighbours, perplexity 30), summed over all pairs in float64; it
+is not the loss of umap-learn and PaCMAP. **1-NN error** is leave-one-out in the map, **10-NN kept** the share of the 10
+nearest neighbours in the data that are among the 10 nearest in the map; both are exact and over all points. **Recall**
+is that of the neighbours used by the tool, compared with the exact ones, over all points; in brackets the value that
+equipoise reports. openTSNE imports pynndescent during a fit if it is installed; here it is imported before, so that
+this time is not counted.
 """.strip().splitlines()
 
 
 def render(report: dict[str, Any]) -> list[str]:
-    """Return the page for a report."""
+    """Return the page of a report."""
     lines = common.header("Equipoise and its peers", report["command"], report["machine"])
     for result in report["results"]:
         lines += [f"## {result['title']}", ""]
@@ -183,7 +183,7 @@ def render(report: dict[str, Any]) -> list[str]:
 
 
 def row(name: str, groups: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Return one line of the table: medians of one tool's records."""
+    """Return one row of the table: medians of the records of a tool."""
     records, ours = warm(groups[name]), warm(groups.get(OURS, []))
     ever = [record for record in groups[name] if record["run"] < 0]
     recall = middle(records, "recall")
@@ -215,7 +215,7 @@ def warm(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def ratio(records: list[dict[str, Any]], ours: list[dict[str, Any]]) -> str:
-    """Return peer/ours in total time; of the later call too, or of the optimisation where only that compares."""
+    """Return the ratio to our total time, also for the later call; of the optimisation if only that is comparable."""
     if not ours:
         return "–"
     mine, theirs, later = middle(ours, "total_s"), middle(records, "total_s"), middle(records, "later_s")
@@ -256,7 +256,7 @@ def main() -> None:
 
 
 def benchmark(args: argparse.Namespace, raw: Path) -> dict[str, Any]:
-    """Run everything; the report is on disk after every fit."""
+    """Run all comparisons; the report is saved after every fit."""
     report: dict[str, Any] = {
         "command": command(args),
         "machine": common.machine(args.threads, PACKAGES),
@@ -291,7 +291,7 @@ def benchmark(args: argparse.Namespace, raw: Path) -> dict[str, Any]:
 
 
 def command(args: argparse.Namespace) -> str:
-    """Return the command that makes these numbers, without the places where they go."""
+    """Return the command that reproduces these numbers, without output paths."""
     words = ["python", "benchmarks/peers.py", "--data", *args.data, "--runs", str(args.runs)]
     words += ["--threads", str(args.threads)]
     words += ["--peers", *args.peers] if args.peers != PEERS else []
@@ -302,14 +302,14 @@ def command(args: argparse.Namespace) -> str:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", choices=common.DATASETS, default=list(common.DATASETS))
-    parser.add_argument("--runs", type=int, default=3, help="repetitions (3)")
-    parser.add_argument("--threads", type=int, default=2, help="threads for every tool (2)")
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, help="all that are installed by default")
+    parser.add_argument("--runs", type=int, default=3, help="number of runs (default 3)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of every tool (default 2)")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, help="default: all that are installed")
     parser.add_argument("--same-p", action="store_true", help="also time openTSNE's optimisation on equipoise's P")
-    parser.add_argument("--slow", action="store_true", help=f"scikit-learn beyond {SLOW:,} points too")
-    parser.add_argument("--subset", type=int, default=None, help="so many random rows of each data set")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/peers.md"), help="page; JSON beside it")
-    parser.add_argument("--render", action="store_true", help="write the page again from the JSON; run nothing")
+    parser.add_argument("--slow", action="store_true", help=f"run scikit-learn beyond {SLOW:,} points too")
+    parser.add_argument("--subset", type=int, default=None, help="number of random rows of each data set")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/peers.md"), help="page; JSON next to it")
+    parser.add_argument("--render", action="store_true", help="only write the page again, from the JSON file")
     parser.add_argument("--maps", type=Path, default=None, help="folder for the maps of the first run (.npz)")
     parser.add_argument("--plot", type=Path, default=None, help="picture of these maps (.png)")
     parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)

@@ -10,7 +10,7 @@ from common import map_file, middle, show
 from matplotlib.lines import Line2D
 from tools import METHODS
 
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 
 def draw_maps(report: dict[str, Any], folder: Path, out: Path) -> None:
@@ -37,7 +37,7 @@ def draw_maps(report: dict[str, Any], folder: Path, out: Path) -> None:
 
 def draw_map(ax: Any, name: str, records: list[dict[str, Any]], file: Path) -> None:
     """Draw one map, with the time and the loss above it."""
-    bare(ax)
+    hide_axes(ax)
     ax.set_aspect("equal", adjustable="datalim")
     seconds, kl = middle(records, "total_s"), middle(records, "kl")
     time_text = f"optimise {show(middle(records, 'optimise_s'), '.1f')} s" if seconds is None else f"{seconds:.1f} s"
@@ -47,7 +47,7 @@ def draw_map(ax: Any, name: str, records: list[dict[str, Any]], file: Path) -> N
         return
     with np.load(file) as stored:
         Y, labels = stored["Y"], stored["labels"]
-    order = np.random.RandomState(0).permutation(len(Y))  # so that no class covers the others
+    order = np.random.RandomState(0).permutation(len(Y))  # so that no class hides the others
     colors = np.array(COLORS)[labels[order] % len(COLORS)]
     size = float(np.clip(8000 / len(Y), 0.25, 8.0))
     ax.scatter(*Y[order].T, s=size, c=colors, linewidths=0)

@@ -1,4 +1,4 @@
-"""How time and memory of t-SNE grow with n: Gaussian mixtures in 50 dimensions, each size in its own process.
+"""Time and memory of t-SNE as functions of n: Gaussian mixtures in 50 dimensions, each size in its own process.
 
 python benchmarks/scaling.py [--n 100000 300000 1000000] [--threads 2] [--out benchmarks/results/scaling.md]
 """
@@ -17,20 +17,20 @@ from common import show, timed, total
 
 DIMENSION = 50
 COMPONENTS = 30
-SEPARATION = 1.5  # standard deviation of the centres, per coordinate; that of the clouds is 1
+SEPARATION = 1.5  # standard deviation of the centres, per coordinate; that of each Gaussian is 1
 
 
 def mixture(n: int, decay: float) -> tuple[np.ndarray, np.ndarray]:
     """Return n points of a mixture of equal Gaussians, float32, and the component of each.
 
-    Axis j = 1, 2, … is scaled by j^(−decay). 0 makes round clouds, the hardest case for a search for neighbours; at 0.5
-    variances fall as those of principal components do.
+    Axis j = 1, 2, … is scaled by j^(−decay). With 0 the Gaussians are isotropic, the hardest case for neighbour search;
+    with 0.5 variances decrease like those of principal components.
     """
     rng = np.random.default_rng(0)
     centres = SEPARATION * rng.standard_normal((COMPONENTS, DIMENSION), dtype=np.float32)
     labels = rng.integers(COMPONENTS, size=n)
     X = rng.standard_normal((n, DIMENSION), dtype=np.float32)
-    for start in range(0, n, 65536):  # by blocks: no second array of the size of X
+    for start in range(0, n, 65536):  # in blocks, to avoid a second array of the size of X
         rows = slice(start, start + 65536)
         X[rows] += centres[labels[rows]]
         X[rows] *= np.arange(1, DIMENSION + 1, dtype=np.float32) ** -decay
@@ -38,7 +38,7 @@ def mixture(n: int, decay: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def child(file: Path) -> None:
-    import faiss  # noqa: F401  the clock does not count imports
+    import faiss  # noqa: F401  imports are not timed
 
     import equipoise as eq
     from equipoise.inputs import Table
@@ -81,15 +81,15 @@ COLUMNS = [
 
 
 def notes(decay: float) -> list[str]:
-    """Return what was run and what the columns mean."""
+    """Return the notes below the table: what was run, and the meaning of the columns."""
     return f"""
 Equal mixtures of {COMPONENTS} Gaussians in {DIMENSION} dimensions, of standard deviation 1 around centres of standard
 deviation {SEPARATION} per coordinate; axis j = 1, 2, … then scaled by j^(−{decay:g}). X in float32;
-`TSNE(perplexity=30)` as it comes; each n in a fresh process. **Build** is the neighbour search, the affinities and the
-initial map. **Peak memory** is the largest resident size of the process; in brackets, what the fit added to imports
-and data. **Estimated** is `estimate_memory(n, {DIMENSION}, perplexity=30)`, an upper bound with libraries and without
-the caller's X, to be compared with the peak without X. The recall is the one it reports, from a sample; the
-loss is on its own neighbours. The 1-NN error is that of the component, leave-one-out in the map.
+`TSNE(perplexity=30)` with defaults; each n in a fresh process. **Build** is the neighbour search, the affinities and
+the initial map. **Peak memory** is the largest resident size of the process; in brackets, the part added by the fit to
+imports and data. **Estimated** is `estimate_memory(n, {DIMENSION}, perplexity=30)`, an upper bound that includes
+libraries but not the caller's X; compare it with the peak without X. The recall is the one reported by the fit, from a
+sample; the loss is on the neighbours found. The 1-NN error is that of the mixture component, leave-one-out in the map.
 """.strip().splitlines()
 
 
@@ -114,7 +114,7 @@ def row(n: int, record: dict[str, Any], first: dict[str, Any]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
-    parser.add_argument("--decay", type=float, default=0.0, help="fall of the variance over the axes; 0: round (0)")
+    parser.add_argument("--decay", type=float, default=0.0, help="decay of the scale over the axes (0: isotropic)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scaling.md"))
     parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)

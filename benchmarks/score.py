@@ -1,4 +1,4 @@
-"""One yardstick for all tools: maps are scored against the exact neighbours, and by KL(P ‖ Q) on their one P."""
+"""The same scores for all tools: exact nearest neighbours, and KL(P ‖ Q) on one P for every map."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CHECKED = 2000  # up to this many points the KL is computed a second time, in pl
 
 
 class Truth:
-    """The exact K nearest neighbours of X (n, D), nearest first, and the joint P of perplexity 30 on them."""
+    """The exact K nearest neighbours of X (n, D), nearest first, and the joint P at perplexity 30 over them."""
 
     def __init__(self, X: np.ndarray, threads: int):
         self.threads, n = threads, len(X)
-        graph = Searcher(X, "euclidean", threads).nearest(X, K + 1)  # a full scan in float32, sorted out in float64
+        graph = Searcher(X, "euclidean", threads).nearest(X, K + 1)  # full scan in float32, refined in float64
         order = np.argsort(graph.distances, axis=1, kind="stable")
         indices = np.take_along_axis(graph.indices, order, axis=1)
         self.neighbors, kept = without_self(indices)
@@ -42,7 +42,7 @@ class Truth:
         return value
 
     def recall(self, found: np.ndarray) -> float:
-        """Return the share of the true k nearest among k neighbours found, (n, k), on average over all points."""
+        """Return the share of the true k nearest neighbours among those found (n, k), averaged over all points."""
         k = found.shape[1]
         return float(np.mean([np.isin(a[:k], b).mean() for a, b in zip(self.neighbors, found, strict=True)]))
 
@@ -75,13 +75,13 @@ def map_neighbors(Y: np.ndarray, k: int, threads: int) -> np.ndarray:
 
 
 def one_nn_error(Y: np.ndarray, labels: np.ndarray, threads: int) -> float:
-    """Return the share of points whose nearest other point in the map is of another class."""
+    """Return the share of points whose nearest neighbour in the map has another class."""
     return float((labels[map_neighbors(Y, 1, threads)[:, 0]] != labels).mean())
 
 
 def without_self(found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return neighbours (n, k) from a search for k + 1 that holds the point itself, and the mask of those kept."""
+    """Return neighbours (n, k) from a search for k + 1 that includes the point itself, and the mask of those kept."""
     n, width = found.shape
     own = found == np.arange(n)[:, None]
-    own[~own.any(axis=1), -1] = True  # crowded out by points in the same place: drop the farthest instead
+    own[~own.any(axis=1), -1] = True  # more than k duplicates: drop the farthest instead
     return found[~own].reshape(n, width - 1), ~own

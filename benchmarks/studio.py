@@ -1,11 +1,11 @@
-"""The studio in a real browser: frames a second, the first picture, and how soon a slider is seen to act.
+"""The studio in a browser: frame rate, time to the first map, and response time of a slider.
 
     python benchmarks/studio.py [--sizes 5000 70000] [--seconds 10] [--out benchmarks/results/studio.md]
 
-A mixture of 20 normal clouds in 50 dimensions is saved as .npy and opened by a studio in a process of its own, and by
-Chromium through Playwright, without a window and without a graphics card: WebGL is computed by the same cores. Frames
-are those that the page has drawn, counted where the browser asks for one (requestAnimationFrame). Each is one iteration
-of t-SNE, so that the frame that follows a change can be told from the script that the page gives for its map.
+A mixture of 20 Gaussians in 50 dimensions is saved as .npy and opened by a studio in its own process. Chromium shows
+the page, driven by Playwright, headless and without a GPU: WebGL runs on the same cores. Frames drawn by the page are
+counted in requestAnimationFrame. Each frame is one iteration of t-SNE, so the Python script that the page gives for its
+map shows at which frame a change took effect.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ import numpy as np
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SERVE = "import sys; from equipoise.studio import serve; serve(sys.argv[1], show=False)"
 SETTLE = 2.0  # seconds of playing before frames are counted
-MOVES = (1.5, 2.0, 1.2, 1.8, 1.0)  # exaggerations that the slider is moved to, one after the other
+MOVES = (1.5, 2.0, 1.2, 1.8, 1.0)  # values of the exaggeration slider, in this order
 APART = 1.5  # seconds between moves
 
-# What a page for that many points must do to be called usable; chosen.
+# Criteria for a usable page at the largest size; chosen.
 USABLE = {
-    "the first map": ("first", "≤ {:.0f} s", 30.0),
-    "longest time without news of the search": ("silence", "≤ {:.0f} s", 3.0),
-    "maps drawn in a second": ("frames", "≥ {:.0f}", 4.0),
-    "pictures the browser can draw in a second meanwhile": ("pictures", "≥ {:.0f}", 10.0),
-    "from a slider's move to the map that follows it": ("reaction", "≤ {:.0f} s", 1.0),
+    "time to the first map": ("first", "≤ {:.0f} s", 30.0),
+    "longest time without a progress message": ("silence", "≤ {:.0f} s", 3.0),
+    "maps drawn per second": ("frames", "≥ {:.0f}", 4.0),
+    "animation frames per second meanwhile": ("pictures", "≥ {:.0f}", 10.0),
+    "from moving a slider to the map that reflects it": ("reaction", "≤ {:.0f} s", 1.0),
 }
 
-# Times at which the page has drawn another map, at which it could draw anything, and at which it said something new.
+# Times at which the page drew a new map, at which the browser offered a frame, and at which the message changed.
 WATCH = """() => {
     const watch = window.watch = {maps: [], pictures: [], news: [], map: null}
     const text = (name) => Bokeh.documents[0]?.get_model_by_name(name)?.text ?? ""
@@ -49,7 +49,7 @@ WATCH = """() => {
         const now = performance.now()
         watch.pictures.push(now)
         if (typeof studio !== "undefined" && studio !== undefined) {
-            if (watch.map === null && studio.scenes[0].there) watch.map = now
+            if (watch.map === null && studio.scenes[0].ready) watch.map = now
             if (studio.drawn !== drawn) watch.maps.push([now, drawn = studio.drawn])
             const words = text("busy")
             if (words !== said) { watch.news.push(now); said = words }
@@ -62,7 +62,7 @@ MODEL = "Bokeh.documents[0].get_model_by_name('{}')"
 
 
 def mixture(n: int) -> np.ndarray:
-    """Return n points of 20 normal clouds in 50 dimensions."""
+    """Return n points of a mixture of 20 Gaussians in 50 dimensions."""
     rng = np.random.default_rng(0)
     centers = 6 * rng.standard_normal((20, 50))
     return (centers[rng.integers(0, 20, n)] + rng.standard_normal((n, 50))).astype(np.float32)
@@ -70,7 +70,7 @@ def mixture(n: int) -> np.ndarray:
 
 @contextmanager
 def served(path: Path) -> Any:
-    """Serve a studio of a file in a process of its own, and give its address."""
+    """Serve a studio of a file in its own process, and yield its address."""
     with subprocess.Popen([sys.executable, "-c", SERVE, str(path)], stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()  # type: ignore[union-attr]
@@ -81,7 +81,7 @@ def served(path: Path) -> Any:
 
 
 class Visit:
-    """One visit of a page: its opening, some seconds of playing, and some moves of a slider."""
+    """One visit to a page: opening it, playing for some seconds, and moving a slider several times."""
 
     def __init__(self, tab: Any, address: str, seconds: float):
         self.tab = tab
@@ -112,7 +112,7 @@ class Visit:
         self.tab.get_by_role("button", name=label, exact=True).click()
 
     def move(self) -> list[float]:
-        """Move the slider of the exaggeration, and return the seconds until a map was drawn that followed it."""
+        """Move the exaggeration slider, and return for each move the seconds until a map that reflects it was drawn."""
         moved = []
         for value in MOVES:
             slider = MODEL.format("exaggeration")
@@ -131,7 +131,9 @@ class Visit:
             elif line.startswith("run.change"):
                 changes.append(iteration)
         if iteration != at or len(changes) != len(MOVES):
-            raise SystemExit(f"the script of the page does not fit its map: {changes}, {iteration}, {at}")
+            raise SystemExit(
+                f"the script of the page does not match its map: changes {changes}, {iteration} steps, iteration {at}"
+            )
         maps = self.seen()["maps"]
         last = maps[-1][1]  # frames drawn when the map was at iteration `at`
         return [
@@ -166,7 +168,7 @@ def row(n: int, one: Visit) -> list[str]:
 
 
 def judged(one: Visit) -> list[list[str]]:
-    """Return what makes a page usable, what was seen, and whether it is."""
+    """Return the criteria, the measured values, and whether they are met."""
     rows = []
     for name, (key, form, limit) in USABLE.items():
         value = getattr(one, key)
@@ -178,7 +180,7 @@ def judged(one: Visit) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[5000, 70_000])
-    parser.add_argument("--seconds", type=float, default=10.0, help="of playing, in which frames are counted")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds over which frames are counted")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/studio.md"))
     args = parser.parse_args()
 
@@ -198,21 +200,21 @@ def main() -> None:
 
     sizes = " ".join(map(str, args.sizes))
     command = f"python benchmarks/studio.py --sizes {sizes} --seconds {args.seconds:g}"
-    columns = ["points", "first map", "longest time without news before it", "maps drawn in a second"]
-    columns += ["longest time between two maps", "pictures the browser could draw in a second meanwhile"]
+    columns = ["points", "first map", "longest time without a message before it", "maps drawn per second"]
+    columns += ["longest time between two maps", "animation frames per second meanwhile"]
     columns += [f"slider to map, median of {len(MOVES)} (range)"]
     large = max(args.sizes)
     lines = [
         *common.header("The studio in a browser", command, where),
-        f"Chromium {version} without a window and without a graphics card, 1280 × 800. The first map is counted from",
-        "the opening of the page: its scripts, neighbours, affinities and the first layout are in it. Each map that is",
-        "drawn is one iteration of t-SNE further.",
+        f"Chromium {version}, headless and without a GPU, 1280 × 800. The time to the first map starts when the page",
+        "is opened and includes its scripts, the neighbours, the affinities and the initial map. Each map drawn is one",
+        "iteration of t-SNE further.",
         "",
         *common.table(columns, [row(n, one) for n, one in visits.items()]),
         "",
-        f"Usable at {large:,} points means:",
+        f"Criteria for a usable page at {large:,} points:",
         "",
-        *common.table(["what", "wanted", "seen", "holds"], judged(visits[large])),
+        *common.table(["criterion", "limit", "measured", "met"], judged(visits[large])),
     ]
     common.write(lines, args.out)
 

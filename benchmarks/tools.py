@@ -1,6 +1,6 @@
-"""The tools that are compared, each called as its documentation says, with its defaults.
+"""The tools that are compared, each called as in its documentation, with its defaults.
 
-Nothing but NumPy is imported at the top, so that a process imports only the tool it measures.
+Only NumPy is imported at the top, so that a process imports only the tool it measures.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ SAME_P = "openTSNE, P of equipoise"
 
 @dataclass
 class Fit:
-    """A finished map (n, 2), seconds per phase where the tool has phases, and the neighbours it worked with."""
+    """A finished map (n, 2), seconds per phase if the tool has phases, and the neighbours it used."""
 
     Y: Any
     neighbors_s: float | None = None  # the search alone
     build_s: float | None = None  # search, affinities, initial map
     optimise_s: float | None = None
     search: str = "–"  # how it searched
-    found: Callable[[], Any] = lambda: None  # (n, k) neighbours, without the point itself; asked for after the timing
+    found: Callable[[], Any] = lambda: None  # (n, k) neighbours, without the point itself; called after the timing
     details: dict[str, Any] = field(default_factory=dict)
 
 
 def fit_equipoise(X: np.ndarray, threads: int) -> Fit:
-    import faiss  # noqa: F401  the clock does not count imports, of peers either
+    import faiss  # noqa: F401  imports are not timed, those of peers neither
 
     import equipoise as eq
     from equipoise.inputs import Table, make_input
@@ -80,7 +80,7 @@ def fit_opentsne(X: np.ndarray, threads: int, P: Any = None) -> Fit:
 
 
 def fit_opentsne_same_p(X: np.ndarray, threads: int) -> Fit:
-    """Give openTSNE the P that equipoise's mesh engine works with; only the optimisation compares."""
+    """Run openTSNE on the P of equipoise's mesh engine; only the optimisation can be compared."""
     import equipoise as eq
 
     P = eq.TSNE(perplexity=30, random_state=0, n_jobs=threads, engine="grid").problem(X).affinities
@@ -97,7 +97,7 @@ def fit_sklearn(X: np.ndarray, threads: int) -> Fit:
 
 
 def fit_umap(X: np.ndarray, threads: int) -> Fit:
-    """No seed, as by default: a seed would turn its threads off."""
+    """Run umap-learn without a seed, as by default: a seed would disable its threads."""
     from umap import UMAP, umap_
 
     umap = UMAP(n_jobs=threads)
@@ -113,7 +113,7 @@ def fit_umap(X: np.ndarray, threads: int) -> Fit:
 
 
 def fit_pacmap(X: np.ndarray, threads: int) -> Fit:
-    """No seed, as by default: a seed would limit its search to one thread."""
+    """Run PaCMAP without a seed, as by default: a seed would limit its search to one thread."""
     from pacmap import PaCMAP, pacmap
 
     with timed(pacmap, "compute_nearest_neighbors") as search, timed(pacmap, "pacmap") as optimise:
@@ -123,20 +123,20 @@ def fit_pacmap(X: np.ndarray, threads: int) -> Fit:
 
 @dataclass(frozen=True)
 class Method:
-    """A tool: its distribution, what is imported before the clock starts, how it fits, and what can be compared."""
+    """A tool: its distribution, the module imported before timing, its fit function, and what can be compared."""
 
     package: str
     module: str
     fit: Callable[[np.ndarray, int], Fit]
     kl: bool = True  # whether KL(P ‖ Q) is its loss
-    compiles: bool = False  # whether a first call compiles: its first call ever and a later one are timed too
-    whole: bool = True  # whether total and memory are those of a plain call
-    also: str = ""  # a module that the tool imports while it fits, imported before instead
+    compiles: bool = False  # whether the first call compiles; the first call ever and a later one are then timed too
+    whole: bool = True  # whether total time and memory are those of a complete call
+    also: str = ""  # a module that the tool imports during a fit; imported before timing instead
 
 
 METHODS = {
     OURS: Method("equipoise", "equipoise", fit_equipoise),
-    # To see whether pynndescent is there openTSNE imports it, which compiles for seconds and is of no use here.
+    # openTSNE imports pynndescent to see whether it is installed, which compiles for seconds and is not needed here.
     "openTSNE": Method("openTSNE", "openTSNE", fit_opentsne, also="pynndescent"),
     SAME_P: Method("openTSNE", "openTSNE", fit_opentsne_same_p, whole=False, also="pynndescent"),
     "scikit-learn": Method("scikit-learn", "sklearn.manifold", fit_sklearn),

@@ -1,9 +1,9 @@
-"""New points in a finished map: time for one and for ten thousand, and how well they fall among their own class.
+"""Placing new points in a finished map: time for one and for ten thousand points, and their 1-NN error.
 
     python benchmarks/transform.py [--data mnist] [--threads 2] [--out benchmarks/results/transform.md]
 
-t-SNE is fitted to the 60,000 training images (50 principal components of these) and places the 10,000 test images.
-For the times it is fitted to all 70,000, and the new points are the test images with noise added.
+t-SNE is fitted to the 60,000 training images (their 50 principal components) and places the 10,000 test images. It is
+timed a second time when fitted to all 70,000 images; the new points are then the test images with noise added.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from score import one_nn_error
 import equipoise as eq
 
 TRAINING = 60_000
-SINGLE = 20  # points placed one by one
-NOISE = 0.1  # of the standard deviation of the data, added to points that were fitted too
+SINGLE = 20  # points placed one at a time
+NOISE = 0.1  # times the standard deviation of the data, added to points that were also fitted
 
 
 def split(name: str, subset: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return X and classes of the training and of the test images, on the components of the training images."""
+    """Return X and classes of the training and the test images, on the principal components of the training images."""
     images, labels = common.read(name)
-    m, held = (TRAINING, len(images) - TRAINING) if subset is None else (subset, subset // 6)
+    m, m_new = (TRAINING, len(images) - TRAINING) if subset is None else (subset, subset // 6)
     rng = np.random.RandomState(0)
     train = np.sort(rng.permutation(TRAINING)[:m])
-    test = TRAINING + np.sort(rng.permutation(len(images) - TRAINING)[:held])
+    test = TRAINING + np.sort(rng.permutation(len(images) - TRAINING)[:m_new])
     project = common.principal_components(images[train] / 255.0)
     X, X_new = (np.ascontiguousarray(project(images[rows] / 255.0)) for rows in (train, test))
     return X, labels[train].astype(np.int64), X_new, labels[test].astype(np.int64)
 
 
 class Times:
-    """Seconds to fit X, and then to place 1 new point, others one by one, and all."""
+    """Seconds to fit X, and to place one new point, further ones one at a time, and all of them."""
 
     def __init__(self, X: np.ndarray, X_new: np.ndarray, threads: int):
         self.n, self.many_n = len(X), len(X_new)
@@ -73,7 +73,7 @@ def seconds_for(method: eq.TSNE, X: np.ndarray) -> tuple[float, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", choices=list(common.IMAGES), default="mnist")
-    parser.add_argument("--subset", type=int, default=None, help="so many training images, and a sixth as many others")
+    parser.add_argument("--subset", type=int, default=None, help="number of training images; a sixth as many new ones")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/transform.md"))
     args = parser.parse_args()
@@ -101,8 +101,8 @@ def main() -> None:
         "",
         f"1-NN error of the {held_out.n:,} fitted points, leave-one-out: {fitted_error:.2%}; of the"
         f" {held_out.many_n:,} new points, by the nearest fitted one: {new_error:.2%}.",
-        f"With all {whole.n:,} points fitted, the new ones are the test images with normal noise of {NOISE:g} of the",
-        "spread of the data.",
+        f"With all {whole.n:,} points fitted, the new ones are the test images with normal noise of {NOISE:g} times",
+        "the standard deviation of the data.",
     ]
     common.write(lines, args.out)
 

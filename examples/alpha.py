@@ -1,13 +1,13 @@
 """The same data, six divergences: g-SNE with t-SNE's kernel (β = 2, η = 1) and α from −2 to 0.6.
 
-One sees 400 digits. Small α spreads each class out; large α draws it together and leaves wide gaps, as in Lin, Tseng &
-Chien 2024, Fig. 12. α = −1 is t-SNE. The losses are values of different divergences: compare the maps, and the printed
-share of the ten nearest neighbours that each keeps, not these numbers.
+The figure shows 400 digits. Small α spreads each class out; large α contracts it and leaves wide gaps, as in Lin, Tseng
+& Chien 2024, Fig. 12. α = −1 is t-SNE. The losses are values of different divergences and cannot be compared; compare
+the maps, and the printed share of the ten nearest neighbours that each map keeps.
 
-All run without early exaggeration: it multiplies the attraction by exaggeration^((1−α)/2), so the same number would
-mean something else at each α.
+All maps are made without early exaggeration: it multiplies the attraction by exaggeration^((1−α)/2), so the same value
+would have a different effect at each α.
 
-Writes alpha.png into the folder given as argument, or into the current one.
+Writes alpha.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -16,7 +16,7 @@ from pathlib import Path
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 ALPHAS = (-2, -1.5, -1, -0.5, 0, 0.6)
 
@@ -32,7 +32,7 @@ def main(folder):
         axes.scatter(*method.embedding_.T, s=8, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(f"α = {alpha},  loss {method.loss_:.2f}".replace("-", "−"))
         axes.set_aspect("equal", adjustable="datalim")
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "alpha.png")
 
 

@@ -1,13 +1,13 @@
-"""Canonical forms: three poses of one horse, each unbent by its own geodesic distances.
+"""Canonical forms: three poses of one horse, each reduced to a form without pose by its geodesic distances.
 
-Walking over its surface, a horse measures nearly the same distances whatever its pose. The canonical form puts every
-vertex where straight distances come nearest to these (metric MDS in three dimensions): the pose is gone, the legs, the
-neck and the tail stick straight out. Colours mark the same places of the surface. The disagreement of two shapes is
-what Procrustes leaves of their variance after the best shift, rotation, reflection and scaling; one sees it fall from
-the poses (above) to their canonical forms (below). It does not vanish: the poses are only nearly isometric, and their
-dilation is printed.
+Distances along the surface of a horse are nearly the same in every pose. The canonical form places the vertices so that
+straight distances approximate these as well as possible (metric MDS in three dimensions): the pose is gone, and the
+legs, the neck and the tail stick straight out. Colours mark corresponding parts of the surface. The disagreement of two
+shapes is the fraction of their variance left after the best shift, rotation, reflection and scaling (Procrustes); it is
+smaller for the canonical forms (below) than for the poses (above). It does not vanish, because the poses are only
+nearly isometric; their dilation is printed.
 
-Writes canonical_forms.png into the folder given as argument, or into the current one. Needs mesh_horse.npz, three poses
+Writes canonical_forms.png to the folder given as argument, or to the current folder. Needs mesh_horse.npz, three poses
 of the TOSCA shapes (Bronstein, Bronstein & Kimmel 2008), in the folder named by EQUIPOISE_DATA, ../shared/data by
 default.
 """
@@ -22,7 +22,7 @@ from scipy.spatial import procrustes
 
 import equipoise as eq
 from equipoise.spaces import MeshGeodesic, Restriction, summarize_distortion
-from equipoise.views.style import bare, new_figure
+from equipoise.views.style import hide_axes, new_figure
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 POSES = ("horse0", "horse10", "horse15")
@@ -50,7 +50,7 @@ def main(folder):
 
     figure = new_figure(figsize=(12, 7), dpi=130)
     color = shapes[0][:, 1]  # from tail to head
-    rows = ((shapes, "pose", 0), ([_turned(form, shapes[0]) for form in forms], "canonical form", 1))
+    rows = ((shapes, "pose", 0), ([_align(form, shapes[0]) for form in forms], "canonical form", 1))
     for line, (row, kind, which) in zip(figure.subplots(2, 3), rows, strict=True):
         for k, (axes, vertices) in enumerate(zip(line, row, strict=True)):
             _draw(axes, vertices @ VIEW, faces, color)
@@ -59,19 +59,20 @@ def main(folder):
     figure.savefig(folder / "canonical_forms.png")
 
 
-# Columns: to the right, up, and towards the eye, for shapes that stand on z and look along y; 35° from the side.
+# Columns: right, up, and towards the viewer, for shapes whose vertical axis is z and that face along y; 35° from the
+# side.
 TURN = np.deg2rad(35)
 VIEW = np.array([[np.sin(TURN), 0, np.cos(TURN)], [np.cos(TURN), 0, -np.sin(TURN)], [0, 1, 0]])
 
 
-def _turned(form, target):
-    """Shift and turn a form to where it fits a target best (orthogonal Procrustes)."""
+def _align(form, target):
+    """Return the form, centred and rotated to fit the target best (orthogonal Procrustes)."""
     form, target = form - form.mean(axis=0), target - target.mean(axis=0)
     return form @ orthogonal_procrustes(form, target)[0]
 
 
 def _draw(axes, vertices, faces, color):
-    """Draw the triangles from the farthest to the nearest, shaded by how they face the eye."""
+    """Draw the triangles from the farthest to the nearest, shaded by their angle to the viewer."""
     from matplotlib import colormaps
     from matplotlib.collections import PolyCollection
 
@@ -87,7 +88,7 @@ def _draw(axes, vertices, faces, color):
     )
     axes.set_aspect("equal")
     axes.autoscale()
-    bare(axes)
+    hide_axes(axes)
 
 
 if __name__ == "__main__":

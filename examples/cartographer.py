@@ -1,13 +1,14 @@
-"""A cartographer's problem: the sphere does not go into the plane without distortion (Rodolà).
+"""The cartographer's problem: a sphere cannot be mapped to the plane without distortion (Rodolà).
 
-800 points spread evenly over the globe, their great-circle distances, and five flat maps of them: four projections that
-cartographers use, and the map of least stress, `MDS` of the distances. Every map is given its best size. One sees the
-triangles of the globe's own mesh, coloured by how much the map stretches (red) or shrinks (blue) their edges; edges
-torn to more than three times their length are left out. A sphere has to be cut or folded to lie flat: the projections
-cut it, along a meridian or at a pole, and tear neighbours apart there. Least stress folds: it presses the two halves of
-the globe on one another, lets points of opposite sides meet, and pays least on average.
+The data are 800 points spread evenly over the globe, with their great-circle distances. Five flat maps are compared:
+four projections that cartographers use, and the map of least stress, `MDS` of the distances. Every map is scaled to
+minimise its stress. The figure shows the triangles between the points, their edges coloured by how much the map
+stretches (red) or shrinks (blue) them; edges stretched to more than three times their length are omitted. A sphere must
+be cut or folded to lie flat. The projections cut it, along a meridian or at a pole, and separate neighbours there. The
+map of least stress folds it: the two halves of the globe lie on top of each other, so that points on opposite sides
+coincide, and the stress is lowest.
 
-Writes cartographer.png into the folder given as argument, or into the current one.
+Writes cartographer.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -18,14 +19,14 @@ from scipy.spatial import ConvexHull
 
 import equipoise as eq
 from equipoise.spaces import Sphere, dilation, summarize_distortion
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 N = 800
 TORN = 3.0
 
 
 def even_points(n):
-    """Points on a golden spiral (Fibonacci lattice): none at a pole, none on the cut."""
+    """Return points (n, 3) on a golden spiral (Fibonacci lattice): none at a pole, none on the cut."""
     k = np.arange(n) + 0.5
     z, turn = 1 - 2 * k / n, np.pi * (1 + 5**0.5) * k
     r = np.sqrt(1 - z**2)
@@ -44,8 +45,8 @@ def projections(X):
     }
 
 
-def best_size(D, Y):
-    """Scale Y so that its stress against the distances D is least: d Σ (s d_Y − d_X)² / ds = 0."""
+def scale_to_fit(D, Y):
+    """Return Y scaled to minimise its stress against the distances D: d Σ (s d_Y − d_X)² / ds = 0."""
     own = np.linalg.norm(Y[:, None] - Y[None], axis=2)
     return Y * (D * own).sum() / (own**2).sum()
 
@@ -54,7 +55,7 @@ def main(folder):
     X = even_points(N)
     globe = Sphere(X)
     D = globe.matrix()
-    maps = {name: best_size(D, Y) for name, Y in projections(X).items()}
+    maps = {name: scale_to_fit(D, Y) for name, Y in projections(X).items()}
     maps["least stress (MDS)"] = eq.MDS(n_components=2, metric="precomputed", random_state=0).fit_transform(D)
 
     faces = ConvexHull(X).simplices
@@ -93,7 +94,7 @@ def _draw(axes, Y, edges, ratio):
     axes.add_collection(lines)
     axes.set_aspect("equal")
     axes.autoscale()
-    bare(axes)
+    hide_axes(axes)
     return lines
 
 

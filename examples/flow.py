@@ -1,10 +1,11 @@
-"""PCA, classical MDS and Isomap by attraction and repulsion: a random cloud flows into the closed form.
+"""PCA, classical MDS and Isomap by attraction and repulsion: random points converge to the closed form.
 
-One sees the loss of 1,797 digits above its minimum, and how far the map still is from the eigenvectors' one
-(1 − R² of Procrustes), step by step; below, the map of PCA on its way. Plain gradient descent (thin) gets there too, in
-several times as many steps as with momentum (thick). After Draganov & Dohn 2024, Fig. 2, who use L1 distances for MDS.
+The figure shows, for 1,797 digits and every fifth step, the loss above its minimum and the distance of the map from the
+eigenvector solution (1 − R² of Procrustes); below, the map of PCA at several steps. Plain gradient descent (thin lines)
+converges too, in several times as many steps as with momentum (thick lines). After Draganov & Dohn 2024, Fig. 2, who
+use L1 distances for MDS.
 
-Writes flow.png into the folder given as argument, or into the current one.
+Writes flow.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -15,7 +16,7 @@ from scipy.spatial import procrustes
 
 import equipoise as eq
 from equipoise import data
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 METHODS = {
     "PCA": eq.PCA,
@@ -26,7 +27,7 @@ MOMENTS = (0, 5, 15, 60)
 
 
 def flow(method, X, rule, moments=()):
-    """Return steps, losses, distances from the closed form, and the maps at some moments."""
+    """Return the steps, the relative losses, the distances from the closed form, and the maps at the given steps."""
     closed = method().fit(X)
     problem = method(random_state=0).problem(X)
     problem.rule = rule
@@ -62,8 +63,8 @@ def main(folder):
                 axes.scatter(*Y.T, s=3, c=[COLORS[label] for label in digits.labels], linewidths=0)
                 axes.set_title(f"step {step}")
                 axes.set_aspect("equal", adjustable="datalim")
-                bare(axes)
-    loss_axes.set_title("loss above its minimum, as a part of it")
+                hide_axes(axes)
+    loss_axes.set_title("relative excess of the loss over its minimum")
     away_axes.set_title("1 − R² to the closed form")
     for axes in (loss_axes, away_axes):
         axes.set_xlabel("step")

@@ -1,14 +1,14 @@
-"""Force laws: how hard two points pull and push at each distance (Lin, Tseng & Chien 2024, Table 1 and Fig. 3).
+"""Force laws: attraction and repulsion of a pair as functions of distance (Lin, Tseng & Chien 2024, Table 1, Fig. 3).
 
-force_laws.png shows the attraction and the repulsion of four methods for one pair with p = 1, Z = 1. The spring of
-symmetric SNE pulls harder the farther the points are apart; the others let go. The power law grows without bound at 0.
+force_laws.png shows the attraction and the repulsion of four methods for one pair with p = 1, Z = 1. In symmetric SNE
+the attraction grows with distance, like a spring; in the others it decays. That of the power law diverges at 0.
 
-net_force.png shows repulsion minus attraction with t-SNE's kernel for a pair of affinity p = 0.1 and several α. Every
-curve crosses zero where Q = P, here at r = 3, and with the same slope: the divergence does not move the balance of a
-lone pair. It sets how hard the pair is driven back from afar, where a small α pulls, and from near, where a large one
-pushes.
+net_force.png shows repulsion minus attraction with t-SNE's kernel for a pair with affinity p = 0.1 and several α. Every
+curve crosses zero where Q = P, here at r = 3, with the same slope: the divergence does not change the equilibrium of an
+isolated pair. It changes the restoring force: a small α attracts more strongly at large distances, a large α repels
+more strongly at small ones.
 
-Writes both into the folder given as argument, or into the current one.
+Writes both to the folder given as argument, or to the current folder.
 """
 
 import sys

@@ -1,15 +1,14 @@
-"""Four points of a sphere that fit into no flat space (Rodolà, "Non-embeddability of the sphere").
+"""Four points on a sphere that cannot be embedded in any flat space (Rodolà, "Non-embeddability of the sphere").
 
-x₃ and x₄ are the poles, x₁ and x₂ a quarter turn apart on the equator; a quarter turn has length 1. The distances obey
-every axiom of a metric. But d(x₃, x₁) + d(x₁, x₄) = 1 + 1 = d(x₃, x₄): in a flat space x₁ would lie in the middle
-between x₃ and x₄, and so would x₂, for the same reason. Then x₁ = x₂, against d(x₁, x₂) = 1. No number of dimensions
-helps.
+x₃ and x₄ are the poles, x₁ and x₂ lie a quarter turn apart on the equator; a quarter turn has length 1. The distances
+satisfy all axioms of a metric. But d(x₃, x₁) + d(x₁, x₄) = 1 + 1 = d(x₃, x₄): in a flat space x₁ would be the midpoint
+of x₃ and x₄, and so would x₂. Then x₁ = x₂, which contradicts d(x₁, x₂) = 1. More dimensions do not help.
 
-Classical scaling says the same: of the eigenvalues of −½ C D² C, whose roots are the extents of the map along its axes,
-one is negative. One sees the points on the sphere, and the map of least stress in the plane with the dilation of every
-pair; with a third and a fourth axis the stress is the same.
+Classical scaling shows the same: of the eigenvalues of −½ C D² C, whose square roots are the extents of the map along
+its axes, one is negative. The figure shows the points on the sphere, and the map of least stress in the plane with the
+dilation of every pair; with a third and a fourth dimension the stress is the same.
 
-Writes four_points.png into the folder given as argument, or into the current one.
+Writes four_points.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -20,7 +19,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise.spaces import Sphere, check_metric, dilation, is_isometry, summarize_distortion
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 RADIUS = 2 / np.pi  # a quarter of the equator has length 1
 POINTS = RADIUS * np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, -1]])
@@ -29,7 +28,7 @@ NAMES = ("x₁", "x₂", "x₃", "x₄")
 
 def main(folder):
     space = Sphere(POINTS, RADIUS)
-    print(f"the axioms: {check_metric(space)}")
+    print(f"axioms of a metric: {check_metric(space)}")
     D = space.matrix()
     C = np.eye(4) - 1 / 4
     print("eigenvalues:", *(f"{value:.3f}" for value in np.linalg.eigvalsh(-C @ D**2 @ C / 2)))
@@ -57,7 +56,7 @@ def _arc(p, q):
 def _draw_sphere(axes):
     u, v = np.meshgrid(np.linspace(0, 2 * np.pi, 60), np.linspace(0, np.pi, 30))
     ball = 0.985 * RADIUS * np.stack([np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v)])
-    axes.computed_zorder = False  # all that is drawn stays in sight, x₄ too
+    axes.computed_zorder = False  # draw everything on top of the sphere, x₄ included
     axes.set_proj_type("ortho")
     axes.plot_surface(*ball, color="#dcdce6", shade=False, alpha=1, linewidth=0, antialiased=False, zorder=0)
     for i, j in combinations(range(4), 2):
@@ -88,7 +87,7 @@ def _draw_map(axes, Y, ratio):
         axes.text(*(y + 0.12 * y / np.linalg.norm(y)), name, fontsize=13, ha="center", va="center")
     axes.set_aspect("equal")
     axes.margins(0.15)
-    bare(axes)
+    hide_axes(axes)
     axes.set_title("in the plane, at least stress: dilation of each pair", pad=20)
 
 

@@ -1,13 +1,13 @@
-"""Look inside a run: the problem object, its forces, and a callback that stops it.
+"""Inspect a run: the problem object, its forces, and a callback that stops it.
 
-A problem has its affinities and its loss built and nothing optimised yet. The printed lines check what must hold of any
-map: the two forces sum to minus the gradient, and neither moves the centre of the map.
+A problem holds the affinities and the loss; nothing is optimised yet. The printed lines check properties that hold for
+any map: the two forces sum to minus the gradient, and neither moves the centre of the map.
 
-In look_inside.png one sees t-SNE on 150 digits: the attraction (blue) and the repulsion (orange) on some of the points.
-When early exaggeration ends, repulsion outweighs attraction and the map is about to open. Where the callback stopped
-the run, the two arrows of each point are equal and opposite.
+look_inside.png shows t-SNE on 150 digits: the attraction (blue) and the repulsion (orange) on some of the points. When
+early exaggeration ends, repulsion exceeds attraction and the map is about to expand. When the callback stops the run,
+the two arrows of each point are equal and opposite.
 
-Writes look_inside.png into the folder given as argument, or into the current one.
+Writes look_inside.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -21,7 +21,7 @@ from equipoise.views.style import new_figure
 
 
 class StopWhenFlat:
-    """Stop when the loss falls by less than five percent between two reports; keep every map on the way."""
+    """Stop when the loss decreases by less than five percent between two reports; keep the map of every report."""
 
     def __init__(self):
         self.maps, self.last = {}, np.inf
@@ -48,7 +48,7 @@ def main(folder):
     size = np.abs(attraction).max()
     print(f"balance          {np.abs(attraction + repulsion + gradient).max() / size:.1g} of the largest attraction")
     print(f"total attraction {np.abs(attraction.sum(axis=0)).max() / size:.1g} of the largest")
-    print(f"left over        {np.abs(gradient).max() / size:.1%} of the largest attraction")
+    print(f"net force        {np.abs(gradient).max() / size:.1%} of the largest attraction")
 
     figure = new_figure(figsize=(13, 4.5), dpi=150)
     early, late, curve = figure.subplots(1, 3)

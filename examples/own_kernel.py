@@ -1,10 +1,10 @@
-"""A kernel of your own: a Gaussian core with a heavy tail, k = (1−w) exp(−d2) + w/(1 + d2).
+"""A user-defined kernel: a Gaussian core with a heavy tail, k = (1−w) exp(−d2) + w/(1 + d2).
 
-One sees three maps of the same 160 digits. With w = 0 the kernel is the Gaussian of symmetric SNE and the classes lie
-close together; with w = 1 it is the kernel of t-SNE and they are islands. A tail of weight one hundredth already more
-than halves the loss.
+The figure shows three maps of the same 160 digits. With w = 0 the kernel is the Gaussian of symmetric SNE and the
+classes lie close together; with w = 1 it is the kernel of t-SNE and they are islands. A tail with a weight of 0.01
+already more than halves the loss.
 
-Writes own_kernel.png into the folder given as argument, or into the current one.
+Writes own_kernel.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -15,12 +15,12 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import data
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 
 @dataclass(frozen=True)
 class CoreAndTail(eq.kernels.Kernel):
-    """Everything a kernel needs: its value and its slope, as functions of the squared distance."""
+    """All that a kernel must define: its value and its slope, as functions of the squared distance."""
 
     w: float
 
@@ -41,7 +41,7 @@ def main(folder):
         axes.scatter(*method.embedding_.T, s=12, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(f"w = {w},  loss {method.loss_:.2f}")
         axes.set_aspect("equal", adjustable="datalim")
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "own_kernel.png")
 
 

@@ -1,12 +1,12 @@
-"""Pictures of maps: names, images in place of dots, forces, and a page to explore.
+"""Pictures of maps: class labels, images instead of dots, forces, and an interactive page.
 
-classes.png shows 1,797 digits by class on dark paper, each class with its name beside it; images.png the same map
-by its images, as many as fit without overlap (Lin et al. 2024, Fig. 8), framed in the colour of their class;
-forces_on_map.png the attraction and the repulsion on some of 300 digits, early in a run. digits.html is the page: point
-at a digit, search, draw around some with the lasso and save them.
+classes.png shows 1,797 digits by class on a dark background, with a label next to each class; images.png shows as many
+of their images as fit on the same map without overlap (Lin et al. 2024, Fig. 8), framed in the colour of their class;
+forces_on_map.png shows the attraction and the repulsion on some of 300 digits, early in a run. digits.html is an
+interactive page: hover over a digit, search, select some with the lasso and save them.
 
-Writes all four into the folder given as argument, or into the current one: `pictures.py docs/images`.
-EQUIPOISE_QUICK=1 takes 200 digits, for the test.
+Writes all four to the folder given as argument, or to the current folder: `pictures.py docs/images`.
+EQUIPOISE_QUICK=1 uses 200 digits, for the test.
 """
 
 import os
@@ -26,7 +26,7 @@ def main(folder):
     images = X.reshape(n, 8, 8) / 16
     Y = eq.TSNE(random_state=0).fit_transform(X)
     eq.plot(Y, labels, title=f"{n:,} digits", dark=True).savefig(folder / "classes.png", dpi=100)
-    figure = eq.plot(Y, labels, images=images, title="the same by their images")
+    figure = eq.plot(Y, labels, images=images, title="the same map as images")
     print(f"{len(figure.axes[0].images)} of {n} images are shown")
     figure.savefig(folder / "images.png", dpi=100)
 

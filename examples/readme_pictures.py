@@ -1,10 +1,10 @@
 """The pictures of the README: digits.png, family.png and forces.png.
 
 digits.png is t-SNE of the 1,797 digits, the map that `equipoise embed digits` makes. family.png shows 400 of the digits
-by all six methods, with the share of the ten nearest neighbours that each map keeps. forces.png shows force laws.
+by six methods, with the share of the ten nearest neighbours that each map keeps. forces.png shows force laws.
 
-Writes all three into the folder given as argument, or into the current one: `readme_pictures.py docs/images`.
-EQUIPOISE_QUICK=1 takes 120 digits for every map, for the test.
+Writes all three to the folder given as argument, or to the current folder: `readme_pictures.py docs/images`.
+EQUIPOISE_QUICK=1 uses 120 digits for every map, for the test.
 """
 
 import os
@@ -16,7 +16,7 @@ import numpy as np
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 QUICK = os.environ.get("EQUIPOISE_QUICK") == "1"
 FAMILY = (eq.SNE(), eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(), eq.GSNE(), eq.SphericalSNE(rho=0.8))
@@ -48,7 +48,7 @@ def family_picture(digits, folder):
         else:
             axes = figure.add_subplot(2, 3, place)
             axes.set_aspect("equal", adjustable="datalim")
-            bare(axes)
+            hide_axes(axes)
         axes.scatter(*Y.T, s=8, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(f"{name}\nneighbours kept {kept:.0%}", fontsize=11)
     figure.savefig(folder / "family.png")

@@ -1,13 +1,13 @@
-"""One knob from Laplacian eigenmaps over UMAP to t-SNE: `exaggeration`, the factor on the attraction.
+"""One parameter from Laplacian eigenmaps via UMAP to t-SNE: `exaggeration`, the factor on the attraction.
 
-One sees 1200 digits under t-SNE's loss with the attraction multiplied by 20, 10, 4, 2, 1 and 0.5, after Böhm, Berens &
-Kobak 2022, and at the ends Laplacian eigenmaps, which is attraction alone under a constraint, and UMAP. Strong
-attraction keeps what is continuous and draws classes out to arms; strong repulsion gives every class its own island,
-and below 1 fills a disk. UMAP lies between: its islands stand apart as under an exaggeration of 2. Every map goes on
-from the one before it, from strong to weak attraction. Printed is the share of the ten nearest neighbours that each
-keeps.
+The figure shows 1200 digits under t-SNE's loss with the attraction multiplied by 20, 10, 4, 2, 1 and 0.5, after Böhm,
+Berens & Kobak 2022, between Laplacian eigenmaps, which is attraction alone under a constraint, and UMAP. Strong
+attraction preserves continuous structure and stretches classes into arms; strong repulsion gives every class its own
+island, and an exaggeration below 1 fills a disk. UMAP lies in between: its islands are as far apart as with an
+exaggeration of 2. Every map starts from the previous one, from strong to weak attraction. The share of the ten nearest
+neighbours that each map keeps is printed.
 
-Writes spectrum.png into the folder given as argument, or into the current one.
+Writes spectrum.png to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -19,7 +19,7 @@ import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
 from equipoise.initialize.spectral import spectral
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 EXAGGERATIONS = (20, 10, 4, 2, 1, 0.5)
 
@@ -45,7 +45,7 @@ def main(folder):
         axes.scatter(*Y.T, s=3, c=[COLORS[label] for label in labels], linewidths=0)
         axes.set_title(title)
         axes.set_aspect("equal", adjustable="datalim")
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "spectrum.png")
 
 

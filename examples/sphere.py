@@ -1,13 +1,13 @@
 """A map on a sphere: s-SNE places every digit on the unit sphere in three dimensions.
 
-One sees 500 digits, from both sides of the globe (sphere.png) and unrolled by Mollweide's projection
-(sphere_unrolled.png). A sphere has no rim: no class is pushed to an edge, and the two ends of the unrolled map are
-neighbours.
+The figures show 500 digits, from both sides of the globe (sphere.png) and in Mollweide's projection
+(sphere_unrolled.png). A sphere has no boundary: no class is pushed to an edge, and the left and right ends of the
+projection are adjacent.
 
-ρ sets the unit of length, (1−ρ)/√(3ρ/2), and so how large the sphere is for the map. At ρ = 0.8 these points go all the
-way round, and their mean is near the centre; at the default 0.95 the same points settle on one side.
+ρ sets the unit of length, (1−ρ)/√(3ρ/2), and thereby the size of the sphere relative to the map. At ρ = 0.8 the points
+cover the whole sphere, and their mean is near the centre; at the default 0.95 the same points stay on one side.
 
-Writes both into the folder given as argument, or into the current one.
+Writes both to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -18,7 +18,7 @@ import numpy as np
 import equipoise as eq
 from equipoise import data
 from equipoise.evaluate import neighbor_recall
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 
 def main(folder):
@@ -29,7 +29,7 @@ def main(folder):
     print(f"distance from the centre {radius.min():.6f} to {radius.max():.6f}")
     print(f"distance of their mean   {np.linalg.norm(Y.mean(axis=0)):.2f}")
     print(f"neighbours kept          {neighbor_recall(X, Y):.1%}")
-    eq.plot(Y, labels, names=digits.classes, title="digits, SphericalSNE, unrolled").savefig(
+    eq.plot(Y, labels, names=digits.classes, title="digits, SphericalSNE, Mollweide projection").savefig(
         folder / "sphere_unrolled.png"
     )
 
@@ -47,7 +47,7 @@ def main(folder):
         axes.set_aspect("equal")
         axes.set_xlim(-1.05, 1.05)
         axes.set_ylim(-1.05, 1.05)
-        bare(axes)
+        hide_axes(axes)
     figure.savefig(folder / "sphere.png")
 
 

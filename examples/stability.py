@@ -1,17 +1,18 @@
-"""When does a map change, and when does it not? Draganov & Dohn 2024, Fig. 1, with numbers; then digits, eight times.
+"""Stability: Draganov & Dohn 2024, Fig. 1, with numbers, and eight maps of the digits.
 
-figure_1.png shows six sets of points in space and four maps of each. Left, the data change: a plane, the plane with an
-upright line through it, the plane with heavy-tailed noise in its third dimension (Pareto, α = 1.5). Right, they do not:
-a Swiss roll, and the same with 10 and 20 more points on it. "moved" is how far the points that all three share are from
-their places in the first map, after Procrustes: 0 not at all, 1 anywhere; over the first map stands what another seed
-alone does. PCA and Isomap follow the change on the left and stay on the right. UMAP draws the plane with tails much as
-the plane. On the right its loss, descended without sampling, stays too; with umap-learn's sampling the map changes.
+figure_1.png shows six sets of points in three dimensions and four maps of each. On the left the data change: a plane,
+the plane with a vertical line through it, and the plane with heavy-tailed noise in its third dimension (Pareto,
+α = 1.5). On the right they hardly do: a Swiss roll, and the same with 10 and 20 more points on it. "moved" is the
+disagreement, after Procrustes alignment, with the first map on the points that all three share: 0 for no change, 1 for
+unrelated positions. The number above the first map is the effect of another seed alone. PCA and Isomap follow the
+change on the left and stay the same on the right. UMAP draws the plane with heavy tails much like the plane. On the
+right UMAP without sampling stays the same too; with umap-learn's sampling the map changes.
 
-stability.png shows t-SNE of 600 digits, eight times, each with another 80 % of them, laid over one another: groups stay
-together, and some of them change places. Printed beside it is what other seeds do, from random starts and from
-principal components, and what noise on the pixels does.
+stability.png shows eight t-SNE maps of 600 digits, each of a different 80 % of them, aligned: groups stay together, and
+some of them change places. The effects of other seeds, from random starts and from principal components, and of noise
+on the pixels are printed.
 
-Writes both into the folder given as argument, or into the current one.
+Writes both to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -75,7 +76,8 @@ def draw_row(figure, grid, row, column, method_name, method, sets):
 
 def fit(method, X):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the neighbour graph falls into")  # far points of the tail are joined
+        # Outliers of the heavy tail are components of their own; the method connects them.
+        warnings.filterwarnings("ignore", "the neighbour graph falls into")
         return method.fit_transform(X)
 
 

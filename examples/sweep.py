@@ -1,15 +1,16 @@
-"""Which perplexity? The same map at several, scored; two parameters at once; and what t-SNE makes of toy shapes.
+"""Which perplexity? Maps at several values with their scores, two parameters at once, and t-SNE of toy shapes.
 
-sweep.png shows 800 digits from perplexity 100 down to 3, each map going on from the one before, with its scores below;
-grid.png the same for perplexity and exaggeration together. The advice is printed.
+sweep.png shows 800 digits from perplexity 100 down to 3, each map starting from the previous one, with its scores
+below; grid.png shows perplexity and exaggeration together. The advice is printed.
 
-toys.png shows shapes of which the truth is known, after Wattenberg, Viégas & Johnson 2016, and their maps. Sizes: a
-cloud ten times as wide as the other is drawn as wide. Distances: a cloud five times as far off is drawn as near. Noise:
-a single Gaussian is drawn even, and in clumps at perplexity 3; "spacing" is the distance to the nearest point over that
-of points strewn at random, above 1 for even and below 1 for clumped ones (Clark & Evans 1954). Topology: a cloud inside
-another is inside at a large perplexity alone, and rings that go through one another, or a knot, are cut open.
+toys.png shows shapes with known structure, after Wattenberg, Viégas & Johnson 2016, and their maps. Sizes: of two
+clusters, one ten times as wide as the other, the map shows equal widths. Distances: a cluster five times as far away
+appears equally close. Noise: a single Gaussian appears evenly spread, and in clumps at perplexity 3; "spacing" is the
+mean distance to the nearest point, divided by its value for uniformly random points: above 1 for evenly spread and
+below 1 for clumped points (Clark & Evans 1954). Topology: a cluster inside another stays inside only at a large
+perplexity, and linked rings or a knot are cut open.
 
-Writes all three into the folder given as argument, or into the current one.
+Writes all three to the folder given as argument, or to the current folder.
 """
 
 import sys
@@ -55,7 +56,7 @@ def toy_shapes(folder):
 
 
 def describe(name, Y, shape):
-    """Return the number that the shape is about, of the data or of a map."""
+    """Return the number that describes the shape, for the data or a map."""
     groups = [Y[shape.labels == label] for label in np.unique(shape.labels)] if shape.labels is not None else [Y]
     if name in ("two_sizes", "nested"):
         narrow, wide = (np.linalg.norm(group - group.mean(axis=0)) for group in groups)
@@ -70,13 +71,13 @@ def describe(name, Y, shape):
 
 
 def spacing(Y):
-    """Return the mean distance to the nearest point over ½ (area/n)^½, what it is for points strewn at random."""
+    """Return the mean distance to the nearest point over ½ (area/n)^½, its value for uniformly random points."""
     nearest = cKDTree(Y).query(Y, k=2)[0][:, 1].mean()
     return nearest / (0.5 * np.sqrt(ConvexHull(Y).volume / len(Y)))
 
 
 def cuts(strand):
-    """Return in how many places a closed line is torn: steps many times as long as usual."""
+    """Return the number of cuts in a closed curve: steps more than eight times as long as the median."""
     steps = np.linalg.norm(np.roll(strand, -1, axis=0) - strand, axis=1)
     return int((steps > 8 * np.median(steps)).sum())
 

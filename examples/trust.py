@@ -1,14 +1,14 @@
-"""Can this picture be trusted? Three maps of 1,000 digits, measured, and the second of them as a page.
+"""Can a map be trusted? Three maps of 1,000 digits, evaluated, and the report on one of them as a page.
 
-One sees the digits by PCA, t-SNE and UMAP, each point coloured by its trust: blue where the points around it are its
-neighbours in the data, red where it stands among strangers. The plane of PCA lays digits over each other that are far
-apart in the 62 dimensions it leaves out. t-SNE and UMAP have few strangers. But how far apart their islands lie, how
-large they are and how dense says little about the data, and the report on t-SNE, which is printed, says so. Of the
-three PCA has the distances best.
+The figure shows the digits by PCA, t-SNE and UMAP, each point coloured by its trustworthiness: blue if the points
+around it are its neighbours in the data, red if they are not. The plane of PCA overlays digits that are far apart in
+the 62 dimensions it omits. t-SNE and UMAP have few false neighbours. But the distances between their islands, their
+sizes and their densities say little about the data, and the printed report on t-SNE says so. Of the three maps PCA
+preserves distances best.
 
 trust.html is that report as a page: click a point to see its false and its missing neighbours. It needs no network.
 
-Writes trust.png and trust.html into the folder given as argument, or into the current one. The page takes Bokeh,
+Writes trust.png and trust.html to the folder given as argument, or to the current folder. The page needs Bokeh:
 `pip install "equipoise[pages]"`.
 """
 

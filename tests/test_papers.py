@@ -77,7 +77,7 @@ def test_the_choice_of_g_sne_is_the_least_mean_error():
     assert tuning.choose(scores, "mnist-6k") == (-1.0, 1.8)  # t-SNE's own aside; of equals the first
     assert tuning.choose(scores, "mnist-6k", beta=2.0) == (-0.8, 2.0)
     assert tuning.choose(scores, "mnist-14k") == (-1.0, 1.8)  # as on fewer rows
-    with pytest.raises(ValueError, match="no settings were tried on coil20: run --only tuning first"):
+    with pytest.raises(ValueError, match="no results of the search for coil20; run with --only tuning first"):
         tuning.choose(scores, "coil20")
 
 

@@ -1,12 +1,12 @@
-"""Figures 4, 5, 6 and 8 of Draganov & Dohn 2024 (paper 002): double-kernel LLE beside UMAP, on 1000 points each.
+"""Figures 4, 5, 6 and 8 of Draganov & Dohn 2024 (paper 002): double-kernel LLE and UMAP, on 1000 points each.
 
     python benchmarks/papers/double_kernel.py [--threads 2] [--out benchmarks/results/double_kernel.md]
 
-UMAP is umap-learn, which must be installed. Figure 4 and 8: the maps, with the accuracy of a 10-nearest-neighbour
-classifier on them, cross-validated tenfold, the mean over three seeds. Figure 5: the DK-LLE loss along UMAP's own run,
-with its random steps and without them, and along the descent on that loss itself, all from the same start. Figure 6:
-the ratios of eq. (9). The images are taken as they are (pixels from 0 to 1), the tables standardised. The pictures are
-written beside the page.
+UMAP is umap-learn, which must be installed. Figures 4 and 8: the maps, with the accuracy of a 10-nearest-neighbour
+classifier on them, by tenfold cross-validation, averaged over three seeds. Figure 5: the DK-LLE loss during runs of
+UMAP, with and without random steps, and during its own minimisation, all from the same start. Figure 6: the ratios of
+eq. (9). Images are used unchanged (pixels from 0 to 1), tables are standardised. The pictures are written next to the
+page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 
 import equipoise as eq
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 SETS = {
     "mnist": "MNIST",
@@ -61,7 +61,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def accuracy(Y: np.ndarray, y: np.ndarray) -> float:
-    """Return the accuracy of a 10-nearest-neighbour classifier, tenfold."""
+    """Return the accuracy of a 10-nearest-neighbour classifier, by tenfold cross-validation."""
     split = KFold(10, shuffle=True, random_state=0)
     return float(cross_val_score(KNeighborsClassifier(10), Y, y, cv=split).mean())
 
@@ -74,27 +74,28 @@ def preserved(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def ratios(X: np.ndarray, maps: list[np.ndarray]) -> list[float]:
-    """Return eq. (9) for each range, of the B averaged over the maps."""
+    """Return eq. (9) for each range, with B averaged over the maps."""
     B = np.mean([preserved(X, Y) for Y in maps], axis=0)
     return [float(B[low - 1 : high].sum() / (high - low) / B[0]) for low, high in RANGES]
 
 
 def umap_run(X: np.ndarray, seed: int, rate: float = 1.0) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return UMAP's map, and what it looked like at EPOCHS; 1 is its own learning rate."""
+    """Return umap-learn's map, and the maps at EPOCHS; `rate` is the learning rate, by default 1."""
     import umap
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a seed turns its threads off, and it says so
+        warnings.simplefilter("ignore")  # it warns that a seed disables its threads
         model = umap.UMAP(n_epochs=list(EPOCHS), learning_rate=rate, random_state=seed).fit(X)
     return model.embedding_, model.embedding_list_
 
 
 def curves(X: np.ndarray, snapshots: list[np.ndarray], threads: int) -> dict[str, np.ndarray]:
-    """Return the DK-LLE loss along runs of UMAP and along our descent from the same map, each as (step, loss).
+    """Return the DK-LLE loss during runs of UMAP and of DK-LLE from the same map, each as (step, loss).
 
-    umap-learn's steps are random: with its own learning rate they shake the map by more than the distance between
-    neighbours until they have shrunk. So its run is repeated with a tenth of it; and our `UMAP` goes down the loss that
-    its steps have on average (Damrich & Hamprecht 2021), from the same map, without any chance.
+    The steps of umap-learn are random: at its default learning rate they move points by more than the distance between
+    neighbours until they have become small. So its run is repeated with a tenth of the learning rate, and our `UMAP`
+    minimises the loss that these steps follow on average (Damrich & Hamprecht 2021), from the same map, without
+    sampling.
     """
     plain = {"random_state": 0, "n_jobs": threads, "early_exaggeration": 1.0, "optimizer": eq.Momentum(every=10)}
     problem = eq.DKLLE(**plain).problem(X)
@@ -109,7 +110,7 @@ def curves(X: np.ndarray, snapshots: list[np.ndarray], threads: int) -> dict[str
         callbacks=[lambda step, _, Y: expected.append((step, problem.loss(Y)))],
     )
     problem.optimize(n_iter=EPOCHS[-1], Y0=snapshots[0])
-    return {**found, "UMAP without chance": np.array(expected), "DK-LLE": problem.loss_curve}
+    return {**found, "UMAP without sampling": np.array(expected), "DK-LLE": problem.loss_curve}
 
 
 def draw_maps(results: dict[str, Any], file: Path) -> None:
@@ -124,7 +125,7 @@ def draw_maps(results: dict[str, Any], file: Path) -> None:
             color: Any = [COLORS[i] for i in number] if few else result["y"]
             ax.scatter(*Y.T, s=5, c=color, cmap=None if few else "viridis", linewidths=0)
             ax.set_aspect("equal", adjustable="datalim")
-            bare(ax)
+            hide_axes(ax)
             ax.set_title(f"{title}\n{name}: {np.mean(result['accuracy'][name]):.3f}", fontsize=11)
     figure.savefig(file)
 
@@ -138,7 +139,7 @@ def draw_curves(results: dict[str, Any], file: Path) -> None:
         ax.set_title(title, fontsize=10)
         ax.set_xlabel("epoch or iteration")
     axes[0].set_ylim(bottom=0)
-    axes[0].set_ylabel("DK-LLE loss / at the start")
+    axes[0].set_ylabel("DK-LLE loss / initial loss")
     axes[0].legend(frameon=False, fontsize=7)
     figure.savefig(file)
 
@@ -183,15 +184,15 @@ def page(results: dict[str, Any], lines: list[str], folder: str) -> list[str]:
         cells = [f"{s.mean():.3f} ({s.min():.3f}–{s.max():.3f})" for s in scores.values()]
         rows.append([title, str(result["n"]), *cells, f"{100 * difference:+.1f}"])
     lines += ["## Accuracy of a 10-nearest-neighbour classifier on the map (fig. 4 and 8)", ""]
-    lines += [f"Tenfold; the mean over {len(SEEDS)} seeds, and the range. Pictures: the maps of seed 0.", ""]
-    lines += common.table(["data", "n", *names, "DK-LLE − UMAP, points of a hundred"], rows)
-    lines += ["", f"![Maps]({folder}_maps.png)", "", "## The DK-LLE loss along UMAP's run (fig. 5)", ""]
+    lines += [f"Tenfold cross-validation; mean and range over {len(SEEDS)} seeds. Pictures: the maps of seed 0.", ""]
+    lines += common.table(["data", "n", *names, "DK-LLE − UMAP, percentage points"], rows)
+    lines += ["", f"![Maps]({folder}_maps.png)", "", "## The DK-LLE loss during runs of UMAP (fig. 5)", ""]
     lines += [
-        "As parts of the loss at umap-learn's own start, from which all runs start, without exaggeration. Its random"
-        " steps at its own learning rate shake the map by more than the distance between neighbours until they have"
-        " shrunk. “UMAP without chance” is our `UMAP`: it goes down the loss that these steps have on average. A run"
-        " that has converged earlier is given with its last value; the largest rise is that between two readings,"
-        " every 10 steps of ours and at 12 epochs of umap-learn's.",
+        "Relative to the loss at umap-learn's initial map, from which all runs start, without exaggeration. At its"
+        " default learning rate the random steps of umap-learn move points by more than the distance between neighbours"
+        " until they have become small. “UMAP without sampling” is our `UMAP`, which minimises the loss that these"
+        " steps follow on average. For a run that converged earlier its last value is shown. The largest increase is"
+        " between two records: every 10 steps of ours, and at 12 epochs of umap-learn.",
         "",
     ]
     marks = (0, 20, 100, 200, 500)
@@ -203,9 +204,9 @@ def page(results: dict[str, Any], lines: list[str], folder: str) -> list[str]:
             values = [at.get(mark, last) / curve[0, 1] for mark in marks]
             rise = max(0.0, float(np.diff(curve[:, 1]).max())) / curve[0, 1]
             rows.append([title, label, *(f"{value:.3f}" for value in values), f"{rise:.3f}"])
-    lines += common.table(["data", "along", *(f"step {mark}" for mark in marks), "largest rise"], rows)
+    lines += common.table(["data", "run", *(f"step {mark}" for mark in marks), "largest increase"], rows)
     lines += ["", f"![Losses]({folder}_loss.png)", "", "## Neighbourhood preservation, eq. (9) (fig. 6)", ""]
-    lines += [f"B is averaged over the {len(SEEDS)} maps before the ratio is taken.", ""]
+    lines += [f"B is averaged over the {len(SEEDS)} maps before the ratio is computed.", ""]
     rows = [[t, name, *(f"{v:.2f}" for v in r["ratios"][name])] for t, r in results.items() for name in names]
     lines += common.table(["data", "method", *(f"l, m = {low}, {high}" for low, high in RANGES)], rows)
     return [*lines, "", f"![Ratios]({folder}_neighbors.png)"]
@@ -220,7 +221,7 @@ def main() -> None:
     if not common.installed("umap-learn"):
         raise SystemExit("skipped: umap-learn is not installed")
     if not common.DATA.exists():
-        raise SystemExit(f"skipped: no {common.DATA}")
+        raise SystemExit("skipped: ../shared/data not found")
     where = common.machine(args.threads, ["equipoise", "umap-learn", "numpy", "scipy", "scikit-learn"])
     results = {SETS[name]: measure(name, args.threads) for name in args.data}
     args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -229,7 +230,7 @@ def main() -> None:
     draw_curves(results, Path(f"{stem}_loss.png"))
     draw_ratios(results, Path(f"{stem}_neighbors.png"))
     command = f"python benchmarks/papers/double_kernel.py --threads {args.threads}"
-    lines = common.header("Double-kernel LLE beside UMAP", command, where)
+    lines = common.header("Double-kernel LLE and UMAP", command, where)
     common.write(page(results, lines, stem.name), args.out)
 
 

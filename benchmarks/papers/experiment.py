@@ -1,4 +1,4 @@
-"""What every section of the page shares: its task, its ledger of numbers, and how a map is made and scored."""
+"""Shared by all sections of the page: the task, the ledger of results, and how maps are made and scored."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from equipoise.evaluate import davies_bouldin, one_nn_error
 
 PERPLEXITY = 30  # of paper 001's program; the paper states none
 INIT = "random"  # a disk, as in paper 001, section VI.A
-# A random start all over the sphere is far from undone after 300 steps: 1-NN error 15 % on Olivetti against 6 %.
+# From a random start all over the sphere 300 steps are too few: 1-NN error 15 % on Olivetti, against 6 %.
 SPHERE = eq.SphericalSNE(rho=0.95, init="pca")
 
-CELLS = 24  # a side, of the grid that `covered` lays over a map
+CELLS = 24  # per side of the grid in `covered`
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Task:
-    """Where the rows come from, how many threads there are, and the folder of the pictures and numbers."""
+    """Source of the rows, number of threads, and folder for pictures and results."""
 
     short: bool
     threads: int
@@ -42,14 +42,14 @@ class Task:
         return 100 if self.short else 300  # 300 is the default of the library
 
     def few(self, items: Sequence[Item], count: int = 2) -> Sequence[Item]:
-        """Return the items, or the first of them in the short version."""
+        """Return the items, or only the first `count` in the short version."""
         return items[:count] if self.short else items
 
     def picture(self, name: str) -> Path:
         return self.folder / f"{name}.png"
 
     def embed(self, method: Any, X: np.ndarray, seed: int) -> np.ndarray:
-        """Return the map of X by a copy of `method`; where it says "auto", with paper 001's perplexity and start."""
+        """Return the map of X by a copy of `method`; perplexity and init "auto" become those of paper 001."""
         method = clone(method).set_params(random_state=seed, n_jobs=self.threads, n_iter=self.n_iter)
         if method.perplexity == "auto":
             method.set_params(perplexity=min(PERPLEXITY, len(X) // 4))
@@ -59,38 +59,37 @@ class Task:
 
 
 class Ledger:
-    """The numbers of a section under their names, in a JSON file that is written as soon as each is known."""
+    """The named results of a section, in a JSON file that is rewritten after each one."""
 
     def __init__(self, file: Path, where: dict[str, Any], resume: bool):
         self.file, self.where = file, where
         self.values: dict[str, Any] = read_values(file)[1] if resume and file.exists() else {}
 
     def get(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return the number of this name, computed only if it is not there."""
+        """Return the result of this name, computing it only if it is missing."""
         if name not in self.values:
             self.values[name] = compute()
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            part = self.file.with_suffix(".part")  # a run may be stopped at any moment
+            part = self.file.with_suffix(".part")  # a run may be interrupted at any time
             part.write_text(json.dumps({"where": self.where, "values": self.values}, indent=1) + "\n")
             part.replace(self.file)
         return self.values[name]
 
 
 def read_values(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return where a section was run, and its numbers."""
+    """Return the machine on which a section was run, and its results."""
     found = json.loads(file.read_text())
     return found["where"], found["values"]
 
 
 def scores(Y: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Return the 1-NN error, tenfold, the Davies-Bouldin index of the true classes, and the cover."""
+    """Return the tenfold 1-NN error, the Davies-Bouldin index of the true classes, and the cover."""
     separation = float(davies_bouldin(Y, labels))
     return {"error": one_nn_error(Y, labels), "separation": separation, "cover": covered(Y)}
 
 
 def covered(Y: np.ndarray) -> float:
-    """Return the share of cells with a point in them, of a grid over the middle 98 % of the map: tight clusters leave
-    many empty."""
+    """Return the share of occupied cells of a grid over the middle 98 % of the map; tight clusters occupy few."""
     low, high = np.quantile(Y[:, :2], [0.01, 0.99], axis=0)
     at = np.floor((Y[:, :2] - low) / (high - low) * CELLS).astype(int)
     inside = at[((at >= 0) & (at < CELLS)).all(axis=1)]
@@ -98,7 +97,7 @@ def covered(Y: np.ndarray) -> float:
 
 
 def trend(values: Sequence[float]) -> str:
-    """Say how a series goes."""
+    """Return the trend of a series in words."""
     steps = np.diff(values)
     return "rises" if (steps > 0).all() else "falls" if (steps < 0).all() else "neither rises nor falls throughout"
 
@@ -112,5 +111,5 @@ def percent(values: Sequence[float]) -> str:
 
 
 def minus(value: float) -> str:
-    """Return a number with a true minus sign."""
+    """Return a number with a typographic minus sign."""
     return f"{value:g}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""Figure 10 of paper 001: η, which changes the unit of the map, and through fixed steps the run of the descent."""
+"""Figure 10 of paper 001: η, which sets the unit of length, and with fixed steps affects the optimisation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SEED = 0
 
 
 def in_units(eta: float, n: int) -> Any:
-    """Return g-SNE as the library has it: start and steps in units of the kernel's length η^(1/β)."""
+    """Return g-SNE with the library's defaults: start and steps in units of the kernel's length η^(1/β)."""
     return eq.GSNE(alpha=ALPHA, beta=BETA, eta=eta)
 
 
 def as_published(eta: float, n: int) -> Any:
-    """Return g-SNE with a start of spread 1, a learning rate and an exaggeration whatever η is, as in the program."""
+    """Return g-SNE with start, learning rate and exaggeration independent of η, as in the paper's program."""
     start = np.random.RandomState(SEED).standard_normal((n, 2))
     return eq.GSNE(alpha=ALPHA, beta=BETA, eta=eta, init=start, learning_rate=RATE, early_exaggeration=4.0)
 
@@ -54,12 +54,13 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
-        f"g-SNE, α = {minus(ALPHA)}, β = {BETA:g}; {task.source.title('mnist-6k')}. 1/(η + r^β) is"
-        " 1/(1 + (r/η^(1/β))^β) up to a factor that Q does not see: η is a unit of length, and the loss has the same"
-        " maps for every η. What the paper shows as an effect of η is one of the optimiser: its start and its learning"
-        " rate stay as they are while the unit changes. First row of the picture: start and steps in units of the"
-        f" kernel, as the library has them. Second row: a start of standard deviation 1 and a learning rate of {RATE:g}"
-        " at every η, exaggeration 4, as in the paper's program. R² is that of Procrustes with the map at η = 1.",
+        f"g-SNE, α = {minus(ALPHA)}, β = {BETA:g}; {task.source.title('mnist-6k')}. 1/(η + r^β) is 1/(1 +"
+        " (r/η^(1/β))^β) up to a factor that cancels in Q: η is a unit of length, and the minima of the loss are the"
+        " same for every η, up to scale. The effect of η in the paper is one of the optimiser: initial map and"
+        " learning rate are fixed while the unit changes. First row of the picture: start and steps in units of the"
+        " kernel, the library's default. Second row: a start with standard deviation 1 and a learning rate of"
+        f" {RATE:g} at every η, exaggeration 4, as in the paper's program. R² is the Procrustes R² with the map at η ="
+        " 1.",
         "",
     ]
     rows = []

@@ -14,8 +14,9 @@ from equipoise.evaluate import davies_bouldin_curve
 from equipoise.views.style import COLORS, new_figure
 
 TITLE = "Paper 001, Fig. 4–7: four methods, and the Davies-Bouldin index over numbers of clusters"
-# The paper has α = −1 in these figures and does not state β. 2, as in its Table 2, would be t-SNE itself (docs/math.md,
-# section 2): g-SNE has the tightest β of its Fig. 9, and beside it the settings of the paper's program.
+# The paper uses α = −1 in these figures and does not state β. With β = 2, as in its Table 2, g-SNE would be t-SNE
+# (docs/math.md, section 2). So g-SNE is shown with the β of the tightest clusters in its Fig. 9, and with the settings
+# of the paper's program.
 METHODS = {
     "SNE": eq.SymmetricSNE(),
     "s-SNE": SPHERE,
@@ -60,10 +61,10 @@ def draw_curves(found: dict[str, Any], clusters: tuple[int, ...], task: Task, nu
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
-        "The paper has α = −1 and does not state β; β = 2 would be t-SNE itself. So g-SNE is shown at α = −1, β = 1.5,"
-        " and with α = −0.5, β = 3, η = 0.1, the settings of the paper's program. SNE is the symmetric form; s-SNE lies"
-        " on the sphere and is unrolled. k-means (`davies_bouldin_curve`). The paper: g-SNE has the lowest index,"
-        " and its minimum is near the true number of classes.",
+        "The paper uses α = −1 and does not state β; β = 2 would be t-SNE. So g-SNE is shown with α = −1, β = 1.5, and"
+        " with α = −0.5, β = 3, η = 0.1, the settings of the paper's program. SNE is the symmetric form; s-SNE maps to"
+        " the sphere, shown in Mollweide's projection. Clusters are found by k-means (`davies_bouldin_curve`). Claim of"
+        " the paper: g-SNE has the lowest index, and its minimum is near the true number of classes.",
         "",
     ]
     for column, found in values.items():

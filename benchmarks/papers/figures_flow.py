@@ -48,13 +48,13 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
-        "Random starts; every method's own accelerated descent. The paper shows that both ways end in the same map."
-        " examples/flow.py draws the way there, by plain gradient descent too.",
+        "Random starts, and the accelerated descent of each method. The paper shows that both solvers reach the same"
+        " map. examples/flow.py shows the convergence, also for plain gradient descent.",
         "",
     ]
     rows = [
         [name, str(found["steps"]), f"{found['r2']:.8f}", f"{found['loss']:.1e}"]
         for name, found in values["flow"].items()
     ]
-    head = ["method", "steps", "Procrustes R² with the eigenvectors' map", "loss above theirs, as a part of it"]
+    head = ["method", "steps", "Procrustes R² with the eigenvector map", "relative excess of the loss"]
     return [*lines, *common.table(head, rows), "", f"![Maps]({task.folder.name}/002_fig2.png)"]

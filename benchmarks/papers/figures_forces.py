@@ -1,4 +1,4 @@
-"""Figure 3 of paper 001: attraction and repulsion over distance."""
+"""Figure 3 of paper 001: attraction and repulsion as functions of distance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT = np.array([0.1, 0.5, 1.0, 2.0, 4.0])
 
 
 def table_1(r: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the two forces as Table 1 of the paper writes them, for p = Z = 1."""
+    """Return both forces as given in Table 1 of the paper, for p = Z = 1."""
     beta, eta = 2, 0.25
     return {
         "SNE": (4 * r, 4 * r * np.exp(-(r**2))),
@@ -57,5 +57,5 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
     for name, found in values["forces"].items():
         both = zip(found["attraction"], found["repulsion"], strict=True)
         rows.append([name, *(f"{a:.3f} / {b:.3f}" for a, b in both), f"{found['off']:.0e}"])
-    head = ["attraction / repulsion", *(f"r = {r:g}" for r in AT), "off Table 1 by"]
+    head = ["attraction / repulsion", *(f"r = {r:g}" for r in AT), "difference from Table 1"]
     return [*lines, *common.table(head, rows), "", f"![Force laws]({task.folder.name}/fig3.png)"]

@@ -40,7 +40,7 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     kept = "; ".join(f"{name} {recall:.3f}" for name, recall in values["sixes"].items())
-    lines = [f"Fig. 8: {COUNT} sixes, or all there are. Share of the 10 nearest neighbours kept: {kept}.", ""]
+    lines = [f"Fig. 8: {COUNT} sixes, or all if fewer. Share of the 10 nearest neighbours kept: {kept}.", ""]
     lines += [f"![Sixes]({task.folder.name}/fig8.png)", "", f"Fig. 16: {task.source.title('olivetti')}.", ""]
     rows = [[name, f"{s['error']:.2%}", f"{s['separation']:.3f}"] for name, s in values["faces"].items()]
     lines += common.table(["method", "1-NN error", "Davies-Bouldin index of the classes"], rows)

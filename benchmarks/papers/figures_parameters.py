@@ -1,4 +1,4 @@
-"""Figures 9 and 11-14 of paper 001: one parameter of a method through several values."""
+"""Figures 9 and 11-14 of paper 001: a method at several values of one parameter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Sweep:
-    """A figure: a method at several values of one parameter, and what the paper says of its maps from left to right."""
+    """A figure: a method at several values of one parameter, and the paper's claim about its maps."""
 
     what: str
     column: str
@@ -28,7 +28,7 @@ class Sweep:
     make: Callable[[float], Any]
     claim: str
     score: str  # "cover" or "error"
-    holds: Callable[[Sequence[float]], bool]  # the claim, of that score over the values as they stand
+    holds: Callable[[Sequence[float]], bool]  # tests the claim on the scores, in the order of the values
 
 
 def rises(series: Sequence[float]) -> bool:
@@ -97,8 +97,8 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
-        f"One map each, of draw 0. Cover is the share of occupied cells of a {CELLS} × {CELLS} grid over the middle"
-        " 98 % of the map: compact clusters with room between them cover less. The Davies-Bouldin index is that of the"
+        f"One map each, from draw 0. Cover is the share of occupied cells of a {CELLS} × {CELLS} grid over the middle"
+        " 98 % of the map: compact, well-separated clusters cover less. The Davies-Bouldin index is that of the"
         " true classes.",
         "",
     ]

@@ -1,4 +1,4 @@
-"""Figure 15 of paper 001: t-SNE and g-SNE on more and more rows of MNIST."""
+"""Figure 15 of paper 001: t-SNE and g-SNE on increasing numbers of rows of MNIST."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from equipoise.evaluate import davies_bouldin_curve, one_nn_error
 
 TITLE = "Paper 001, Fig. 15: sample sizes"
 SIZES = ("mnist-1k", "mnist-3k", "mnist-10k", "mnist-14k")
-# The paper does not state β here, and 2 would be t-SNE: the next tighter one of its Fig. 9.
+# The paper does not state β here, and 2 would be t-SNE; 1.8 is the next smaller value in its Fig. 9.
 METHODS = {"t-SNE": eq.TSNE(), "g-SNE, α = −1, β = 1.8": eq.GSNE(alpha=-1.0, beta=1.8, eta=1.0)}
-CLASSES = 10  # of MNIST: k-means looks for as many clusters
+CLASSES = 10  # of MNIST, and the number of clusters for k-means
 SEED = 0
 
 
@@ -39,12 +39,12 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
-    lines = ["The paper: with more rows both methods have a lower error and a lower Davies-Bouldin index.", ""]
+    lines = ["Claim of the paper: with more rows both methods have a lower error and a lower Davies-Bouldin index.", ""]
     rows = []
     for name, found in values["sizes"].items():
         for score, form in (("error", ".2%"), ("index", ".3f")):
             series = [numbers[score] for numbers in found]
             title = "1-NN error" if score == "error" else f"index of {CLASSES} clusters"
             rows.append([name, title, *(format(value, form) for value in series), trend(series)])
-    head = ["method", "", *(task.source.title(size) for size in SIZES), "with more rows it"]
+    head = ["method", "", *(task.source.title(size) for size in SIZES), "trend with more rows"]
     return [*lines, *common.table(head, rows), "", f"![Maps]({task.folder.name}/fig15.png)"]

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 from sklearn.decomposition import PCA
 
-from equipoise.views.style import COLORS, bare, new_figure
+from equipoise.views.style import COLORS, hide_axes, new_figure
 
 WIDTH = 2.5  # of a panel, in inches
 DPI = 100
@@ -20,8 +20,8 @@ DPI = 100
 def draw_maps(
     maps: Sequence[tuple[str, np.ndarray]], labels: Sequence[np.ndarray], file: Path, columns: int | None = None
 ) -> None:
-    """Write a picture of maps (title, Y), each coloured by its own classes; unit vectors in three dimensions are a
-    sphere, unrolled by Mollweide's projection."""
+    """Write a picture of maps (title, Y), each coloured by its classes. Three-dimensional maps are unit vectors and
+    are drawn in Mollweide's projection."""
     columns = columns or len(maps)
     rows = -(-len(maps) // columns)
     figure = new_figure(figsize=(WIDTH * columns, (WIDTH + 0.35) * rows), dpi=DPI)
@@ -37,21 +37,21 @@ def draw_maps(
         else:
             axes = figure.add_subplot(rows, columns, i + 1)
             axes.set_aspect("equal", adjustable="datalim")
-            bare(axes)
+            hide_axes(axes)
         axes.scatter(*Y.T, s=size, c=colors(y), linewidths=0)
         axes.set_title(title, fontsize=9)
     save(figure, file)
 
 
 def save(figure: Any, file: Path) -> None:
-    """Write a figure in 128 colours: a third of the bytes, and no difference to see."""
+    """Write a figure in 128 colours: a third of the size, without visible difference."""
     figure.canvas.draw()
     pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
     Image.fromarray(np.ascontiguousarray(pixels)).quantize(128).save(file, optimize=True)
 
 
 def colors(labels: np.ndarray) -> Any:
-    """Return a colour per point: the house's for up to ten classes, else a spectrum; a spectrum for real numbers."""
+    """Return a colour per point: the package's palette for up to ten classes, otherwise a colour map."""
     values, number = np.unique(labels, return_inverse=True)
     if len(values) <= len(COLORS):
         return [COLORS[i] for i in number]
@@ -59,23 +59,23 @@ def colors(labels: np.ndarray) -> Any:
 
 
 def draw_images(maps: Sequence[tuple[str, np.ndarray]], images: np.ndarray, file: Path, side: int = 18) -> None:
-    """Write a picture of maps (title, Y) whose points are the images themselves, dark on white, `side` pixels each.
+    """Write a picture of maps (title, Y) with images as points, dark on white, `side` pixels each.
 
-    The maps lie on their principal axes.
+    The maps are rotated to their principal axes.
     """
     extent = 640  # pixels across a panel
-    canvases = [_canvas(PCA(2).fit_transform(Y), _shrunk(images, side), extent) for _, Y in maps]
+    canvases = [_canvas(PCA(2).fit_transform(Y), _resize(images, side), extent) for _, Y in maps]
     height = max(len(canvas) for canvas in canvases)
     figure = new_figure(figsize=(extent / DPI * len(maps), height / DPI + 0.3), dpi=DPI)
     for axes, canvas, (title, _) in zip(np.ravel(figure.subplots(1, len(maps))), canvases, maps, strict=True):
         axes.imshow(canvas, cmap="gray_r", vmin=0, vmax=255, interpolation="none")
         axes.set_title(title, fontsize=10)
-        bare(axes)
+        hide_axes(axes)
     save(figure, file)
 
 
 def _canvas(Y: np.ndarray, small: np.ndarray, extent: int) -> np.ndarray:
-    """Return a picture with an image at each point; of two in one place the later covers the earlier with its ink."""
+    """Return a picture with an image at each point; the dark pixels of later images cover earlier ones."""
     side = small.shape[1]
     low, high = Y.min(axis=0), Y.max(axis=0)
     corners = ((Y - low) * (extent - side) / (high - low).max()).astype(int)
@@ -86,7 +86,7 @@ def _canvas(Y: np.ndarray, small: np.ndarray, extent: int) -> np.ndarray:
     return canvas
 
 
-def _shrunk(images: np.ndarray, side: int) -> np.ndarray:
-    """Return the images at `side` pixels, each the value of the nearest pixel."""
+def _resize(images: np.ndarray, side: int) -> np.ndarray:
+    """Return the images resized to `side` pixels by nearest-neighbour sampling."""
     at = (np.arange(side) + 0.5) / side
     return images[:, (at * images.shape[1]).astype(int)][:, :, (at * images.shape[2]).astype(int)]

@@ -13,13 +13,13 @@ from sklearn.datasets import load_digits
 import equipoise as eq
 
 COMPONENTS = 50  # paper 001, section VI.A; centred and not whitened, as in its program
-DRAWS = (0, 1, 2, 3, 4)  # seeds of the rows, and of the maps, that are reported
+DRAWS = (0, 1, 2, 3, 4)  # seeds of the reported rows and maps
 TRAINING = 60_000  # rows of MNIST that paper 001 draws from
 
 
 @dataclass(frozen=True)
 class Column:
-    """A data set of paper 001: the rows of a file, or as many of them drawn at random."""
+    """A data set of paper 001: all rows of a file, or n of them drawn at random."""
 
     title: str
     file: str
@@ -49,7 +49,7 @@ class Rows:
 
 
 class Source(Protocol):
-    """Where rows come from."""
+    """A source of rows."""
 
     def title(self, column: str) -> str:
         """Return the name of a data set for the page."""
@@ -86,7 +86,7 @@ class Shared:
 
 
 class Bundled:
-    """The 8 × 8 digits of scikit-learn in place of every data set, a hundredth of the rows and a hundred."""
+    """The 8 × 8 digits of scikit-learn instead of every data set, with n/100 + 100 rows."""
 
     def title(self, column: str) -> str:
         return f"digits for {COLUMNS[column].title}"
@@ -112,7 +112,7 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
 def _read(file: str) -> tuple[np.ndarray, np.ndarray]:
     path = common.DATA / f"{file}.npz"
     if not path.exists():
-        raise FileNotFoundError(f"../shared/data/{path.name} is not there")
+        raise FileNotFoundError(f"../shared/data/{path.name} not found")
     with np.load(path, allow_pickle=False) as opened:
         return opened["X"], opened["y"].astype(np.int64)
 

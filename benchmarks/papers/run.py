@@ -1,12 +1,12 @@
-"""The tables and figures of the two papers behind the library, from one command.
+"""Reproduce the tables and figures of the two papers behind the library with one command.
 
     python benchmarks/papers/run.py [--short] [--only table2 …] [--resume] [--threads 1]
         [--out benchmarks/results/papers.md]
 
-Paper 001 is Lin, Tseng & Chien 2024, paper 002 Draganov & Dohn 2024. Every section writes its numbers to a JSON file
-and its pictures beside it, in the folder named as the page; the page is made of all sections that are there. --only
-runs some of them, --resume keeps the numbers that a stopped run has left. --short puts scikit-learn's digits in the
-place of every data set. openTSNE, if it is installed, gets a column of Table 2.
+Paper 001 is Lin, Tseng & Chien 2024, paper 002 Draganov & Dohn 2024. Every section writes its results to a JSON file
+and its pictures next to it, in a folder with the name of the page; the page contains all sections found there. --only
+runs some sections, --resume keeps the results of an interrupted run. --short uses scikit-learn's digits instead of
+every data set. If openTSNE is installed, Table 2 has a column for it.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ SECTIONS: dict[str, ModuleType] = {
 }
 PACKAGES = ["equipoise", "openTSNE", "numpy", "scipy", "scikit-learn", "faiss-cpu"]
 ELSEWHERE = [
-    "## Made elsewhere",
+    "## Reproduced elsewhere",
     "",
-    "- Paper 002, Fig. 1 (what UMAP does not see, and what it sees that is not there): examples/stability.py.",
-    "- Paper 002, Fig. 4, 5, 6 and 8 (double-kernel LLE beside UMAP): [double_kernel.md](double_kernel.md).",
-    "- Paper 002, Fig. 7 (a network in training) and its single-cell data are not made again: no such data here.",
+    "- Paper 002, Fig. 1 (changes that UMAP misses, and spurious ones that it shows): examples/stability.py.",
+    "- Paper 002, Fig. 4, 5, 6 and 8 (double-kernel LLE and UMAP): [double_kernel.md](double_kernel.md).",
+    "- Paper 002, Fig. 7 (a network in training) and its single-cell data are not reproduced, for lack of the data.",
     "- Paper 001, Fig. 1 and 2 are diagrams.",
 ]
 
 
 def page(task: Task, command: str) -> list[str]:
-    """Return the page, of all sections whose numbers are in the folder."""
+    """Return the page with all sections whose results are in the folder."""
     lines: list[str] = []
     for name, section in SECTIONS.items():
         file = task.folder / f"{name}.json"
@@ -65,7 +65,7 @@ def page(task: Task, command: str) -> list[str]:
             continue
         where, values = read_values(file)
         if not lines:
-            lines = common.header("The papers, made again", command, where)
+            lines = common.header("The papers, reproduced", command, where)
         ran = f"Section `{name}`; commit {where['commit']}; {where['date']}; {where['threads']} threads."
         lines += [f"## {section.TITLE}", "", ran, "", *section.page(values, task), ""]
     return [*lines, *ELSEWHERE]
@@ -73,16 +73,16 @@ def page(task: Task, command: str) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="digits in the place of every data set")
+    parser.add_argument("--short", action="store_true", help="use the digits instead of every data set")
     parser.add_argument("--only", nargs="+", choices=list(SECTIONS), default=list(SECTIONS))
-    parser.add_argument("--resume", action="store_true", help="keep the numbers that are there")
+    parser.add_argument("--resume", action="store_true", help="keep existing results")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, help="the page; without it benchmarks/results/papers.md, short: build/")
+    parser.add_argument("--out", type=Path, help="page (default benchmarks/results/papers.md; with --short in build/)")
     args = parser.parse_args(arguments)
     results = common.ROOT / ("build" if args.short else "benchmarks/results")
     out: Path = results / "papers.md" if args.out is None else args.out
     if not args.short and not common.DATA.exists():
-        raise SystemExit("skipped: ../shared/data is not there; --short needs none of it")
+        raise SystemExit("skipped: ../shared/data not found; --short does not need it")
     task = Task(args.short, args.threads, out.with_suffix(""))
     task.folder.mkdir(parents=True, exist_ok=True)
     where: dict[str, Any] = common.machine(args.threads, PACKAGES)

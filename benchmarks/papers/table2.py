@@ -1,4 +1,4 @@
-"""Table 2 of paper 001: the 1-NN error of four methods on five data sets, beside the input's own and openTSNE's."""
+"""Table 2 of paper 001: the 1-NN error of four methods on five data sets, with that of the input and of openTSNE."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUBLISHED = {
     "t-SNE": (11.6, 4.8, 3.9, 0.2, 5.3),
     "g-SNE": (11.1, 4.4, 3.8, 0.3, 4.5),
 }
-# Whose published number stands beside each row of ours.
+# The published row that each of our rows is compared with.
 AS = {
     "SNE": "SNE",
     "SNE, perplexity 10": "SNE",
@@ -60,7 +60,7 @@ def measure(task: Task, ledger: Ledger) -> None:
             rows = task.source.draw(column, seed)
             ledger.get(f"{column}/{seed}/input", lambda rows=rows: one_nn_error(rows.X, rows.labels))
             for name in OURS:
-                # The settings are part of the name: another choice is another number.
+                # The settings are part of the name: other settings give another result.
                 made = method(name, tuned, column)
                 ledger.get(
                     f"{column}/{seed}/{name}{_settings(made)}",
@@ -77,7 +77,7 @@ def _settings(made: Any) -> str:
 
 
 def _open_tsne(rows: Rows, seed: int, threads: int) -> float:
-    """Return the 1-NN error of openTSNE's map, from its own random start and with its own schedule."""
+    """Return the 1-NN error of openTSNE's map, with its own random start and schedule."""
     import openTSNE
 
     engine = "fft" if len(rows.X) > 3000 else "bh"  # its "auto" changes at 10,000; fft is the faster one from here on
@@ -92,7 +92,7 @@ def _open_tsne(rows: Rows, seed: int, threads: int) -> float:
 
 
 class Cells:
-    """The errors of one column, by row of the table: one number a draw."""
+    """The errors of one column, by row of the table: one per draw."""
 
     def __init__(self, values: dict[str, Any], column: str):
         self.settings: dict[str, str] = {}
@@ -101,12 +101,12 @@ class Cells:
             name, seed, row = key.split("/")
             if name == column:
                 row, _, settings = row.partition(" (")
-                if self.settings.get(row) != settings:  # chosen anew since a stopped run: the old numbers do not count
+                if self.settings.get(row) != settings:  # changed after an interruption: drop old results
                     self.settings[row], self.errors[row] = settings, {}
                 self.errors[row][int(seed)] = error
 
     def of(self, row: str, *others: str) -> np.ndarray:
-        """Return the errors of a row, on the draws that the other rows have too."""
+        """Return the errors of a row, for the draws that the other rows have too."""
         draws = set.intersection(*(set(self.errors.get(name, {})) for name in (row, *others)))
         return np.array([self.errors[row][seed] for seed in sorted(draws)])
 
@@ -114,15 +114,16 @@ class Cells:
 def page(values: dict[str, Any], task: Task) -> list[str]:
     cells = {column: found for column in ORDER if (found := Cells(values, column)).errors}
     lines = [
-        "Tenfold cross-validation; mean ± standard deviation over the draws. A draw is a seed: of the rows of MNIST's"
-        " training set, and of the random start of the map; COIL-20 and Olivetti have all their rows in every draw."
-        f" All methods: 50 principal components, perplexity {PERPLEXITY} unless stated, start in a random disk, the"
-        " library's default schedule. “Input” is the error of the 50 components themselves on the same rows, openTSNE"
-        " that of its map of them (same perplexity, random start, its own schedule). s-SNE has ρ = 0.95 on the sphere"
-        " in three dimensions, and starts from principal components: 300 steps do not undo a random start all over a"
-        " sphere. The paper states no perplexity; 30 is its program's, and SNE depends on it the most, so that 10 is"
-        " given too. The paper calls the symmetric form with the Gaussian kernel SNE (its eq. 23, Fig. 14); SNE here is"
-        " Hinton's and Roweis's own, and both are given. g-SNE's α and β were chosen on other draws (above).",
+        "Tenfold cross-validation; mean ± standard deviation over the draws. A draw is a seed, for the choice of rows"
+        " from MNIST's training set and for the random start of the map; COIL-20 and Olivetti use all their rows in"
+        f" every draw. All methods: 50 principal components, perplexity {PERPLEXITY} unless stated, a random disk as"
+        " start, the library's default schedule. “Input” is the error on the 50 components of the same rows,"
+        " “openTSNE” the error of its map of them (same perplexity, random start, its own schedule). s-SNE has ρ ="
+        " 0.95 on the sphere in three dimensions, and starts from principal components: from a random start all over"
+        " the sphere 300 steps are too few. The paper states no perplexity; 30 is that of its program. SNE depends on"
+        " it most, so 10 is shown too. The paper calls the symmetric form with the Gaussian kernel SNE (its eq. 23,"
+        " Fig. 14); SNE here is that of Hinton & Roweis, and both are shown. α and β of g-SNE were chosen on other"
+        " draws (above).",
         "",
     ]
     head = ["data", "draws", "method", "α, β, η", "published", "input", "openTSNE", "ours"]
@@ -134,12 +135,12 @@ def page(values: dict[str, Any], task: Task) -> list[str]:
             row = [task.source.title(column), str(len(found.of(name))), name, settings, stated]
             beside = [percent(found.of(other, name)) for other in ("input", "openTSNE")]
             table.append([*row, *beside, f"**{percent(found.of(name))}**"])
-    lines += [*common.table(head, table), "", "### What must hold", ""]
+    lines += [*common.table(head, table), "", "### Requirements", ""]
     return [*lines, *_promises(cells, task), "", "### The paper's orderings", "", *_orderings(cells, task)]
 
 
 def _promises(cells: dict[str, Cells], task: Task) -> list[str]:
-    """Return a table of what the library promises, column by column."""
+    """Return a table of the requirements on the library, one row per data set."""
     rows = []
     lower = []
     for column, found in cells.items():
@@ -158,13 +159,13 @@ def _promises(cells: dict[str, Cells], task: Task) -> list[str]:
         rows.append(row)
     head = ["data", "t-SNE ≤ openTSNE + 1 sd (difference)", "g-SNE, best < t-SNE (difference)"]
     head += [f"{name} ≤ published" for name in NO_HIGHER]
-    summary = f"g-SNE at its best is below t-SNE in {sum(lower)} of {len(lower)} columns."
-    spread = " Differences are the mean ± standard deviation over the draws, each pair on the same rows."
+    summary = f"“g-SNE, best” has a lower error than t-SNE on {sum(lower)} of {len(lower)} data sets."
+    spread = " Differences are mean ± standard deviation over the draws, each pair on the same rows."
     return [*common.table(head, rows), "", summary + spread]
 
 
 def _orderings(cells: dict[str, Cells], task: Task) -> list[str]:
-    """Return a table of the orderings read off the published table, each with what ours say."""
+    """Return a table of the orderings in the published table, and whether ours agree."""
     pairs = (("s-SNE", "symmetric SNE"), ("t-SNE", "s-SNE"), ("g-SNE, β = 2", "t-SNE"), ("g-SNE, best", "t-SNE"))
     rows = []
     for low, high in pairs:

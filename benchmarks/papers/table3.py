@@ -1,4 +1,4 @@
-"""Table 3 of paper 001: the α-divergence between p = exp(−r²/30) and q = 1/(1 + r²) on the same distances."""
+"""Table 3 of paper 001: the α-divergence between p = exp(−r²/30) and q = 1/(1 + r²) at the same distances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equipoise.divergences import Alpha
 
 TITLE = "Paper 001, Table 3: the loss under several α"
 ALPHAS = (0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -3.0)
-# The paper does not say which distances r_ij its example has: these are of 500 points in a disk of each radius.
+# The paper does not state the distances r_ij of its example; these are of 500 points in a disk of each radius.
 RADII = (3.0, 6.0, 12.0)
 POINTS = 500
 
@@ -40,15 +40,16 @@ def measure(task: Task, ledger: Ledger) -> None:
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
-        "The paper's numbers are not in the text we have, and it does not say on which distances its example is"
-        f" computed; here {POINTS} points uniform in a disk of each radius, all pairs. Its statement: the loss rises"
-        " as α falls. By f″ = t^((α−3)/2) the value f_α(t) grows as α falls where t = q/p < 1, and shrinks where t > 1."
-        " So the statement holds for p and q as they stand in the caption, since q < p up to r = 12.3; for"
-        " distributions, which must exceed each other somewhere (eq. 10, 11), either term may win.",
+        "The paper's numbers are missing from our copy of the text, and it does not state the distances of its"
+        f" example; here they are those of all pairs of {POINTS} points, uniform in a disk of each radius. Claim of"
+        " the paper: the loss increases as α decreases. By f″ = t^((α−3)/2) the value f_α(t) increases as α decreases"
+        " if t = q/p < 1, and decreases if t > 1. So the claim holds for p and q as given in the caption, since q < p"
+        " up to r = 12.3; for distributions, each of which must exceed the other somewhere (eq. 10, 11), either"
+        " effect may prevail.",
         "",
     ]
     rows = [
         [name, *(f"{loss:.4f}" for loss in found), "yes" if trend(found) == "rises" else f"**no**: {trend(found)}"]
         for name, found in values.items()
     ]
-    return [*lines, *common.table(["radius", *(f"α = {minus(a)}" for a in ALPHAS), "rises as α falls"], rows)]
+    return [*lines, *common.table(["radius", *(f"α = {minus(a)}" for a in ALPHAS), "increases as α decreases"], rows)]

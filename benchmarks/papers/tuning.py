@@ -1,4 +1,4 @@
-"""Which α and β g-SNE is given in Table 2: those of the least mean 1-NN error on draws that are not reported there."""
+"""Choice of α and β of g-SNE for Table 2: lowest mean 1-NN error on draws that are not reported there."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TITLE = "Choice of α and β for g-SNE"
 SEEDS = (100, 101, 102, 103, 104)
 NEAR = tuple(product((-1.0, -0.8, -1.2), (2.0, 1.8, 2.2)))  # of t-SNE's α = −1, β = 2
 WIDE = tuple(product((-1.0, -0.8, -1.2, -0.5, -1.5), (2.0, 1.8, 2.2, 1.5, 2.5)))
-# How many of the seeds, and which settings (α, β), as time allows.
+# Number of seeds, and settings (α, β), limited by computing time.
 SEARCHES = {"olivetti": (5, WIDE), "mnist-1k": (5, WIDE), "coil20": (3, WIDE), "mnist-6k": (3, NEAR)}
-CHOSEN_AT = {"mnist-14k": "mnist-6k"}  # too large for the search: it takes the choice made on fewer rows
+CHOSEN_AT = {"mnist-14k": "mnist-6k"}  # too large for the search: uses the choice for fewer rows
 
 
 def measure(task: Task, ledger: Ledger) -> None:
@@ -38,7 +38,7 @@ def _key(column: str, seed: int, alpha: float, beta: float) -> str:
 
 
 def means(values: dict[str, Any], column: str) -> dict[tuple[float, float], list[float]]:
-    """Return the errors of each (α, β) on the draws of one column."""
+    """Return the errors of each (α, β) on the draws of one data set."""
     draws, settings = SEARCHES[column]
     found: dict[tuple[float, float], list[float]] = {}
     for setting in settings:
@@ -49,25 +49,26 @@ def means(values: dict[str, Any], column: str) -> dict[tuple[float, float], list
 
 
 def choose(values: dict[str, Any], column: str, beta: float | None = None) -> tuple[float, float]:
-    """Return the (α, β) of the least mean error, t-SNE's own (−1, 2) aside; of equals the first of the search.
+    """Return the (α, β) with the lowest mean error, except (−1, 2), which is t-SNE; the first in case of ties.
 
-    With `beta` given, α alone is chosen.
+    With `beta` given, only α is chosen.
     """
     tried = means(values, CHOSEN_AT.get(column, column))
     draws = max(map(len, tried.values()), default=0)
     complete = {setting: errors for setting, errors in tried.items() if len(errors) == draws}
     allowed = {s: e for s, e in complete.items() if s != (-1.0, 2.0) and (beta is None or s[1] == beta)}
     if not allowed:
-        raise ValueError(f"no settings were tried on {column}: run --only tuning first")
+        raise ValueError(f"no results of the search for {column}; run with --only tuning first")
     return min(allowed, key=lambda setting: np.mean(allowed[setting]))
 
 
 def page(values: dict[str, Any], task: Task) -> list[str]:
     lines = [
         f"1-NN error in per cent, mean ± standard deviation over draws from {SEEDS[0]} on, which Table 2 does not use"
-        " (COIL-20 and Olivetti have one set of rows: there only the random starts differ). In bold the least of each"
-        " data set, which Table 2 takes; α = −1, β = 2 is t-SNE, and is not a choice. η is a unit of length"
-        " (docs/math.md, section 2): the same map for every η, so 1 was taken. MNIST 14k takes the choice made at 6k.",
+        " (COIL-20 and Olivetti have one set of rows: only the random starts differ). The lowest error of each data set"
+        " is in bold; Table 2 uses its settings. α = −1, β = 2 is t-SNE and cannot be chosen. η is a unit of length"
+        " (docs/math.md, section 2): the map is the same for every η up to scale, so η = 1. MNIST 14k uses the choice"
+        " for 6k.",
         "",
     ]
     found = {column: errors for column in SEARCHES if (errors := means(values, column))}
