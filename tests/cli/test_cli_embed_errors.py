@@ -16,7 +16,7 @@ from equipoise.cli.console import Console
         (["digit"], "did you mean digits?"),
         (
             ["iris", "--engine", "warp"],
-            "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch', got",
+            "unknown engine 'warp'; choose from 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch'",
         ),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
         (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),

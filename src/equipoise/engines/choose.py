@@ -39,7 +39,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
         If the name is unknown, or the engine cannot work in d dimensions or with all pairs.
     """
     if name not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {name!r}")
+        raise ValueError(f"unknown engine {name!r}; choose from {', '.join(map(repr, ENGINES))}")
     if name == "grid" and d > 3:
         raise ValueError(
             f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="sampled", or "exact" for few points'

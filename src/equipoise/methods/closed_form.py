@@ -151,7 +151,7 @@ class ClassicalEmbedding(Estimator):
     def _device(self, X: Any) -> str | None:
         """Return the PyTorch device for X; None if PyTorch is not used."""
         if not (isinstance(self.engine, str) and self.engine in ENGINES):
-            raise ValueError(f'engine must be "auto" or "torch" for {type(self).__name__}, got {self.engine!r}')
+            raise ValueError(f"unknown engine {self.engine!r} for {type(self).__name__}; choose from 'auto', 'torch'")
         engine, device = choose_device(self.engine, self.device, X)
         return device if engine == "torch" else None
 
