@@ -54,5 +54,5 @@ def test_bad_arguments():
         eq.estimate_memory(1, 5)
     with pytest.raises(ValueError, match="n_components at least 1"):
         eq.estimate_memory(100, 5, n_components=0)
-    with pytest.raises(ValueError, match="unknown engine .*; choose from"):
+    with pytest.raises(ValueError, match=r"unknown engine .*; choose from"):
         eq.estimate_memory(100, 5, engine="fast")

@@ -89,7 +89,7 @@ def test_transform_refuses():
     for method, data, new, words in [
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ does not determine"),
         (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
-        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
+        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and nonnegative"),
         (eq.MDS(n_iter=2), City(X), D, "no points other than its own"),
     ]:
         with pytest.raises(ValueError, match=words):

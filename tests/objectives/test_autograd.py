@@ -371,7 +371,7 @@ def test_the_guide_runs_as_it_is_read():
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
         exec(code, namespace)
     assert namespace["problem"].loss(namespace["Y"]) < 0.8 * namespace["problem"].loss(namespace["start"])
-    assert namespace["places"].shape == (50, 2)
+    assert namespace["Y_new"].shape == (50, 2)
 
 
 def test_without_torch_the_way_to_it_is_named(monkeypatch, X):

@@ -142,7 +142,7 @@ def test_a_loss_that_is_not_finite_at_the_start_says_so(rate):
         (lambda Y: 1 / (Y - 1).pow(2).sum(), "the loss is inf at Y0"),
         (
             lambda Y: (Y[0] - Y).pow(2).sum(dim=1).sqrt().sum(),
-            "the gradient of the loss is nan at Y0, in row 0, column 0",
+            "the gradient of the loss is nan at Y0, row 0, column 0",
         ),
     ):
         with pytest.raises(ValueError, match=message):

@@ -54,6 +54,7 @@ class SideColumn:
     def __init__(self, *, is_text: bool = False):
         self.is_text = is_text
         self._blocks: list[Array] = []
+        self._missing: dict[int, Array] = {}  # blocks without a value, as they are spelt in the file
         self._known: dict[str, str] = {}
 
     def append_cells(self, cells: Sequence[str]) -> None:
@@ -61,8 +62,12 @@ class SideColumn:
         values = None if self.is_text else to_numbers(cells)
         if values is None:
             if not self.is_text:
-                self.is_text, self._blocks = True, [to_texts(block) for block in self._blocks]
+                self.is_text = True
+                self._blocks = [self._missing.get(i, to_texts(block)) for i, block in enumerate(self._blocks)]
+                self._missing.clear()
             values = self._share(cells)
+        elif np.isnan(values).all():
+            self._missing[len(self._blocks)] = self._share(cells)
         self._blocks.append(values)
 
     def append_arrow(self, array: Any) -> None:

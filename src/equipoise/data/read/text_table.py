@@ -156,14 +156,20 @@ class _TextTable:
                 break
         is_text = [j in self.others and self.others[j].is_text for j in range(len(self.names))]
         gaps = any(not column.is_text for column in self.others.values())
-        columns = parse_block(self.lines.block, self.delimiter, is_text, gaps=gaps)
+        empty = {j for j in self.empty if not is_text[j]}  # read as text: a later text keeps how they are spelt
+        kinds = [text or j in empty for j, text in enumerate(is_text)]
+        columns = parse_block(self.lines.block, self.delimiter, kinds, gaps=gaps)
         if columns is None:
             return None
         X = np.array([columns[j].to_numpy(zero_copy_only=False) for j in self.embedded]).T
-        if not np.isfinite(X).all() or any(columns[j].null_count < len(X) for j in self.empty if not is_text[j]):
+        values = {cell for j in empty for cell in columns[j].unique().to_pylist()}
+        if not np.isfinite(X).all() or not all(map(is_missing, values)):
             return None
         for j, column in self.others.items():
-            column.append_arrow(columns[j])
+            if j in empty:
+                column.append_cells(columns[j].to_pylist())
+            else:
+                column.append_arrow(columns[j])
         return X
 
     def _parse_cells(self) -> Array:
