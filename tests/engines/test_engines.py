@@ -228,7 +228,7 @@ def test_engines_by_name():
         choose_engine("magic", 100, 2, False)
     with pytest.raises(ValueError, match=r'1, 2 or 3 dimensions, not 4; use engine="sampled", or "exact"'):
         choose_engine("grid", 100, 4, False)
-    with pytest.raises(ValueError, match=r'engine="sampled" sums some of the pairs.*use engine="exact"'):
+    with pytest.raises(ValueError, match=r'engine="sampled" sums a sample of the pairs.*use engine="exact"'):
         choose_engine("sampled", 100, 4, True)
 
 

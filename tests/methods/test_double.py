@@ -306,7 +306,7 @@ def test_refused_settings(X, Method, settings, message):
 
 def test_refused_data(X, monkeypatch):
     graph = sparse.csr_matrix(cdist(X, X))
-    with pytest.raises(ValueError, match="a graph does not store them all; give a table, or distances"):
+    with pytest.raises(ValueError, match="a graph does not store them all; pass a table, or distances"):
         eq.DKLLE(metric="precomputed").problem(graph)
     with pytest.raises(ValueError, match="row 0 of the precomputed graph stores 29 neighbours, fewer than"):
         bandwidth.variances(graph, 40)

@@ -374,5 +374,5 @@ def test_a_gpu_without_room_is_told_before(monkeypatch):
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
     require_gpu_memory(9e8, "this", "cuda")
     require_gpu_memory(2e9, "this", "cpu")
-    with pytest.raises(MemoryError, match="this takes about 2 GB, but only 1 GB are available"):
+    with pytest.raises(MemoryError, match="this needs about 2 GB, but only 1 GB are available"):
         require_gpu_memory(2e9, "this", "cuda")

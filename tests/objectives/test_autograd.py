@@ -322,7 +322,7 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"g is a function.*keep the map"):
         eq.save(fitted, tmp_path / "map.eq")
     monkeypatch.setattr("equipoise.methods.sne.physical_memory", lambda: 1e4)
-    with pytest.raises(MemoryError, match=r"all pairs of 24 points in float64, which takes about 1.38e-05 GB"):
+    with pytest.raises(MemoryError, match=r"all pairs of 24 points in float64, which needs about 1.38e-05 GB"):
         eq.TSNE(g=local, perplexity=5).fit(X)
 
 

@@ -91,7 +91,7 @@ def test_what_an_own_loss_excludes(tmp_path):
         problem.optimize(callbacks=[eq.Checkpoint(tmp_path / "run.eqc")])
     with pytest.raises(ValueError, match=r"the map has shape .* = \(3, 2\)"):
         problem.loss(np.ones((4, 2)))
-    with pytest.raises(ValueError, match="has curvature 0 at the initial map; set a number"):
+    with pytest.raises(ValueError, match="has curvature 0 at the initial map; set learning_rate to a number"):
         eq.LossProblem(lambda Y: Y.sum(), np.ones((3, 2))).optimize()
     with pytest.raises(FloatingPointError, match="the learning rate is too large"):
         eq.LossProblem(lambda Y: (Y**4).sum(), np.ones((3, 2)), learning_rate=1e3).optimize()
