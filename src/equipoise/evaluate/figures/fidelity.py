@@ -182,7 +182,7 @@ def _compact(values: Array) -> Array:
 
 
 def _hide_axes(plot: Any) -> None:
-    """Hide axes and grid: the coordinates of a map have no meaning of their own."""
+    """Hide axes and grid: the coordinates of a map have no intrinsic meaning."""
     plot.axis.visible = False
     plot.grid.visible = False
     plot.outline_line_color = "#dfe2ea"
