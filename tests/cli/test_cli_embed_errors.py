@@ -34,7 +34,7 @@ from equipoise.cli.console import Console
             "pca is computed in closed form and has no checkpoints",
         ),
         (["iris", "--resume"], "--resume needs a checkpoint; add --checkpoint FILE"),
-        (["iris", "--label", "species"], "--label applies to files only; the bundled data set iris has no column names"),
+        (["iris", "--label", "species"], "--label applies to files only; the bundled data set iris has no column"),
         (["iris", "--pca", "5"], "pca=5 is out of range for a table of shape (150, 4)"),
     ],
 )
