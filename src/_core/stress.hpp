@@ -1,6 +1,6 @@
 // Stress and half its gradient, docs/math.md section 14: Σ w (d - δ)² and G_i = Σ_j w (1 - δ/d)(y_i - y_j).
-// Each pair is computed once and acts on both its points. The sums of the second points are accumulated in stripes, whose
-// number depends only on n and which are added in order, so results do not depend on the number of threads.
+// Each pair is computed once and acts on both its points. The sums of the second points are accumulated in stripes,
+// whose number depends only on n and which are added in order, so results do not depend on the number of threads.
 #pragma once
 #include <cmath>
 

@@ -133,7 +133,7 @@ private:
             reach(S.faces[left], length);
             double &shortest = best[std::size_t(w.h)], &shortest_at = best_at[std::size_t(w.h)];
             const bool again = length * keep < shortest && std::abs(at - shortest_at) <= slack * L;
-            // One angle, one split: only the nearest light, and the next window of the same light, continue on both sides.
+            // One angle, one split: only the nearest light, and the next window of the same light, pass on both sides.
             if (go_left && go_right && !again && length >= shortest) (at < shortest_at ? go_right : go_left) = false;
             if (length < shortest) {
                 shortest = length;

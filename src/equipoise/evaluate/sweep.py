@@ -114,8 +114,8 @@ def sweep(
     Each map starts from the previous one, without early exaggeration, so that two maps differ only by the effect of the
     parameter and not by where clusters happen to land. The first map starts as usual: list first the value that
     preserves the most large-scale structure, such as the largest perplexity or exaggeration. Methods that cannot
-    continue from a map (the classical ones, and those of other packages) start from scratch at each value, and so do all
-    methods when the parameter is `early_exaggeration` or `init`.
+    continue from a map (the classical ones, and those of other packages) start from scratch at each value, and so do
+    all methods when the parameter is `early_exaggeration` or `init`.
 
     Parameters
     ----------
