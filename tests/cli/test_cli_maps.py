@@ -106,7 +106,7 @@ def test_compare_names_maps_by_their_files(maps, tmp_path, capsys):
     assert run("compare", "iris", maps / "tsne.csv", other) == 0
     assert str(other) in capsys.readouterr().out
     assert run("compare", "iris", other, other) == 2
-    assert "is given twice" in one_line_error(capsys)
+    assert "is listed twice" in one_line_error(capsys)
 
 
 def test_sweep_is_that_of_the_library(tmp_path, capsys):
@@ -130,7 +130,7 @@ def test_sweep_is_that_of_the_library(tmp_path, capsys):
 )
 def test_sweep_says_what_it_needs(words, capsys):
     assert run("sweep", "circle", *words) == 2
-    assert "give one or two parameters several values" in one_line_error(capsys)
+    assert "pass several values for one or two parameters" in one_line_error(capsys)
 
 
 @pytest.mark.parametrize("out", ["m.png", "m.svg", "m.html"])
@@ -316,7 +316,7 @@ def test_compare_needs_one_preparation(maps, tmp_path, capsys):
     assert run("compare", "iris", maps / "tsne.eq", maps / "pca.csv") == 0
     assert "iris, unchanged, as for tsne" in capsys.readouterr().out
     assert run("compare", "iris", maps / "tsne.eq", tmp_path / "s.eq") == 2
-    assert "tsne and s were made from differently prepared data (unchanged; standardised)" in one_line_error(capsys)
+    assert "tsne and s were fitted to differently prepared data (unchanged; standardised)" in one_line_error(capsys)
 
 
 def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
@@ -329,12 +329,12 @@ def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
     e, cos, ab = (tmp_path / f"{name}.eq" for name in choices)
     capsys.readouterr()
     assert run("compare", tmp_path / "t.csv", e, cos) == 2
-    message = "e and cos were made with different metrics (euclidean; cosine); choose one for all with --metric"
+    message = "e and cos were fitted with different metrics (euclidean; cosine); choose one for all with --metric"
     assert message in one_line_error(capsys)
     assert run("compare", tmp_path / "t.csv", e, cos, "--metric", "cosine") == 0
     assert "cosine distances" in capsys.readouterr().out
     assert run("compare", tmp_path / "t.csv", ab, e) == 2
-    message = "e was made from other columns than an earlier model ('a', 'b', 'c'; 'a', 'b'); choose the columns"
+    message = "e was fitted to other columns than an earlier model ('a', 'b', 'c'; 'a', 'b'); choose the columns"
     assert message in one_line_error(capsys)
     assert run("compare", tmp_path / "t.csv", ab, e, "--columns", "a,c") == 0
     assert "2 columns" in capsys.readouterr().out
@@ -347,7 +347,7 @@ def test_a_model_from_affinities_has_no_distances(tmp_path, capsys):
     assert embed(tmp_path / "p.npy", *words) == 0
     capsys.readouterr()
     assert run("evaluate", tmp_path / "p.npy", tmp_path / "m.eq") == 2
-    assert "made from affinities, not distances; choose the metric of DATA with --metric" in one_line_error(capsys)
+    assert "fitted to affinities, not distances; choose the metric of DATA with --metric" in one_line_error(capsys)
 
 
 def test_evaluate_looks_at_fewer_neighbours_of_few_rows(tmp_path, capsys):

@@ -139,8 +139,10 @@ def test_other_colours(report, visit):
 def test_of_a_sample_the_others_are_grey_and_say_so(visit, monkeypatch):
     pytest.importorskip("bokeh")
     monkeypatch.setattr(sampling, "ALL", 200)
-    monkeypatch.setattr(sampling, "LEAST", 100)
-    monkeypatch.setattr(importlib.import_module("equipoise.evaluate.figures.fidelity"), "MANY", 200)  # drawn by WebGL
+    monkeypatch.setattr(sampling, "MIN_SAMPLE", 100)
+    monkeypatch.setattr(
+        importlib.import_module("equipoise.evaluate.figures.fidelity"), "MAX_ON_CANVAS", 200
+    )  # drawn by WebGL
     X = np.random.default_rng(0).normal(size=(400, 4))
     report = eq.evaluate(X, X[:, :2])
     tab = visit(report)
@@ -165,7 +167,7 @@ def test_large_maps_are_drawn_by_webgl_and_take_few_bytes(monkeypatch):
     pytest.importorskip("bokeh")
     from equipoise.evaluate.figures import fidelity
 
-    monkeypatch.setattr(fidelity, "MANY", 500)
+    monkeypatch.setattr(fidelity, "MAX_ON_CANVAS", 500)
     X = np.random.default_rng(0).normal(size=(1000, 3))
     large, small = (eq.evaluate(X[:n], X[:n, :2], k=10).to_html() for n in (1000, 400))
     assert '"output_backend": "webgl"' in large and '"output_backend": "webgl"' not in small

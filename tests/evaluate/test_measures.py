@@ -132,7 +132,7 @@ def test_sampled_triplets_are_within_their_error(monkeypatch):
 
 def test_triplets_of_a_sample_of_points_are_within_their_error(monkeypatch):
     monkeypatch.setattr(sample, "ALL", 100)
-    monkeypatch.setattr(sample, "LEAST", 40)
+    monkeypatch.setattr(sample, "MIN_SAMPLE", 40)
     monkeypatch.setattr(structure, "TRIPLETS", 400)
     draws = [ev.triplet_accuracy(X, Y, random_state=seed) for seed in range(60)]
     numbers = np.array([float(draw) for draw in draws])
@@ -183,7 +183,7 @@ def test_a_silhouette_by_hand():
 def test_a_sampled_silhouette_is_within_its_error(monkeypatch):
     whole = ev.silhouette(Y, LABELS)
     monkeypatch.setattr(sample, "ALL", 100)
-    monkeypatch.setattr(sample, "LEAST", 10)
+    monkeypatch.setattr(sample, "MIN_SAMPLE", 10)
     numbers = [ev.silhouette(Y, LABELS, random_state=seed) for seed in range(60)]
     assert (numbers[0].values == whole.values[numbers[0].points]).all()
     assert numbers[0].error == pytest.approx(np.std([float(v) for v in numbers]), rel=0.3)

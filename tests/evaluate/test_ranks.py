@@ -66,12 +66,12 @@ HARD = {
 
 
 def test_points_that_are_not_held_in_float32_are_the_same(monkeypatch):
-    """Beyond HELD numbers they are made again part by part; the order is that of float64 all the same."""
+    """Beyond MAX_CACHED coordinates the data are converted in parts; the order is that of float64 all the same."""
     held = Neighborhoods(X, Y, 20)
-    monkeypatch.setattr(order, "HELD", 0)
+    monkeypatch.setattr(order, "MAX_CACHED", 0)
     monkeypatch.setattr(order, "ROWS", 40)
     parts = Neighborhoods(X, Y, 20)
-    assert parts._in_x._kept is None and held._in_x._kept is not None
+    assert parts._in_x._cached is None and held._in_x._cached is not None
     same(parts, [getattr(held, name) for name in NAMES])
     same(parts, expected(squared(X), squared(Y), 20))
 
@@ -197,7 +197,7 @@ def test_the_ratio_of_preserved_neighbours():
 def test_a_sample_is_within_its_error(monkeypatch):
     whole = Neighborhoods(X, Y, 10)
     monkeypatch.setattr(sample, "ALL", 60)
-    monkeypatch.setattr(sample, "LEAST", 20)
+    monkeypatch.setattr(sample, "MIN_SAMPLE", 20)
     draws = [Neighborhoods(X, Y, 10, random_state=seed) for seed in range(60)]
     some = draws[0]
     assert len(some.points) == 24 and (np.diff(some.points) > 0).all()

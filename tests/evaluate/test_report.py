@@ -187,7 +187,7 @@ def test_data_of_any_kind(rng):
 
 def test_of_many_points_a_sample_is_looked_at(rng, monkeypatch):
     monkeypatch.setattr(sampling, "ALL", 200)
-    monkeypatch.setattr(sampling, "LEAST", 100)
+    monkeypatch.setattr(sampling, "MIN_SAMPLE", 100)
     X = rng.normal(size=(400, 3))
     whole = trustworthiness(X, X[:, :2], 15)
     report = eq.evaluate(X, X[:, :2], rng.integers(0, 3, size=400))

@@ -12,7 +12,7 @@ from equipoise.studio.page import flow
 from equipoise.studio.page.app import Page
 from equipoise.studio.page.flow import AHEAD, TIMEOUT, Flow
 from equipoise.studio.page.layout import Layout
-from equipoise.studio.page.link import Shown
+from equipoise.studio.page.link import LinkedRun
 from equipoise.studio.page.picture import Picture
 from equipoise.studio.page.trust_colors import TrustWatch
 from equipoise.studio.session import run
@@ -40,7 +40,7 @@ def said():
 @pytest.fixture
 def player(said, digits):
     player = Player(said.append, lambda: None, n_jobs=1)
-    player.ask("", lambda: player.begin(digits.X, (Shown(),), None))
+    player.submit("", lambda: player.begin(digits.X, (LinkedRun(),), None))
     yield player
     player.close()
     player.worker.join(20)
@@ -49,9 +49,9 @@ def player(said, digits):
 def finish(player):
     """Wait until the worker has done all that it was asked for, and what follows is done here."""
     ended = []
-    player.ask("", lambda: None, ended.append)
+    player.submit("", lambda: None, ended.append)
     while not ended:
-        player.settle()
+        player.run_pending()
         time.sleep(0.002)
 
 
@@ -75,28 +75,28 @@ def test_a_shot_of_other_data_is_never_shown_even_of_the_same_size(digits):
 
 
 def test_new_runs_take_the_waiting_shot_of_the_old_away(player, digits, said):
-    player.ask("", player.worker.publish)
+    player.submit("", player.worker.publish)
     finish(player)
     assert not player.worker.frames.empty()
-    player.ask("", lambda: player.begin(other_of_the_same_size(digits).X, (Shown(),), None))
+    player.submit("", lambda: player.begin(other_of_the_same_size(digits).X, (LinkedRun(),), None))
     finish(player)
-    assert player.take() is None and player.worker.shown is None and not said
+    assert player.next_shot() is None and player.worker.shown is None and not said
 
 
 def test_a_click_on_the_data_before_and_a_replay_that_is_no_longer_wanted_do_nothing(player, digits, said):
     arrived = []
-    player.ask("", player.worker.publish)
+    player.submit("", player.worker.publish)
     finish(player)
-    seen = player.take()
+    seen = player.next_shot()
     small = digits.X[:20]
     player.replay([400], lambda: arrived.append("old"))
-    player.ask("", lambda: player.begin(small, (Shown(), Shown(Recipe("umap"))), None))
+    player.submit("", lambda: player.begin(small, (LinkedRun(), LinkedRun(Recipe("umap"))), None))
     player.choose(N - 1, seen)
     player.step(lambda: arrived.append("step"))
     finish(player)
     finish(player)
     assert said == [] and arrived == ["step"]
-    shot = player.take()
+    shot = player.next_shot()
     assert shot.point is None and [frame.Y.shape for frame in shot.frames] == [(20, 2), (20, 2)]
     assert [frame.iteration for frame in shot.frames] == [1, 1]
 
@@ -109,18 +109,18 @@ def test_steps_are_counted_from_what_was_published_last(player):
     player.look_back(1)
     player.step(lambda: None)
     finish(player)
-    assert player.take().frames[0].iteration == 2
+    assert player.next_shot().frames[0].iteration == 2
 
 
 def test_a_slider_that_runs_ahead_of_the_points_leaves_one_change(player):
     player.step(lambda: None)
     finish(player)
-    player.ask("", lambda: time.sleep(0.2))
+    player.submit("", lambda: time.sleep(0.2))
     for value in np.linspace(2, 6, 41):
         player.change(0, "exaggeration", float(value), lambda: None)
-    assert player.moving == {(0, "exaggeration"): 6.0}
+    assert player.pending_changes == {(0, "exaggeration"): 6.0}
     finish(player)
-    assert not player.moving
+    assert not player.pending_changes
     assert [(event.name, event.value) for event in player.runs[0].recipe.events] == [("exaggeration", 6.0)]
 
 
@@ -129,11 +129,11 @@ def test_a_play_that_the_worker_has_not_come_to_can_be_taken_back(player, said, 
     player.step(lambda: None)
     finish(player)
     busy = threading.Event()
-    player.ask("", lambda: busy.wait(20))
+    player.submit("", lambda: busy.wait(20))
     if after == "failure":
-        player.ask("", lambda: 1 / 0)
+        player.submit("", lambda: 1 / 0)
     player.play()
-    assert player.wanted and not player.playing
+    assert player.play_requested and not player.playing
     if after == "look back":
         player.look_back(0)
     elif after == "reset":
@@ -142,11 +142,11 @@ def test_a_play_that_the_worker_has_not_come_to_can_be_taken_back(player, said, 
         player.pause()
     busy.set()
     finish(player)
-    assert not player.wanted and not player.playing and bool(said) == (after == "failure")
+    assert not player.play_requested and not player.playing and bool(said) == (after == "failure")
     assert player.runs[0].iteration == int(after != "reset")
     player.play()
     finish(player)
-    assert player.wanted and player.playing
+    assert player.play_requested and player.playing
 
 
 def test_a_shot_knows_how_far_its_run_has_come(player):
@@ -155,15 +155,15 @@ def test_a_shot_knows_how_far_its_run_has_come(player):
         player.step(lambda: None)
     player.look_back(5)
     finish(player)
-    shot = player.take()
+    shot = player.next_shot()
     assert (shot.frames[0].iteration, shot.last) == (5, 10)
     player.reset(lambda: None)
     finish(player)
-    assert player.take().last == 0
+    assert player.next_shot().last == 0
 
 
 def test_a_title_says_of_which_iteration_its_loss_is(monkeypatch, digits):
-    monkeypatch.setattr(run, "MANY", N - 1)
+    monkeypatch.setattr(run, "LARGE_N", N - 1)
     one, picture = Run(digits.X, n_jobs=1), Picture("named:digits", digits)
 
     def title():
@@ -237,18 +237,18 @@ def test_a_stage_tells_what_is_done_and_how_much(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("equipoise.studio.session.stage.time.monotonic", lambda: now[0])
     stage = Stage()
-    assert stage.words == "" and stage.share is None
+    assert stage.description == "" and stage.share is None
     stage.clear("Reading the data")
     with progress.show_on(stage):
-        assert stage.words == "Reading the data …"
+        assert stage.description == "Reading the data …"
         progress.stage("neighbours", 70_000)
         progress.advance_callback()(17_500)
         now[0] = 4.0
-        assert stage.words == "Finding neighbours · 25% of 70,000 points · 4 s …" and stage.share == 0.25
+        assert stage.description == "Finding neighbours · 25% of 70,000 points · 4 s …" and stage.share == 0.25
         progress.stage("affinities")
-        assert stage.words == "Weighing neighbours · 4 s …" and stage.share is None
+        assert stage.description == "Computing affinities · 4 s …" and stage.share is None
     progress.stage("neighbours", 10)  # outside nobody is told
-    assert stage.words.startswith("Weighing")
+    assert stage.description.startswith("Computing affinities")
 
 
 def test_a_stage_names_its_unit():
@@ -256,7 +256,7 @@ def test_a_stage_names_its_unit():
     with progress.show_on(stage):
         progress.stage("optimise", 40, "iterations")
         progress.advance_callback()(10)
-        assert stage.words == "optimise · 25% of 40 iterations …"
+        assert stage.description == "optimise · 25% of 40 iterations …"
 
 
 def test_a_stage_that_ends_while_it_is_looked_at_is_told_as_it_was():
@@ -270,8 +270,8 @@ def test_a_stage_that_ends_while_it_is_looked_at_is_told_as_it_was():
 
     stage.begin("neighbours", Total(8), "points", 2)
     looking.append(True)
-    assert stage.words == "Finding neighbours · 25% of 8 points …"
-    assert stage.words == "Finding neighbours …" and stage.share is None
+    assert stage.description == "Finding neighbours · 25% of 8 points …"
+    assert stage.description == "Finding neighbours …" and stage.share is None
 
 
 def test_counts_of_several_threads_at_once_are_all_counted():
@@ -307,7 +307,7 @@ def test_trust_is_measured_of_the_newest_shot(digits):
 
 
 def test_the_loss_of_many_points_is_taken_rarely_and_the_python_says_so(monkeypatch, digits):
-    monkeypatch.setattr(run, "MANY", N - 1)
+    monkeypatch.setattr(run, "LARGE_N", N - 1)
     assert loss_every(N) == 10 and loss_every(N - 1) == 1
     one = Run(digits.X, n_jobs=1)
     frames = [one.step() for _ in range(217)]

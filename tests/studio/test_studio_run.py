@@ -7,12 +7,12 @@ import pytest
 
 from equipoise import data
 from equipoise.studio.data_sources import DataSources
-from equipoise.studio.page.link import Shown, View, from_query, to_query
+from equipoise.studio.page.link import LinkedRun, View, from_query, to_query
 from equipoise.studio.session import history as kept
 from equipoise.studio.session.history import Frame, History
 from equipoise.studio.session.parameters import METHODS, PARAMETERS, check_value, defaults
 from equipoise.studio.session.python_source import python_source
-from equipoise.studio.session.recipe import REST, Event, Recipe
+from equipoise.studio.session.recipe import RESET_MOMENTUM, Event, Recipe
 from equipoise.studio.session.run import Run
 from equipoise.studio.session.worker import Worker
 
@@ -131,7 +131,7 @@ def test_winding_back_and_on_is_repeated_by_the_recipe(X, back):
     run.step(10)
     run.change("exaggeration", 2.0)
     last = run.step(20)
-    assert [event.name for event in run.recipe.events] == [REST, "exaggeration"]
+    assert [event.name for event in run.recipe.events] == [RESET_MOMENTUM, "exaggeration"]
     assert np.array_equal(Run(X, run.recipe, n_jobs=1).step(last.iteration).Y, last.Y)
     assert np.array_equal(executed(python_source(run, "named:digits", last.iteration)), last.Y)
 
@@ -150,7 +150,7 @@ def test_a_run_that_diverges_goes_back_and_says_so(X):
     kept_map = run.step(30)
     with np.errstate(all="ignore"):
         run._state.velocity[:] = np.inf
-    with pytest.raises(FloatingPointError, match=r"iteration 31: .*lower the learning rate; back at iteration 30"):
+    with pytest.raises(FloatingPointError, match=r"iteration 31: .*lower the learning rate; returned to iteration 30"):
         run.step(5)
     assert np.array_equal(run.frame.Y, kept_map.Y) and np.isfinite(run.step().loss)
 
@@ -171,7 +171,7 @@ def test_values_that_cannot_be_are_refused_and_nothing_changes(X):
     with pytest.raises(ValueError, match="unknown method 'pca'"):
         check_value("pca", "perplexity", 3.0)
     with pytest.raises(ValueError, match="in the order"):
-        Recipe(events=(Event(9, REST), Event(3, REST)))
+        Recipe(events=(Event(9, RESET_MOMENTUM), Event(3, RESET_MOMENTUM)))
 
 
 def test_history_is_thinned_and_keeps_the_first(monkeypatch):
@@ -199,14 +199,14 @@ def test_trust_of_a_frame(X):
 
 def test_links_lead_back():
     first = Recipe(
-        "gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, REST))
+        "gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, RESET_MOMENTUM))
     )
     second = Recipe("umap", (("n_neighbors", 9),), 1, (Event(4, "min_dist", 0.25),))
-    view = View("file:a b&c.csv", (Shown(first, 60), Shown(second, 55)), "trust", 17)
+    view = View("file:a b&c.csv", (LinkedRun(first, 60), LinkedRun(second, 55)), "trust", 17)
     assert from_query(to_query(view)) == view
     assert from_query("") == View()
-    later = View(runs=(Shown(Recipe(events=(Event(20, REST), Event(50, REST))), 30),))
-    assert from_query(to_query(later)).runs[0].recipe.events == (Event(20, REST),)
+    later = View(runs=(LinkedRun(Recipe(events=(Event(20, RESET_MOMENTUM), Event(50, RESET_MOMENTUM))), 30),))
+    assert from_query(to_query(later)).runs[0].recipe.events == (Event(20, RESET_MOMENTUM),)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_links_that_cannot_be_read_say_why(query, said):
 def test_a_run_of_too_many_changes_has_no_link():
     recipe = Recipe(events=tuple(Event(t, "perplexity", 10.123456) for t in range(1, 600)))
     with pytest.raises(ValueError, match="copy the Python"):
-        to_query(View(runs=(Shown(recipe, 700),)))
+        to_query(View(runs=(LinkedRun(recipe, 700),)))
 
 
 def test_tables_stay_in_their_folder(tmp_path):
@@ -299,16 +299,16 @@ def test_the_worker_steps_no_further_than_the_page_has_seen(X):
     try:
         worker.runs = (Run(X, n_jobs=1),)
         worker.playing = True
-        worker.ask("", lambda: None)
+        worker.submit("", lambda: None)
         assert [worker.frames.get(timeout=20).frames[0].iteration for _ in range(3)] == [1, 2, 3]
         worker.playing = False
 
         def fail():
             raise ValueError("no such thing")
 
-        worker.ask("Trying", fail)
+        worker.submit("Trying", fail)
         worker.point = 4
-        worker.ask("", worker.publish)
+        worker.submit("", worker.publish)
         worker.stop()
         worker.join(20)
         shot = worker.frames.get_nowait()

@@ -260,7 +260,7 @@ def test_axes_of_ones_own_and_a_fitted_method(groups):
 
 
 def test_many_points_are_drawn_as_their_density(rng, monkeypatch):
-    monkeypatch.setattr(plot_module, "MANY", 2000)
+    monkeypatch.setattr(plot_module, "MAX_DOTS", 2000)
     crowd, few = rng.normal(size=(2000, 2)) * 0.3, rng.uniform(-4, 4, size=(400, 2)) + np.array([10, 0])
     figure = eq.plot(np.concatenate([crowd, few]), np.repeat([0, 1], [2000, 400]))
     axes = figure.axes[0]
