@@ -31,7 +31,7 @@ def test_fewer_points_than_dimensions(n):
 def test_not_a_metric_is_said_and_done():
     bent = D.copy()
     bent[3, 7] = bent[7, 3] = 100
-    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is more than D"):
+    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is larger than D"):
         method = eq.MDS(metric="precomputed", random_state=0).fit(bent)
     assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
 
@@ -89,7 +89,7 @@ def test_transform_refuses():
     for method, data, new, words in [
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ does not determine"),
         (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
-        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
+        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and nonnegative"),
         (eq.MDS(n_iter=2), City(X), D, "no points other than its own"),
     ]:
         with pytest.raises(ValueError, match=words):

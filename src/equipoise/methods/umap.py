@@ -12,7 +12,7 @@ from .._warn import warn
 from ..affinities.builders import Fuzzy
 from ..arrays.namespace import to_numpy
 from ..inputs import Input, make_input
-from ..inputs.neighbor_graphs import limited
+from ..inputs.neighbor_graphs import limit_neighbors
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
 from ..problems.forces import ForceProblem
@@ -130,7 +130,7 @@ class UMAP(Embedding):
     def _neighborhoods(self, data: Input, y: Any) -> Fuzzy:
         k = int(self.n_neighbors)
         if self.affinity != "precomputed":
-            k = limited(k, data.n, data.n)
+            k = limit_neighbors(k, data.n, data.n)
         return Fuzzy(k, self._n_threads(), None if y is None else _check_labels(y, data.n), self.target_weight)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:

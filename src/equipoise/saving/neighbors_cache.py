@@ -27,11 +27,11 @@ def cache_neighbors(data: Input, checkpoints: Sequence[Checkpoint]) -> Iterator[
     if not isinstance(data, Table) or data.n < LEAST:
         yield
         return
-    data.keep = NeighborsCache(checkpoints).graph
+    data.lookup = NeighborsCache(checkpoints).graph
     try:
         yield
     finally:
-        del data.keep
+        del data.lookup
 
 
 class NeighborsCache:
