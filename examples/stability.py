@@ -75,7 +75,7 @@ def draw_row(figure, grid, row, column, method_name, method, sets):
 
 def fit(method, X):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the neighbour graph falls into")  # far points of the tail are joined
+        warnings.filterwarnings("ignore", "the neighbour graph has")  # far points of the tail are joined
         return method.fit_transform(X)
 
 

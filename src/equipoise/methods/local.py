@@ -35,7 +35,7 @@ def _warn_apart(method: str, components: Array) -> None:
     if len(sizes) > 1:
         shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
         warn(
-            f"the neighbour graph falls into {len(sizes)} components, of {shown} points, and the first"
+            f"the neighbour graph has {len(sizes)} components, of {shown} points, and the first"
             f" {len(sizes) - 1} axes of {method} only separate them; raise n_neighbors, or embed each separately",
         )
 
