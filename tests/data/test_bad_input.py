@@ -175,7 +175,7 @@ def test_unknown_affinity():
 
 @pytest.mark.parametrize("init", ["pca", "random"])
 def test_a_named_start_belongs_to_the_constructor(init):
-    with pytest.raises(ValueError, match=rf"fit\(init=...\) takes a map \(n, d\); use TSNE\(init='{init}'\)"):
+    with pytest.raises(ValueError, match=rf"fit\(init=...\) requires a map \(n, d\); use TSNE\(init='{init}'\)"):
         eq.TSNE().fit(X, init=init)
 
 
