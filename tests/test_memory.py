@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import equipoise as eq
-from equipoise.memory import FREE
+from equipoise.memory import OVERHEAD
 
 CHILD = """
 import sys
@@ -32,7 +32,7 @@ def test_the_peak_stays_within_the_estimate(n, D, engine):
         [sys.executable, "-c", CHILD, str(n), str(D), engine], capture_output=True, text=True, check=True
     )
     peak, estimate = int(child.stdout), eq.estimate_memory(n, D, engine=engine).peak
-    assert 0.3 * (estimate - FREE) < peak < estimate
+    assert 0.3 * (estimate - OVERHEAD) < peak < estimate
 
 
 def test_what_it_grows_with():

@@ -88,7 +88,7 @@ def test_a_flow_shows_its_loss(tmp_path, capsys):
 def test_warnings_are_one_line_each(tmp_path, capsys):
     assert embed("iris", "--method", "isomap", "--out", tmp_path, "--plot", "none") == 0
     message = capsys.readouterr().err
-    assert message.startswith("equipoise: warning: the neighbour graph falls into 2 components")
+    assert message.startswith("equipoise: warning: the neighbour graph has 2 components")
     assert message.count("\n") == 1
 
 

@@ -63,7 +63,7 @@ def test_what_concerns_the_start_starts_afresh(name):
         np.testing.assert_array_equal(Y, expected)
 
 
-@pytest.mark.filterwarnings("ignore:the neighbour graph falls into 2 components")
+@pytest.mark.filterwarnings("ignore:the neighbour graph has 2 components")
 def test_other_methods():
     isomap = eq.sweep(eq.Isomap(), IRIS.X, {"n_neighbors": [20, 10]})
     np.testing.assert_array_equal(isomap.maps[1], eq.Isomap(n_neighbors=10, random_state=0).fit_transform(IRIS.X))

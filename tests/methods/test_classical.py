@@ -128,7 +128,7 @@ def test_a_fitted_method_is_pickled(Method):
 def test_the_flow_reaches_the_closed_form(method, name):
     A = {"iris": lambda: load_iris().data, "digits": lambda: load_digits().data, "mnist": mnist_1000}[name]()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the neighbour graph falls into 2")  # iris does
+        warnings.filterwarnings("ignore", "the neighbour graph has 2")  # iris does
         closed = clone(method).fit(A)
         flow = clone(method).set_params(solver="flow", random_state=0).fit(A)
     assert r2(flow.embedding_, closed.embedding_) >= 0.999999

@@ -143,7 +143,7 @@ def test_refusals(method, A, message):
 
 def test_isomap_refuses_a_given_graph_that_falls_apart():
     graph = sparse.block_diag([squareform(pdist(X[:5])), squareform(pdist(X[5:9]))], format="csr")
-    with pytest.raises(ValueError, match="the graph falls into 2 components"):
+    with pytest.raises(ValueError, match="the graph has 2 components"):
         eq.Isomap(metric="precomputed").fit(graph)
 
 

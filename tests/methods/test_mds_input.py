@@ -31,7 +31,7 @@ def test_fewer_points_than_dimensions(n):
 def test_not_a_metric_is_said_and_done():
     bent = D.copy()
     bent[3, 7] = bent[7, 3] = 100
-    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is more than D"):
+    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is larger than D"):
         method = eq.MDS(metric="precomputed", random_state=0).fit(bent)
     assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
 
@@ -74,8 +74,8 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(init=Y[:5]), X, r"init has shape \(5, 2\)"),
         (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
         (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),
-        (eq.MDS(engine="random_pairs", weights=W), X, "chooses the pairs; it takes no weights"),
-        (eq.MDS(engine="listed"), X, "for sparse weights or distances, and for nothing else"),
+        (eq.MDS(engine="random_pairs", weights=W), X, "chooses the pairs; it does not support weights"),
+        (eq.MDS(engine="listed"), X, "for sparse weights or distances, and only for these"),
         (eq.MDS(stress="ordinal", engine="random_pairs"), X, "ranks all pairs"),
         (eq.MDS(metric="correlation"), changed(X, 4, slice(None), 1.0), "distance between points 0 and 4 is nan"),
     ],

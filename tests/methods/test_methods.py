@@ -77,14 +77,14 @@ def test_reference_engine_maps_in_float64(Method):
 def test_verbose_prints_the_loss(capsys):
     eq.TSNE(random_state=0, n_iter=60, verbose=1).fit(X)
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first == "engine exact: 80 points in 2-D, P on all pairs"
+    assert first == "engine exact: 80 points in 2-D, dense P"
     assert [line.split()[:2] for line in lines] == [["iteration", "0"], ["iteration", "50"], ["iteration", "60"]]
 
 
 def test_verbose_names_the_engine(capsys):
     eq.TSNE(random_state=0, n_iter=0, verbose=1, engine="grid", perplexity=5).fit(X)
     first = capsys.readouterr().out.splitlines()[0]
-    assert re.fullmatch(r"engine grid: 80 points in 2-D, sparse P of \d\d entries a row, recall 1.00", first)
+    assert re.fullmatch(r"engine grid: 80 points in 2-D, sparse P with \d\d entries per row, recall 1.00", first)
 
 
 @every_method

@@ -21,7 +21,7 @@ from equipoise.kernels import Kernel
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.methods.parametric.batches import Edges, TrainingRows, as_csr  # noqa: E402
-from equipoise.methods.parametric.encoder import Standardized, default_encoder, working  # noqa: E402
+from equipoise.methods.parametric.encoder import Standardized, default_encoder, to_working  # noqa: E402
 from equipoise.objectives.autograd.stochastic import Batch, squared, stochastic  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -33,7 +33,7 @@ def everything(problem, Y):
     loss = stochastic(problem.objective, len(Y), CPU)
     A = as_csr(loss.A).tocoo()
     Y = torch.tensor(Y, requires_grad=True)
-    U = working(Y, problem.geometry)
+    U = to_working(Y, problem.geometry)
     d2 = squared(U[A.row] - U[A.col])
     return loss, Batch(len(Y), torch.arange(len(Y)), U, d2, torch.as_tensor(A.data.astype(np.float64))), Y
 
@@ -76,7 +76,7 @@ def test_batches_estimate_the_sums_without_bias(name, rng):
             [batch.over_edges(batch.d2), batch.over_points(batch.over_partners(loss.objective.kernel))]
         )
         truth = loss.estimate(batch).detach().numpy()
-    edges, U = Edges(as_csr(loss.A), CPU), working(torch.as_tensor(Y), problem.geometry)
+    edges, U = Edges(as_csr(loss.A), CPU), to_working(torch.as_tensor(Y), problem.geometry)
     generator, found = torch.Generator().manual_seed(0), []
     for _ in range(400):
         for heads, tails, weights in edges.batches(32, generator):
@@ -105,7 +105,7 @@ def test_edges_are_drawn_in_proportion_to_their_weights():
     A = sparse.csr_matrix(np.array([[0, 1, 3.0], [0, 0, 0], [2, 0, 0]]))
     edges, generator = Edges(A, CPU), torch.Generator().manual_seed(0)
     heads = torch.arange(3).repeat(4000)
-    tails, weights = (t.reshape(4000, 3) for t in edges.drawn(heads, generator))
+    tails, weights = (t.reshape(4000, 3) for t in edges.sample(heads, generator))
     assert weights[0].tolist() == [4, 0, 2]
     assert (tails[:, 0] == 2).double().mean() == pytest.approx(0.75, abs=0.03) and not (tails[:, 0] == 0).any()
     assert (tails[:, 1] == 1).all() and (tails[:, 2] == 0).all()  # no edge: the point itself, with weight 0
@@ -285,8 +285,8 @@ def test_a_kernel_of_ones_own():
         ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "not a function of sums"),
         ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "not a function of sums"),
         ({"method": eq.PCA()}, "must be an Embedding such as TSNE"),
-        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives none'),
-        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives none'),
+        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" does not provide'),
+        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" does not provide'),
         ({"method": eq.TSNE(n_components=0)}, "n_components must be"),
         ({"epochs": -1}, "epochs must be an integer >= 0"),
         ({"epochs": 1.5}, "epochs must be an integer >= 0"),

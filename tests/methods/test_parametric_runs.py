@@ -41,7 +41,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(name, tmp_path):
 
 
 def test_neighbours_are_kept_beside_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_neighbors, "LEAST", 50)
+    monkeypatch.setattr(kept_neighbors, "MIN_POINTS", 50)
     method, path = eq.TSNE(perplexity=8, engine="grid"), tmp_path / "run.eqc"
     whole = small(method, callbacks=[eq.Checkpoint(path, every=4)]).fit(X)
     monkeypatch.setattr(table, "nearest_neighbors", lambda *_, **__: pytest.fail("neighbours were searched again"))

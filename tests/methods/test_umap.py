@@ -273,7 +273,7 @@ def test_more_neighbours_than_points_are_all_points(blobs):
         ({"target_weight": 2}, "target_weight must be between 0 and 1, got 2"),
         ({"affinity": "gaussian"}, "unknown affinity 'gaussian'; choose from 'fuzzy', 'precomputed'"),
         ({"n_iter": "many"}, 'n_iter must be an integer or "auto", got'),
-        ({"engine": "negative_sampling", "optimizer": eq.Momentum()}, "takes its own steps; use optimizer=None"),
+        ({"engine": "negative_sampling", "optimizer": eq.Momentum()}, "has its own optimiser; use optimizer=None"),
     ],
 )
 def test_bad_parameters(blobs, parameters, message):

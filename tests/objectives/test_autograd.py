@@ -310,7 +310,7 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
         eq.TSNE(g=local, engine="grid").fit(X)
     with pytest.raises(ValueError, match="a checkpoint cannot identify a function g"):
         eq.TSNE(g=local, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)
-    with pytest.raises(ValueError, match="SphericalSNE has the sphere's own metric"):
+    with pytest.raises(ValueError, match="SphericalSNE uses the metric of the sphere"):
         eq.SphericalSNE(g=local, perplexity=5).fit(X)
     fitted = eq.TSNE(g=local, perplexity=5, n_iter=1).fit(X)
     with pytest.raises(ValueError, match="transform needs a constant g"):

@@ -87,7 +87,7 @@ def test_what_an_own_loss_excludes(tmp_path):
             force(np.ones((3, 2)))
     with pytest.raises(TypeError, match="has no affinities"):
         _ = problem.affinities
-    with pytest.raises(ValueError, match="a checkpoint cannot identify a user's loss"):
+    with pytest.raises(ValueError, match="a checkpoint cannot identify a user-defined loss"):
         problem.optimize(callbacks=[eq.Checkpoint(tmp_path / "run.eqc")])
     with pytest.raises(ValueError, match=r"the map has shape .* = \(3, 2\)"):
         problem.loss(np.ones((4, 2)))
