@@ -44,7 +44,7 @@ def correlations(A, B):
 
 @pytest.mark.parametrize("n", [40, 250, 500])
 @pytest.mark.parametrize("container", [sparse.csr_matrix, np.asarray], ids=["sparse", "dense"])
-def test_the_first_nontrivial_eigenvectors(n, container):
+def test_spectral_matches_the_first_nontrivial_eigenvectors(n, container):
     W, _ = strip(n)
     W = container(W.toarray().astype(np.float32))
     Y = spectral(W, 2, seed())
@@ -53,7 +53,7 @@ def test_the_first_nontrivial_eigenvectors(n, container):
     assert np.abs(Y.mean(axis=0)).max() < 5 * JITTER
 
 
-def test_a_large_strip_is_laid_out_along_its_length():
+def test_large_strip_is_ordered_along_its_length():
     W, X = strip(4000)
     assert correlations(spectral(W, 1, seed()), X[:, :1])[0] > 0.95
 
@@ -71,7 +71,7 @@ def blocks(sizes):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_components_stand_side_by_side(d):
+def test_components_do_not_overlap(d):
     sizes = [400, 90, 90, 40, 9, 5, 3, 2, 2]
     W, labels = blocks(sizes)
     order = seed().permutation(len(labels))
@@ -90,7 +90,7 @@ def test_components_stand_side_by_side(d):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
-def test_shelves(d):
+def test_shelves_do_not_overlap(d):
     sides = np.sort(seed(d).uniform(0.1, 1, 60))[::-1]
     low = shelves(sides, d)
     high = low + sides[:, None]
@@ -100,7 +100,7 @@ def test_shelves(d):
 
 
 @pytest.mark.parametrize("sizes", [[2] * 4000, [5] * 1000, [3000] + [2] * 500, [20] * 300])
-def test_thousands_of_components_cost_their_own_points_and_stand_apart(sizes, monkeypatch):
+def test_thousands_of_components_are_cheap_and_separate(sizes, monkeypatch):
     W, labels = blocks(sizes)
     solved, eigenmap = [], module._eigenmap
 
@@ -115,7 +115,7 @@ def test_thousands_of_components_cost_their_own_points_and_stand_apart(sizes, mo
     assert len(np.unique(centers.round(2), axis=0)) > 0.9 * len(centers)
 
 
-def test_what_does_not_converge_is_reported_and_smooth(monkeypatch):
+def test_unconverged_eigenvectors_warn_and_are_smooth(monkeypatch):
     W, X = strip(2000)
 
     def never(*args, **kwargs):
@@ -128,14 +128,14 @@ def test_what_does_not_converge_is_reported_and_smooth(monkeypatch):
     assert rough < 0.2 * Y.std()
 
 
-def test_a_bound_on_restarts_is_a_bound(monkeypatch):
+def test_restarts_are_limited(monkeypatch):
     monkeypatch.setattr(module, "RESTARTS", 1)
     monkeypatch.setattr(module, "TOLERANCE", 1e-12)
     with pytest.warns(UserWarning, match="did not converge in 1 restarts"):
         spectral(strip(3000)[0], 2, seed())
 
 
-def test_the_same_bytes_every_time():
+def test_spectral_is_reproducible():
     W, _ = strip(500)
     assert spectral(W, 2, seed()).tobytes() == spectral(W, 2, seed()).tobytes()
 
@@ -147,7 +147,7 @@ BLOBS, LABELS = make_blobs(150, 4, centers=3, cluster_std=0.5, random_state=1)
 
 @every_method
 @pytest.mark.parametrize("engine", ["exact", "grid"])
-def test_methods_start_in_units_of_their_kernel(Method, engine):
+def test_spectral_maps_scale_with_the_kernel(Method, engine):
     problem = Method(init="spectral", engine=engine, random_state=0).problem(BLOBS)
     Y, kernel = problem.Y0.astype(np.float64), problem.objective.kernel
     assert Y[:, 0].std() == pytest.approx(kernel.spread * kernel.length, rel=0.1)
@@ -188,7 +188,7 @@ def purity(Y, labels):
 @pytest.mark.parametrize(
     ("Method", "engine"), [*[(Method, "exact") for Method in METHODS], (eq.SNE, "grid"), (eq.TSNE, "grid")]
 )
-def test_a_disconnected_graph_makes_a_good_map(Method, engine):
+def test_disconnected_graph_gives_a_good_map(Method, engine):
     graph = kneighbors_graph(BLOBS, 20, mode="distance")  # three components
     method = Method(metric="precomputed", perplexity=7, engine=engine, random_state=0, n_iter=300).fit(graph)
     Y = method.embedding_
@@ -197,7 +197,7 @@ def test_a_disconnected_graph_makes_a_good_map(Method, engine):
 
 @every_method
 @pytest.mark.parametrize(("init", "engine"), [("auto", "exact"), ("spectral", "exact"), ("auto", "grid")])
-def test_hundreds_of_copies(Method, init, engine):
+def test_hundreds_of_duplicates_are_separated_and_stay_together(Method, init, engine):
     rng = seed()
     copies = np.repeat(10 * rng.standard_normal((3, 4)), 500, axis=0)
     X = np.vstack([copies, 100 + rng.standard_normal((200, 4)), -100 + rng.standard_normal((200, 4))])
@@ -220,14 +220,14 @@ def test_hundreds_of_copies(Method, init, engine):
     ],
     ids=["dense spectral", "sparse spectral", "sparse table", "graph", "uniform"],
 )
-def test_threads_never_change_a_byte(parameters, data):
+def test_maps_are_identical_for_any_number_of_threads(parameters, data):
     maps = [
         eq.TSNE(perplexity=10, n_iter=20, random_state=0, n_jobs=n, **parameters).fit_transform(data) for n in (1, 2, 4)
     ]
     assert len({Y.tobytes() for Y in maps}) == 1
 
 
-def test_pairs_that_know_only_each_other():
+def test_isolated_pairs_stay_together():
     n = 3000
     partner = np.arange(n) ^ 1
     P = sparse.csr_matrix((np.ones(n), (np.arange(n), partner)), shape=(n, n))
