@@ -15,14 +15,14 @@ N = 40
 
 
 def points(rng, n=N, repeats=4):
-    """n points in R^5, `repeats` of which are one and the same."""
+    """Return n points in R^5, of which `repeats` are identical."""
     X = rng.standard_normal((n, 5))
     X[10 : 10 + repeats] = X[10]
     return X
 
 
 def off_diagonal_graph(D2):
-    """CSR of every pair but the diagonal, zeros stored."""
+    """Return all off-diagonal pairs in CSR, with explicit zeros."""
     n = len(D2)
     off = ~np.eye(n, dtype=bool)
     return sparse.csr_matrix((D2[off], np.nonzero(off)[1], np.arange(n + 1) * (n - 1)), shape=(n, n))

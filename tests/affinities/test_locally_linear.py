@@ -1,4 +1,4 @@
-"""Locally linear weights and the matrix made from them."""
+"""Locally linear weights and the LLE matrix."""
 
 import numpy as np
 import pytest

@@ -49,7 +49,7 @@ def test_symmetrized_is_identical_for_any_number_of_threads():
 
 def test_symmetrized_allocates_little_beyond_the_result():
     A = graph(2000, 0.02)
-    room = 2 * A.nnz * 8  # 4 bytes a column, 4 a value, for every entry of A and of its transpose
+    room = 2 * A.nnz * 8  # 4 bytes per column index and 4 per value, for A and its transpose
     tracemalloc.start()
     S = symmetrized(A)
     kept, peak = tracemalloc.get_traced_memory()

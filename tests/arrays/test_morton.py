@@ -1,4 +1,4 @@
-"""Points in the order of a space-filling curve: the same forces, the same map, other places in memory."""
+"""Points sorted along a space-filling curve: same forces and same map, another order in memory."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_map_and_callbacks_keep_the_row_order_of_the_data(monkeypatch):
     monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
     method = eq.TSNE(**settings, callbacks=[lambda i, loss, Y: seen.append(np.array(Y))])
     ordered = method.fit_transform(X)
-    # Sums are taken in another order, so that the two runs part slowly; rows that were mixed up would part at once.
+    # Sums are taken in another order, so the runs diverge slowly; mixed-up rows would differ at once.
     assert np.corrcoef(plain[:, 0], ordered[:, 0])[0, 1] > 0.99
     assert_array_equal(seen[-1], ordered)
     assert_array_equal(method.affinities_.toarray(), eq.TSNE(**settings).problem(X).affinities.toarray())

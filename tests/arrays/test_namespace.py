@@ -1,4 +1,4 @@
-"""Formulas written once give NumPy's answer for the arrays of every library."""
+"""Formulas written once give NumPy's result for arrays of every library."""
 
 from dataclasses import dataclass
 
@@ -144,7 +144,7 @@ def test_normalized_affinity_products_match_numpy_in_every_library(library, rng)
 
 def test_device_eigenmap_matches_arpack(rng):
     W = graph(400, rng)
-    W.data[:] = np.where(W.indices < 100, 1, 0.2) * W.data  # no two eigenvalues equal
+    W.data[:] = np.where(W.indices < 100, 1, 0.2) * W.data  # makes all eigenvalues distinct
     W = sparse.csr_matrix(W + W.T)
     from_numpy, one = eigenmap(W, 2, 1e-6, 300, 100)
     from_tensor, two = eigenmap(Rows.of(W, torch.device("cpu")), 2, 1e-6, 300, 100)
@@ -177,7 +177,7 @@ def test_lle_weights_of_a_tensor_match_numpy(kernel, rng):
 
 @dataclass(frozen=True)
 class Softened(eq.kernels.Kernel):
-    """k = exp(−√(1 + d2)), written against the array namespace as docs/howto/own_kernel.md says."""
+    """k = exp(−√(1 + d2)), written against the array namespace as in docs/howto/own_kernel.md."""
 
     def value(self, d2):
         xp = array_api_compat.array_namespace(d2)

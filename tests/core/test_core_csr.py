@@ -75,7 +75,7 @@ def test_pair_distances_and_shortest_paths_check_indices():
         _core.shortest_paths(graph, np.array([1.0, np.nan]), np.array([0]), out, 1)
 
 
-# One check for all matrices with the same index arrays
+# Matrices with the same index arrays are checked once
 
 
 def make_graph():
@@ -147,7 +147,7 @@ def test_shared_pattern_with_other_values(graph, rng):
         assert_allclose(force, truth, rtol=1e-6, atol=1e-6)
 
 
-# Out-of-range matrices through the public interface end in an error, not in a crash
+# Column indices out of range raise through the public interface instead of crashing
 
 ESTIMATORS = [
     eq.TSNE(metric="precomputed", perplexity=5),

@@ -1,4 +1,4 @@
-"""Objects of the compiled core keep the arrays that they refer to alive; constants are those that Python uses."""
+"""Objects of the compiled core keep their arrays alive; constants match those in Python."""
 
 import gc
 import weakref

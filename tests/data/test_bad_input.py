@@ -1,4 +1,4 @@
-"""Bad input is refused before any work, and the message says what is wrong and where."""
+"""Invalid input raises before any computation, with a message that names the problem and its position."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ GRAPH = kneighbors_graph(X, 8, mode="distance")
 
 @pytest.fixture(autouse=True)
 def forbid_computation(monkeypatch):
-    """Fail where bad input is noticed only after the expensive part has begun."""
+    """Fail if the expensive computation starts before the input is checked."""
 
     def fail_on_call(*args, **kwargs):
-        raise AssertionError("work began before the input was checked")
+        raise AssertionError("computation started before the input was checked")
 
     for name in ("conditional_points", "conditional_dense", "conditional_sparse"):
         monkeypatch.setattr(_core, name, fail_on_call)
@@ -190,7 +190,7 @@ def test_divergence_over_all_pairs_rejects_a_graph(method):
     [
         (lambda a, b: np.nan, r"D\[0, 0\] = nan"),
         (lambda a, b: -1.0, r"D\[0, 0\] = -1 is negative"),
-        ("correlation", r"D\[0, 3\] = nan"),  # row 3 is constant: its correlation with any other is 0/0
+        ("correlation", r"D\[0, 3\] = nan"),  # row 3 is constant: its correlations are 0/0
     ],
     ids=["NaN", "negative", "correlation"],
 )
@@ -222,7 +222,7 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.TSNE(init=np.zeros((19, 2))), r"init has shape \(19, 2\).*\(20, 2\)"),
         (eq.TSNE(init=np.zeros((20, 3))), r"init has shape \(20, 3\).*\(20, 2\)"),
         (eq.TSNE(init=changed(np.zeros((20, 2)), 4, 1, np.nan)), "init contains NaN at row 4, column 1"),
-        (eq.SphericalSNE(init=changed(np.ones((20, 3)), 4, slice(None), 0.0)), "init.*row 4"),  # has no direction
+        (eq.SphericalSNE(init=changed(np.ones((20, 3)), 4, slice(None), 0.0)), "init.*row 4"),  # no direction
         (eq.TSNE(init="spectrum"), "init must be .*got 'spectrum'"),
         (eq.TSNE(dof=0), "dof must be > 0, got 0"),
         (eq.TSNE(dof="x"), "dof must be > 0, got 'x'"),

@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it gives finite numbers or one line that says what is wrong, and nothing else."""
+"""Reading any file gives either a finite table or a ValueError with a one-line message."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ columns = st.lists(st.sampled_from([number, missing, text, cell]), min_size=1, m
 
 @st.composite
 def tables(draw):
-    """Tables of columns of one kind or of all, ragged or not, in any of the delimiters and encodings."""
+    """Draw CSV tables with uniform or mixed columns, possibly ragged, in any delimiter and encoding."""
     kinds = draw(columns)
     rows = [draw(st.lists(text, min_size=len(kinds), max_size=len(kinds), unique=True))] if draw(st.booleans()) else []
     rows += [[draw(kind) for kind in kinds] for _ in range(draw(st.integers(0, 6)))]
@@ -52,7 +52,7 @@ def tables(draw):
 
 
 def read_or_message(source, **wanted):
-    """Return the data set, checked, or the message, checked; anything else that is raised goes on."""
+    """Return the validated data set or the validated error message; let other exceptions propagate."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -112,7 +112,7 @@ def test_block_size_does_not_change_the_table(content, size):
         patch.setattr(text_lines, "BLOCK_BYTES", size)
         blocks = read_or_message(io.BytesIO(content))
     if isinstance(whole, str) or isinstance(blocks, str):
-        return  # the first fault that is met, and a column that is empty at first, depend on what is seen at once
+        return  # the first error, and the type of a column that starts empty, depend on the block size
     np.testing.assert_array_equal(whole.X, blocks.X)
     assert whole.columns == blocks.columns and list(whole.extra) == list(blocks.extra)
     for name, column in whole.extra.items():
@@ -133,14 +133,14 @@ def test_finite_numbers_are_read_exactly(rows):
 @given(st.lists(st.from_regex(r"[+-]?[0-9]{0,20}\.?[0-9]{1,20}", fullmatch=True), min_size=1, max_size=9))
 @example(["9007199254740993", "0.5000000000000000277", "12345678.12345678", "-.5", "999999999999999999", "-0.0"])
 def test_decimals_of_any_length_are_read_exactly(cells):
-    """Those after the first block are read many at once, where float() is not asked."""
+    """After the first block, numbers are parsed by Arrow instead of float()."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_lines, "BLOCK_BYTES", 4)
         found = read_or_message(io.BytesIO(("x\n0\n" + "\n".join(cells)).encode())).X[1:, 0]
     assert found.tobytes() == np.array([float(cell) for cell in cells]).tobytes()
 
 
-# Whole files of every kind, cut short or with a byte changed
+# Valid files of every format, truncated or with changed bytes
 
 
 @cache
@@ -176,7 +176,7 @@ def valid_file(suffix):
 @settings(FEW, max_examples=200)
 @given(st.data())
 def test_corrupt_files_are_read_or_rejected(suffix, data):
-    """H5AD is only cut here, without the trial in a process of its own: a changed byte may end this one."""
+    """H5AD files are only truncated: without the check in a separate process, a changed byte may crash this one."""
     content = bytearray(valid_file(suffix))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(content) - 1))

@@ -1,4 +1,4 @@
-"""What is done to a table before it is embedded, against NumPy and scikit-learn."""
+"""Preparation of a table before embedding, against NumPy and scikit-learn."""
 
 from __future__ import annotations
 

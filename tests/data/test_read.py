@@ -1,4 +1,4 @@
-"""Tables in text become data sets, or one line says where they are wrong."""
+"""Text tables become data sets, or raise with a one-line message that names the position."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assert_read_raises(text, match, **wanted):
     assert "\n" not in str(caught.value)
 
 
-# What is taken in
+# Valid input
 
 
 def test_numeric_columns_become_X_and_text_becomes_extra():
@@ -50,14 +50,14 @@ def test_check_table_does_not_copy_a_read_table():
 
 
 def test_reading_a_stream_does_not_copy_the_table(monkeypatch):
-    """From a stream of unknown length: the table, at most a quarter of room to grow, and a block of text."""
+    """Memory for a stream of unknown length: the table, at most a quarter of spare capacity, and one block of text."""
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 40_000)
     line = ",".join(f"{value:.6g}" for value in np.random.RandomState(0).standard_normal(50)) + "\n"
     stream = io.BytesIO(line.encode() * 10_000)
     tracemalloc.start()
     try:
         size = data.read(stream).X.nbytes
-        assert tracemalloc.get_traced_memory()[1] < 1.6 * size  # 1.46 was seen; two copies would be 2
+        assert tracemalloc.get_traced_memory()[1] < 1.6 * size  # measured 1.46; two copies would be 2
     finally:
         tracemalloc.stop()
 
@@ -142,7 +142,7 @@ def test_block_size_does_not_change_the_table(monkeypatch, tmp_path, size):
 
 
 def test_arrow_parses_numbers_exactly_like_float():
-    """Every spelling of a finite number by repr and %g, without Python's csv module."""
+    """Finite numbers as written by repr and %g, parsed without Python's csv module."""
     values = np.random.RandomState(0).standard_normal(5000) * 10.0 ** np.random.RandomState(1).randint(-300, 300, 5000)
     cells = [cell for value in values.tolist() for cell in (repr(value), f"{value:g}", f"{value:.25g}")]
     (column,) = parse_block("\n".join(cells).encode(), ",", [False])
@@ -157,7 +157,7 @@ def test_arrow_parses_numbers_exactly_like_float():
         ('1,"a, ""b""\n c"\n2,\n', ['a, "b"\n c', ""]),
         ('1,""\r\n\r\n2,NA', ["", "NA"]),
         ('1,a\n2, "b"\n', None),  # Arrow would keep the quotes
-        ('1,"a" \n2,b\n', None),  # and here what follows them
+        ('1,"a" \n2,b\n', None),  # and here the text after them
         ('1,"a"b\n2,c\n', None),
         ('1,"a"\n2, b\n', None),
         ('1,a"\n2,b"\n', None),
@@ -220,7 +220,7 @@ print(data.read("-", id="name").X.sum())
     assert found.stdout == "22.5\n", found.stderr
 
 
-# What is refused
+# Invalid input
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every kind of file gives the table that was put into it; what a map is written to reads back the same."""
+"""Every file format gives back the table that was written; invalid files raise."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_invalid_arrays_raise(tmp_path, array, match):
 
 
 class Trap:
-    """A pickle that leaves a trace when it is opened."""
+    """An object whose unpickling creates a file."""
 
     def __init__(self, path):
         self.path = path
@@ -179,7 +179,7 @@ def test_dense_and_invalid_matrix_market(tmp_path):
     assert_read_raises(tmp_path / "t.mtx", "row 1, column 0: missing value")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 5\n")
     assert_read_raises(tmp_path / "t.mtx", "Line 3: Row index out of bounds")
-    for broken in (b"1 1 5", b"1 1 1.3E", b"1 1 5\0", b"2 1", b"1 1 5\n2 2", b"1 1 x\n"):  # SciPy crashes on some
+    for broken in (b"1 1 5", b"1 1 1.3E", b"1 1 5\0", b"2 1", b"1 1 5\n2 2", b"1 1 x\n"):  # some crash SciPy
         (tmp_path / "t.mtx").write_bytes(b"%%MatrixMarket matrix coordinate real general\n2 2 2\n" + broken)
         assert_read_raises(tmp_path / "t.mtx", r"t\.mtx cannot be read as MatrixMarket: ")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 3 1\n2 1\n")
@@ -241,7 +241,7 @@ def test_h5ad_that_crashes_hdf5_raises(tmp_path, monkeypatch):
     trial.write_text("import a_module_that_is_not_there\n")
     with pytest.warns(UserWarning, match="could not be checked in a separate process .*a_module_that_is_not_there"):
         data.read(path)
-    trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")  # as for want of memory
+    trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")  # as when out of memory
     with pytest.warns(UserWarning, match=r"could not be checked .* \(exit status -9\)"):
         assert data.read(path).X.shape == X.shape
 
@@ -265,7 +265,7 @@ def test_modules_next_to_an_h5ad_are_not_imported(tmp_path, monkeypatch):
 
 
 def test_h5ad_check_follows_external_links(tmp_path, monkeypatch):
-    """Two files written alike have their arrays at the same addresses."""
+    """Arrays in two identically written files have the same addresses."""
     h5py = pytest.importorskip("h5py")
     from equipoise.data.read import hdf5_trial
 
@@ -283,7 +283,7 @@ def test_h5ad_check_follows_external_links(tmp_path, monkeypatch):
 
 
 def test_h5ad_with_a_corrupt_attribute_type_does_not_crash(tmp_path):
-    """The type of the attribute _index: h5py 3.16 with HDF5 2.0 ends the process. A message, or a table, is right."""
+    """A corrupt type of the attribute _index crashes h5py 3.16 with HDF5 2.0. An error or a table is correct."""
     path = tmp_path / "t.h5ad"
     make_anndata(X).write_h5ad(path)
     content = path.read_bytes()
@@ -322,7 +322,7 @@ def test_zarr_arrays_and_groups(tmp_path, monkeypatch):
 
 def test_anndata_zarr_store(tmp_path):
     pytest.importorskip("zarr")
-    with warnings.catch_warnings():  # on the version of Zarr that it writes
+    with warnings.catch_warnings():  # about the Zarr version that anndata writes
         warnings.simplefilter("ignore")
         make_anndata(X).write_zarr(tmp_path / "t.zarr")
     check_annotated(tmp_path / "t.zarr", False)
@@ -377,7 +377,7 @@ def test_invalid_image_folders_raise(tmp_path):
     assert_read_raises(tmp_path, "0.png cannot be read as an image")
 
 
-# Packages that are not there
+# Missing packages
 
 
 @pytest.mark.parametrize(

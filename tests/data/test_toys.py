@@ -1,4 +1,4 @@
-"""Toy shapes are what their descriptions say."""
+"""Toy shapes match their descriptions."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_shapes_with_equal_distances():
 
 
 def linking_number(a, b):
-    """How often closed polygons wind around one another, by Gauss' integral over midpoints of their edges."""
+    """Return the linking number of two closed polygons by Gauss' integral over edge midpoints."""
     da, db = np.roll(a, -1, axis=0) - a, np.roll(b, -1, axis=0) - b
     r = (a + da / 2)[:, None] - (b + db / 2)[None]
     cross = np.cross(da[:, None], db[None])
@@ -78,7 +78,7 @@ def test_planes_and_rolls_share_their_points():
     roll, more = toys.swiss_roll(), toys.swiss_roll(added=20)
     np.testing.assert_array_equal(roll.X, more.X[:1000])
     t = np.hypot(more.X[:, 0], more.X[:, 2])
-    np.testing.assert_allclose(more.X[:, 0], t * np.cos(t), atol=1e-9)  # the new ones are on the roll too
+    np.testing.assert_allclose(more.X[:, 0], t * np.cos(t), atol=1e-9)  # the added points are also on the roll
 
 
 def test_unknown_name_raises():

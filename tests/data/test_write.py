@@ -1,4 +1,4 @@
-"""Maps written to files of every format, and what cannot be written."""
+"""Maps written to files of every format, and invalid output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From X to P on a device, run on the CPU: what the CPU's own code finds, and tensors for tensors."""
+"""The device code from X to P, run on PyTorch's CPU device, against the CPU code."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def digits():
 
 @pytest.fixture(scope="module")
 def cloud():
-    """Points in clusters, as many as a search through blocks is for, in proportion."""
+    """Return clustered points, scaled down from the sizes at which blocks are searched."""
     X, _ = make_blobs(6000, 8, centers=40, cluster_std=1.0, random_state=0)
     return torch.from_numpy(X.astype(np.float32))
 
 
 def sparse_matrix(n=60, per_row=5, seed=0):
-    """A sparse matrix without a diagonal, one of its rows empty."""
+    """Return a sparse matrix with an empty diagonal and one empty row."""
     rng = np.random.default_rng(seed)
     A = sparse.random(n, n, per_row / n, format="lil", dtype=np.float32, rng=rng)
     A.setdiag(0)
@@ -55,7 +55,7 @@ def sparse_matrix(n=60, per_row=5, seed=0):
     return A
 
 
-# Rows
+# CSR matrices on a device
 
 
 def test_device_csr_round_trip():
@@ -93,11 +93,11 @@ def test_device_csr_operations_match_scipy():
     P = rows.permuted(torch.from_numpy(order)).host()
     np.testing.assert_array_equal(P.toarray(), A[order][:, order].toarray())
     on_host = permuted_on_host(A, order)
-    np.testing.assert_array_equal(P.indices, on_host.indices)  # the entries of a row keep their order
+    np.testing.assert_array_equal(P.indices, on_host.indices)  # entries keep their order within a row
     np.testing.assert_array_equal(P.indptr, on_host.indptr)
     sums = csr.row_sums(rows)
     assert sums.dtype == torch.float64 and sums[7] == 0
-    np.testing.assert_allclose(sums.numpy(), csr.row_sums(A), rtol=1e-6)  # SciPy adds float32 up in float32
+    np.testing.assert_allclose(sums.numpy(), csr.row_sums(A), rtol=1e-6)  # SciPy sums float32 in float32
 
 
 def test_device_csr_with_a_diagonal_or_without_entries():
@@ -114,7 +114,7 @@ def test_device_csr_from_neighbor_lists():
     np.testing.assert_array_equal(A, [[0, 1, 2], [3, 0, 4], [6, 5, 0]])
 
 
-# Blocks, and the search through them
+# Blocks and block search
 
 
 def test_every_point_is_in_exactly_one_block(cloud):
@@ -158,7 +158,7 @@ def test_reach_gives_the_requested_recall(cloud, min_recall):
     width = reach(blocks, sample[:500], true.indices[:500], min_recall)
     assert 1 < width < len(blocks.centers)
     held_out = recall(blocks.nearest(k, width)[1][sample[500:]], true.d2[500:])
-    assert min_recall - 0.01 <= held_out  # what a sample of 500 may err
+    assert min_recall - 0.01 <= held_out  # sampling error of 500 rows
     assert recall(blocks.nearest(k, width - 1)[1][sample[:500]], true.d2[:500]) <= min_recall
 
 
@@ -196,7 +196,7 @@ def test_large_tables_are_searched_by_blocks_with_measured_recall(cloud, monkeyp
 def test_all_pairs_are_compared_where_blocks_do_not_help(monkeypatch):
     X = torch.randn((1500, 30), generator=torch.Generator().manual_seed(0))  # no clusters, in many dimensions
     monkeypatch.setattr(search_module, "MANY", 1000)
-    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: pytest.fail("it went through the blocks"))
+    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: pytest.fail("blocks were searched"))
     found = search(X, 10, 0.99)
     assert found.recall == 1.0
     np.testing.assert_array_equal(found.indices.numpy(), nearest(X, X, 10, torch.arange(len(X))).indices.numpy())
@@ -225,7 +225,7 @@ def test_neighbors_in_tight_distant_clusters_are_accurate():
 
 
 def squared_distances(X, k):
-    """The same neighbours on the CPU and as rows."""
+    """Return squared distances to the same neighbours as a SciPy matrix and on the device."""
     D2 = nearest_neighbors(X, k, n_threads=1).into_squared(len(X))
     order = np.argsort(D2.data.reshape(-1, k), axis=1, kind="stable")
     data, indices = (np.take_along_axis(part.reshape(-1, k), order, axis=1) for part in (D2.data, D2.indices))
@@ -250,21 +250,21 @@ def test_device_affinities_match_the_cpu(digits, perplexities):
 
 def test_duplicates_warn_and_share_evenly_on_a_device():
     X = np.random.default_rng(0).standard_normal((40, 3))
-    X[5:17] = X[5]  # twelve at one place
+    X[5:17] = X[5]  # twelve duplicates
     on_cpu, on_device = squared_distances(X, 15)
     messages, rows = [], []
     for one in (on_cpu, on_device):
         with pytest.warns(UserWarning, match="more neighbours at the smallest distance") as caught:
             rows.append(affinities.conditional(one, np.array([5.0]), np.float32, 1))
         messages += [str(warning.message) for warning in caught]
-    assert messages[0] == messages[1] and messages[0].startswith("13 rows (the first is row 5)")  # and one beside them
+    assert messages[0] == messages[1] and messages[0].startswith("13 rows (the first is row 5)")  # 12 duplicates + 1
     np.testing.assert_allclose(rows[1].host().toarray(), rows[0].toarray(), rtol=1e-3, atol=1e-6)
 
 
 def test_device_memberships_and_union_match_the_cpu(digits):
     X = digits[:120].copy()
     X[3] = X[9] = X[4]  # duplicates
-    X[20:40] = X[20]  # with nothing else near
+    X[20:40] = X[20]  # more duplicates than neighbours
     on_cpu, on_device = squared_distances(X, 14)
     W = fuzzy.memberships(on_cpu, 15, np.float32, 1)
     V = fuzzy.memberships(on_device, 15, np.float32, 1)
@@ -284,7 +284,7 @@ def test_fuzzy_union_of_a_small_matrix():
 
 
 def test_supervised_umap_on_a_device_matches_the_cpu(digits):
-    labels = np.arange(300) % 2  # which the data knows nothing of
+    labels = np.arange(300) % 2  # labels unrelated to the data
     maps = {name: eq.UMAP(engine=name, **{**BRIEF, "n_iter": 100}).fit(digits, labels) for name in ("torch", "grid")}
     assert maps["torch"].loss_ == pytest.approx(maps["grid"].loss_, rel=0.05)
     between = [cdist(m.embedding_[labels == 0], m.embedding_[labels == 1]).min(axis=1).mean() for m in maps.values()]

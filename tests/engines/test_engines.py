@@ -17,12 +17,12 @@ ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
 def antiderivative_of_power(k, e):
-    """ψ with dψ/dk = k^(e−1), with the constant that the engines choose."""
+    """Return ψ with dψ/dk = k^(e−1) and the engines' constant of integration."""
     return math.log(k) if e == 0 else (k**e - 1) / e if abs(e) < 1 / 16 else k**e / e
 
 
 def graph(rng, n):
-    """Random weights in CSR: 12 neighbours a row, up to 290 (more than one tile) in row 0, none in row 1."""
+    """Return random weights in CSR: 12 neighbours per row, up to 290 (more than one tile) in row 0, none in row 1."""
     counts = np.full(n, 12)
     counts[:2] = min(n - 1, 290), 0
     columns = [np.sort(rng.permutation(np.delete(np.arange(n), i))[:count]) for i, count in enumerate(counts)]
@@ -39,7 +39,7 @@ def weights(rng, n):
 def assert_same_edges(result, truth, tolerance, total=1.0):
     (psi, force), (true_psi, true_force) = result, truth
     assert relative_error(force, true_force) <= tolerance
-    # Ψ is a mean of values of both signs: where they cancel, a tenth of their unit is the measure.
+    # Ψ sums terms of both signs: where they cancel, the error is relative to a tenth of the total weight.
     assert abs(psi - true_psi) <= tolerance * max(abs(true_psi), 0.1 * total)
 
 
@@ -78,7 +78,7 @@ def test_exact_matches_the_reference_at_every_scale_of_the_map(rng, dtype, sprea
         assert_same_edges(Exact(2).edges(Y, A, kernel, -0.75, potential=True), truth, TOLERANCE[dtype])
         result, truth = Exact(2).field(Y, kernel), Reference().field(Y, kernel)
         assert relative_error(result.potential, truth.potential) <= TOLERANCE[dtype]
-        assert relative_error(result.gradient, truth.gradient) <= 4 * TOLERANCE[dtype]  # of a sum that nearly cancels
+        assert relative_error(result.gradient, truth.gradient) <= 4 * TOLERANCE[dtype]  # the sum nearly cancels
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=repr)
@@ -160,7 +160,7 @@ def test_user_copy_of_a_built_in_kernel_gives_the_same_forces(rng):
     "kernel", [RegularizedPowerLaw(2.0, 1e-12), SphericalExit(0.9999, 3), PowerLaw(2.0, 1e-6)], ids=repr
 )
 def test_self_pairs_are_excluded(engine, kernel, dtype):
-    # k(0) = 1e12: one self term in Φ would drown the rest.
+    # k(0) = 1e12: a single self term in Φ would dominate the sum.
     line = np.arange(9.0).reshape(-1, 1)
     d2 = (line - line.T) ** 2
     k = np.where(d2 == 0, 0.0, kernel.value(d2))
@@ -189,7 +189,7 @@ def test_coincident_points_add_potential_but_no_force(rng, engine, kernel, dtype
             psi0 = antiderivative_of_power(k0, b + 1)
             assert_allclose(psi, total * psi0, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
             assert_array_equal(force, np.zeros((20, 2)))
-    Y[10:] = 1.0  # two heaps: only the other one pushes
+    Y[10:] = 1.0  # two heaps: only the other heap exerts a force
     gradient = engine.field(Y, kernel).gradient
     slope = kernel.slope(np.full(1, 2.0))[0]
     assert_allclose(gradient[:10], np.full((10, 2), -20 * slope), rtol=TOLERANCE[dtype])

@@ -11,11 +11,11 @@ def mesh_of(size):
 
 
 def frequencies(k, size, dtype):
-    """Return the kernel with values k at lags 0 … n along each axis as the core wants it."""
+    """Return the frequencies of a kernel with values k at lags 0 … n per axis, in the core's layout."""
     return group_frequencies(fft.dctn(k, type=1) / np.prod([2 * n for n in size]) / 2, size, dtype)
 
 
-# Every factor, odd and even lengths, one row, more rows than two vectors hold.
+# Every prime factor, odd and even lengths, a single row, and more rows than two SIMD vectors.
 @pytest.mark.parametrize("size", [(1,), (8,), (25,), (1, 3), (9, 15), (16, 12), (45, 50), (4, 5, 6), (27, 25, 32)])
 @pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-14), (np.float32, 1e-6)])
 def test_convolve_matches_the_padded_transform(rng, size, dtype, close):

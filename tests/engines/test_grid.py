@@ -24,19 +24,19 @@ def test_force_error_is_within_tol(rng, kernel, d):
     for extent in (1e-3, 1.0, 30.0, 1e3):
         Y = cloud(rng, d, extent)
         truth = Exact(1).field(Y, kernel)
-        if not truth.gradient.any():  # all inside the cut-off of a power law: there is no force to be relative to
+        if not truth.gradient.any():  # all pairs are inside the cutoff of a power law: the force is 0
             continue
         for tol in (1e-1, 1e-2, 1e-3):
             field = Grid(1, tol).field(Y, kernel)
             size = np.linalg.norm(truth.gradient)
-            # The promise is on the force; Z follows it. Forces lost in the rounding of the potential do not count.
+            # tol bounds the force error; Z is similar. Forces below the rounding of the potential are ignored.
             noise = 1e-9 * np.linalg.norm(truth.potential) / kernel.length
             assert np.linalg.norm(field.gradient - truth.gradient) <= tol * size + min(noise, 1e-9 * N) + 1e-30, extent
             assert_allclose(field.potential.sum(), truth.potential.sum(), rtol=5 * tol, atol=1e-30)
 
 
 def force_error(found, truth):
-    """Return the error that `tol` bounds: over all forces together."""
+    """Return the error that `tol` bounds: the relative error of all forces together."""
     return np.linalg.norm(found - truth) / np.linalg.norm(truth)
 
 
@@ -63,7 +63,7 @@ def test_force_error_is_within_tol_for_clusters_and_outliers(rng, kernel, shape,
 def test_tolerance_is_rechecked_as_the_map_changes(rng):
     kernel, engine = StudentT(), Grid(1, 1e-2)
     even, clumps = rng.uniform(-5, 5, (N, 2)), 10 * tight_clusters(rng, 2)
-    clumps[:2] = even[:2] = [[-5, -5], [5, 5]]  # one box holds both
+    clumps[:2] = even[:2] = [[-5, -5], [5, 5]]  # both maps have the same bounding box
     truth = Exact(1).field(clumps, kernel).gradient
     engine.field(even, kernel)
     for _ in range(50):
@@ -81,7 +81,7 @@ def test_tolerance_is_checked_separately_for_charges(rng):
 
 
 def test_unreachable_tolerance_warns(rng, monkeypatch):
-    monkeypatch.setattr("equipoise.engines.mesh.mesh_engine.LOWEST", 4)  # no mesh finer than the first
+    monkeypatch.setattr("equipoise.engines.mesh.mesh_engine.LOWEST", 4)  # prevents refinement of the first mesh
     with pytest.warns(UserWarning, match=r"reaches a force error of .*, not tol=0\.01, for StudentT\(dof=1\.0\)"):
         Grid(1, 1e-2).field(10 * tight_clusters(rng, 2), StudentT())
 
@@ -136,7 +136,7 @@ def test_near_field_vanishes_beyond_its_radius():
     part = split(kernel, a)
     d2 = np.linspace(1e-6, 16, 2000)
     line = kernel.value(np.array(a * a)) + kernel.slope(np.array(a * a)) * (d2 - a * a)
-    assert_allclose(part.near(d2)[:20], (kernel.value(d2) - line)[:20], rtol=1e-5)  # well inside, all but a line
+    assert_allclose(part.near(d2)[:20], (kernel.value(d2) - line)[:20], rtol=1e-5)  # kernel minus its tangent
     assert not part.near(d2[d2 >= a * a]).any() and not part.near_slope(d2[d2 >= a * a]).any()
     step = 1e-6
     inside = d2[(d2 > 0.01) & (d2 < a * a)]
@@ -170,7 +170,7 @@ def test_tables_match_value_and_slope(kernel):
         slope, r = s0 + s1 * f + s2 * f**2, np.sqrt(d2)
         pull = np.abs(kernel.slope(unit)) * kernel.length
         assert_allclose(slope * r, kernel.slope(d2) * r, rtol=2e-6, atol=2e-6 * pull)
-    assert not table.segments[-1, 2:].any()  # the last holds the end
+    assert not table.segments[-1, 2:].any()  # constant slope in the last segment
 
 
 def test_growing_map_reuses_transforms(rng):
@@ -179,7 +179,7 @@ def test_growing_map_reuses_transforms(rng):
     for extent in np.geomspace(1, 50, 200):
         engine.field(extent * shape, StudentT())
         transforms |= set(engine._transforms)
-    assert len(transforms) <= 60  # 50-fold growth is 23 rungs along each of two axes, each checked once
+    assert len(transforms) <= 60  # 50-fold growth is 23 mesh sizes along each of two axes, each checked once
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_mesh_map_is_as_good_as_the_exact_map(method):
     assert sparse.issparse(fitted.affinities_) and fitted.engine_ == "grid"
     exact = method.problem(X)
     exact.engine = Exact(1)
-    # The loss carries the error of Z, which is largest for the sharp kernel on the sphere.
+    # The loss includes the error of Z, which is largest for the sharp kernel on the sphere.
     assert fitted.loss_ == pytest.approx(exact.loss(fitted.embedding_.astype(np.float64)), rel=0.03)
     assert fitted.loss_ <= 1.06 * exact.loss(exact.optimize().astype(np.float64))
 

@@ -1,4 +1,4 @@
-"""Every engine has the members of its protocols and no others, and every objective moves all of its arrays."""
+"""Every engine implements its protocols, and every objective moves all of its arrays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_protocols_list_their_methods():
     assert set(methods(Engine)) == {"edges", "field", "freeze", "edges_to"}
     assert set(methods(Placement)) == {"to_device", "indices_where", "concurrently"}
     assert set(methods(Stepper)) == {"replay_steps", "free_buffers"}
-    assert set(methods(Resumable)) == {"state", "restore"}  # and the property `settings`
+    assert set(methods(Resumable)) == {"state", "restore"}  # besides the property `settings`
 
 
 @ALL_ENGINES
@@ -134,7 +134,7 @@ def test_objective_to_moves_all_arrays(objective):
         else:
             assert is_tensor(moved_value)
             np.testing.assert_allclose(moved_value.numpy(), value, rtol=1e-6)
-    for a in arrays:  # a matrix that is shared stays shared
+    for a in arrays:  # shared matrices stay shared
         for b in arrays:
             assert (getattr(moved, a) is getattr(moved, b)) == (getattr(objective, a) is getattr(objective, b))
     back = moved.to(HOST)
@@ -163,7 +163,7 @@ def test_constants_match_the_core(name, value):
 
 def test_spline_values_at_nodes():
     particle_mesh = pytest.importorskip("equipoise.engines.torch.particle_mesh", reason="PyTorch is not installed")
-    at_zero = particle_mesh.spline()[0][0]  # weights of the ORDER nodes around a point at offset 0
+    at_zero = particle_mesh.spline()[0][0]  # weights of the ORDER nodes around a point at offset 0 from its node
     middle = plan.ORDER // 2 - 1
     expected = [plan.SPLINE[abs(j - middle)] if abs(j - middle) < len(plan.SPLINE) else 0.0 for j in range(plan.ORDER)]
     np.testing.assert_allclose(at_zero, expected, atol=1e-15)

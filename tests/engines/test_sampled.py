@@ -21,7 +21,7 @@ def cloud(rng, n, d):
 
 
 def nearest_graph(Y, k):
-    """A graph of the k nearest points, not symmetric."""
+    """Return the directed graph of the k nearest neighbours."""
     d2 = ((Y[:, None].astype(np.float64) - Y) ** 2).sum(axis=2)
     columns = np.argsort(d2, axis=1)[:, 1 : k + 1]
     indptr = np.arange(0, columns.size + 1, k)
@@ -87,7 +87,7 @@ def test_mean_over_seeds_is_the_exact_field(rng, kernel, n, stored):
         for engine.seed in range(times):
             draws.append(engine.field(Y, kernel, charges)[part])
         z = (np.mean(draws, axis=0) - exact) / (np.std(draws, axis=0) / np.sqrt(times))
-        # Standard normal if there is no bias. Points share their offsets, so the 400 of a column are not independent.
+        # Standard normal if unbiased. Points share their offsets, so the entries of a column are not independent.
         assert np.sqrt((z**2).mean()) < 1.3 and np.abs(z).max() < 6
 
 
@@ -166,7 +166,7 @@ def test_sampled_engine_is_identical_for_any_threads_and_instruction_set(rng, ke
 @pytest.mark.parametrize("d", [4, 5, 8, 9, 16, 33])
 @pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=lambda k: repr(k).split(" object")[0])
 def test_edges_match_the_reference_in_many_dimensions(rng, kernel, d):
-    Y = cloud(rng, 200, d) * np.float32(np.sqrt(3 / d))  # distances as in the tests of the mesh
+    Y = cloud(rng, 200, d) * np.float32(np.sqrt(3 / d))  # distances as in the mesh tests
     A = sparse.random(200, 200, 0.1, format="csr", random_state=0, dtype=np.float32)
     rows = A[:17]
     for b in (-1.0, -0.75):

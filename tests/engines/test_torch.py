@@ -1,4 +1,4 @@
-"""The engine in PyTorch, on the CPU: the same answers as the reference, for every kernel and every method."""
+"""The torch engine on the CPU matches the reference for every kernel and every method."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def digits():
 @pytest.mark.parametrize("Method", ALL, ids=lambda Method: Method.__name__)
 def test_every_method_matches_the_cpu_result(Method, digits):
     if not issubclass(Method, eq.Embedding):
-        pytest.skip("its closed form or its stress is not a sum of edges and a field: test_torch_classical.py")
-    n_iter = 1000 if Method is eq.SphericalSNE else 150  # on the sphere runs are apart for long before they end
+        pytest.skip("closed forms and stress do not use edges and field; see test_torch_classical.py")
+    n_iter = 1000 if Method is eq.SphericalSNE else 150  # runs on the sphere converge slowly
     settings = {"random_state": 0, "n_iter": n_iter, "n_jobs": 1}
     on_torch = Method(engine="torch", device="cpu", **settings).fit(digits)
     on_cpu = Method(engine="grid", **settings).fit(digits)
@@ -180,7 +180,7 @@ def test_every_method_matches_the_cpu_result(Method, digits):
     for force in ("attraction", "repulsion"):
         true = problem.geometry.pull_back(Y, getattr(truth, force))
         error, mesh = (norm_error(getattr(p, force)(Y), true) for p in (problem, same))
-        assert error <= max(problem.engine.tol, mesh)  # of DKPCA's fields little is left, and the mesh errs more
+        assert error <= max(problem.engine.tol, mesh)  # DKPCA's fields nearly cancel; the CPU mesh errs more
     assert on_torch.transform(digits[:3] + 0.01).shape == (3, on_torch.n_components)
 
 
@@ -191,7 +191,7 @@ def test_fortran_ordered_init_gives_the_same_map(digits):
         eq.SphericalSNE(init=order(start), **settings) for order in (np.ascontiguousarray, np.asfortranarray)
     )
     np.testing.assert_array_equal(rows.fit_transform(digits), columns.fit_transform(digits))
-    assert columns.problem(digits)._state.U.is_contiguous()  # as what a graph replays
+    assert columns.problem(digits)._state.U.is_contiguous()  # required by CUDA graph replay
 
 
 def test_divergence_raises(digits):
@@ -241,7 +241,7 @@ def test_missing_pytorch_raises_with_install_hint(monkeypatch):
 def test_gaussian_forces_do_not_underflow_on_a_wide_map():
     Y = np.float32(3.0) * np.arange(40, dtype=np.float32).reshape(20, 2)
     found, truth = engine().field(Y, Gaussian()), Reference().field(Y, Gaussian())
-    assert norm_error(found.gradient, truth.gradient) <= TOL  # of 6e-31, which float32 holds
+    assert norm_error(found.gradient, truth.gradient) <= TOL  # forces of 6e-31, representable in float32
 
 
 def test_device_neighbors_match_brute_force(digits):

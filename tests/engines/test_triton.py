@@ -1,6 +1,6 @@
-"""The kernels of a GPU against what they stand for in PyTorch.
+"""Triton kernels against their PyTorch equivalents.
 
-On a GPU, or by Triton's interpreter: TRITON_INTERPRET=1 pytest tests/engines/test_triton.py, with NumPy before 2.4.
+Runs on a GPU or with Triton's interpreter: TRITON_INTERPRET=1 pytest tests/engines/test_triton.py (NumPy before 2.4).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from equipoise.engines.tables import edge_table
 from equipoise.kernels import Gaussian, StudentT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("triton", reason="Triton comes with PyTorch for GPUs alone")
+pytest.importorskip("triton", reason="Triton is installed only with GPU builds of PyTorch")
 GPU = torch.cuda.is_available()
 if not GPU and os.environ.get("TRITON_INTERPRET") != "1":
-    pytest.skip("there is no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
+    pytest.skip("no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
 
 from equipoise.affinities import perplexity as affinities  # noqa: E402
 from equipoise.affinities import perplexity_triton  # noqa: E402
@@ -44,7 +44,7 @@ from equipoise.optimize import step_triton as rows_fused  # noqa: E402
 HOST, DEVICE = torch.device("cpu"), torch.device("cuda" if GPU else "cpu")
 DIMENSIONS = pytest.mark.parametrize("d", [1, 2, 3])
 pytestmark = [pytest.mark.gpu, *([] if GPU else [pytest.mark.filterwarnings("ignore")])]  # the interpreter warns
-requires_gpu = pytest.mark.skipif(not GPU, reason="it takes a GPU")
+requires_gpu = pytest.mark.skipif(not GPU, reason="requires a GPU")
 
 
 def points(n, d, seed=0):
@@ -146,7 +146,7 @@ def test_transpose_padded_matches_pytorch(shape):
 
 
 @DIMENSIONS
-@pytest.mark.parametrize("n", [1, 700, 5000, 300_001])  # the last has more than one pass for each part
+@pytest.mark.parametrize("n", [1, 700, 5000, 300_001])  # the last size needs several passes per part
 def test_sums_match_pytorch(d, n):
     Y = points(n, d) + 1
     assert float(sums.total(Y.to(DEVICE))) == pytest.approx(float(Y.double().sum()), rel=1e-13)
@@ -164,7 +164,7 @@ def test_conditional_rows_match_pytorch():
 
 
 @requires_gpu
-@pytest.mark.parametrize("spread", [1.0, 0.003])  # also in tight clusters, where products lose the digits
+@pytest.mark.parametrize("spread", [1.0, 0.003])  # also tight clusters, where inner products lose precision
 def test_search_finds_the_nearest_neighbors(spread):
     generator = torch.Generator(device=DEVICE).manual_seed(0)
     centers = torch.randn(8, 50, generator=generator, device=DEVICE)
@@ -198,7 +198,7 @@ REPLAYED = {
 
 
 def on_gpu(method, **settings):
-    """A copy of a method for the GPU, short and from a start that is made quickly."""
+    """Return a copy of a method for a short GPU run with a cheap initial map."""
     init = method.init if isinstance(method.init, np.ndarray) else "pca"
     return clone(method).set_params(engine="torch", device="cuda", random_state=0, n_iter=120, init=init, **settings)
 

@@ -1,4 +1,4 @@
-"""Where maps start: principal components and coordinates, a random ball, and how methods scale them."""
+"""Initial maps: principal components and coordinates, a random ball, and their scale."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def seed(value=0):
 
 
 def table(n, D, rank=None):
-    """Return points with axes of distinct lengths, turned at random."""
+    """Return points with principal axes of distinct lengths, rotated at random."""
     rng = seed(n + D)
     rank = min(n - 1, D) if rank is None else rank
     Q, _ = np.linalg.qr(rng.standard_normal((D, D)))
@@ -42,7 +42,7 @@ def test_principal_components_match_scikit_learn(n, D):
     expected = PCA(3).fit_transform(X)
     assert Y.shape == (n, 3)
     assert correlations(Y, expected).min() > 0.99
-    # One scale for all axes: the map is a picture of the data, not whitened.
+    # One scale for all axes: the map is not whitened.
     np.testing.assert_allclose(Y.std(axis=0), expected.std(axis=0) / expected[:, 0].std(), atol=3 * JITTER)
 
 
@@ -52,7 +52,7 @@ def test_principal_coordinates_match_principal_components(n, D):
     scores = principal_components(X, 3, seed())
     coordinates = principal_coordinates(pairwise_distances(X) ** 2, 3, seed())
     signs = np.sign((scores * coordinates).sum(axis=0))
-    np.testing.assert_allclose(signs * coordinates, scores, atol=10 * JITTER)  # two draws of the jitter, up to sign
+    np.testing.assert_allclose(signs * coordinates, scores, atol=10 * JITTER)  # up to sign and two draws of jitter
     assert correlations(scores, coordinates).min() > 0.99
 
 
@@ -108,7 +108,7 @@ def test_more_components_than_features_or_samples():
 
 
 def test_principal_coordinates_of_non_euclidean_distances():
-    # Distances on a circle fit no flat space: negative eigenvalues are left out, and the circle is round.
+    # Arc lengths on a circle are not Euclidean: negative eigenvalues are dropped, and the circle stays round.
     angle = 2 * np.pi * np.arange(40) / 40
     arc = np.abs((angle[:, None] - angle + np.pi) % (2 * np.pi) - np.pi)
     Y = principal_coordinates(arc**2, 2, seed())

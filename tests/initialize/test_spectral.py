@@ -25,7 +25,7 @@ def seed(value=0):
 
 
 def strip(n):
-    """Return the affinities of points along a strip: eigenvectors with well separated eigenvalues."""
+    """Return the affinities of points on a strip, whose Laplacian has well-separated eigenvalues."""
     X = seed(n).uniform(size=(n, 2)) * [5, 1.5]
     W = kneighbors_graph(X, 12, mode="distance")
     W.data = np.exp(-W.data)
@@ -59,7 +59,7 @@ def test_large_strip_is_ordered_along_its_length():
 
 
 def blocks(sizes):
-    """Return a graph with these components: points on rings, each joined to the next few."""
+    """Return a graph with components of these sizes: rings of points, each joined to a few later ones."""
     labels = np.repeat(np.arange(len(sizes)), sizes)
     first, m = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes), np.repeat(sizes, sizes)
     i = np.arange(len(labels))
@@ -81,10 +81,10 @@ def test_components_do_not_overlap(d):
         for other in range(c):
             a, b = Y[labels == c], Y[labels == other]
             gap = np.maximum(a.min(axis=0) - b.max(axis=0), b.min(axis=0) - a.max(axis=0)).max()
-            assert gap > -8 * JITTER * max(1, scale)  # boxes do not overlap but for the jitter
+            assert gap > -8 * JITTER * max(1, scale)  # boxes do not overlap, up to the jitter
         if m > 8:
             assert np.ptp(Y[labels == c], axis=0).max() > 0
-    # The room that a component takes is as its number of points.
+    # The volume of a component is proportional to its number of points.
     large, small = (np.ptp(Y[labels == c], axis=0).max() for c in (0, 1))
     assert large / small == pytest.approx((400 / 90) ** (1 / d), rel=0.2)
 
@@ -110,7 +110,7 @@ def test_thousands_of_components_are_cheap_and_separate(sizes, monkeypatch):
 
     monkeypatch.setattr(module, "_eigenmap", count)
     Y = spectral(W, 2, seed())
-    assert solved == [m for m in sizes if m > module.TINY]  # each by itself, the small ones without any eigenvector
+    assert solved == [m for m in sizes if m > module.TINY]  # one by one; tiny components need no eigenvectors
     centers = np.array([Y[labels == c].mean(axis=0) for c in range(0, len(sizes), max(1, len(sizes) // 200))])
     assert len(np.unique(centers.round(2), axis=0)) > 0.9 * len(centers)
 
@@ -140,7 +140,7 @@ def test_spectral_is_reproducible():
     assert spectral(W, 2, seed()).tobytes() == spectral(W, 2, seed()).tobytes()
 
 
-# As methods use it
+# Spectral init in methods
 
 BLOBS, LABELS = make_blobs(150, 4, centers=3, cluster_std=0.5, random_state=1)
 
@@ -205,7 +205,7 @@ def test_hundreds_of_duplicates_are_separated_and_stay_together(Method, init, en
         problem = Method(init=init, engine=engine, perplexity=10, n_iter=40, random_state=0).problem(X)
     assert len(np.unique(problem.Y0, axis=0)) == len(X)
     places = np.repeat(np.arange(5), [500, 500, 500, 200, 200])
-    assert purity(problem.optimize(), places) > 0.95  # 0.985 and more were seen
+    assert purity(problem.optimize(), places) > 0.95  # measured: at least 0.985
     assert problem.loss_curve[-1, 1] < 0.95 * problem.loss_curve[0, 1]
 
 
@@ -233,4 +233,4 @@ def test_isolated_pairs_stay_together():
     P = sparse.csr_matrix((np.ones(n), (np.arange(n), partner)), shape=(n, n))
     Y = eq.TSNE(affinity="precomputed", random_state=0, n_iter=50).fit_transform(P)
     nearest = NearestNeighbors(n_neighbors=1).fit(Y).kneighbors(return_distance=False)[:, 0]
-    assert np.mean(nearest == partner) > 0.6  # after 50 iterations 0.70 were seen; by chance it is 1/n
+    assert np.mean(nearest == partner) > 0.6  # measured 0.70 after 50 iterations; chance level is 1/n

@@ -1,4 +1,4 @@
-"""CuPy arrays are accepted and returned as tensors are; a stand-in for CuPy serves where there is no GPU."""
+"""CuPy arrays are accepted and returned like tensors; tested with a stand-in for CuPy that needs no GPU."""
 
 import sys
 

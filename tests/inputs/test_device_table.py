@@ -1,4 +1,4 @@
-"""A table on a device and the fits of it, run on the CPU: what the CPU's own code finds, and tensors for tensors."""
+"""Tables on a device and their fits, run on PyTorch's CPU device, against the CPU code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def digits():
 
 
 def sorted_rows(D2):
-    """Neighbours and their d², each row from the nearest on."""
+    """Return neighbours and their d², sorted by distance in each row."""
     D2 = csr.on_host(D2)
     k = D2.nnz // D2.shape[0]
     data, indices = D2.data.reshape(-1, k), D2.indices.reshape(-1, k)
@@ -79,7 +79,7 @@ def test_principal_components_with_more_columns_than_rows():
     P = principal_components(X, 2, np.random.RandomState(0))
     Q = DeviceTable(torch.from_numpy(X), "euclidean").principal(2, np.random.RandomState(0)).numpy()
     assert np.abs(P - Q).max() < 12 * JITTER
-    line = np.outer(np.arange(20.0), np.ones(3))  # of rank 1, and a point
+    line = np.outer(np.arange(20.0), np.ones(3))  # rank 1
     assert DeviceTable(torch.from_numpy(line), "euclidean").principal(2, np.random.RandomState(0))[:, 1].std() < 0.05
     flat = DeviceTable(torch.ones((20, 3)), "euclidean").principal(2, np.random.RandomState(0))
     assert flat.isfinite().all() and flat.abs().max() < 12 * JITTER
@@ -106,7 +106,7 @@ def test_transform_matches_the_cpu(metric, digits):
     placed = fit.transform(new)
     assert type(placed) is np.ndarray and placed.shape == (50, 2)
     np.testing.assert_array_equal(fit.transform(digits[3:9]), fit.embedding_[3:9])
-    np.testing.assert_array_equal(fit.transform(new[:1]), placed[:1])  # each by itself
+    np.testing.assert_array_equal(fit.transform(new[:1]), placed[:1])  # each row independently
     data, other = fit._data, same._data
     (i, a), (j, b) = (sorted_rows(d.nearest(d.check_new(new), 30, 1).d2) for d in (other, data))
     np.testing.assert_array_equal(i, j)
@@ -130,7 +130,7 @@ def test_output_type_matches_input_type(Method, digits):
     np.testing.assert_array_equal(array.transform(torch.from_numpy(digits[:4])).numpy(), array.transform(digits[:4]))
     np.testing.assert_array_equal(Y.numpy(), array.embedding_)
     on_cpu = Method(engine="grid", **BRIEF).fit(torch.from_numpy(digits))
-    assert type(on_cpu.embedding_) is np.ndarray  # the other engines are NumPy's
+    assert type(on_cpu.embedding_) is np.ndarray  # the other engines return NumPy arrays
     assert isinstance(brief(Method, n_iter=2).fit(T, init=Y).embedding_, torch.Tensor)
 
 
@@ -197,7 +197,7 @@ def test_invalid_new_rows_raise(digits):
     ):
         with pytest.raises(ValueError, match=message):
             fit.transform(new)
-    assert check_tensor([[1, 2]], CPU, least=1).dtype == torch.float64  # whole numbers keep their digits
+    assert check_tensor([[1, 2]], CPU, least=1).dtype == torch.float64  # integers keep their precision
 
 
 def test_zero_row_with_cosine_metric_raises(digits):
@@ -208,7 +208,7 @@ def test_zero_row_with_cosine_metric_raises(digits):
             eq.TSNE(engine=engine, metric="cosine", **BRIEF).fit(X)
 
 
-# What PyTorch leaves to the CPU's search
+# Metrics and inputs for which the CPU searches neighbours
 
 
 def test_other_metrics_and_inputs_use_the_cpu_search(digits):
@@ -239,11 +239,11 @@ def test_other_metrics_and_inputs_use_the_cpu_search(digits):
     )
 
 
-# Runs that are interrupted, kept and taken up again
+# Interrupted, saved and resumed runs
 
 
 class Interrupt:
-    """Ctrl-C at an iteration."""
+    """A callback that raises KeyboardInterrupt at one iteration."""
 
     def __init__(self, at):
         self.at = at
@@ -320,7 +320,7 @@ def test_loading_without_pytorch_raises_with_install_hint(digits, tmp_path, monk
 
 
 class Operators(Kernel):
-    """A heavy tail, in plain operators."""
+    """A heavy-tailed kernel in plain operators."""
 
     def value(self, d2):
         return (1 + d2) ** -1.5
@@ -330,7 +330,7 @@ class Operators(Kernel):
 
 
 class Functions(Kernel):
-    """The same by functions of NumPy."""
+    """The same kernel with NumPy functions."""
 
     def value(self, d2):
         return np.exp(-1.5 * np.log1p(d2))

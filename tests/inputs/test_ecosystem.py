@@ -1,4 +1,4 @@
-"""The tables and tools that people have: frames, stored arrays, tensors, pipelines, searches, and few points.
+"""Data frames, stored arrays, tensors, pipelines, grid searches, and very small data.
 
 scikit-learn's own checks of an estimator run in tests/methods/test_scikit_learn.py. The one on inputs of the array API
 skips itself unless SCIPY_ARRAY_API is set.
@@ -39,7 +39,7 @@ every_method = over(ALL)
 ignore_components = pytest.mark.filterwarnings("ignore:the neighbour graph falls")  # three blobs
 
 
-# Frames in, frames out
+# Data frames
 
 
 @ignore_components
@@ -84,7 +84,7 @@ def test_frames_are_accepted_as_map_and_init():
     assert_array_equal(started, plain)
 
 
-# Columns that are no numbers
+# Non-numeric columns
 
 
 WHEN = pd.date_range("2020-01-01", periods=60)
@@ -148,7 +148,7 @@ def test_transform_names_invalid_columns():
         method.transform(FRAME[:2].astype(object).assign(c=[1.0, "x"]))
 
 
-# Arrays of other kinds
+# Other kinds of arrays
 
 
 def test_masked_values_raise():
@@ -178,7 +178,7 @@ def short_run():
 
 
 class Stored:
-    """An array that is read by slices, and remembers what was read."""
+    """A stored array that is read by slices and records the slices."""
 
     dtype = np.dtype(np.float32)
 
@@ -193,7 +193,7 @@ class Stored:
 @pytest.mark.parametrize(
     ("chunks", "blocks"),
     [
-        ((7, 4), 5),  # two of 7 rows at once: 56 of 64 numbers
+        ((7, 4), 5),  # two chunks of 7 rows at once: 56 of 64 numbers
         ((60, 1), 4),  # column by column
         ((50, 3), 3),
         (None, 4),  # 16 rows at once
@@ -273,7 +273,7 @@ def test_hdf5_arrays_are_accepted(tmp_path):
 
 
 class Tensor:
-    """What is asked of a tensor, where torch itself is missing."""
+    """The tensor interface, for machines without PyTorch."""
 
     def __init__(self, values, *, needs_gradient=True, size=4):
         self.values, self.shape, self.dtype = values, values.shape, "tensor.float32"
@@ -313,7 +313,7 @@ def test_torch_tensors_are_accepted():
         eq.TSNE().fit(whole.to_sparse())
 
 
-# Pipelines and searches
+# Pipelines and grid searches
 
 
 def test_pipeline_keeps_the_index():
@@ -324,7 +324,7 @@ def test_pipeline_keeps_the_index():
 
 
 def held_out_trustworthiness(method, X_new, y=None):
-    """How far the places of rows that the method has not seen can be trusted."""
+    """Return the trustworthiness of the positions of held-out rows."""
     return float(trustworthiness(X_new, method.transform(X_new), 3))
 
 
@@ -374,7 +374,7 @@ def test_report_chooses_k(n, k):
         eq.evaluate(X[:n], X[:n, :2], k=n)
 
 
-# The page
+# The page of the documentation
 
 
 def blocks():

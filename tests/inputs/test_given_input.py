@@ -1,4 +1,4 @@
-"""What users have computed themselves: lists of neighbours, and affinities; and affinities of other shapes."""
+"""Precomputed input: neighbour lists and affinities; also uniform affinities."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def to_dense(P):
     return P.toarray() if sparse.issparse(P) else P
 
 
-# Lists of neighbours
+# Neighbour lists
 
 
 @every_method
@@ -185,7 +185,7 @@ def test_sparse_multiscale_equals_dense_multiscale(rng):
     assert_allclose(table.affinities_.toarray(), exact.affinities_, rtol=1e-4, atol=1e-10)
 
 
-# The user's own affinities
+# Precomputed affinities
 
 
 def user_affinities():
@@ -246,7 +246,7 @@ def test_precomputed_affinities_over_all_pairs():
         eq.GSNE(alpha=1.5, affinity="precomputed").fit(sparse.csr_matrix(P))
 
 
-# Going on from a finished map
+# Continuing from a finished map
 
 
 @every_method
@@ -257,12 +257,12 @@ def test_fit_with_init_refines_a_finished_map(Method, engine):
     refined = clone(method).set_params(n_iter=150).fit(X, init=Y)
     curve = refined.loss_curve_[:, 1]
     assert curve[0] == pytest.approx(loss, rel=1e-4)
-    assert (np.diff(curve) <= 1e-3 * np.abs(curve[:-1])).all()  # momentum wobbles a little
+    assert (np.diff(curve) <= 1e-3 * np.abs(curve[:-1])).all()  # momentum may raise the loss slightly
     assert curve[-1] <= (1 + 1e-4) * curve[0]
     moved = np.linalg.norm(refined.embedding_ - Y, axis=1)
     assert np.median(moved) < 0.1 * pairwise_distances(Y).max()
-    assert refined.init == "auto"  # the parameter is not touched
+    assert refined.init == "auto"  # the parameter is unchanged
     cold = clone(method).set_params(n_iter=150, init=Y).fit(X)
-    assert cold.loss_curve_[1, 1] > refined.loss_curve_[1, 1]  # early exaggeration would have pulled it together
+    assert cold.loss_curve_[1, 1] > refined.loss_curve_[1, 1]  # as a parameter, init is followed by early exaggeration
     again = clone(method).set_params(n_iter=150).fit_transform(X, init=Y)
     assert again.tobytes() == refined.embedding_.tobytes()

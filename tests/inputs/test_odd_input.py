@@ -1,4 +1,4 @@
-"""Unusual but legal input: few points, duplicates, constants, odd scales, other containers. Maps stay good."""
+"""Unusual but valid input gives good maps: few points, duplicates, constants, extreme scales, other containers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def embed(Method, data, **parameters):
 
 
 def collapsed_loss(method, data):
-    """Return the loss of the map that shows nothing: all points at one place."""
+    """Return the loss of the map with all points at one position."""
     problem = method.problem(data)
     return problem.loss(np.ones_like(problem.Y0))
 
@@ -37,7 +37,7 @@ def separation(Y, labels):
     """Return the smallest distance between two classes over the largest distance within one."""
     D = pairwise_distances(Y)
     same = labels[:, None] == labels
-    with np.errstate(divide="ignore"):  # duplicates may end on one spot
+    with np.errstate(divide="ignore"):  # duplicates may coincide in the map
         return D[~same].min() / D[same].max()
 
 
@@ -185,7 +185,7 @@ def read_only(A):
     ],
 )
 def test_container_does_not_matter(convert):
-    # Small whole numbers are exact in every one of these types.
+    # Small integers are exact in all of these types.
     plain = eq.TSNE(random_state=0, n_iter=30).fit(INTEGERS.astype(np.float64))
     other = eq.TSNE(random_state=0, n_iter=30).fit(convert(INTEGERS.astype(np.float64)))
     assert other.embedding_.tobytes() == plain.embedding_.tobytes()

@@ -1,4 +1,4 @@
-"""Every kind of input answers the same questions: blocks, pairs, neighbours and principal components agree."""
+"""Blocks, pairs, neighbours and principal components agree for every kind of input."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def data(request) -> Input:
 
 
 def tolerance(data: Input) -> float:
-    """The absolute error of a distance: scikit-learn's sparse formula loses half of the digits of small ones."""
+    """Return the absolute tolerance: scikit-learn's sparse formula loses half of the digits of small distances."""
     return 2e-6 if isinstance(data, SparseTable) else 1e-12
 
 

@@ -1,4 +1,4 @@
-"""Sparse tables: the same neighbours and maps as their dense twins, without ever being made dense."""
+"""Sparse tables give the same neighbours and maps as dense tables, without being made dense."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_equal_rows_have_distance_zero(metric):
 @every_method
 @pytest.mark.parametrize("engine", ["exact", "grid"])
 def test_affinities_match_the_dense_table(Method, engine):
-    untied = X.copy()  # whole numbers tie often, and a tie at the last neighbour may go either way
+    untied = X.copy()  # integers have many ties, and a tie at the last neighbour may be broken either way
     untied.data *= np.random.RandomState(0).uniform(0.5, 2, X.nnz)
     plain, dense = (Method(n_iter=0, engine=engine, perplexity=10).fit(data) for data in (untied, untied.toarray()))
     P, Q = (sparse.csr_matrix(method.affinities_).toarray() for method in (plain, dense))
@@ -130,7 +130,7 @@ def test_input_is_not_modified():
     assert Y.tobytes() == eq.TSNE(n_iter=30, random_state=0).fit_transform(X).tobytes()
 
 
-# The start and the reduction
+# Initial map and reduction
 
 
 @pytest.mark.parametrize(("n", "D", "small"), [(300, 40, 1000), (300, 200, 50), (60, 2000, 50), (30, 8, 50)])
@@ -138,7 +138,7 @@ def test_directions_match_principal_components(n, D, small, monkeypatch):
     monkeypatch.setattr(low_rank, "SMALL", small)
     rng = np.random.RandomState(0)
     S = sparse.random(n, D, 0.2, format="csr", random_state=rng)
-    S = sparse.csr_matrix(S.multiply(0.8 ** np.arange(D)))  # a spectrum that falls
+    S = sparse.csr_matrix(S.multiply(0.8 ** np.arange(D)))  # a decaying spectrum
     scores, truth = Directions(S, 3, centered=True).scores(S), PCA(3, svd_solver="full").fit_transform(S.toarray())
     signs = np.sign((scores * truth).sum(axis=0))
     assert_allclose(signs * scores, truth, atol=1e-6 * np.abs(truth).max())
@@ -187,7 +187,7 @@ def test_large_tables_with_manhattan_metric_raise(monkeypatch):
 
 @pytest.mark.slow
 def test_sparse_table_is_never_made_dense():
-    n, D = 4000, 20_000  # dense it would take 640 MB, all distances 128 MB
+    n, D = 4000, 20_000  # the dense table would need 640 MB, all distances 128 MB
     wide = sparse.random(n, D, 1e-3, format="csr", random_state=0)
     eq.TSNE(n_iter=0).fit(X)  # imports
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""A metric h(x) on the data: distances, affinities, new rows, and what it excludes."""
+"""A metric function h(x) on the data: distances, affinities, new rows, and unsupported uses."""
 
 from __future__ import annotations
 

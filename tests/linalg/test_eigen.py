@@ -1,4 +1,4 @@
-"""Eigenvectors by Lanczos, shift-invert and in full, and shortest paths, against SciPy's dense answers."""
+"""Eigenvectors (Lanczos, shift-invert, dense) and shortest paths against SciPy's dense results."""
 
 import numpy as np
 import pytest

@@ -38,7 +38,7 @@ def test_inner_product_search_finds_the_largest_products(rng, scale):
     graph = nearest_neighbors(X, 8, "inner_product")
     found = np.take_along_axis(S, graph.indices, axis=1)
     assert_allclose(np.sort(found)[:, ::-1], np.sort(S)[:, :-9:-1], rtol=1e-6, atol=1e-6 * scale**2)
-    # Up to a constant per row d² = −2 x·y, which is what the row of affinities sees.
+    # Up to a constant per row, d² = −2 x·y; affinities of a row do not depend on that constant.
     d2 = graph.distances**2
     assert_allclose(d2 + 2 * found, np.broadcast_to(2 * found.max(axis=1, keepdims=True), d2.shape), rtol=1e-9)
     assert (graph.distances.min(axis=1) == 0).all()
@@ -81,7 +81,7 @@ def test_search_allocates_little_beyond_the_result(rng, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     result = graph.indices.nbytes + graph.distances.nbytes
-    assert peak < 1.3 * result  # faiss's own answer, 12 bytes a neighbour, would make it twice as large
+    assert peak < 1.3 * result  # faiss's own result, 12 bytes per neighbour, would double it
 
 
 @pytest.mark.parametrize("apart", [1e2, 1e4])
@@ -127,7 +127,7 @@ def test_nearest_in_matrix(rng):
     D = pairwise_distances(X)
     graph = nearest_in_matrix(D, 5)
     assert_allclose(np.sort(graph.distances, axis=1), true_distances(X, 5, "euclidean"))
-    assert D[0, 0] == 0  # the caller's matrix is left alone
+    assert D[0, 0] == 0  # the caller's matrix is not modified
 
 
 def test_search_for_new_rows_is_exact_and_independent_per_row(rng):
@@ -185,12 +185,12 @@ def test_core_nearest_matches_argsort(rng):
     for k in (1, 7, 91, 700):
         out = np.empty((40, k), np.int32)
         _core.nearest(dots, norms, out)
-        assert_array_equal(out, np.argsort(norms - 2 * dots, axis=1, kind="stable")[:, :k])  # of equal ones the first
+        assert_array_equal(out, np.argsort(norms - 2 * dots, axis=1, kind="stable")[:, :k])  # ties go to the first
     with pytest.raises(ValueError, match="as many as dots"):
         _core.nearest(dots[:, :3].copy(), norms[:3].copy(), np.empty((40, 4), np.int32))
 
 
-@pytest.mark.parametrize("compared", [1024, 60])  # all centres of the 252 cells, or those of a few regions alone
+@pytest.mark.parametrize("compared", [1024, 60])  # all centres of the 252 cells, or only those of a few regions
 def test_cells_reach_the_measured_recall(rng, monkeypatch, compared):
     monkeypatch.setattr("equipoise.neighbors.cells.COMPARED", compared)
     X = rng.standard_normal((4000, 8)).astype(np.float32)
@@ -201,11 +201,11 @@ def test_cells_reach_the_measured_recall(rng, monkeypatch, compared):
         found = cells.search(20, count)
         assert not (found == np.arange(4000)[:, None]).any()
         recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
-        assert measured >= min_recall and recall >= min_recall - 0.02  # the sample is 500 of the 4,000
+        assert measured >= min_recall and recall >= min_recall - 0.02  # measured on a sample of 500 of the 4,000 rows
 
 
 def test_cells_block_size_does_not_change_the_result(rng, monkeypatch):
-    X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # whole numbers: products of any shape are exact
+    X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # integers: products are exact for any block shape
     cells = Cells(X, X, 2)
     whole = cells.search(10, 20)
     monkeypatch.setattr("equipoise.neighbors.cells.BLOCK", 2000)
@@ -221,7 +221,7 @@ def test_cells_are_identical_for_any_number_of_threads(rng):
 
 def test_cells_smaller_than_k_use_further_cells(rng):
     X = rng.standard_normal((2000, 6)).astype(np.float32)
-    found = Cells(X, X, 1).search(300, 1)  # a cell holds some 11 points
+    found = Cells(X, X, 1).search(300, 1)  # a cell contains about 11 points
     assert all(len(np.unique(row)) == 300 for row in found)
     assert not (found == np.arange(2000)[:, None]).any()
 

@@ -1,4 +1,4 @@
-"""Metrics g(y) and h(x) and losses of one's own: against flat losses, the closed form of eq. (G1), and differences."""
+"""Metric functions g(y) against flat losses, the closed form of eq. (G1), and finite differences."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Loop(Kernel):
 
 
 class Reverse(Divergence):
-    """As a user writes it, with NumPy."""
+    """A user-defined divergence in NumPy."""
 
     def value(self, t):
         return t * np.log(t)
@@ -59,7 +59,7 @@ def identity(Y):
 
 
 def covariance_metric(Y):
-    """g(y_1, …, y_n): one metric for all, from how the map is spread, as in the paper."""
+    """g(y_1, …, y_n): one metric for all points, from the covariance of the map, as in the paper."""
     return torch.eye(2, dtype=Y.dtype) + Y.T @ Y / len(Y)
 
 
@@ -73,7 +73,7 @@ def covariance_metric_slope(Y):
 
 
 def local_metric(Y):
-    """A metric at each point: stretched with its place, and skewed."""
+    """A metric at each point: skewed, and growing with the distance from the origin."""
     skew = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=Y.dtype)
     return (1 + (Y**2).sum(dim=1))[:, None, None] * skew + 0.2 * Y[:, :, None] * Y[:, None, :]
 
@@ -95,7 +95,7 @@ METRICS = pytest.mark.parametrize(
 
 
 def closed_form(P, Y, kernel, divergence, G, dG, direction=None):
-    """∂E/∂y_i by docs/math.md, eq. (G1) and (G2): Lin et al. 2024, eq. (19), with the metric in its direction."""
+    """Return ∂E/∂y_i by docs/math.md, eq. (G1) and (G2): Lin et al. 2024, eq. (19), with the metric included."""
     n = len(Y)
     diff = Y[:, None] - Y
     M = np.broadcast_to(G, (n, n, 2, 2)) if G.ndim == 2 else (G[:, None] + G) / 2
@@ -132,7 +132,7 @@ def assert_same_balance(found, truth, rtol=1e-9, same_stiffness=True):
         mine, theirs = getattr(found, name), getattr(truth, name)
         assert_allclose(mine, theirs, atol=rtol * np.abs(theirs).max(), rtol=0)
     assert_allclose(found.loss, truth.loss, rtol=rtol)
-    if same_stiffness:  # that of DenseDivergence counts a point's force on itself, which is none
+    if same_stiffness:  # DenseDivergence's stiffness counts self pairs, which exert no force
         assert_allclose(found.stiffness, truth.stiffness, rtol=rtol)
 
 
@@ -156,7 +156,7 @@ def test_user_kernels_and_divergences_run_unchanged(kernel, X, rng):
     assert_same_balance(found, flat.objective.balance(Y, flat.engine, loss=True), same_stiffness=False)
 
 
-@pytest.mark.parametrize("scale", [1.0, 30.0])  # at 30 the Gaussian reaches no other point
+@pytest.mark.parametrize("scale", [1.0, 30.0])  # at 30 the Gaussian underflows for all pairs
 def test_identity_metric_gives_original_sne(scale, X, rng):
     flat, Y = eq.SNE(perplexity=7, engine="reference", random_state=0).problem(X), scale * rng.standard_normal((N, 2))
     found = curved(flat.objective, identity).balance(Y, flat.engine, loss=True, exaggeration=2.0)
@@ -205,7 +205,7 @@ def test_autograd_matches_finite_differences(make, g, slope, X, rng):
 
 
 def test_printed_equation_19_omits_the_metric_and_diagonal_terms(X, rng):
-    """Lin et al. 2024, eq. (19) as it stands: y_i − y_j for g (y_i − y_j), and ∂g_mn with m ≠ n alone."""
+    """Lin et al. 2024, eq. (19) as printed: y_i − y_j instead of g (y_i − y_j), and ∂g_mn only for m ≠ n."""
     problem, Y = method(StudentT(), g=covariance_metric).problem(X), 0.7 * rng.standard_normal((N, 2))
     truth, (G, dG) = problem.gradient(Y), covariance_metric_slope(Y)
 
@@ -246,7 +246,7 @@ def test_divergences_of_tensors_match_numpy(divergence, rng):
 
 
 def test_numpy_only_formula_raises_on_a_device():
-    elsewhere = torch.ones(3, dtype=torch.float64, device="meta")  # what a GPU refuses, this does too
+    elsewhere = torch.ones(3, dtype=torch.float64, device="meta")  # rejects NumPy conversion like a GPU tensor
     with pytest.raises(TypeError, match=r"Reverse.slope does not accept PyTorch tensors .* functions of array"):
         on_tensor(Reverse().slope, elsewhere)
     assert on_tensor(Loop().value, elsewhere).device.type == "meta"

@@ -23,7 +23,7 @@ H = np.diag([1.0, 4.0, 0.5, 2.0]) + 0.3
 
 @dataclass(frozen=True)
 class JensenShannon(Divergence):
-    """f(t) = t log t − (1+t) log((1+t)/2), as a user would write it."""
+    """A user-defined divergence: f(t) = t log t − (1+t) log((1+t)/2)."""
 
     def value(self, t):
         return t * np.log(t) - (1 + t) * np.log((1 + t) / 2)
@@ -32,7 +32,7 @@ class JensenShannon(Divergence):
         return np.log(2 * t / (1 + t))
 
 
-DENSE = [  # compare every pair: P must be dense
+DENSE = [  # divergences over all pairs: P must be dense
     *(eq.GSNE(alpha=alpha) for alpha in (1.0, 1.5, 3.0)),
     eq.SymmetricSNE(divergence=ChiSquare()),
     eq.SymmetricSNE(divergence=Alpha(1.0)),
@@ -58,12 +58,12 @@ EVERY_CASE = pytest.mark.parametrize("method", CASES, ids=lambda method: repr(me
 
 @pytest.fixture
 def X(rng):
-    """Two clusters, near enough for every P_ij to be positive."""
+    """Return two clusters, close enough for every P_ij to be positive."""
     return rng.standard_normal((N, D)) + 2 * (np.arange(N)[:, None] % 2)
 
 
 def neighbor_graph(D, k):
-    """The distances to the k nearest of each point, in CSR, zero distances stored."""
+    """Return the distances to the k nearest neighbours in CSR, with explicit zeros."""
     nearest = np.argsort(D + np.where(np.eye(len(D)), np.inf, 0.0), axis=1)[:, :k]
     rows = np.repeat(np.arange(len(D)), k)
     graph = sparse.csr_matrix((D[rows, nearest.ravel()], nearest.ravel(), k * np.arange(len(D) + 1)), shape=D.shape)
@@ -98,7 +98,7 @@ def test_exact_engine_is_accurate_in_float32(X, rng, method):
     assert relative_error(gradient, truth.gradient(Y.astype(np.float64))) < 2e-5
     assert_allclose(problem.loss(Y), truth.loss(Y.astype(np.float64)), rtol=1e-5)
     norm = np.linalg.norm(gradient)
-    size = min(0.02, 0.0005 * problem.loss(Y) / norm)  # the loss moves by 0.1 %, far above its rounding
+    size = min(0.02, 0.0005 * problem.loss(Y) / norm)  # the loss changes by 0.1 %, far above its rounding error
     for direction in (gradient, *rng.standard_normal((4, *Y.shape))):
         step = (size / np.linalg.norm(direction) * direction).astype(np.float32)
         above, below = Y + step, Y - step
@@ -115,7 +115,7 @@ def test_forces_sum_to_minus_the_gradient(X, rng, method, engine):
     attraction, repulsion, gradient = problem.attraction(Y), problem.repulsion(Y), problem.gradient(Y)
     assert relative_error(-(attraction + repulsion), gradient) < 1e-14
     if isinstance(problem.geometry, Flat):
-        # Action and reaction, and the sign of each: attraction shrinks a map, repulsion widens it.
+        # Forces sum to 0; attraction contracts the map and repulsion expands it.
         assert np.abs(attraction.sum(axis=0)).max() < 1e-12 * np.abs(attraction).sum()
         assert np.abs(repulsion.sum(axis=0)).max() < 1e-12 * np.abs(repulsion).sum()
         assert (attraction * Y).sum() < 0 < (repulsion * Y).sum()
@@ -215,7 +215,7 @@ def test_graph_keeps_neighbors_at_distance_zero(X):
 
 @pytest.mark.parametrize("Method", METHODS)
 def test_fit_with_defaults_lowers_the_loss(rng, Method):
-    method, cloud = Method(random_state=0), rng.standard_normal((N, D))  # no clusters that would hold a map open
+    method, cloud = Method(random_state=0), rng.standard_normal((N, D))  # no clusters, so the map could collapse
     start = method.problem(cloud)
     assert method.fit(cloud).loss_ < 0.8 * start.loss(start.Y0)
     assert np.linalg.matrix_rank(method.embedding_ - method.embedding_.mean(axis=0), tol=1e-3) == method.n_components
@@ -273,7 +273,7 @@ def test_spherical_force_converges_to_the_power_law_force(X, rng, d):
     ("alpha", "limit", "engine"),
     [
         *((-1 + gap, -1.0, engine) for gap in (1e-5, -1e-5, 1e-10) for engine in ("reference", "exact")),
-        (1 - 1e-6, 1.0, "reference"),  # from edges and field to every pair
+        (1 - 1e-6, 1.0, "reference"),  # from the sum over edges and field to the sum over all pairs
     ],
 )
 def test_alpha_converges_to_the_kullback_leibler_limits(X, rng, alpha, limit, engine):
@@ -284,7 +284,7 @@ def test_alpha_converges_to_the_kullback_leibler_limits(X, rng, alpha, limit, en
 
 
 def test_loss_decreases_with_alpha(X, rng):
-    # Lin et al. 2024, Table 3. The order is no theorem; it holds where, as there, Q misses part of P: four torn points.
+    # Lin et al. 2024, Table 3. The order is not a theorem; it holds where Q misses part of P: four displaced points.
     Y = 0.3 * rng.standard_normal((N, 2))
     Y[:4] *= 20
     losses = [
@@ -306,7 +306,7 @@ def test_divergence_over_all_pairs_rejects_sparse_P_and_zeros(X, method):
 
 
 def test_distant_clusters_with_zero_P_raise(X):
-    X[: N // 2] += 1e4  # p = exp(−1e8) and less
+    X[: N // 2] += 1e4  # p = exp(−1e8) or less
     with pytest.raises(ValueError, match=r"but P\[0, 12\] = 0, as for 288 of .* pairs; raise the perplexity"):
         build(eq.GSNE(alpha=1.5), X)
 

@@ -1,4 +1,4 @@
-"""Descent: stepping by hand equals running, reports, stops, checkpoints and interruptions of every kind of steps."""
+"""Descent: single steps equal a run; stops, checkpoints and interruptions for every kind of steps."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_callback_stops_the_descent(name):
 
 
 class Saver:
-    """Records when a state is saved."""
+    """A saver that records the iterations at which a state is saved."""
 
     def __init__(self, every):
         self.every, self.saved = every, []

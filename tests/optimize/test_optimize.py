@@ -1,4 +1,4 @@
-"""The one loop: its steps, its phases, why it stops, what it tells, and what an interruption leaves behind."""
+"""The optimisation loop: steps, phases, stopping rules, callbacks and interruptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reference(Method, **parameters):
 
 
 class Recorder:
-    """A callback that keeps what it is told."""
+    """A callback that records its arguments."""
 
     def __init__(self):
         self.iterations, self.losses, self.maps = [], [], []
@@ -80,7 +80,7 @@ def test_momentum_matches_its_formula():
     Y0 = start()
     Y, v, gain = Y0.copy(), np.zeros_like(Y0), np.ones_like(Y0)
     for step in range(6):
-        if step == 3:  # the late phase starts at rest
+        if step == 3:  # the late phase starts with zero velocity
             v, gain = np.zeros_like(Y0), np.ones_like(Y0)
         gradient = problem.gradient(Y)
         turned = 8.0 / 4 * gain * np.abs(gradient) > rule.turned * np.abs(v)
@@ -88,7 +88,7 @@ def test_momentum_matches_its_formula():
         gain = np.where(gradient * v > 0, change, gain + rule.gain_up).clip(min=0.01)
         t = step % 3
         v = min(0.15 if step < 3 else 0.95, t / (t + 5)) * v - 8.0 / 4 * gain * gradient
-        Y = Y + v - v.mean(axis=0)  # gains do not balance: the centre would drift
+        Y = Y + v - v.mean(axis=0)  # gains differ between points: without centring the map would drift
     np.testing.assert_allclose(problem.optimize(n_iter=6, Y0=Y0), Y, rtol=1e-10, atol=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_steps_are_capped(dtype):
     step = eq.Momentum(max_step=0.5).step(State.start(np.zeros((4, 2), dtype)), gradient, 4.0, False, 2.0)
     assert step.dtype == dtype
     np.testing.assert_allclose(step[0], [-0.6, -0.8], rtol=1e-6)  # half of two kernel lengths
-    np.testing.assert_allclose(step[1], [-3.6e-3, -4.8e-3], rtol=1e-5)  # the first gain is 1.2
+    np.testing.assert_allclose(step[1], [-3.6e-3, -4.8e-3], rtol=1e-5)  # the gain is 1.2 in the first step
     assert not step[2].any()
     np.testing.assert_allclose(step[3], [-3.6e-30, -4.8e-30], rtol=1e-5)
     assert not eq.Momentum().step(State.start(np.zeros((4, 2), dtype)), 0 * gradient, 4.0, False, 2.0).any()
@@ -155,7 +155,7 @@ def test_exaggeration_changes_with_the_phase(Method):
     ("options", "reason", "n_iter"),
     [
         ({"min_grad_norm": 1e9, "min_loss_change": 0}, "min_grad_norm", 50),  # stopping rules wait for the late phase
-        ({"min_grad_norm": 0, "min_loss_change": 1e9}, "min_loss_change", 60),  # and a change needs two reports
+        ({"min_grad_norm": 0, "min_loss_change": 1e9}, "min_loss_change", 60),  # a change needs two reports
         ({"min_grad_norm": 0, "min_loss_change": 0}, "n_iter", 100),
     ],
 )
@@ -171,7 +171,7 @@ def test_callback_stops_the_run():
     seen = Recorder()
     problem.optimize(callbacks=[lambda i, loss, Y: i >= 20, seen])
     assert (problem.stopped, problem.n_iter) == ("callback", 20)
-    assert seen.iterations == [0, 10, 20]  # the others are told too
+    assert seen.iterations == [0, 10, 20]  # the other callbacks are also called
     problem.optimize()
     assert (problem.stopped, problem.n_iter) == ("n_iter", 100)
 
@@ -198,7 +198,7 @@ def test_zero_iterations_give_the_initial_map():
     assert method.loss_curve_.shape == (1, 2) and method.n_iter_ == 0
 
 
-# Trouble
+# Divergence and interruption
 
 
 def test_diverged_map_raises():
@@ -258,7 +258,7 @@ def test_interruption_keeps_the_last_map(Method):
 def test_ctrl_c_in_a_process_keeps_the_map():
     code = """
 import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the shell has switched it off
+signal.signal(signal.SIGINT, signal.default_int_handler)  # even if the shell ignores SIGINT
 import numpy as np, equipoise as eq
 X = np.random.RandomState(0).standard_normal((1500, 5))
 rule = eq.Momentum(min_loss_change=0, min_grad_norm=0, every=5)
@@ -282,7 +282,7 @@ except KeyboardInterrupt:
     assert out.splitlines()[-1] == "OK"
 
 
-# Starting again, and staying where maps live
+# Continuing from a map, and constraints on maps
 
 
 def test_plain_descent_continues_where_it_stopped():

@@ -31,7 +31,7 @@ def test_new_points_are_placed_near_their_class(Method, engine):
     Y = method.transform(DIGITS.X[NEW])
     assert Y.shape == (200, method.n_components) and np.isfinite(Y).all()
     near = KNeighborsClassifier(5).fit(method.embedding_, DIGITS.labels[OLD])
-    own = near.score(method.embedding_, DIGITS.labels[OLD])  # flattering: each fitted point is one of its own voters
+    own = near.score(method.embedding_, DIGITS.labels[OLD])  # optimistic: each fitted point votes for itself
     assert near.score(Y, DIGITS.labels[NEW]) > own - 0.1
 
 

@@ -1,4 +1,4 @@
-"""Losses of one's own: known minima, MDS's stress, and what is refused."""
+"""User-defined losses: known minima, the stress of MDS, and errors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_user_defined_stress_matches_mds(rng):
     X = rng.standard_normal((30, 4))
     start, mds = X[:, :2], eq.MDS(random_state=0).problem(X)
     problem = eq.LossProblem(stress_of(X), start)
-    assert_allclose(problem.loss(start), mds.loss(start), rtol=1e-6)  # it holds δ in float32
+    assert_allclose(problem.loss(start), mds.loss(start), rtol=1e-6)  # MDS stores δ in float32
     assert_allclose(problem.gradient(start), mds.gradient(start), rtol=1e-4, atol=1e-4)
     assert_allclose(problem.loss(problem.optimize()), mds.loss(mds.optimize(Y0=start)), rtol=1e-3)
 

@@ -1,4 +1,4 @@
-"""Every public method's problem: gradient by finite differences, and forces that sum to minus the gradient."""
+"""The problem of every public method: gradients match finite differences, and forces sum to minus the gradient."""
 
 from __future__ import annotations
 

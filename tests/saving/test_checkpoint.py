@@ -1,4 +1,4 @@
-"""Interrupted runs: each goes on from its checkpoint to the bytes of a run that was never interrupted."""
+"""Interrupted runs resume from their checkpoint to the same bytes as uninterrupted runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from equipoise.saving import archive, neighbors_cache
 from equipoise.saving.checkpoint import fingerprint
 
 X, _ = make_blobs(60, 5, centers=4, cluster_std=5.0, random_state=0)
-ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")  # flows that stop early say so
+ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")  # flows warn when they do not converge
 
 
 def brief(Method, **parameters):
@@ -34,22 +34,22 @@ def brief(Method, **parameters):
 
 RUNS = {Method.__name__: (lambda Method=Method: brief(Method)) for Method in ALL}
 RUNS |= {
-    "the mesh": lambda: brief(eq.TSNE, engine="grid", n_iter=130),
-    "two kernels on a mesh": lambda: brief(eq.DKPCA, engine="grid"),
-    "the mesh under charges": lambda: brief(eq.SNE, engine="grid"),
-    "a sample of the pairs": lambda: brief(eq.TSNE, engine="sampled", n_components=4),
+    "mesh": lambda: brief(eq.TSNE, engine="grid", n_iter=130),
+    "two kernels on the mesh": lambda: brief(eq.DKPCA, engine="grid"),
+    "mesh with charges": lambda: brief(eq.SNE, engine="grid"),
+    "sampled field": lambda: brief(eq.TSNE, engine="sampled", n_components=4),
     "sampled edges": lambda: brief(eq.UMAP, engine="negative_sampling", optimizer=None, n_iter=120),
     "a metric tensor": lambda: brief(eq.TSNE, g=np.array([[2, 1], [1, 2.0]])),
     "plain descent": lambda: brief(eq.TSNE, optimizer=eq.GradientDescent(every=7)),
     "ordinal stress": lambda: brief(eq.MDS, stress="ordinal"),
     "smacof": lambda: brief(eq.MDS, solver="smacof"),
     "several starts": lambda: brief(eq.MDS, n_init=3, n_iter=12, init="random"),
-    "sampled pairs": lambda: brief(eq.MDS, engine="random_pairs"),
+    "MDS with sampled pairs": lambda: brief(eq.MDS, engine="random_pairs"),
 }
 
 
 class Interrupt:
-    """A callback that counts its calls, and presses Ctrl-C at one of them."""
+    """A callback that counts its calls and raises KeyboardInterrupt at call `last`."""
 
     def __init__(self, last=None):
         self.calls, self.last = 0, last
@@ -85,7 +85,7 @@ def test_checkpoints_do_not_change_the_result(tmp_path):
     assert_same(plain, saved)
 
 
-@pytest.mark.parametrize("last", [25, 35])  # in the late phase, which begins at 20
+@pytest.mark.parametrize("last", [25, 35])  # in the late phase, which starts at 20
 def test_resumed_run_keeps_the_point_order(last, tmp_path, monkeypatch):
     monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
     path, settings = tmp_path / "run.eqc", {"engine": "grid", "optimizer": eq.Momentum(every=1, min_loss_change=0)}
@@ -100,7 +100,7 @@ def test_resume_after_early_exaggeration_is_undone(tmp_path):
     data, path = np.random.RandomState(0).standard_normal((24, 4)), tmp_path / "run.eqc"
     whole = eq.TSNE(random_state=0, n_jobs=1).fit(data)
     assert whole._problem.early_undone
-    for last in (1, 3, 5):  # at iteration 50, at 150 and at 250, after the late phase has begun at the start
+    for last in (1, 3, 5):  # at iterations 50, 150 and 250; the late phase has restarted from the initial map at 250
         with pytest.raises(KeyboardInterrupt):
             eq.TSNE(random_state=0, n_jobs=1, callbacks=[eq.Checkpoint(path, every=7), Interrupt(last + 1)]).fit(data)
         assert_same(whole, eq.TSNE(random_state=0, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data))
@@ -111,7 +111,7 @@ def test_resumed_run_keeps_the_state_of_the_stopping_rule(tmp_path):
     watch = Interrupt()
     whole = brief(eq.TSNE, **settings, callbacks=[watch]).fit(X)
     assert whole._problem.stopped == "min_loss_change"
-    with pytest.raises(KeyboardInterrupt):  # at the report that would have ended it
+    with pytest.raises(KeyboardInterrupt):  # at the report that would have stopped the run
         brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, every=5), Interrupt(watch.calls)]).fit(X)
     assert_same(whole, brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
 
@@ -142,7 +142,7 @@ eq.TSNE(random_state=0, n_iter=40, n_jobs=1, engine="grid", perplexity=6,
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is not available")
 def test_killed_process_resumes_to_the_same_bytes(tmp_path):
     np.save(tmp_path / "X.npy", X)
     path = tmp_path / "run.eqc"
@@ -154,7 +154,7 @@ def test_killed_process_resumes_to_the_same_bytes(tmp_path):
 
 @pytest.fixture
 def searches(monkeypatch):
-    """The sizes of the tables that are searched for neighbours; they are kept of any number of points."""
+    """Return a list that records the sizes of searched tables; neighbours are saved for any number of points."""
     sizes, search = [], table.nearest_neighbors
     monkeypatch.setattr(neighbors_cache, "LEAST", 0)
     monkeypatch.setattr(table, "nearest_neighbors", lambda X, *a, **b: sizes.append(len(X)) or search(X, *a, **b))
@@ -192,7 +192,7 @@ def test_saved_neighbors_of_another_table_are_not_overwritten_on_resume(tmp_path
     with pytest.raises(ValueError, match="a checkpoint of another run"):
         again.fit(X[::-1])
     assert (tmp_path / "run.eqc.neighbors").read_bytes() == saved and len(searches) == 2
-    run.fit(X[::-1])  # a new run takes its place
+    run.fit(X[::-1])  # a new run replaces the file
     assert (tmp_path / "run.eqc.neighbors").read_bytes() != saved
     path.unlink()
     with pytest.warns(UserWarning, match="there is no checkpoint"):
@@ -242,7 +242,7 @@ def test_problem_optimize_accepts_checkpoints(tmp_path):
     assert again.tobytes() == whole.tobytes()
 
 
-# What is refused
+# Invalid checkpoints
 
 
 @pytest.fixture(scope="module")

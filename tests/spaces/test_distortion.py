@@ -1,4 +1,4 @@
-"""What a map does to the metric: isometries, dilation, absolute distortion, and their summaries by blocks."""
+"""Isometries, dilation, absolute distortion, and their summaries by blocks."""
 
 from importlib import import_module
 

@@ -59,7 +59,7 @@ def test_every_space_is_a_metric_with_consistent_blocks(space):
     assert space.distances([], [0]).shape == (0, 1)
     rows = list(space.row_blocks())
     np.testing.assert_allclose(np.concatenate([block for _, block in rows]), D, rtol=1e-14)
-    space.distances()[:] = -1  # the caller's own
+    space.distances()[:] = -1  # the result is a copy
     np.testing.assert_array_equal(space.matrix(), D)
 
 
@@ -156,7 +156,7 @@ def test_check_metric_names_the_failed_axiom_and_points():
 
 
 def test_check_metric_reports_the_worst_triple():
-    D = PNorm(X, 1).matrix() ** 2  # squares obey no triangle inequality
+    D = PNorm(X, 1).matrix() ** 2  # squared distances violate the triangle inequality
     with pytest.raises(ValueError, match="not a metric on 40 points: triangle inequality: d"):
         check_metric(D).require()
     (violation,) = check_metric(D).violations
@@ -201,7 +201,7 @@ def test_components_of_a_table_are_joined_by_shortest_bridges():
         UserWarning, match="3 components, of 5, 5, 4 points.* 2 bridges, of length 6 to 86, the longest.* 9"
     ):
         space = GraphGeodesic.from_table(line, 2)
-    np.testing.assert_allclose(space.matrix(), np.abs(line - line.T))  # on a line, straight through
+    np.testing.assert_allclose(space.matrix(), np.abs(line - line.T))  # on a line, paths are straight
     for metric in ("manhattan", "canberra"):
         with pytest.warns(UserWarning, match="bridges"):
             GraphGeodesic.from_table(np.abs(line) + 1, 2, metric=metric)
@@ -227,7 +227,7 @@ def test_farthest_points_are_greedy_and_return_distances():
     D = space.matrix()
     assert len(set(points)) == 12
     np.testing.assert_allclose(rows, D[points], rtol=1e-14)
-    for k in range(1, 12):  # each is the farthest from those before
+    for k in range(1, 12):  # each is the farthest from the previous ones
         assert D[points[k]][points[:k]].min() == pytest.approx(D[:, points[:k]].min(axis=1).max())
     np.testing.assert_array_equal(farthest_points(space, 12, random_state=3)[0], points)
 
@@ -235,7 +235,7 @@ def test_farthest_points_are_greedy_and_return_distances():
 def test_spaces_guide_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
     namespace = {}
-    for block in blocks:  # each goes on from the one before
+    for block in blocks:  # each block continues the previous one
         exec(compile(block, "spaces.md", "exec"), namespace)
     assert namespace["Y"].shape == (200, 2) and len(namespace["report"].violations) == 1
     assert "not a metric on 200 points: triangle inequality: d(" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Geodesics of triangle meshes against closed forms; odd meshes handled or refused."""
+"""Geodesics on triangulated surfaces against closed forms; degenerate and invalid surfaces."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ from equipoise.spaces import (
 
 
 def tube(around, high):
-    """An open tube: a regular prism without its two ends."""
+    """Return an open tube: a regular prism without its two ends."""
     angle, z = np.meshgrid(2 * np.pi * np.arange(around) / around, np.arange(high + 1.0))
     flat, faces = sheet(high, around)
     ring = np.round(flat[:, 0]).astype(int) % around + around * np.round(flat[:, 1]).astype(int)
@@ -64,14 +64,14 @@ def test_tube_distances_match_the_unrolled_sheet():
 
 
 def test_paths_bend_at_concave_corners_and_saddles():
-    V, F = sheet(6, 6, keep=lambda x, y: not (x >= 3 and y >= 3))  # an L, with its inner corner at (3, 3)
+    V, F = sheet(6, 6, keep=lambda x, y: not (x >= 3 and y >= 3))  # an L with its inner corner at (3, 3)
     start, end = (int(np.flatnonzero((V[:, :2] == place).all(axis=1))[0]) for place in ([5, 3], [3, 6]))
     assert MeshGeodesic(V, F, "exact").distances([start], [end])[0, 0] == pytest.approx(2 + 3)
-    # A fan of ten faces around one vertex, more than 450° in all: points over 180° apart go through it.
+    # A fan of ten faces around one vertex, more than 450° in total: paths of over 180° go through the vertex.
     angle = np.arange(10) * np.pi / 4
     V = np.concatenate([[[0, 0, 0]], np.column_stack([np.cos(angle), np.sin(angle), np.zeros(10)])])
     F = np.array([[0, 1 + k, 1 + (k + 1) % 10] for k in range(10)])
-    V[1:, 2] = 0.3 * (-1.0) ** np.arange(10)  # the sheet may pass through itself: only the lengths of the edges count
+    V[1:, 2] = 0.3 * (-1.0) ** np.arange(10)  # the sheet may intersect itself: only edge lengths matter
     angle = np.arccos((2 * (V[1] @ V[1]) - ((V[1] - V[2]) ** 2).sum()) / (2 * (V[1] @ V[1])))
     r = np.linalg.norm(V[1])
     D = MeshGeodesic(V, F, "exact").distances([1])[0]
@@ -99,7 +99,7 @@ def test_exact_distances_are_a_metric_invariant_to_relabelling():
     assert check_metric(space)
     order = np.random.default_rng(1).permutation(150)
     place = np.argsort(order)
-    reordered = np.random.default_rng(2).permuted(place[F], axis=1)  # each face in any order, so of any orientation
+    reordered = np.random.default_rng(2).permuted(place[F], axis=1)  # any vertex order, hence any orientation
     np.testing.assert_allclose(MeshGeodesic(V[order], reordered, "exact").matrix(), D[np.ix_(order, order)], rtol=1e-9)
     np.testing.assert_array_equal(MeshGeodesic(V, F, "exact", n_threads=3).matrix(), D)
 
@@ -109,7 +109,7 @@ def test_subdividing_faces_does_not_change_distances():
     edges, number = np.unique(
         np.sort(F[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0, return_inverse=True
     )
-    m = 60 + number.reshape(-1, 3)  # the middles of the three edges of each face
+    m = 60 + number.reshape(-1, 3)  # midpoints of the three edges of each face
     corners = [np.column_stack([F[:, k], m[:, k], m[:, k - 1]]) for k in range(3)]
     fine = np.concatenate([*corners, m])
     D = MeshGeodesic(np.concatenate([V, V[edges].mean(axis=1)]), fine, "exact").distances(slice(60), slice(60))
@@ -133,7 +133,7 @@ def test_heat_distances_are_symmetric_and_close_to_exact():
 def test_zero_area_faces_warn():
     V, F = sheet(4, 4)
     a, _, e = F[0]
-    V = np.concatenate([V, [(V[a] + V[e]) / 2]])  # on the diagonal: one face beside it gets the vertex, one a sliver
+    V = np.concatenate([V, [(V[a] + V[e]) / 2]])  # on the diagonal: one face is split, and a sliver remains
     m = len(V) - 1
     d = F[1][2]
     F = np.concatenate([F[[0]], [[a, e, m]], [[a, m, d], [m, e, d]], F[2:]])
