@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from support.cases import KERNELS, relative_error, unequal_digits
+from support.cases import KERNELS, UserKernel, relative_error, unequal_digits
 
 import equipoise as eq
 from equipoise.affinities import perplexity as affinities
 from equipoise.arrays.csr import symmetrized
 from equipoise.engines import Exact, Reference, Sampled, choose_device, choose_engine, make_engine
 from equipoise.engines.tables import edge_table
-from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
+from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, StudentT
 from equipoise.methods import ALL
 from equipoise.neighbors.search import nearest_neighbors
 
@@ -32,14 +32,6 @@ from equipoise.neighbors.gpu_scan import nearest, recall  # noqa: E402
 
 TOL = 0.01
 ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-
-
-class Loop(Kernel):
-    def value(self, d2):
-        return (1 + d2) ** -1.5
-
-    def slope(self, d2):
-        return -1.5 * (1 + d2) ** -2.5
 
 
 def engine(tol=TOL):
@@ -209,7 +201,8 @@ def test_equal_seeds_and_pickles_give_identical_results(digits, tmp_path):
 
 def test_user_kernel_matches_the_cpu_result(digits):
     on_torch, on_cpu = (
-        eq.SymmetricSNE(kernel=Loop(), engine=name, random_state=0, n_iter=60).fit(digits) for name in ("torch", "grid")
+        eq.SymmetricSNE(kernel=UserKernel(), engine=name, random_state=0, n_iter=60).fit(digits)
+        for name in ("torch", "grid")
     )
     assert on_torch.loss_ == pytest.approx(on_cpu.loss_, rel=0.02)
 

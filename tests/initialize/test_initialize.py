@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
+from support.cases import correlations
 
 import equipoise as eq
 from equipoise.initialize.random import random_ball
@@ -26,10 +27,6 @@ def table(n, D, rank=None):
     rank = min(n - 1, D) if rank is None else rank
     Q, _ = np.linalg.qr(rng.standard_normal((D, D)))
     return 3 + rng.standard_normal((n, rank)) * 0.7 ** np.arange(rank) @ Q[:rank]
-
-
-def correlations(A, B):
-    return np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(A.T, B.T, strict=True)])
 
 
 tall_and_wide = pytest.mark.parametrize(("n", "D"), [(200, 8), (20, 20), (30, 200)], ids=["tall", "square", "wide"])

@@ -9,6 +9,7 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from support.cases import correlations
 
 import equipoise as eq
 from equipoise.initialize import spectral as module
@@ -36,10 +37,6 @@ def truth(W, d):
     W = W.toarray()
     degree = W.sum(axis=1)
     return linalg.eigh(np.diag(degree) - W, np.diag(degree))[1][:, 1 : d + 1]
-
-
-def correlations(A, B):
-    return np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(A.T, B.T, strict=True)])
 
 
 @pytest.mark.parametrize("n", [40, 250, 500])

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
+from support.cases import to_dense
 
 import equipoise as eq
 from equipoise.affinities.perplexity import conditional, uniform
@@ -25,10 +26,6 @@ ALL, LABELS = make_blobs(200, 5, centers=4, random_state=0)
 X, NEW = ALL[:160], ALL[160:]
 SEARCH = NearestNeighbors(n_neighbors=31).fit(X)
 DISTANCES, INDICES = SEARCH.kneighbors(X)  # the first neighbour of each point is itself
-
-
-def to_dense(P):
-    return P.toarray() if sparse.issparse(P) else P
 
 
 # Neighbour lists

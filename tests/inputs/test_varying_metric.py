@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
+from support.cases import to_dense
 
 import equipoise as eq
 
@@ -31,10 +32,6 @@ def test_function_h_matches_its_distance_formula(X):
         by_function = method.set_params(h=position_dependent_h).problem(X)
         truth = method.set_params(h=None, metric="precomputed").problem(np.sqrt(d2))
         assert_allclose(to_dense(by_function.affinities), to_dense(truth.affinities), rtol=1e-5, atol=1e-9)
-
-
-def to_dense(P):
-    return P.toarray() if hasattr(P, "toarray") else P
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.tensor])

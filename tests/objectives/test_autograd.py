@@ -6,20 +6,19 @@ import pickle
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from support.cases import KERNELS, differences
+from support.cases import KERNELS, UserKernel, differences
 
 import equipoise as eq
 from equipoise.arrays import memory_limits as room
 from equipoise.arrays import namespace as arrays
 from equipoise.data.checks.metric_tensors import check_tensors
 from equipoise.divergences import Alpha, ChiSquare, Divergence
-from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
+from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, StudentT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.objectives.autograd.curved import curved  # noqa: E402
@@ -30,17 +29,6 @@ ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 DIVERGENCES = pytest.mark.parametrize(
     "divergence", [Alpha(-1.0), Alpha(0.0), Alpha(-0.5), Alpha(-1.6), Alpha(1.0), ChiSquare()], ids=repr
 )
-
-
-@dataclass(frozen=True)
-class Loop(Kernel):
-    """As a user writes it, with operators."""
-
-    def value(self, d2):
-        return (1 + d2) ** -1.5
-
-    def slope(self, d2):
-        return -1.5 * (1 + d2) ** -2.5
 
 
 class Reverse(Divergence):
@@ -149,7 +137,7 @@ def test_identity_metric_gives_the_flat_losses(kernel, divergence, X, rng):
         assert_same_balance(found, truth, same_stiffness=divergence.s is not None)
 
 
-@pytest.mark.parametrize("kernel", [Loop(), PowerLaw()], ids=repr)
+@pytest.mark.parametrize("kernel", [UserKernel(), PowerLaw()], ids=repr)
 def test_user_kernels_and_divergences_run_unchanged(kernel, X, rng):
     flat, Y = method(kernel, Reverse()).problem(X), 2 * rng.standard_normal((N, 2))
     found = curved(flat.objective, identity).balance(Y, flat.engine, loss=True)
@@ -195,7 +183,7 @@ def test_autograd_matches_the_closed_form(g, slope, divergence, kernel, X, rng):
         lambda g: eq.TSNE(perplexity=7, g=g, engine="reference"),
         lambda g: eq.PowerSNE(perplexity=7, r0=0.3, g=g, engine="reference"),
         lambda g: eq.SNE(perplexity=7, g=g, engine="reference"),
-        lambda g: method(Loop(), ChiSquare(), g=g),
+        lambda g: method(UserKernel(), ChiSquare(), g=g),
     ],
 )
 def test_autograd_matches_finite_differences(make, g, slope, X, rng):
@@ -249,7 +237,7 @@ def test_numpy_only_formula_raises_on_a_device():
     elsewhere = torch.ones(3, dtype=torch.float64, device="meta")  # rejects NumPy conversion like a GPU tensor
     with pytest.raises(TypeError, match=r"Reverse.slope does not accept PyTorch tensors .* functions of array"):
         on_tensor(Reverse().slope, elsewhere)
-    assert on_tensor(Loop().value, elsewhere).device.type == "meta"
+    assert on_tensor(UserKernel().value, elsewhere).device.type == "meta"
 
 
 def test_coincident_points_at_a_cusp_give_finite_gradients(X, rng):

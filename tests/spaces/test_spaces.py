@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
+from support.cases import changed
 
 from equipoise.neighbors.search import nearest_neighbors
 from equipoise.spaces import (
@@ -135,11 +136,7 @@ def test_invalid_arguments_raise(make, message):
 
 
 def changed_distances(i, j, value, both=True):
-    D = Euclidean(X[:6]).matrix()
-    D[i, j] = value
-    if both:
-        D[j, i] = value
-    return D
+    return changed(Euclidean(X[:6]).matrix(), i, j, value, both)
 
 
 def test_check_metric_names_the_failed_axiom_and_points():

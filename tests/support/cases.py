@@ -1,6 +1,7 @@
 """Kernels, data, finite differences and error measures for tests."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 from equipoise.kernels import (
@@ -72,3 +73,13 @@ def changed(A, i, j, value, both=False):
 def relative_error(result, truth):
     """Return the largest deviation divided by the largest absolute entry of the truth."""
     return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())
+
+
+def correlations(A, B):
+    """Return the absolute correlations between corresponding columns of A and B."""
+    return np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(A.T, B.T, strict=True)])
+
+
+def to_dense(A):
+    """Return a dense or SciPy sparse matrix as a NumPy array."""
+    return A.toarray() if sparse.issparse(A) else A
