@@ -255,7 +255,10 @@ def test_a_newer_format_is_refused_politely(tmp_path, entries):
         ({"content": {"exec": "1"}}, "a value of unknown kind, 'exec'"),
         ({"content": {"object": "builtins.eval", "state": None}}, "it contains 'builtins.eval'"),
         ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": -1}}}}, "dof must be > 0"),
-        ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": 1, "x": 1}}}}, "StudentT has no 'x'"),
+        (
+            {"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": 1, "x": 1}}}},
+            "StudentT has no attribute 'x'",
+        ),
         ({"content": {"array": 10**6}}, "1000000.npy"),
     ],
     ids=str,
@@ -270,7 +273,7 @@ def test_unknown_parameters_and_attributes(tmp_path, entries):
     refused(tmp_path, {**entries, "content.json": json.dumps(content)}, "TSNE has no parameter 'warp'")
     refused(tmp_path, with_state(entries, transform=1), "has no attribute 'transform'")
     refused(tmp_path, with_state(entries, __class__=1), "has no attribute '__class__'")
-    refused(tmp_path, with_state(entries, embedding_=1), "no map in 2 dimensions")
+    refused(tmp_path, with_state(entries, embedding_=1), "does not contain a map in 2 dimensions")
 
 
 def test_no_more_threads_than_there_are_here(tmp_path, entries):

@@ -315,7 +315,7 @@ def test_problem_refuses_a_map_that_does_not_fit(use):
     def call(Y):
         return PROBLEM.optimize(n_iter=5, Y0=Y) if use == "optimize" else getattr(PROBLEM, use)(Y)
 
-    with pytest.raises(ValueError, match=r"Y has shape \(3, 2\), .*\(20, 2\)"):
+    with pytest.raises(ValueError, match=r"Y has shape \(3, 2\); .*\(20, 2\)"):
         call(np.zeros((3, 2)))
     with pytest.raises(ValueError, match=r"Y.* contains NaN at row 6, column 1"):
         call(changed(np.zeros((20, 2)), 6, 1, np.nan))
@@ -358,4 +358,4 @@ def test_a_metric_that_is_an_array():
 
 
 def test_neighbours_without_saying_so():
-    refuses(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'use metric="precomputed"')
+    refuses(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'requires metric="precomputed"')

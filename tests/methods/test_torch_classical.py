@@ -357,7 +357,9 @@ def test_a_start_that_does_not_converge_is_smoothed(digits, monkeypatch):
     W = affinities(digits)
     monkeypatch.setattr("equipoise.initialize.spectral.RESTARTS", 1)
     monkeypatch.setattr("equipoise.initialize.spectral.TOLERANCE", 1e-12)
-    with pytest.warns(UserWarning, match="of 500 points did not converge in 1 restarts; 100 steps of smoothing"):
+    with pytest.warns(
+        UserWarning, match="of 500 points did not converge in 1 restarts and is replaced by 100 smoothing steps"
+    ):
         there, here = (spectral(A, 5, np.random.RandomState(0)) for A in (W, W.host()))
     assert resemblance(there, here) >= 0.9999
 
