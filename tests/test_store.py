@@ -299,8 +299,8 @@ def test_entries_that_are_not_ours(tmp_path, entries):
 
 def test_arrays_that_are_not_ours(tmp_path, entries):
     bad = {
-        "an array of dtype object": npy(np.array([print], dtype=object), allow_pickle=True),
-        "an array of dtype": npy(np.zeros(2, [("a", "i4")])),
+        "unsupported array of dtype object": npy(np.array([print], dtype=object), allow_pickle=True),
+        "unsupported array of dtype": npy(np.zeros(2, [("a", "i4")])),
         "bytes, but its header declares 8000000128": npy(np.zeros(3)).replace(b"(3,), }         ", b"(1000000000,), }"),
         "damaged": b"no array",
         "Header info length .* is large": npy(np.zeros(3))[:8] + b"\xff\xff" + b" " * 65535,
