@@ -61,7 +61,7 @@ def test_there_is_a_function_for_each_method():
         assert own[:4] == ["adata", "use_rep", "neighbors_key", "key_added"] and "n_components" in own
 
 
-@pytest.mark.filterwarnings("ignore:the neighbour graph falls", "ignore:obsm")
+@pytest.mark.filterwarnings("ignore:the neighbour graph has", "ignore:obsm")
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_each_writes_a_map_and_its_parameters(name, capsys):
     adata = annotated()
