@@ -1,4 +1,4 @@
-"""One step of the optimiser on a device: momentum with gains, as step.hpp has it."""
+"""One step of the optimiser on a device: momentum with gains, as in primitives/momentum.hpp of the core."""
 
 from __future__ import annotations
 

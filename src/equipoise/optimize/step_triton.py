@@ -1,7 +1,4 @@
-"""A row's precision, and a step of the optimiser, in the registers of a GPU, in Triton.
-
-affinities.py and step.py say the same in PyTorch.
-"""
+"""A step of the optimiser in Triton, computed in the registers of a GPU; step_torch.py has the same in PyTorch."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ def _step(
 def step(
     gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, momentum: Any, *rule: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As step.momentum_step; rate and momentum may be on the device, and stay there."""
+    """Return velocity and gain, as `step_torch.momentum_step`; rate and momentum may be tensors on the device."""
     (n, d), new_velocity, new_gain = velocity.shape, torch.empty_like(velocity), torch.empty_like(gain)
     _step[(triton.cdiv(n, POINTS),)](
         gradient.contiguous(), velocity, gain, new_velocity, new_gain, rate, momentum, *rule, n,
