@@ -302,7 +302,7 @@ def test_engine_of_the_loss_is_the_sampling_one(blobs):
 def test_many_dimensions_are_descended_by_the_gradient():
     X = np.random.default_rng(0).standard_normal((3100, 6))
     umap = eq.UMAP(5, negative_sample_rate=0.5, n_iter=30, random_state=0).fit(X)
-    assert umap._problem.engine.name == "sampled" and type(umap._problem) is ForceProblem
+    assert umap._problem.engine.traits.name == "sampled" and type(umap._problem) is ForceProblem
     assert umap.embedding_.std() > 0.5
 
 

@@ -22,7 +22,7 @@ from ..._types import Array, Matrix
 from ..._warn import warn
 from ...arrays.namespace import to_numpy
 from ...kernels import Kernel
-from ..base import Field
+from ..base import Field, Traits
 from ..cpu import CompiledKernels, CpuEngine, StoredEdges
 from ..exact import Exact
 from .plan import Plan, Source, Transform, plan, rungs_of, span_of
@@ -78,9 +78,6 @@ class MeshEngine(ABC):
     RUNGS: int
     MOVED: int
     CHECK: int
-    dtype = np.float32
-    needs_sparse_P = True
-    gains_from_locality = True
     cache = CACHE
 
     def __init__(self, n_threads: int, tol: float):
@@ -215,7 +212,7 @@ class Grid(MeshEngine, CpuEngine):
         The maximum relative error of the force.
     """
 
-    name = "grid"
+    traits = Traits("grid", np.float32, needs_sparse_P=True, gains_from_locality=True)
     RUNGS = 4  # a growing embedding rarely needs a new kernel transform
     MOVED = 2
     CHECK = 50

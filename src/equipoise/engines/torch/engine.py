@@ -16,7 +16,7 @@ from ...arrays.device_csr import Rows
 from ...arrays.namespace import is_tensor, to_numpy
 from ...arrays.to_device import available_device
 from ...kernels import Kernel
-from ..base import Field
+from ..base import Field, Traits
 from ..cpu import StoredEdges
 from ..exact import Exact
 from ..mesh.mesh_engine import MeshEngine, Solution, ToleranceRecord
@@ -67,7 +67,7 @@ class Torch(MeshEngine):
         Seed of the sample.
     """
 
-    name = "torch"
+    traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
     RUNGS = 16
     MOVED = RUNGS // 2  # the same factor as on the CPU
     CHECK = 100

@@ -101,7 +101,7 @@ class Run:
     def _new_engine(self) -> Engine:
         """Return a fresh engine: what a mesh has seen determines when it checks itself, and so the last digits."""
         method = self.estimator()
-        return make_engine(self.problem.engine.name, threads(self.n_jobs), method.tol)
+        return make_engine(self.problem.engine.traits.name, threads(self.n_jobs), method.tol)
 
     def _values(self, recipe: Recipe) -> dict[str, Value]:
         return {**defaults(recipe.method, len(self.X)), **recipe.values()}
