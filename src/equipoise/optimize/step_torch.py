@@ -1,4 +1,4 @@
-"""One step of the optimiser on a device: momentum with gains, as in primitives/momentum.hpp of the core."""
+"""One optimiser step on a PyTorch device: momentum with gains, as in the core's primitives/momentum.hpp."""
 
 from __future__ import annotations
 
