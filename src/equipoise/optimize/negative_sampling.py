@@ -51,7 +51,7 @@ class NegativeSamplingSteps(GradientSteps):
                 f"negative sampling optimises the effective cross-entropy of UMAP, not {type(objective).__name__}"
             )
         if not isinstance(engine, Sampled):
-            raise TypeError(f'negative sampling needs the engine "sampled", not {engine.name!r}')
+            raise TypeError(f'negative sampling needs the engine "sampled", not {engine.traits.name!r}')
         super().__init__(EngineForces(objective, engine), geometry, rule, phases)
         self.cross_entropy, self.kernel, self.sampled = objective, objective.kernel, engine
         mu = objective.affinities
