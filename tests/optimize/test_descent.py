@@ -62,6 +62,14 @@ def test_evaluating_ahead_changes_nothing(name):
 
 
 @every_problem
+def test_a_report_after_an_evaluation_without_the_loss(name):
+    _, descent = start(name)
+    descent.evaluate(loss=False)
+    descent.run()
+    assert np.array(descent.state.curve).tobytes() == np.array(start(name)[1].run().curve).tobytes()
+
+
+@every_problem
 def test_a_callback_stops(name):
     _, descent = start(name, 60, callbacks=[lambda iteration, loss, Y: iteration >= 15])
     state = descent.run()

@@ -95,6 +95,7 @@ class GradientSteps(Steps[State]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
         self._evaluated: tuple[Array, float, float] | None = None  # gradient, loss, stiffness at the current state
+        self._has_loss = False  # whether they were evaluated with the loss
         self._min_width: tuple[int, float] = -1, 0.0  # of a phase, for replayed steps
 
     def with_phases(self, phases: Sequence[Phase]) -> GradientSteps:
@@ -143,8 +144,8 @@ class GradientSteps(Steps[State]):
         return state.iteration < n_iter and state.iteration % self.rule.every == 0
 
     def evaluate(self, state: State, loss: bool) -> float:
-        if self._evaluated is None:
-            self._evaluated = self._gradient(state, self.phase(state), loss)
+        if self._evaluated is None or (loss and not self._has_loss):
+            self._evaluated, self._has_loss = self._gradient(state, self.phase(state), loss), loss
         return float(self._evaluated[1]) if loss else np.nan
 
     def _gradient(self, state: State, phase: Phase, loss: bool) -> tuple[Array, float, float]:
