@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
-from ..arrays.namespace import to_numpy
+from ..arrays.namespace import is_tensor, to_numpy
 from ..data.checks.maps import check_map
 from ..engines import HOST, Engine
 from ..geometry import Geometry
@@ -40,6 +40,7 @@ class Problem:
     """
 
     Y0: Any
+    convert_tensor: Callable[[Any], Any] | None = None  # applied to a map that is returned as a tensor
     _default_n_iter: int
     _runs: list[Any]  # the state of each start so far
 
@@ -97,7 +98,8 @@ class Problem:
 
     @property
     def Y(self) -> Any:
-        return self._map(self._best)
+        Y = self._map(self._best)
+        return Y if self.convert_tensor is None or not is_tensor(Y) else self.convert_tensor(Y)
 
     @property
     def loss_curve(self) -> Array:
