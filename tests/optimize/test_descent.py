@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from support.methods import X
 
 import equipoise as eq
@@ -157,11 +158,15 @@ def test_other_steps_take_over_from_the_same_state():
     descent.run(20)
     forces = EngineForces(problem.objective, problem.engine, descent.state.order)
     other = GradientSteps(forces, problem.geometry, eq.GradientDescent(), problem.schedule.phases(24))
-    before = descent.state.U.copy()
+    before, phase = descent.state.U.copy(), problem.schedule.phases(24)[1]
+    balance = problem.objective.balance(before, problem.engine, loss=False, exaggeration=phase.exaggeration)
+    rate = other.rule.auto_rate(len(X), balance.stiffness, problem.objective.kernel.length)
+    expected = before + rate * (balance.attraction + balance.repulsion)  # before − rate · ∇E
     descent.replace_steps(other)
     descent.step()
-    rate = other.rule.auto_rate(len(X), 1.0, 1.0)
-    assert descent.state.iteration == 21 and np.isfinite(rate) and not np.array_equal(descent.state.U, before)
+    assert descent.state.iteration == 21
+    assert_allclose(descent.state.U, expected - expected.mean(axis=0), rtol=1e-5, atol=1e-7)
+    assert np.abs(descent.state.U - before).max() > 1e-3
 
 
 def test_a_rewound_descent_takes_the_same_steps():

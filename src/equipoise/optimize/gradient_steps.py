@@ -16,7 +16,7 @@ from ..engines import Engine
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import State, Steps
-from .rules import GradientDescent, Momentum, Phase, Rule
+from .rules import Phase, Rule
 
 # Part of its initial spread below which a map counts as collapsing. Low, because a random start loses its fast modes
 # first and shrinks for a while before it opens.
@@ -194,7 +194,7 @@ class GradientSteps(Steps[State]):
         every = self.rule.every
         report = -(-state.iteration // every) * every
         count = min(last, self.ends[state.phase], report) - state.iteration
-        if count <= 0 or type(self.rule) not in (Momentum, GradientDescent):  # other rules look at each step
+        if count <= 0 or not getattr(self.rule, "replayable", False):
             return
         phase = self.phase(state)
 
