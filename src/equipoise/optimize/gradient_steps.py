@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import accumulate
@@ -107,6 +108,10 @@ class GradientSteps(Steps[State]):
     def phase(self, state: State) -> Phase:
         return self.phases[max(state.phase, 0)]
 
+    def phase_at(self, iteration: int) -> int:
+        """Return the index of the phase of an iteration, if none has ended early; the last one from its end on."""
+        return min(bisect_right(self.ends, iteration), len(self.phases) - 1)
+
     def prepare(self, state: State) -> None:
         if self._evaluated is not None:  # the phase of this iteration has begun
             return
@@ -116,7 +121,7 @@ class GradientSteps(Steps[State]):
             self._enter(state, state.phase + 1)
 
     def _is_over(self, state: State) -> bool:
-        if state.iteration >= self.ends[state.phase]:
+        if self.phase_at(state.iteration) > state.phase:
             return True
         return not self.phase(state).late and collapsed(state.U, state.origin)
 
