@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from support.methods import X
 
 import equipoise as eq
-from equipoise.optimize.descent import Descent, Steps
+from equipoise.optimize.descent import Steps
 from equipoise.optimize.gradient_steps import EngineForces, GradientSteps
 from equipoise.studio.session.run import Run
 
@@ -31,14 +31,15 @@ every_problem = pytest.mark.parametrize("name", PROBLEMS)
 
 def start(name, n_iter=24, callbacks=(), saver=None):
     problem = PROBLEMS[name]().problem(X)
-    state = problem._start(problem._starts()[0])
-    with np.errstate(all="ignore"):
-        return problem, Descent(problem._steps(state, n_iter), state, n_iter, callbacks, saver)
+    descent = problem.descent(n_iter, callbacks=callbacks)
+    descent.saver = saver
+    return problem, descent
 
 
 @every_problem
 def test_steps_by_hand_equal_a_run(name):
-    (problem, by_hand), (_, at_once), (_, in_parts) = (start(name) for _ in range(3))
+    runs = [start(name) for _ in range(3)]
+    (_, by_hand), (_, at_once), (_, in_parts) = runs
     while by_hand.step():
         pass
     at_once.run()
@@ -47,9 +48,9 @@ def test_steps_by_hand_equal_a_run(name):
     in_parts.run()
     whole = PROBLEMS[name]().problem(X)
     expected = whole.optimize(n_iter=24).tobytes()
-    for descent in (by_hand, at_once, in_parts):
+    for problem, descent in runs:
         assert descent.finished and not descent.step() and descent.state.iteration == 24
-        assert problem._map(descent.state).tobytes() == expected
+        assert problem.Y.tobytes() == expected
         assert np.array(descent.state.curve).tobytes() == whole.loss_curve.tobytes()
 
 
@@ -59,7 +60,9 @@ def test_evaluating_ahead_changes_nothing(name):
     while descent.state.iteration < 20:
         descent.evaluate()
         descent.step()
-    assert problem._map(descent.state).tobytes() == start(name)[0]._map(start(name)[1].run(20)).tobytes()
+    other, at_once = start(name)
+    at_once.run(20)
+    assert problem.Y.tobytes() == other.Y.tobytes()
 
 
 @every_problem
@@ -103,7 +106,7 @@ def test_checkpoints_are_saved_every_k_iterations(name):
 def test_an_interrupted_step_keeps_the_last_state(name):
     problem, descent = start(name)
     descent.run(12)
-    before, steps = problem._map(descent.state).tobytes(), descent.steps
+    before, steps = problem.Y.tobytes(), descent.steps
 
     class Interrupted(type(steps)):
         def move(self, state):
@@ -112,7 +115,7 @@ def test_an_interrupted_step_keeps_the_last_state(name):
     steps.__class__ = Interrupted
     with pytest.raises(KeyboardInterrupt):
         descent.run()
-    assert descent.state.iteration == 12 and problem._map(descent.state).tobytes() == before
+    assert descent.state.iteration == 12 and problem.Y.tobytes() == before
 
 
 @every_problem

@@ -88,7 +88,7 @@ class Problem:
 
     def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
         """Optimise one start from its state."""
-        Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver).run()
+        self._descent(state, n_iter, callbacks, saver).run()
 
     # What all of them share.
 
@@ -174,6 +174,23 @@ class Problem:
             if state.stopped == "callback":
                 break
         return self.Y
+
+    def descent(
+        self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
+    ) -> Descent[Any]:
+        """Return the optimisation from one start, to be stepped by hand; `Y`, `loss_curve` and `n_iter` follow it.
+
+        Parameters are those of `optimize`; by default it starts at the first initial map.
+        """
+        n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
+        state = self._start(self._starts()[0] if Y0 is None else self._check(Y0))
+        self._runs = [state]
+        return self._descent(state, n_iter, callbacks)
+
+    def _descent(
+        self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None = None
+    ) -> Descent[Any]:
+        return Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver)
 
     def _check(self, Y: Array) -> Array:
         return check_map(Y, "Y", self.Y0.shape, keep_float32=True)
