@@ -25,7 +25,7 @@ class SpaceLike(Protocol):
 
 @tagged("inputs.space.FromSpace")
 class FromSpace(Input):
-    """The points of a metric space; their indices stand for rows, and there are no new points."""
+    """The points of a metric space. Rows are indices of points, and there are no new points."""
 
     def __init__(self, space: SpaceLike):
         self._space = space
@@ -44,7 +44,7 @@ class FromSpace(Input):
         return self._space.distances(X) ** 2
 
     def check_new(self, X: Any) -> Any:
-        raise ValueError("transform needs a table or distances: a metric space has no points other than its own")
+        raise ValueError("transform needs a table or distances: a metric space cannot contain new points")
 
 
 class InputSpace(MetricSpace):

@@ -9,7 +9,7 @@ from .forces import ForceProblem
 
 
 class NegativeSamplingProblem(ForceProblem):
-    """The effective cross-entropy, optimised by sampling its edges and negatives instead of by its gradient."""
+    """The effective cross-entropy, optimised by sampling edges and negatives instead of by its gradient."""
 
     engine: Sampled
 
