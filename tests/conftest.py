@@ -1,8 +1,8 @@
-"""Fixtures and settings of all tests."""
+"""Fixtures and settings for all tests."""
 
 import os
 
-# Parallel test runs share the cores: without this, every worker would start a thread per core.
+# Parallel test workers share the cores; without this, every worker would start one thread per core.
 if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
     threads = max(1, (os.cpu_count() or 1) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -18,7 +18,7 @@ settings.load_profile("equipoise")
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests that open a page with `browser`."""
+    """Mark the tests that use the `browser` fixture."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)

@@ -1,4 +1,4 @@
-"""Annotated data: what a map is made from, what is written, and that all of it can be kept in a file."""
+"""AnnData functions: which representation a map is computed from, what is written, and round trips through files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUICK = {"n_iter": 20, "random_state": 0}
 
 
 def annotated(*, pca=True, neighbors=14):
-    """Return counts with principal components and a graph, as scanpy.pp.pca and scanpy.pp.neighbors leave them."""
+    """Return counts with principal components and a graph, as scanpy.pp.pca and scanpy.pp.neighbors store them."""
     adata = ad.AnnData(COUNTS.copy())
     components = eq.PCA(5).fit_transform(COUNTS)
     if pca:
@@ -52,18 +52,18 @@ def quick(name):
     return {key: value for key, value in QUICK.items() if key in accepted}
 
 
-def test_there_is_a_function_for_each_method():
-    made = {function.__doc__.split("`")[1] for function in FUNCTIONS.values()}
-    assert made == {f"equipoise.{Method.__name__}" for Method in ALL}
+def test_every_method_has_an_anndata_function():
+    documented = {function.__doc__.split("`")[1] for function in FUNCTIONS.values()}
+    assert documented == {f"equipoise.{Method.__name__}" for Method in ALL}
     for name, function in FUNCTIONS.items():
         assert function.__name__ == name
-        own = list(inspect.signature(function).parameters)
-        assert own[:4] == ["adata", "use_rep", "neighbors_key", "key_added"] and "n_components" in own
+        parameters = list(inspect.signature(function).parameters)
+        assert parameters[:4] == ["adata", "use_rep", "neighbors_key", "key_added"] and "n_components" in parameters
 
 
 @pytest.mark.filterwarnings("ignore:the neighbour graph falls", "ignore:obsm")
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_each_writes_a_map_and_its_parameters(name, capsys):
+def test_each_function_writes_the_map_and_its_parameters(name, capsys):
     adata = annotated()
     method = FUNCTIONS[name](adata, **quick(name))
     assert_array_equal(adata.obsm[f"X_{name}"], method.embedding_)
@@ -75,7 +75,7 @@ def test_each_writes_a_map_and_its_parameters(name, capsys):
     assert isinstance(getattr(method, "_data", None), Distances) == (name in BY_GRAPH)
 
 
-def test_the_graph_is_taken_as_it_is():
+def test_precomputed_graph_gives_the_same_map_as_metric_precomputed():
     adata = annotated()
     D = adata.obsp["distances"]
     eq.anndata.umap(adata, **QUICK)
@@ -96,7 +96,7 @@ def test_the_graph_is_taken_as_it_is():
         ({"metric": "cosine"}, "metric applies to columns, not to the graph in obsp['distances']"),
     ],
 )
-def test_a_graph_that_does_not_do_is_passed_over(parameters, words, capsys):
+def test_unsuitable_graph_is_ignored_and_reported(parameters, words, capsys):
     adata = annotated()
     method = eq.anndata.tsne(adata, **parameters, **QUICK)
     assert words in capsys.readouterr().out and adata.uns["tsne"]["source"].startswith("obsm['X_pca'] (")
@@ -105,7 +105,7 @@ def test_a_graph_that_does_not_do_is_passed_over(parameters, words, capsys):
         eq.anndata.tsne(adata, neighbors_key="neighbors", **parameters)
 
 
-def test_more_neighbours_for_umap_than_the_graph_has(capsys):
+def test_umap_ignores_graph_with_too_few_neighbors(capsys):
     eq.anndata.umap(annotated(), n_neighbors=20, **QUICK)
     assert "has 14 neighbours per point, but 19 are needed" in capsys.readouterr().out
     method = eq.anndata.umap(annotated(neighbors=9), **QUICK)
@@ -121,14 +121,14 @@ def test_sparse_counts_stay_sparse():
     assert_array_equal(chosen.embedding_, method.embedding_)
 
 
-def test_a_graph_under_another_key():
+def test_neighbors_key_selects_the_graph():
     adata = annotated(neighbors=0)
     adata.obsp["mine_distances"] = kneighbors_graph(adata.obsm["X_pca"], 6, mode="distance")
     adata.uns["mine"] = {"distances_key": "mine_distances"}
     assert eq.anndata.umap(adata, neighbors_key="mine", **QUICK).n_neighbors == 7
 
 
-def test_a_point_without_neighbours():
+def test_graph_with_an_empty_row_is_ignored():
     adata = annotated()
     graph = adata.obsp["distances"].tolil()
     graph[7] = 0
@@ -138,7 +138,7 @@ def test_a_point_without_neighbours():
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_files_hold_what_was_written(tmp_path):
+def test_results_survive_h5ad_round_trip(tmp_path):
     adata = annotated()
     eq.anndata.tsne(adata, use_rep="X_pca", perplexity=[4, 10], optimizer=eq.Momentum(), **QUICK)
     adata.write_h5ad(tmp_path / "cells.h5ad")
@@ -153,7 +153,7 @@ def test_files_hold_what_was_written(tmp_path):
     backed.file.close()
 
 
-def test_a_map_of_another_width_is_not_lost_without_a_word():
+def test_overwriting_a_map_of_another_width_warns():
     adata = annotated()
     with pytest.warns(UserWarning, match=r"obsm\['X_pca'\] had 5 columns and now has 2; set key_added") as caught:
         eq.anndata.pca(adata)
@@ -170,12 +170,12 @@ def test_a_map_of_another_width_is_not_lost_without_a_word():
         ({"perplexities": 5}, "unexpected keyword argument 'perplexities'"),
     ],
 )
-def test_refusals(options, words):
+def test_invalid_options_raise(options, words):
     with pytest.raises((TypeError, ValueError), match=words):
         eq.anndata.tsne(annotated(), **options)
 
 
-def test_refused_data():
+def test_invalid_adata_raises():
     with pytest.raises(ValueError, match=r"adata must be an anndata.AnnData, got ndarray"):
         eq.anndata.tsne(POINTS)
     with pytest.raises(ValueError, match=r"adata.X is empty; choose a table"):

@@ -1,4 +1,4 @@
-"""The layers of the package: what may import what, and how long files, functions and signatures may be."""
+"""The layers of the package, and limits on the length of files, functions and signatures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PUBLIC_SIGNATURES = {
     "views.plot.plot",
     "studio.server.serve.serve",
 }  # public functions whose keyword arguments are part of the interface
-FILES_OF_A_FIT = 28
+MAX_FILES_OF_A_FIT = 28
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def package():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_package_keeps_its_layers(package, rule):
+def test_package_obeys_layer_rules(package, rule):
     assert getattr(package, rule)() == []
 
 
@@ -40,7 +40,7 @@ def test_files_functions_and_signatures_are_short(package):
 
 
 def make_package(folder, **files):
-    """Write a package with the given modules; "__" in a name stands for a folder."""
+    """Write a package with these modules; "__" in a name separates folders."""
     root = folder / "equipoise"
     root.mkdir()
     (root / "__init__.py").write_text("")
@@ -65,13 +65,13 @@ def make_package(folder, **files):
         ("private_names", {"kernels": "class K:\n    def _f(self): ...", "cli__a": "K()._f()"}, "cli.a:1 uses K()._f"),
     ],
 )
-def test_a_broken_rule_is_found(tmp_path, rule, files, expected):
+def test_violations_are_detected(tmp_path, rule, files, expected):
     found = getattr(make_package(tmp_path, **files), rule)()
     assert len(found) == 1
     assert expected in found[0]
 
 
-def test_sound_imports_pass(tmp_path):
+def test_valid_imports_pass(tmp_path):
     package = make_package(
         tmp_path,
         kernels="",
@@ -82,7 +82,7 @@ def test_sound_imports_pass(tmp_path):
     assert [getattr(package, rule)() for rule in RULES] == [[]] * len(RULES)
 
 
-def test_long_things_are_found(tmp_path):
+def test_long_functions_files_and_signatures_are_detected(tmp_path):
     body = "\n".join(f"    x{i} = {i}" for i in range(59))
     package = make_package(
         tmp_path,
@@ -98,7 +98,7 @@ def test_long_things_are_found(tmp_path):
     ]
 
 
-def test_contributing_shows_the_layers_in_order():
+def test_contributing_lists_layers_in_order():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = page[page.index("| layer |") :].split("\n\n")[0].splitlines()[2:]
     rows = [re.fullmatch(r"\| `(?P<entry>\w+)(?:\.py|/)?` \| (?P<text>.*) \|", line) for line in table]
@@ -106,19 +106,19 @@ def test_contributing_shows_the_layers_in_order():
     assert [row["entry"] for row in rows] == list(LAYERS)
 
 
-def test_a_fit_passes_few_files():
-    """A contributor who follows one TSNE().fit on the CPU reads at most so many files."""
+def test_fit_executes_few_files():
+    """TSNE().fit on the CPU executes code from at most MAX_FILES_OF_A_FIT files of the package."""
     files = set()
 
-    def note(frame, event, argument):
+    def record_file(frame, event, argument):
         if event == "call" and (path := Path(frame.f_code.co_filename)).is_relative_to(Path(eq.__file__).parent):
             files.add(path)
 
     X = np.random.default_rng(0).standard_normal((3000, 20))
     before = sys.getprofile()
-    sys.setprofile(note)
+    sys.setprofile(record_file)
     try:
         eq.TSNE(n_iter=20, random_state=0).fit(X)
     finally:
         sys.setprofile(before)
-    assert 10 < len(files) <= FILES_OF_A_FIT, sorted(path.name for path in files)
+    assert 10 < len(files) <= MAX_FILES_OF_A_FIT, sorted(path.name for path in files)

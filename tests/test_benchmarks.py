@@ -1,4 +1,4 @@
-"""The yardstick of the benchmarks measures what it says, and their pages are made from the raw numbers alone."""
+"""The scores used by the benchmarks are correct, and the results pages are rendered from the raw numbers alone."""
 
 import json
 from pathlib import Path
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="benchmarks are 
 
 
 @pytest.fixture(autouse=True)
-def beside_the_scripts(monkeypatch):
+def benchmarks_on_path(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
-def test_the_common_kl_is_that_of_plain_numpy():
+def test_kl_and_recall_match_plain_numpy():
     from score import Truth, plain_kl
 
     X = load_digits().data[:400]
@@ -32,7 +32,7 @@ def test_the_common_kl_is_that_of_plain_numpy():
     assert truth.recall(near[:, ::-1]) == truth.recall(near)
 
 
-def test_a_map_that_is_the_data_keeps_every_neighbour():
+def test_identity_map_keeps_every_neighbor():
     from score import Truth, one_nn_error
 
     X = np.random.RandomState(0).standard_normal((300, 2))
@@ -42,7 +42,7 @@ def test_a_map_that_is_the_data_keeps_every_neighbour():
     assert one_nn_error(np.zeros((4, 2)), np.zeros(4), 1) == 0  # all in one place
 
 
-def test_timing_a_function_changes_nothing():
+def test_timed_restores_the_function():
     from common import timed
 
     class Tool:
@@ -55,7 +55,7 @@ def test_timing_a_function_changes_nothing():
     assert len(seconds) == 1 and none == [] and Tool.work is before
 
 
-def test_the_crossing_of_two_power_laws():
+def test_crossing_of_two_power_laws():
     from crossover import crossing
 
     sizes = [300, 1000, 3000]
@@ -64,7 +64,7 @@ def test_the_crossing_of_two_power_laws():
     assert crossing(sizes, [2, 3, 4]) is None and crossing(sizes, [0.2, 0.3, 0.4]) is None
 
 
-def test_what_a_node_and_a_near_pair_cost():
+def test_costs_per_node_and_per_near_pair_are_positive():
     from crossover import costs
 
     Y = np.random.RandomState(0).uniform(0, 50, (2000, 2)).astype(np.float32)
@@ -73,7 +73,7 @@ def test_what_a_node_and_a_near_pair_cost():
     assert cusped["clump"] == pytest.approx(1, rel=0.2) and cusped["pair_ns"] > 0  # a uniform map
 
 
-def test_the_page_follows_from_the_raw_numbers():
+def test_results_page_is_rendered_from_raw_numbers():
     from peers import render
 
     def record(method, run, total, later=None):
@@ -96,7 +96,7 @@ def test_the_page_follows_from_the_raw_numbers():
     assert "- openTSNE is not installed." in page and "- PaCMAP failed: MemoryError" in page
 
 
-def test_the_large_table_is_the_same_every_time_and_no_row_comes_twice(tmp_path):
+def test_large_csv_is_reproducible_without_duplicate_rows(tmp_path):
     from large_csv import make
 
     from equipoise import data

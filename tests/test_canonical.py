@@ -1,4 +1,4 @@
-"""Canonical forms: flat shapes come back, bent ones unbend."""
+"""Canonical forms: flat shapes are recovered and bent ones are flattened."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from equipoise.spaces import MeshGeodesic, Restriction, summarize_distortion
 
 
 def rolled(V, radius):
-    """A sheet bent around a cylinder: an isometry of the surface, not of space."""
+    """Return a sheet bent around a cylinder: an isometry of the surface, not of space."""
     return np.column_stack([radius * np.cos(V[:, 0] / radius), radius * np.sin(V[:, 0] / radius), V[:, 1]])
 
 
 @pytest.mark.parametrize("n_landmarks", [500, 60])
-def test_a_rolled_sheet_unrolls(n_landmarks):
+def test_rolled_sheet_unrolls(n_landmarks):
     V, F = sheet(8, 12)
     Y = eq.canonical_form(rolled(V, 3.0), F, n_landmarks=n_landmarks, method="exact")
     assert Y.shape == V.shape
@@ -25,7 +25,7 @@ def test_a_rolled_sheet_unrolls(n_landmarks):
     assert found.dilation.quantiles[0.01] > 0.97 and found.dilation.quantiles[0.99] < 1.01  # chords of the bent edges
 
 
-def test_landmarks_stand_for_all_vertices():
+def test_landmarks_approximate_the_full_canonical_form():
     V, F = globe(200)
     V = V * [1, 0.4, 2]
     everything = eq.canonical_form(V, F, n_landmarks=200, method="exact")
@@ -35,9 +35,9 @@ def test_landmarks_stand_for_all_vertices():
     np.testing.assert_array_equal(some, again)
     exact = Restriction(MeshGeodesic(V, F, "exact"), np.arange(0, 200, 7))
     flat, form = (summarize_distortion(exact, Y[::7]).stress for Y in (V, some))
-    assert form < 0.5 * flat  # the straight distances of the shape itself are farther from the geodesic ones
+    assert form < 0.5 * flat  # Euclidean distances in the original shape differ more from the geodesics
 
 
-def test_too_few_landmarks():
+def test_too_few_landmarks_raise():
     with pytest.raises(ValueError, match="n_landmarks must be at least 4 to span three dimensions, got 3"):
         eq.canonical_form(*sheet(2, 2), n_landmarks=3, method="exact")

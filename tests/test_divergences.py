@@ -8,27 +8,27 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from equipoise.divergences import KL, Alpha, ChiSquare, Divergence, Hellinger, deformed_log
 
-T = np.geomspace(0.01, 100.0, 40)  # even: 1 is not on the grid, where f vanishes and relative errors mean nothing
+T = np.geomspace(0.01, 100.0, 40)  # excludes t = 1, where f = 0 and relative errors are meaningless
 ALPHAS = (-5.0, -2.0, -1.0, -0.5, 0.0, 0.6, 1.0, 1.5, 3.0, 5.0)
-NEAR_THE_LIMITS = tuple(limit + side * gap for limit in (-1, 1) for side in (-1, 1) for gap in (1e-3, 1e-6, 1e-12))
-alphas = st.one_of(st.sampled_from([*ALPHAS, *NEAR_THE_LIMITS]), st.floats(-6.0, 6.0))
+NEAR_LIMITS = tuple(limit + side * gap for limit in (-1, 1) for side in (-1, 1) for gap in (1e-3, 1e-6, 1e-12))
+alphas = st.one_of(st.sampled_from([*ALPHAS, *NEAR_LIMITS]), st.floats(-6.0, 6.0))
 
 
 def equation_14(alpha, t):
-    """Lin et al. 2024, eq. (14), as printed, with 60 digits so that nothing cancels."""
+    """Return Lin et al. 2024, eq. (14), as printed, with 60 digits to avoid cancellation."""
     with localcontext() as context:
         context.prec = 60
         a, t = Decimal(alpha), Decimal(t)
         return float(4 / (1 - a**2) * ((1 - a) / 2 + (1 + a) / 2 * t - t ** ((1 + a) / 2)))
 
 
-@pytest.mark.parametrize("alpha", [*(a for a in ALPHAS if abs(a) != 1), *NEAR_THE_LIMITS])
-def test_alpha_is_equation_14(alpha):
+@pytest.mark.parametrize("alpha", [*(a for a in ALPHAS if abs(a) != 1), *NEAR_LIMITS])
+def test_alpha_matches_equation_14(alpha):
     assert_allclose(Alpha(alpha).value(T), [equation_14(alpha, t) for t in T], rtol=1e-11)
 
 
 @given(alphas)
-def test_alpha_vanishes_at_one_with_its_slope(alpha):
+def test_alpha_value_and_slope_are_zero_at_one(alpha):
     one = np.ones(1)
     assert_array_equal(Alpha(alpha).value(one), [0.0])
     assert_array_equal(Alpha(alpha).slope(one), [0.0])
@@ -41,7 +41,7 @@ def test_alpha_has_unit_curvature_at_one(alpha):
 
 
 @given(alphas, st.floats(0.05, 20.0))
-def test_slope_is_the_finite_difference_of_value(alpha, t):
+def test_slope_matches_finite_differences(alpha, t):
     f, step = Alpha(alpha), 1e-5 * t
     above, below = f.value(np.array([t + step, t - step]))
     slope = f.slope(np.array([t]))[0]
@@ -49,7 +49,7 @@ def test_slope_is_the_finite_difference_of_value(alpha, t):
 
 
 @given(alphas, st.floats(0.01, 100.0), st.floats(0.01, 100.0), st.floats(0.0, 1.0))
-def test_alpha_is_convex_and_positive(alpha, t, u, share):
+def test_alpha_is_convex_and_nonnegative(alpha, t, u, share):
     f = Alpha(alpha)
     mixed, left, right = f.value(np.array([share * t + (1 - share) * u, t, u]))
     assert mixed <= share * left + (1 - share) * right + 1e-11 * (1 + left + right)
@@ -58,7 +58,7 @@ def test_alpha_is_convex_and_positive(alpha, t, u, share):
     assert low <= high
 
 
-def test_limits_are_the_two_kullback_leiblers():
+def test_alpha_at_plus_and_minus_one_is_kullback_leibler():
     assert_allclose(Alpha(-1.0).value(T), -np.log(T) + T - 1, rtol=1e-12)
     assert_allclose(Alpha(1.0).value(T), T * np.log(T) - T + 1, rtol=1e-12)
     assert_allclose(Alpha(-1.0).slope(T), 1 - 1 / T, rtol=1e-12)
@@ -73,7 +73,7 @@ def test_alpha_is_continuous_at_its_limits(gap):
     assert_allclose(Alpha(1 + gap).slope(T), np.log(T), rtol=1e-5)
 
 
-def test_named_divergences():
+def test_named_divergences_match_their_formulas():
     assert KL() == Alpha(-1.0)
     assert_allclose(Hellinger().value(T), 2 * (1 - np.sqrt(T)) ** 2, rtol=1e-12)
     assert_allclose(ChiSquare().value(T), (T - 1) ** 2, rtol=1e-15)
@@ -86,19 +86,19 @@ def test_chi_square_is_twice_alpha_3():
 
 
 @given(alphas)
-def test_swapping_P_and_Q_turns_alpha_round(alpha):
+def test_swapping_P_and_Q_negates_alpha(alpha):
     # t f_α(1/t) = f_−α(t): D_α(P ‖ Q) = D_−α(Q ‖ P)
     assert_allclose(T * Alpha(alpha).value(1 / T), Alpha(-alpha).value(T), rtol=1e-10)
 
 
-def test_s_marks_the_divergences_that_need_stored_pairs_only():
+def test_s_is_defined_only_for_divergences_over_stored_pairs():
     assert Alpha(-1.0).s == 1.0
     assert Alpha(0.0).s == 0.5
     assert Alpha(1.0).s is None and Alpha(3.0).s is None and ChiSquare().s is None and Divergence().s is None
 
 
-def test_loss_falls_as_alpha_grows():
-    # Lin et al. 2024, Table 3: p = exp(−r²/30), q = 1/(1 + r²). The order is no theorem; it holds on this range of r.
+def test_loss_decreases_with_alpha():
+    # Lin et al. 2024, Table 3: p = exp(−r²/30), q = 1/(1 + r²). The order is not a theorem; it holds for these r.
     r = np.linspace(0.0, 5.0, 101)
     p, q = np.exp(-(r**2) / 30), 1 / (1 + r**2)
     p, q = p / p.sum(), q / q.sum()
@@ -108,7 +108,7 @@ def test_loss_falls_as_alpha_grows():
     assert_allclose(losses[4], 2 * ((np.sqrt(p) - np.sqrt(q)) ** 2).sum(), rtol=1e-12)
 
 
-def test_deformed_log_and_its_limit():
+def test_deformed_log_matches_formula_and_limit():
     log_t = np.log(T)
     assert_array_equal(deformed_log(log_t, 0.0), log_t)
     assert_allclose(deformed_log(log_t, 1.0), T - 1, rtol=1e-13)
@@ -118,12 +118,12 @@ def test_deformed_log_and_its_limit():
 
 
 @pytest.mark.parametrize("alpha", [np.nan, np.inf, -np.inf])
-def test_bad_alpha_is_named(alpha):
+def test_non_finite_alpha_raises(alpha):
     with pytest.raises(ValueError, match="alpha must be a finite number, got"):
         Alpha(alpha)
 
 
-def test_a_divergence_without_formulas_says_which_is_missing():
+def test_divergence_without_formulas_raises():
     class Empty(Divergence):
         pass
 

@@ -1,4 +1,4 @@
-"""Every example runs as a user would run it, prints numbers that make sense and writes pictures worth looking at."""
+"""Every example runs as a script, prints plausible numbers and writes pictures that are not empty."""
 
 import re
 import runpy
@@ -30,13 +30,13 @@ PICTURES = {
 }
 
 
-def numbers(text, pattern):
-    """The numbers that follow a pattern in printed text, percentages as fractions."""
+def printed_numbers(text, pattern):
+    """Return the numbers that follow a pattern in printed text, with percentages as fractions."""
     found = re.findall(pattern + r"\s*(-?\d[\d.e+-]*)(%?)", text)
     return [float(value) / (100 if percent else 1) for value, percent in found]
 
 
-def run(name, folder, monkeypatch, capsys):
+def run_example(name, folder, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, str(folder)])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert sorted(path.name for path in folder.iterdir()) == PICTURES[name]
@@ -48,7 +48,7 @@ def run(name, folder, monkeypatch, capsys):
     return capsys.readouterr().out
 
 
-def test_every_example_is_listed_and_says_what_one_sees():
+def test_every_example_is_listed_and_documented():
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(PICTURES)
     for name in PICTURES:
         text = (EXAMPLES / name).read_text(encoding="utf-8")
@@ -56,98 +56,101 @@ def test_every_example_is_listed_and_says_what_one_sees():
 
 
 def test_own_kernel(tmp_path, monkeypatch, capsys):
-    text = run("own_kernel.py", tmp_path, monkeypatch, capsys)
-    gaussian, small_tail, student = numbers(text, "loss")
-    assert gaussian > 2 * small_tail  # as its docstring says
+    text = run_example("own_kernel.py", tmp_path, monkeypatch, capsys)
+    gaussian, small_tail, student = printed_numbers(text, "loss")
+    assert gaussian > 2 * small_tail  # as the docstring of the example states
     assert 0 < student < gaussian < 1
 
 
 def test_force_laws(tmp_path, monkeypatch, capsys):
-    text = run("force_laws.py", tmp_path, monkeypatch, capsys)
+    text = run_example("force_laws.py", tmp_path, monkeypatch, capsys)
     # Table 1 of Lin et al. 2024 at r = 1, p = Z = 1: SNE, t-SNE, p-SNE, g-SNE with η = 1/4
-    np.testing.assert_allclose(numbers(text, "attraction at r = 1:"), [4, 2, 4, 4 / 1.25], atol=2e-3)
-    np.testing.assert_allclose(numbers(text, "repulsion:"), [4 / np.e, 1, 4, 4 / 1.25**2], atol=2e-3)
-    np.testing.assert_allclose(numbers(text, "balance at r ="), 5 * [3.0], atol=0.02)
+    np.testing.assert_allclose(printed_numbers(text, "attraction at r = 1:"), [4, 2, 4, 4 / 1.25], atol=2e-3)
+    np.testing.assert_allclose(printed_numbers(text, "repulsion:"), [4 / np.e, 1, 4, 4 / 1.25**2], atol=2e-3)
+    np.testing.assert_allclose(printed_numbers(text, "balance at r ="), 5 * [3.0], atol=0.02)
 
 
 def test_flow(tmp_path, monkeypatch, capsys):
-    text = run("flow.py", tmp_path, monkeypatch, capsys)
-    r2, steps = numbers(text, "R2"), numbers(text, "steps")
+    text = run_example("flow.py", tmp_path, monkeypatch, capsys)
+    r2, steps = printed_numbers(text, "R2"), printed_numbers(text, "steps")
     assert len(r2) == 6 and min(r2) > 0.99999
     assert all(fast < slow for fast, slow in zip(steps[::2], steps[1::2], strict=True))
 
 
 def test_alpha(tmp_path, monkeypatch, capsys):
-    text = run("alpha.py", tmp_path, monkeypatch, capsys)
-    assert numbers(text, "alpha =") == [-2, -1.5, -1, -0.5, 0, 0.6]
-    assert all(0.1 < loss < 0.7 for loss in numbers(text, "loss"))
-    assert all(kept > 0.65 for kept in numbers(text, "neighbours kept"))
+    text = run_example("alpha.py", tmp_path, monkeypatch, capsys)
+    assert printed_numbers(text, "alpha =") == [-2, -1.5, -1, -0.5, 0, 0.6]
+    assert all(0.1 < loss < 0.7 for loss in printed_numbers(text, "loss"))
+    assert all(kept > 0.65 for kept in printed_numbers(text, "neighbours kept"))
 
 
 def test_sphere(tmp_path, monkeypatch, capsys):
-    text = run("sphere.py", tmp_path, monkeypatch, capsys)
+    text = run_example("sphere.py", tmp_path, monkeypatch, capsys)
     ((nearest, farthest),) = re.findall(r"centre ([\d.]+) to ([\d.]+)", text)
     assert float(nearest) > 0.99999 and float(farthest) < 1.00001
-    assert numbers(text, "their mean")[0] < 0.3  # all the way round
-    assert numbers(text, "neighbours kept")[0] > 0.65
+    assert printed_numbers(text, "their mean")[0] < 0.3  # the points cover the whole sphere
+    assert printed_numbers(text, "neighbours kept")[0] > 0.65
 
 
 def test_look_inside(tmp_path, monkeypatch, capsys):
-    text = run("look_inside.py", tmp_path, monkeypatch, capsys)
-    assert numbers(text, "sum") == [1.0]
+    text = run_example("look_inside.py", tmp_path, monkeypatch, capsys)
+    assert printed_numbers(text, "sum") == [1.0]
     assert "stopped by       callback" in text
-    assert numbers(text, "final loss")[0] < 0.2 * numbers(text, "initial loss")[0]
-    assert numbers(text, "balance")[0] < 1e-12 and numbers(text, "total attraction")[0] < 1e-12
-    assert numbers(text, "net force")[0] < 0.05
+    assert printed_numbers(text, "final loss")[0] < 0.2 * printed_numbers(text, "initial loss")[0]
+    assert printed_numbers(text, "balance")[0] < 1e-12 and printed_numbers(text, "total attraction")[0] < 1e-12
+    assert printed_numbers(text, "net force")[0] < 0.05
 
 
-# matplotlib projects the corners that a face of a surface does not have, from memory that was never set.
+# matplotlib pads faces with unused corners and projects these from uninitialised memory.
 unset_corners = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered in dot:RuntimeWarning")
 
 
 @unset_corners
 def test_four_points(tmp_path, monkeypatch, capsys):
-    text = run("four_points.py", tmp_path, monkeypatch, capsys)
+    text = run_example("four_points.py", tmp_path, monkeypatch, capsys)
     assert "axioms of a metric: a metric on 4 points" in text and "isometry: True" not in text
-    assert numbers(text, "eigenvalues:") == [-0.25]  # one is negative
-    line, *others = numbers(text, "stress")
-    assert line > 0.3  # a line is worse than the plane, and nothing is better
+    assert printed_numbers(text, "eigenvalues:") == [-0.25]  # one is negative
+    line, *others = printed_numbers(text, "stress")
+    assert line > 0.3  # a line is worse than the plane; three dimensions are no better
     np.testing.assert_allclose(others, 4.5 - 2 * np.sqrt(5), atol=1e-3)  # docs/math.md, section 18
 
 
 @unset_corners
 def test_cartographer(tmp_path, monkeypatch, capsys):
-    text = run("cartographer.py", tmp_path, monkeypatch, capsys)
-    stress = numbers(text, "stress")
-    assert len(stress) == 5 and stress[-1] == min(stress) > 0.05  # least stress is least, and never none
-    assert min(numbers(text, "; distortion")) > 10
+    text = run_example("cartographer.py", tmp_path, monkeypatch, capsys)
+    stress = printed_numbers(text, "stress")
+    assert len(stress) == 5 and stress[-1] == min(stress) > 0.05  # MDS has the smallest stress, which is not 0
+    assert min(printed_numbers(text, "; distortion")) > 10
 
 
-@pytest.mark.skipif(not HORSE.exists(), reason="../shared/data/mesh_horse.npz is not there")
+@pytest.mark.skipif(not HORSE.exists(), reason="../shared/data/mesh_horse.npz does not exist")
 def test_canonical_forms(tmp_path, monkeypatch, capsys):
     pytest.importorskip("potpourri3d")
-    text = run("canonical_forms.py", tmp_path, monkeypatch, capsys)
-    shapes, forms = numbers(text, "disagreement of the shapes"), numbers(text, "of their canonical forms")
+    text = run_example("canonical_forms.py", tmp_path, monkeypatch, capsys)
+    shapes, forms = (
+        printed_numbers(text, "disagreement of the shapes"),
+        printed_numbers(text, "of their canonical forms"),
+    )
     assert len(shapes) == 2 and all(form < shape / 5 for shape, form in zip(shapes, forms, strict=True))
 
 
 def test_readme_pictures(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("EQUIPOISE_QUICK", "1")
-    text = run("readme_pictures.py", tmp_path, monkeypatch, capsys)
-    kept = numbers(text, "neighbours kept")
+    text = run_example("readme_pictures.py", tmp_path, monkeypatch, capsys)
+    kept = printed_numbers(text, "neighbours kept")
     assert len(kept) == 6 and min(kept) > 0.6
 
 
 def test_pictures(tmp_path, monkeypatch, capsys):
     pytest.importorskip("bokeh")
     monkeypatch.setenv("EQUIPOISE_QUICK", "1")
-    text = run("pictures.py", tmp_path, monkeypatch, capsys)
+    text = run_example("pictures.py", tmp_path, monkeypatch, capsys)
     (shown,) = re.findall(r"(\d+) of 200 images are shown", text)
     assert 50 < int(shown) < 200
     assert "200 digits" in (tmp_path / "digits.html").read_text(encoding="utf-8")
 
 
-def test_the_pictures_of_the_readme_are_there():
+def test_readme_pictures_exist():
     text = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
     for name in PICTURES["readme_pictures.py"]:
         assert f"docs/images/{name}" in text
@@ -155,7 +158,7 @@ def test_the_pictures_of_the_readme_are_there():
 
 
 def test_spectrum(tmp_path, monkeypatch, capsys):
-    kept = numbers(run("spectrum.py", tmp_path, monkeypatch, capsys), "neighbours kept")
+    kept = printed_numbers(run_example("spectrum.py", tmp_path, monkeypatch, capsys), "neighbours kept")
     assert len(kept) == 8
     assert kept[1] < kept[3] < kept[5]  # exaggeration 20, 4, 1
     assert kept[7] > kept[3]  # UMAP keeps more than an exaggeration of 4
@@ -163,31 +166,33 @@ def test_spectrum(tmp_path, monkeypatch, capsys):
 
 def test_trust(tmp_path, monkeypatch, capsys):
     pytest.importorskip("bokeh")
-    text = run("trust.py", tmp_path, monkeypatch, capsys)
+    text = run_example("trust.py", tmp_path, monkeypatch, capsys)
     (trust,) = (line.split() for line in text.splitlines() if line.startswith("trustworthiness") and "*" in line)
     pca, tsne, umap = (float(word) for word in trust[1:] if word != "*")
     assert pca < 0.9 and min(tsne, umap) > 0.97
     assert "Neither lengths nor the sizes of groups can be compared" in " ".join(text.split())
-    assert (tmp_path / "trust.html").stat().st_size > 500_000  # Bokeh is in it
+    assert (tmp_path / "trust.html").stat().st_size > 500_000  # the page contains Bokeh
 
 
 def test_stability(tmp_path, monkeypatch, capsys):
-    text = run("stability.py", tmp_path, monkeypatch, capsys)
-    moved = np.array(numbers(text, "moved")).reshape(2, 4, 3)  # planes and rolls; methods; another seed, two changes
+    text = run_example("stability.py", tmp_path, monkeypatch, capsys)
+    moved = np.array(printed_numbers(text, "moved")).reshape(
+        2, 4, 3
+    )  # planes and rolls; methods; another seed, two changes
     (pca, isomap, umap, sampled), rolls = moved
     assert min(*pca[1:], *isomap[1:]) > 0.4 and max(umap[2], sampled[2]) < 0.5  # the tails; Draganov & Dohn, Fig. 1 (a)
-    assert rolls[:3].max() < 0.1 < rolls[3].min()  # Fig. 1 (b), and what the sampling has to do with it
-    parts, *others = numbers(text, r"median(?: variation)?")
+    assert rolls[:3].max() < 0.1 < rolls[3].min()  # Fig. 1 (b); only the sampled runs move
+    parts, *others = printed_numbers(text, r"median(?: variation)?")
     assert len(others) == 3 and parts > 2 * max(others)
 
 
 def test_sweep(tmp_path, monkeypatch, capsys):
-    text = run("sweep.py", tmp_path, monkeypatch, capsys)
+    text = run_example("sweep.py", tmp_path, monkeypatch, capsys)
     assert text.count("Perplexity is how many neighbours count.") == 2
-    assert max(numbers(text, r"two_sizes .*widths 1 :")) < 1.5  # of 10
-    assert max(numbers(text, r"three_distances .*distances 1 :")) < 1.5  # of 5
-    even, _, clumped = numbers(text, "spacing")
+    assert max(printed_numbers(text, r"two_sizes .*widths 1 :")) < 1.5  # of 10
+    assert max(printed_numbers(text, r"three_distances .*distances 1 :")) < 1.5  # of 5
+    even, _, clumped = printed_numbers(text, "spacing")
     assert clumped < 1 < even
-    wide, _, narrow = numbers(text, r"nested .*widths 1 :")
+    wide, _, narrow = printed_numbers(text, r"nested .*widths 1 :")
     assert wide > 1.5 * narrow
-    assert all(number >= 2 for number in numbers(text, r"linked_rings .*cuts"))
+    assert all(number >= 2 for number in printed_numbers(text, r"linked_rings .*cuts"))

@@ -26,7 +26,7 @@ TABLE_1 = {  # Lin et al. 2024: method, attraction, repulsion
 
 
 @pytest.mark.parametrize("name", TABLE_1)
-def test_table_1(name):
+def test_forces_match_table_1(name):
     method, attraction, repulsion = TABLE_1[name]
     curves = eq.forces(method, r=R, p=p, Z=Z)
     ((label, pull),), ((same_label, push),) = curves.attraction.items(), curves.repulsion.items()
@@ -35,15 +35,15 @@ def test_table_1(name):
     assert_allclose(push, repulsion, rtol=1e-12)
 
 
-def test_s_sne_near_rho_1_is_p_sne():
+def test_spherical_sne_near_rho_1_matches_power_sne():
     # Lin et al. 2024, eq. (31): 2 d p / r
     curves = eq.forces(eq.SphericalSNE(rho=1 - 1e-6), r=np.array([0.1, 0.5]), p=p)
     assert_allclose(curves.attraction["SphericalSNE(rho=0.999999)"], 6 * p / np.array([0.1, 0.5]), rtol=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [-3, -2, -0.5, 0, 0.7])
-def test_two_points_alone(alpha):
-    """Two points have P = Q = 1/2, so T = 1 and the formulas are the whole truth."""
+def test_forces_of_two_points_match_pair_forces(alpha):
+    """For two points P = Q = 1/2 and T = 1, so the pair forces are exact."""
     method = eq.GSNE(alpha=alpha, beta=3, eta=0.1, perplexity=1)
     problem = method.problem(np.array([[0.0, 0.0], [1.0, 2.0]]))
     k = method._kernel()
@@ -59,7 +59,7 @@ def test_two_points_alone(alpha):
     [eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(r0=0.1), *(eq.GSNE(alpha=alpha) for alpha in (-2, -1, 0.5))],
     ids=str,
 )
-def test_the_pairs_add_up_to_the_forces_of_a_map(method, rng):
+def test_pair_forces_sum_to_the_forces_of_a_map(method, rng):
     problem = method.set_params(engine="reference", perplexity=3).problem(rng.normal(size=(9, 4)))
     Y = rng.normal(size=(9, 2))
     P = np.asarray(problem.affinities, dtype=np.float64)
@@ -76,7 +76,7 @@ def test_the_pairs_add_up_to_the_forces_of_a_map(method, rng):
     assert_allclose(problem.repulsion(Y), T * np.einsum("ij,ijc->ic", push / r, diff), rtol=1e-7, atol=1e-12)
 
 
-def test_a_pair_balances_where_q_is_p_whatever_alpha():
+def test_forces_balance_where_q_equals_p_for_any_alpha():
     r = np.array([3.0])  # q = 1/(1 + 9) with Z = 1
     for alpha in (-3, -1, 0, 0.9):
         pull, push = eq.GSNE(alpha=alpha, beta=2, eta=1).pair_forces(r, p=0.1)
@@ -93,26 +93,26 @@ def test_divergences_over_all_pairs_attract_where_q_is_less_than_p(divergence):
     assert push[0] > 0 and pull[2] > 0
 
 
-def test_alpha_above_and_below_1_meet_there():
+def test_net_force_is_continuous_at_alpha_1():
     pull, push = eq.SymmetricSNE(kernel=StudentT(), divergence=eq.divergences.Alpha(1.0)).pair_forces(R, p, Z)
     near = eq.SymmetricSNE(kernel=StudentT(), divergence=eq.divergences.Alpha(1 - 1e-7)).pair_forces(R, p, Z)
     assert_allclose(push - pull, near[1] - near[0], rtol=1e-5, atol=1e-7)
 
 
-def test_curves_keep_their_order_and_names():
+def test_curves_keep_order_and_names():
     curves = eq.forces(eq.TSNE(), eq.GSNE(beta=2, eta=0.25), eq.SNE())
     assert list(curves.attraction) == list(curves.repulsion) == ["TSNE()", "GSNE(beta=2, eta=0.25)", "SNE()"]
     assert curves.r.shape == (400,) and curves.r[0] > 0 and curves.r[-1] == 5
     assert all(force.shape == (400,) for force in [*curves.attraction.values(), *curves.repulsion.values()])
 
 
-def test_attraction_follows_p_and_repulsion_one_over_z():
+def test_attraction_scales_with_p_and_repulsion_with_inverse_z():
     one, other = eq.forces(eq.TSNE(), p=0.1, Z=1), eq.forces(eq.TSNE(), p=0.3, Z=4)
     assert_allclose(other.attraction["TSNE()"], 3 * one.attraction["TSNE()"])
     assert_allclose(other.repulsion["TSNE()"], one.repulsion["TSNE()"] / 4)
 
 
-def test_figure():
+def test_figure_shows_every_curve():
     names = ["SymmetricSNE()", "TSNE()", "PowerSNE(r0=0.01)"]
     curves = eq.forces(eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(r0=0.01))
     figure = curves.figure()
@@ -127,21 +127,21 @@ def test_figure():
     assert [text.get_text() for text in right.get_legend().get_texts()] == names
 
 
-def test_one_method_fills_its_axes():
+def test_axis_limits_fit_a_single_method():
     left, right = eq.forces(eq.TSNE()).figure().axes
     assert_allclose([left.get_ylim()[1], right.get_ylim()[1]], [1.15 * 2, 1.15 * 0.75 * np.sqrt(3)], rtol=1e-3)
 
 
-def test_no_methods():
+def test_no_methods_raises():
     with pytest.raises(ValueError, match="needs at least one method"):
         eq.forces()
 
 
-def test_the_example_in_the_docstring():
+def test_docstring_example_runs():
     result = doctest.testmod(force_laws, extraglobs={"TSNE": eq.TSNE})
     assert result.attempted >= 2 and result.failed == 0
 
 
-def test_curves_are_shown_in_one_line():
+def test_repr_of_curves_is_one_line():
     curves = eq.forces(eq.TSNE(), eq.UMAP())
     assert repr(curves) == "<forces of TSNE(), UMAP() at 400 distances from 0.02 to 5; figure() draws them>"

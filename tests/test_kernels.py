@@ -11,7 +11,7 @@ from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, S
 
 D2 = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 60)])
 positive = st.floats(0.2, 6.0)
-exponents = st.floats(1.0, 6.0)  # below β = 1 the d2 that is held at a cusp, 1e-30, shows in k(0)
+exponents = st.floats(1.0, 6.0)  # below β = 1 the lower bound on d2 at a cusp, 1e-30, affects k(0)
 ANY_KERNEL = st.one_of(
     st.just(Gaussian()),
     st.builds(StudentT, positive),
@@ -22,7 +22,7 @@ ANY_KERNEL = st.one_of(
 
 
 def closed_form(kernel, d2):
-    """The formulas of docs/math.md at one squared distance, in Python's own arithmetic."""
+    """Evaluate the formulas of docs/math.md at one squared distance, with Python floats."""
     r = math.sqrt(d2)
     match kernel:
         case Gaussian():
@@ -38,12 +38,12 @@ def closed_form(kernel, d2):
 
 
 @given(ANY_KERNEL, st.floats(0.0, 100.0))
-def test_value_is_the_stated_formula(kernel, d2):
+def test_value_matches_closed_form(kernel, d2):
     assert_allclose(kernel.value(np.array([d2]))[0], closed_form(kernel, d2), rtol=1e-9)
 
 
 @given(ANY_KERNEL, st.floats(1e-3, 100.0))
-def test_slope_is_the_finite_difference_of_value(kernel, d2):
+def test_slope_matches_finite_differences(kernel, d2):
     step = 1e-4 * d2 / (1 + d2)
     if isinstance(kernel, PowerLaw) and abs(d2 - kernel.r0**2) <= 2 * step:
         d2 = 2 * d2  # not across the kink
@@ -53,13 +53,13 @@ def test_slope_is_the_finite_difference_of_value(kernel, d2):
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=repr)
-def test_logarithms_agree_with_value_and_slope(kernel):
+def test_log_value_and_log_slope_match_value_and_slope(kernel):
     assert_allclose(kernel.log_value(D2), np.log(kernel.value(D2)), rtol=1e-13, atol=1e-14)
     assert_allclose(kernel.log_slope(D2) * kernel.value(D2), kernel.slope(D2), rtol=1e-14)
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=repr)
-def test_positive_and_decreasing(kernel):
+def test_kernels_are_positive_and_decreasing(kernel):
     value = kernel.value(D2)
     assert (value > 0).all() and np.isfinite(value).all()
     assert (np.diff(value) <= 0).all() and value[-1] < value[0]
@@ -67,12 +67,12 @@ def test_positive_and_decreasing(kernel):
     assert (slope <= 0).all() and np.isfinite(slope).all()
 
 
-def test_gaussian_logarithm_outlives_its_value():
+def test_gaussian_log_value_is_finite_where_value_underflows():
     assert_array_equal(Gaussian().log_value(np.array([1e4])), [-1e4])
     assert_array_equal(Gaussian().log_slope(np.array([1e4])), [-1.0])
 
 
-def test_power_law_has_no_force_inside_the_cut_off():
+def test_power_law_has_no_force_inside_the_cutoff():
     kernel = PowerLaw(3.0, 0.5)
     inside = np.array([0.0, 0.1, 0.25])
     assert_array_equal(kernel.value(inside), np.full(3, 0.5**-3.0))
@@ -80,19 +80,19 @@ def test_power_law_has_no_force_inside_the_cut_off():
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 1.9])
-def test_cusp_gives_coincident_points_no_force(beta):
+def test_coincident_points_exert_no_force_at_a_cusp(beta):
     slope = RegularizedPowerLaw(beta, 1.0).slope(np.zeros(1))
     assert np.isfinite(slope).all()
     assert (slope * 0.0 == 0).all()
 
 
-def test_a_walk_from_the_centre_exits_evenly():
+def test_spherical_exit_with_rho_0_is_uniform():
     kernel = SphericalExit(0.0, 3)
     assert_array_equal(kernel.value(D2), np.ones_like(D2))
     assert_array_equal(kernel.slope(D2), np.zeros_like(D2))
 
 
-def test_student_with_one_degree_is_the_regularized_power_law_to_the_bit():
+def test_student_t_with_one_dof_equals_regularized_power_law_exactly():
     student, power = StudentT(1.0), RegularizedPowerLaw(2.0, 1.0)
     for name in ("value", "slope", "log_value", "log_slope"):
         assert_array_equal(getattr(student, name)(D2), getattr(power, name)(D2))
@@ -108,7 +108,7 @@ def test_eta_is_a_unit_of_length(beta, eta, d2):
 
 
 @given(positive, st.floats(0.01, 100.0), st.floats(1e-3, 1e3))
-def test_the_cut_off_is_a_unit_of_length(beta, r0, d2):
+def test_cutoff_is_a_unit_of_length(beta, r0, d2):
     kernel = PowerLaw(beta, r0)
     scaled = kernel.value(np.array([d2 * r0**2]))
     assert_allclose(scaled, PowerLaw(beta, 1.0).value(np.array([d2])) * r0**-beta, rtol=1e-11)
@@ -116,12 +116,12 @@ def test_the_cut_off_is_a_unit_of_length(beta, r0, d2):
 
 
 @pytest.mark.parametrize("kernel", [StudentT(0.5), StudentT(4.0), SphericalExit(0.95, 3), SphericalExit(0.9, 4)])
-def test_length_is_where_a_smooth_kernel_leaves_its_plateau(kernel):
+def test_length_of_smooth_kernels_is_their_plateau_width(kernel):
     assert_allclose(kernel.length, 1 / np.sqrt(-kernel.log_slope(np.zeros(1)))[0], rtol=1e-12)
     assert SphericalExit(0.0, 3).length == 1.0
 
 
-def test_users_kernel_needs_value_and_slope_only():
+def test_user_kernel_needs_only_value_and_slope():
     kernel = UserKernel()
     assert_allclose(kernel.log_value(D2), -1.5 * np.log1p(D2), rtol=1e-13, atol=1e-15)
     assert_allclose(kernel.log_slope(D2), -1.5 / (1 + D2), rtol=1e-14)
@@ -130,7 +130,7 @@ def test_users_kernel_needs_value_and_slope_only():
 
 
 @pytest.mark.parametrize("method", ["value", "slope", "log_value", "log_slope"])
-def test_a_kernel_without_formulas_says_which_is_missing(method):
+def test_kernel_without_formulas_raises(method):
     class Empty(Kernel):
         pass
 
@@ -139,7 +139,7 @@ def test_a_kernel_without_formulas_says_which_is_missing(method):
         getattr(Empty(), method)(D2)
 
 
-def test_a_kernel_with_a_value_alone_has_no_slope():
+def test_kernel_without_slope_raises_on_log_slope():
     class Half(Kernel):
         def value(self, d2):
             return np.exp(-d2)
@@ -161,6 +161,6 @@ def test_a_kernel_with_a_value_alone_has_no_slope():
         (SphericalExit, {"dimension": 0}, "dimension must be >= 1, got 0"),
     ],
 )
-def test_bad_parameters_are_named(kernel, parameters, message):
+def test_invalid_parameters_raise(kernel, parameters, message):
     with pytest.raises(ValueError, match=message):
         kernel(**parameters)

@@ -1,4 +1,4 @@
-"""estimate_memory is an upper bound, and not a wild one."""
+"""estimate_memory is an upper bound on the peak, and not far above it."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ print(field("VmHWM") - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 @pytest.mark.parametrize(("n", "D", "engine"), [(40_000, 20, "grid"), (6_000, 30, "exact")])
-def test_the_peak_stays_within_the_estimate(n, D, engine):
+def test_peak_memory_stays_below_the_estimate(n, D, engine):
     child = subprocess.run(
         [sys.executable, "-c", CHILD, str(n), str(D), engine], capture_output=True, text=True, check=True
     )
@@ -35,7 +35,7 @@ def test_the_peak_stays_within_the_estimate(n, D, engine):
     assert 0.3 * (estimate - OVERHEAD) < peak < estimate
 
 
-def test_what_it_grows_with():
+def test_estimate_grows_with_samples_features_and_perplexity():
     base = eq.estimate_memory(200_000, 50)
     assert eq.estimate_memory(200_000, 500).peak > base.peak
     assert eq.estimate_memory(200_000, 50, perplexity=100).peak > base.peak
@@ -45,11 +45,11 @@ def test_what_it_grows_with():
     assert "GB" in str(base)
 
 
-def test_the_example_of_the_docstring():
+def test_docstring_example_is_current():
     assert str(eq.estimate_memory(1_000_000, 50)) in (eq.estimate_memory.__doc__ or "")
 
 
-def test_bad_arguments():
+def test_invalid_arguments_raise():
     with pytest.raises(ValueError, match="n must be at least 2"):
         eq.estimate_memory(1, 5)
     with pytest.raises(ValueError, match="n_components at least 1"):

@@ -1,4 +1,4 @@
-"""The package as it is installed and the project as it is handed over."""
+"""The installed package and the files of the project."""
 
 import ast
 import importlib.metadata
@@ -21,7 +21,7 @@ GENERATED = {"build", "dist", "__pycache__", "generated"}
 
 
 def project_files():
-    """Every text file of the project, what it builds or caches left out."""
+    """Yield every text file of the project except build products and caches."""
     for path in ROOT.rglob("*"):
         parts = path.relative_to(ROOT).parts
         hidden = any(part.startswith(".") and part not in (".ci", ".gitignore") for part in parts)
@@ -30,7 +30,7 @@ def project_files():
             yield path
 
 
-def test_the_version_stands_in_one_place():
+def test_version_is_defined_once():
     assert re.fullmatch(r"\d+\.\d+\.\d+", equipoise.__version__)
     assert importlib.metadata.version("equipoise") == equipoise.__version__
     for name in ("pyproject.toml", "CMakeLists.txt", "CITATION.cff"):
@@ -43,11 +43,11 @@ def test_public_names_exist_and_are_documented():
         assert getattr(equipoise, name).__doc__, name
 
 
-def test_types_are_shipped():
+def test_py_typed_is_installed():
     assert (Path(equipoise.__file__).parent / "py.typed").is_file()
 
 
-def test_the_stub_names_everything_in_the_core():
+def test_core_stub_lists_every_public_name():
     tree = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text(encoding="utf-8"))
     named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     named |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
@@ -58,41 +58,41 @@ def test_the_stub_names_everything_in_the_core():
     assert makers == {name for name in dir(_core.Kernel) if not name.startswith("_")}
 
 
-def test_import_brings_neither_plots_nor_bars_with_it():
+def test_import_loads_no_heavy_package():
     heavy = ("matplotlib", "bokeh", "tqdm", "faiss", "torch")
     code = f"import sys, equipoise; sys.exit(any(name in sys.modules for name in {heavy}))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_the_two_commands_of_the_readme():
+def test_readme_shows_the_two_commands():
     blocks = re.findall(r"```sh\n(.*?)\n```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert tuple(block for block in blocks if block.startswith("pip install")) == COMMANDS
 
 
 @pytest.mark.skipif(not (ROOT / ".ci" / "run").exists(), reason="a source distribution has no .ci")
-def test_ci_runs_these_very_commands():
+def test_ci_runs_the_readme_commands():
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert set(COMMANDS) <= set(lines)
 
 
-def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
+def test_readme_python_blocks_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     namespace = {}
-    for block in blocks:  # each goes on from the one before
+    for block in blocks:  # each block continues the previous one
         exec(compile(block.replace("[:500]", "[:80]"), "README.md", "exec"), namespace)
     assert namespace["Y"].shape == (80, 2) and namespace["problem"].stopped == "callback"
     assert (tmp_path / "map.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_are_valid(page):
     targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     for target in targets:
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
-def test_the_mathematics_has_every_equation_that_the_code_cites():
+def test_cited_equations_exist_in_math_md():
     text = MATH.read_text(encoding="utf-8")
     equations, sections = set(re.findall(r"\\tag\{(.+?)\}", text)), set(re.findall(r"^## (\d+)\.", text, re.MULTILINE))
     cited = 0
@@ -109,7 +109,7 @@ def test_the_mathematics_has_every_equation_that_the_code_cites():
     assert cited >= 10
 
 
-def test_no_file_knows_the_machine_it_was_written_on():
+def test_no_file_contains_an_absolute_path():
     absolute = re.compile(r"(?<![\w.:/])(?:/(?:home|Users|root|work|mnt|private)/\w|[A-Z]:\\Users)")
     for path in project_files():
         found = absolute.search(path.read_text(encoding="utf-8", errors="replace"))  # saved files are binary

@@ -1,4 +1,4 @@
-"""The command that makes the papers' tables and figures again runs on bundled digits, and its numbers make sense."""
+"""The command that reproduces the papers' tables and figures runs on the digits data, with plausible numbers."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ PICTURES = [*(f"fig{number}.png" for number in range(3, 18)), "002_fig2.png", "0
 
 
 @pytest.fixture(scope="module", autouse=True)
-def beside_the_scripts():
+def benchmarks_on_path():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCHMARKS))
         patch.syspath_prepend(str(BENCHMARKS / "papers"))
@@ -21,8 +21,8 @@ def beside_the_scripts():
 
 
 @pytest.fixture(scope="module")
-def short(tmp_path_factory, beside_the_scripts):
-    """The page of the short version, and its folder."""
+def short_run(tmp_path_factory, benchmarks_on_path):
+    """Run the short version; return the text of its page and its folder."""
     import run
 
     page = tmp_path_factory.mktemp("papers") / "papers.md"
@@ -36,10 +36,10 @@ def values(folder, section):
     return read_values(folder / f"{section}.json")[1]
 
 
-def test_every_section_is_on_the_page_with_its_pictures(short):
+def test_page_has_every_section_and_figure(short_run):
     import run
 
-    text, folder = short
+    text, folder = short_run
     assert all(f"## {section.TITLE}\n" in text for section in run.SECTIONS.values())
     assert sorted(path.name for path in folder.glob("*.png")) == sorted(PICTURES)
     for name in PICTURES:
@@ -50,10 +50,10 @@ def test_every_section_is_on_the_page_with_its_pictures(short):
     assert "nan" not in text
 
 
-def test_table_2_puts_the_rows_side_by_side(short):
+def test_table_2_compares_our_errors_with_the_paper(short_run):
     import table2
 
-    text, folder = short
+    text, folder = short_run
     found = values(folder, "table2")
     cells = table2.Cells(found, "olivetti")
     assert len(cells.of("t-SNE")) == 2  # draws
@@ -62,10 +62,10 @@ def test_table_2_puts_the_rows_side_by_side(short):
     row = next(line for line in text.splitlines() if line.startswith("| digits for Olivetti | 2 | t-SNE"))
     assert f"{100 * cells.of('input').mean():.2f} ±" in row and "| 5.3 |" in row
     assert f"**{100 * cells.of('t-SNE').mean():.2f} ±" in row
-    assert not set(map(str, (100, 101, 102))) & {key.split("/")[1] for key in found}  # chosen on other draws
+    assert not set(map(str, (100, 101, 102))) & {key.split("/")[1] for key in found}  # these draws are for tuning only
 
 
-def test_the_choice_of_g_sne_is_the_least_mean_error():
+def test_g_sne_setting_with_smallest_mean_error_is_chosen():
     import tuning
 
     errors = {"-1/2": 0.01, "-1.2/2": 0.04, "-0.8/2": 0.03, "-1/1.8": 0.02, "-0.8/2.2": 0.02, "7/7": 0.0}
@@ -74,14 +74,14 @@ def test_the_choice_of_g_sne_is_the_least_mean_error():
         for setting, error in errors.items()
         for seed, shift in ((100, 0.0), (101, 0.01))
     }
-    assert tuning.choose(scores, "mnist-6k") == (-1.0, 1.8)  # t-SNE's own aside; of equals the first
+    assert tuning.choose(scores, "mnist-6k") == (-1.0, 1.8)  # t-SNE's own setting is excluded; ties go to the first
     assert tuning.choose(scores, "mnist-6k", beta=2.0) == (-0.8, 2.0)
-    assert tuning.choose(scores, "mnist-14k") == (-1.0, 1.8)  # as on fewer rows
+    assert tuning.choose(scores, "mnist-14k") == (-1.0, 1.8)  # uses the choice for fewer rows
     with pytest.raises(ValueError, match="no results of the search for coil20; run with --only tuning first"):
         tuning.choose(scores, "coil20")
 
 
-def test_a_stopped_run_goes_on(tmp_path):
+def test_ledger_resumes_stored_values(tmp_path):
     from experiment import Ledger
 
     first = Ledger(tmp_path / "a.json", {}, resume=False)
@@ -90,10 +90,10 @@ def test_a_stopped_run_goes_on(tmp_path):
     assert Ledger(tmp_path / "a.json", {}, resume=False).get("x", lambda: 2.5) == 2.5
 
 
-def test_table_3_by_hand(short):
+def test_table_3_matches_direct_computation(short_run):
     import table3
 
-    found = values(short[1], "table3")
+    found = values(short_run[1], "table3")
     at = dict(zip(table3.ALPHAS, found["6, normalised"], strict=True))
     rng = np.random.RandomState(0)
     angle, r = rng.uniform(0, 2 * np.pi, 500), 6 * np.sqrt(rng.uniform(size=500))
@@ -107,28 +107,28 @@ def test_table_3_by_hand(short):
     assert at[0.0] == pytest.approx(2 * ((np.sqrt(p) - np.sqrt(q)) ** 2).sum())
 
 
-def test_the_force_laws_are_those_of_table_1(short):
-    assert max(numbers["off"] for numbers in values(short[1], "forces")["forces"].values()) < 1e-6
+def test_force_laws_match_table_1(short_run):
+    assert max(numbers["off"] for numbers in values(short_run[1], "forces")["forces"].values()) < 1e-6
 
 
-def test_eta_is_a_unit_of_length(short):
-    units, fixed = values(short[1], "eta")["eta"].values()
+def test_eta_is_a_unit_of_length(short_run):
+    units, fixed = values(short_run[1], "eta")["eta"].values()
     assert min(numbers["same"] for numbers in units) > 0.99
-    assert min(numbers["same"] for numbers in fixed) < 0.9  # the steps of the paper's program see it
+    assert min(numbers["same"] for numbers in fixed) < 0.9  # with the paper's fixed steps, eta changes the map
 
 
-def test_the_flows_end_in_the_closed_forms(short):
-    assert min(numbers["r2"] for numbers in values(short[1], "flow")["flow"].values()) > 0.99999
+def test_flows_converge_to_closed_forms(short_run):
+    assert min(numbers["r2"] for numbers in values(short_run[1], "flow")["flow"].values()) > 0.99999
 
 
-def test_a_trend_is_one_only_if_it_never_turns():
+def test_trend_requires_strict_monotonicity():
     from experiment import trend
 
     assert trend([1, 2, 3]) == "rises" and trend([3, 1, 0]) == "falls"
     assert trend([1, 2, 2]) == trend([1, 3, 2]) == "neither rises nor falls throughout"
 
 
-def test_cover_of_a_grid_and_of_two_points():
+def test_covered_area_of_a_grid_and_of_two_points():
     from experiment import CELLS, covered
 
     line = np.linspace(0, 1, 10 * CELLS)
@@ -136,8 +136,8 @@ def test_cover_of_a_grid_and_of_two_points():
     assert covered(np.repeat([[0.0, 0.0], [1.0, 1.0]], 100, axis=0)) < 3 / CELLS**2
 
 
-@pytest.mark.skipif(not FACES.exists(), reason="../shared/data/olivetti_faces.npz is not there")
-def test_the_faces_are_those_of_the_paper():
+@pytest.mark.skipif(not FACES.exists(), reason="../shared/data/olivetti_faces.npz does not exist")
+def test_olivetti_faces_match_the_paper():
     from rows import Shared
 
     from equipoise.evaluate import one_nn_error

@@ -1,4 +1,4 @@
-"""Maps laid over one another: what Procrustes takes away, and what it leaves."""
+"""Procrustes alignment and the variation that remains after it."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from scipy.stats import special_ortho_group
 from equipoise.procrustes import disagreement, fit_similarity, mean_map, superimpose, variation
 
 
-def moved(Y, rng, scale=3.0, mirrored=True):
-    """The same shape elsewhere."""
+def transformed(Y, rng, scale=3.0, mirrored=True):
+    """Return Y after a rotation, a scaling, a translation and optionally a reflection."""
     d = Y.shape[1]
     R = special_ortho_group.rvs(d, random_state=0) if d > 1 else np.eye(1)
     R[0] *= -1 if mirrored else 1
@@ -19,15 +19,15 @@ def moved(Y, rng, scale=3.0, mirrored=True):
 
 
 @given(seed=st.integers(0, 1000), d=st.integers(1, 4), mirrored=st.booleans(), scale=st.floats(0.01, 100))
-def test_a_similarity_is_undone(seed, d, mirrored, scale):
+def test_fit_similarity_recovers_a_similarity(seed, d, mirrored, scale):
     rng = np.random.default_rng(seed)
     Y = rng.normal(size=(30, d))
-    other = moved(Y, rng, scale, mirrored)
+    other = transformed(Y, rng, scale, mirrored)
     np.testing.assert_allclose(fit_similarity(other, Y)(other), Y, atol=1e-9)
     assert disagreement(other, Y) < 1e-6
 
 
-def test_the_rotation_is_the_best_of_all(rng):
+def test_fitted_rotation_is_optimal(rng):
     Y, target = rng.normal(size=(2, 50, 2))
     fit = fit_similarity(Y, target)
     least = ((fit(Y) - target) ** 2).sum()
@@ -38,34 +38,34 @@ def test_the_rotation_is_the_best_of_all(rng):
             assert ((other - target) ** 2).sum() >= least - 1e-9
 
 
-def test_disagreement_is_that_of_scipy(rng):
+def test_disagreement_matches_scipy(rng):
     Y, target = rng.normal(size=(2, 40, 3))
     target += Y
     apart = disagreement(Y, target)
     np.testing.assert_allclose(1 - (1 - apart**2) ** 2, procrustes(Y, target)[2], rtol=1e-9)
-    np.testing.assert_allclose(apart, disagreement(target, moved(Y, rng)), rtol=1e-9)
+    np.testing.assert_allclose(apart, disagreement(target, transformed(Y, rng)), rtol=1e-9)
 
 
-def test_variation_of_two_maps_is_their_disagreement(rng):
+def test_variation_of_two_maps_equals_their_disagreement(rng):
     Y = rng.normal(size=(60, 2))
-    maps = superimpose(np.stack([Y, moved(Y + 0.3 * rng.normal(size=Y.shape), rng)]))
+    maps = superimpose(np.stack([Y, transformed(Y + 0.3 * rng.normal(size=Y.shape), rng)]))
     np.testing.assert_allclose(np.sqrt((variation(maps) ** 2).mean()), disagreement(*maps), rtol=1e-3)
 
 
-def test_a_mean_that_does_not_settle_is_told(rng, monkeypatch):
+def test_unconverged_superposition_warns(rng, monkeypatch):
     monkeypatch.setattr("equipoise.procrustes.ROUNDS", 1)
     with pytest.warns(UserWarning, match="has not converged after 1 iterations; the maps have little in common"):
         superimpose(rng.normal(size=(6, 50, 2)))
 
 
-def test_one_shape_does_not_vary_and_unrelated_ones_do(rng):
+def test_variation_is_zero_for_equal_shapes_and_near_one_for_unrelated(rng):
     Y = rng.normal(size=(200, 2))
-    assert variation(superimpose(np.stack([moved(Y, rng, scale) for scale in (1, 5, 0.2)]))).max() < 1e-9
+    assert variation(superimpose(np.stack([transformed(Y, rng, scale) for scale in (1, 5, 0.2)]))).max() < 1e-9
     v = variation(superimpose(rng.normal(size=(6, 2000, 2))))
     assert 0.9 < np.sqrt((v**2).mean()) <= 1
 
 
-def test_only_the_point_that_moves_varies(rng):
+def test_only_the_moving_point_varies(rng):
     Y = rng.normal(size=(500, 2))
     maps = np.stack([Y, Y, Y, Y])
     maps[:, 7] = [[1, 1], [-1, 1], [1, -1], [-1, -1]]
@@ -73,22 +73,22 @@ def test_only_the_point_that_moves_varies(rng):
     assert v[7] > 0.8 and np.delete(v, 7).max() < 0.02
 
 
-def test_superposition_does_not_depend_on_how_the_maps_lie(rng):
+def test_superposition_ignores_position_rotation_and_scale(rng):
     Y = rng.normal(size=(100, 3))
     maps = np.stack([Y + 0.4 * rng.normal(size=Y.shape) for _ in range(5)])
-    lying = np.stack([moved(M, rng, 1 + r) for r, M in enumerate(maps)])
-    np.testing.assert_allclose(variation(superimpose(maps)), variation(superimpose(lying)), rtol=1e-6)
+    transformed_maps = np.stack([transformed(M, rng, 1 + r) for r, M in enumerate(maps)])
+    np.testing.assert_allclose(variation(superimpose(maps)), variation(superimpose(transformed_maps)), rtol=1e-6)
     np.testing.assert_allclose(variation(superimpose(maps)), variation(superimpose(maps[::-1])), rtol=0.02)
     radius = np.sqrt((superimpose(maps) ** 2).sum(axis=2).mean(axis=1))
     np.testing.assert_allclose(radius, 1, rtol=1e-9)
 
 
-def test_points_that_some_maps_lack(rng):
+def test_missing_points_stay_nan(rng):
     Y = rng.normal(size=(100, 2))
-    maps = np.stack([moved(Y, rng, 1 + r) for r in range(4)])
+    maps = np.stack([transformed(Y, rng, 1 + r) for r in range(4)])
     for r in range(4):
         maps[r, r * 20 : r * 20 + 30] = np.nan
-    maps[1:, 95] = np.nan  # in one map alone
+    maps[1:, 95] = np.nan  # present in only one map
     aligned = superimpose(maps)
     np.testing.assert_array_equal(np.isnan(aligned), np.isnan(maps))
     v = variation(aligned)
@@ -96,7 +96,7 @@ def test_points_that_some_maps_lack(rng):
     np.testing.assert_allclose(fit_similarity(mean_map(aligned), Y)(mean_map(aligned)), Y, atol=1e-6)
 
 
-def test_maps_that_cannot_be_compared(rng):
+def test_incomparable_maps_raise(rng):
     with pytest.raises(ValueError, match="all points of a map coincide"):
         disagreement(np.ones((5, 2)), rng.normal(size=(5, 2)))
     maps = np.full((2, 10, 2), np.nan)

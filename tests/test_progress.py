@@ -1,4 +1,4 @@
-"""Progress is shown where it is asked for and can be seen, and changes nothing."""
+"""Progress is shown on request in terminals and notebooks, and does not change results."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ class Terminal(io.StringIO):
 
 
 def on_terminal():
-    """A stderr that is a terminal, within; pytest sets its own anew for every test."""
+    """Redirect stderr to a fake terminal; pytest replaces stderr in every test."""
     return redirect_stderr(Terminal())
 
 
 def stages(screen):
-    """The names of the stages, in the order in which they were shown."""
+    """Return the names of the stages in the order in which they were shown."""
     names = re.findall(r"[\r\n]([a-z][a-z ]*?) +(?:\d+%\||\d\d:\d\d)", "\n" + screen.getvalue())
     return [name for name, before in zip(names, [None, *names], strict=False) if name != before]
 
 
-def test_the_stages_of_a_fit_with_the_falling_loss(capsys):
+def test_fit_shows_its_stages_and_loss(capsys):
     with on_terminal() as terminal:
         method = eq.TSNE(random_state=0, n_iter=60, n_jobs=1, engine="grid", perplexity=8, verbose=1).fit(X)
     assert stages(terminal) == ["initial map", "neighbours", "affinities", "optimise"]
     text = terminal.getvalue()
     assert "90/90 [" in text and re.search(r"60/60 \[\d\d:\d\d<\d\d:\d\d, +[\d.]+ iterations/s, loss \d\.\d{4}\]", text)
-    assert re.findall(r"loss (\d\.\d{4})", text)[-1] == progress.format_loss(method.loss_)  # not all are drawn
+    assert re.findall(r"loss (\d\.\d{4})", text)[-1] == progress.format_loss(method.loss_)  # not all are displayed
     assert re.fullmatch(r"engine grid: 90 points in 2-D, .*\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("verbose", [0, 1])
-def test_nothing_on_a_stderr_that_is_no_terminal(verbose, capsys):
+def test_no_progress_without_a_terminal(verbose, capsys):
     with progress.shown() as seen:
         eq.TSNE(random_state=0, n_iter=60, verbose=verbose).fit(X)
     out, err = capsys.readouterr()
     assert not seen and err == "" and ("iteration    60   loss" in out) == bool(verbose)
 
 
-def test_nothing_unless_it_is_asked_for():
+def test_no_progress_by_default():
     with on_terminal() as terminal:
         eq.TSNE(random_state=0, n_iter=10).fit(X)
         eq.MDS(random_state=0, n_iter=10).fit(X)
     assert terminal.getvalue() == ""
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # flows that stop early say so
+@pytest.mark.filterwarnings("ignore::UserWarning")  # flows warn when they do not converge
 @pytest.mark.parametrize("Method", ALL, ids=lambda M: M.__name__)
-def test_every_method_says_what_it_does(Method):
+def test_every_method_shows_progress(Method):
     names = Method().get_params()
     settings = {"random_state": 0, "n_iter": 20, "n_jobs": 1, **({"solver": "flow"} if Method in CLASSICAL else {})}
     method = Method(**{name: value for name, value in settings.items() if name in names})
@@ -74,7 +74,7 @@ def test_every_method_says_what_it_does(Method):
 
 
 @pytest.mark.parametrize("Method", CLASSICAL, ids=lambda M: M.__name__)
-def test_closed_forms(Method):
+def test_closed_forms_show_the_eigenvector_stage(Method):
     with on_terminal() as terminal, progress.shown():
         Method().fit(X)
     assert stages(terminal)[-1] == "eigenvectors"
@@ -90,7 +90,7 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_every_search_is_counted_to_its_end(name, monkeypatch):
+def test_every_neighbor_search_reaches_100_percent(name, monkeypatch):
     if name == "cells":
         monkeypatch.setattr(neighbors, "EXACT_WORK", 0)
     table, metric = SEARCHES[name]
@@ -99,7 +99,7 @@ def test_every_search_is_counted_to_its_end(name, monkeypatch):
     assert stages(terminal) == ["neighbours"] and "100%" in terminal.getvalue() and "90/90" in terminal.getvalue()
 
 
-def test_a_resumed_run_begins_where_it_goes_on(tmp_path):
+def test_resumed_run_starts_at_its_iteration(tmp_path):
     path = tmp_path / "run.eqc"
     settings = {"random_state": 0, "n_iter": 60, "n_jobs": 1}
     eq.TSNE(**settings, callbacks=[eq.Checkpoint(path, every=50)]).fit(X)
@@ -108,7 +108,7 @@ def test_a_resumed_run_begins_where_it_goes_on(tmp_path):
     assert re.findall(r"(\d+)/60", terminal.getvalue())[0] == "50"
 
 
-def test_what_fails_leaves_no_screen_behind():
+def test_progress_is_closed_after_an_error():
     with on_terminal() as terminal:
         with pytest.raises(RuntimeError), progress.shown(), progress.shown() as inner:
             assert inner
@@ -125,7 +125,7 @@ def test_notebooks_count_as_terminals(monkeypatch):
     assert progress.can_show()
 
 
-def test_losses_are_short():
+def test_format_loss():
     assert [progress.format_loss(loss) for loss in (1.23456, 12345.6, 1.2e-5, 0.0)] == [
         "1.2346",
         "1.2346e+04",

@@ -1,4 +1,4 @@
-"""Figures that README and docs quote from pages of results: each is in its page, rounded as it is quoted."""
+"""Figures quoted in the README and docs match the results pages, up to the rounding of the quote."""
 
 import re
 from functools import cache
@@ -13,8 +13,8 @@ TIME, MEMORY = "total, s (range)", "peak memory, MB (of it the fit)"
 LATER, FIRST = "later call, s", "first call ever, s"
 NEW = "1 point, median of 20 (range)"
 
-# Where a figure stands: page, heading, row, column by name or number, and which of the numbers in the cell.
-PLACES = {
+# Source of each figure: page, heading, row, column by name or number, and optionally which number in the cell.
+SOURCES = {
     **{
         f"{tool[:4]}_{data}_{key}": (page, data, tool, column)
         for tool in ("equipoise", "openTSNE", "scikit-learn", "umap-learn", "PaCMAP")
@@ -49,7 +49,7 @@ PLACES = {
     "mds_mb": ("mds", "", "equipoise, engine sampled", "peak memory, MB"),
 }
 
-# The words of a document, with % for a share in hundredths and GB for megabytes over 1,000.
+# Sentences of the documents; a suffix % converts a fraction to per cent, and _gb converts megabytes to gigabytes.
 QUOTES = [
     (
         "README.md",
@@ -107,8 +107,8 @@ QUOTES = [
 
 @cache
 def figure(name):
-    """Return the number that stands in its place."""
-    page, heading, row, column, which = (*PLACES[name], 0)[:5]
+    """Return a figure from its results page."""
+    page, heading, row, column, which = (*SOURCES[name], 0)[:5]
     text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
     if heading:
         text = next(part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(heading))
@@ -121,8 +121,8 @@ def figure(name):
     raise AssertionError(f"{page}.md has no row {row!r}")
 
 
-def quoted(match):
-    """Return a figure as the words have it."""
+def format_figure(match):
+    """Return the figure of a placeholder, formatted as in the quote."""
     name, form = match.groups()
     if name.endswith("%"):
         return format(100 * figure(name[:-1]), form)
@@ -130,6 +130,6 @@ def quoted(match):
 
 
 @pytest.mark.parametrize(("document", "words"), QUOTES)
-def test_a_figure_that_is_quoted_is_that_of_its_page(document, words):
+def test_quoted_figures_match_results_pages(document, words):
     text = " ".join((ROOT / document).read_text(encoding="utf-8").split())
-    assert re.sub(r"\{([\w%]+):([.\w]+)\}", quoted, words) in text
+    assert re.sub(r"\{([\w%]+):([.\w]+)\}", format_figure, words) in text

@@ -1,4 +1,4 @@
-"""Files that version 0.1.0 wrote: models load and place new rows as then, and checkpoints resume to the same map."""
+"""Files written by version 0.1.0: models load and transform as before, and checkpoints resume to the same map."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ import equipoise as eq
 from equipoise import data
 
 EXPECTED = dict(np.load(FOLDER / "expected.npz"))
-quietly = pytest.mark.filterwarnings("ignore::UserWarning")  # not what this file is about
+ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")  # irrelevant to these tests
 
 
 def require_torch(name):
@@ -21,20 +21,20 @@ def require_torch(name):
 
 
 def assert_close(found, expected, part=1e-4):
-    """Equal up to a part of the extent: processors with other instructions round differently."""
+    """Assert equality up to a fraction of the extent: rounding depends on the processor's instructions."""
     assert found.shape == expected.shape and found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=part, atol=part * np.ptp(expected))
 
 
-def test_every_file_is_tested():
+def test_every_saved_file_is_tested():
     models = {path.stem for path in FOLDER.glob("*.eqz")}
     assert models == {*MODELS, "command"}
     assert {path.stem for path in FOLDER.glob("*.eqc")} == set(RUNS)
 
 
-@quietly
+@ignore_warnings
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_loads_and_places_new_rows_as_before(name):
+def test_old_model_loads_and_transforms_as_before(name):
     require_torch(name)
     make, _, new = MODELS[name]
     method = eq.load(FOLDER / f"{name}.eqz")
@@ -47,9 +47,9 @@ def test_a_model_loads_and_places_new_rows_as_before(name):
         assert_close(method.transform(new), EXPECTED[f"{name} transform"])
 
 
-@quietly
+@ignore_warnings
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_that_is_saved_again_is_the_same(name, tmp_path):
+def test_old_model_is_unchanged_after_saving_again(name, tmp_path):
     require_torch(name)
     method, new = eq.load(FOLDER / f"{name}.eqz"), MODELS[name][2]
     eq.save(method, tmp_path / "again.eqz")
@@ -59,10 +59,10 @@ def test_a_model_that_is_saved_again_is_the_same(name, tmp_path):
         assert again.transform(new).tobytes() == method.transform(new).tobytes()
 
 
-@quietly
-@pytest.mark.filterwarnings("ignore:UMAP.engine=.sampled:FutureWarning")  # as the files were written
+@ignore_warnings
+@pytest.mark.filterwarnings("ignore:UMAP.engine=.sampled:FutureWarning")  # the files were written with this name
 @pytest.mark.parametrize("name", RUNS)
-def test_a_checkpoint_resumes_to_the_same_map(name, tmp_path):
+def test_old_checkpoint_resumes_to_the_same_map(name, tmp_path):
     require_torch(name)
     make, rows, _ = RUNS[name]
     path = tmp_path / "run.eqc"
@@ -73,14 +73,14 @@ def test_a_checkpoint_resumes_to_the_same_map(name, tmp_path):
     method = make().set_params(callbacks=[checkpoint, lambda iteration, loss, Y: seen.append(iteration)]).fit(rows)
     whole = []
     make().set_params(callbacks=[lambda iteration, loss, Y: whole.append(iteration)]).fit(rows)
-    assert 0 < len(seen) < len(whole)  # it did not start again at the beginning
+    assert 0 < len(seen) < len(whole)  # the run did not restart from the beginning
     assert_close(method.embedding_, EXPECTED[f"resumed {name} map"], 1e-3)
     if name != "umap_sampled":  # whose loss is evaluated for callbacks only
         assert_close(method.loss_curve_, EXPECTED[f"resumed {name} curve"], 1e-3)
 
 
 def require_same_machine(name, path):
-    """Skip where the promise does not reach: another PyTorch, or another rounding of UMAP's fitted kernel."""
+    """Skip where resuming is not guaranteed: another PyTorch, or another rounding of UMAP's fitted kernel."""
     if name == "parametric":
         import torch
 
@@ -94,11 +94,11 @@ def require_same_machine(name, path):
         pytest.skip("this processor rounds the fit of UMAP's kernel differently")
 
 
-def test_a_model_of_the_command_line_prepares_new_rows_as_before(tmp_path):
+def test_old_cli_model_prepares_new_rows_as_before(tmp_path):
     assert_close(eq.load(FOLDER / "command.eqz").embedding_, EXPECTED["command map"])
     run_command("transform", FOLDER / "command.eqz", FOLDER / "new.csv", "--out", tmp_path / "places.npy")
     assert_close(np.load(tmp_path / "places.npy"), EXPECTED["command transform"])
 
 
-def test_a_table_in_npz_is_read():
+def test_old_npz_table_loads():
     np.testing.assert_array_equal(data.read(FOLDER / "table.npz").X, X)

@@ -1,4 +1,4 @@
-"""Fitted methods as files: the same bytes back, and nothing but methods out of any file."""
+"""Saved methods load with the same bytes, and invalid files raise."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ np.fill_diagonal(D, 0)
 GRAPH = eq.neighbors.nearest_neighbors(X, 20)
 
 every_method = over(ALL)
-quietly = pytest.mark.filterwarnings("ignore::UserWarning")
+ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-def again(method, tmp_path):
+def save_and_load(method, tmp_path):
     eq.save(method, tmp_path / "method.eqz")
     return eq.load(tmp_path / "method.eqz")
 
 
 def assert_same(one, two):
-    """Every public attribute and parameter agrees to the byte."""
+    """Assert that all public attributes and parameters are identical."""
     assert type(one) is type(two)
     mine, theirs = one.get_params(), two.get_params()
     assert repr({**mine, "callbacks": None}) == repr({**theirs, "callbacks": None})
@@ -56,31 +56,33 @@ def assert_same(one, two):
 
 
 @every_method
-def test_a_method_comes_back_with_the_same_bytes(Method, tmp_path):
+def test_saved_method_loads_with_the_same_bytes(Method, tmp_path):
     method = brief(Method).fit(X)
-    loaded = again(method, tmp_path)
+    loaded = save_and_load(method, tmp_path)
     assert_same(method, loaded)
-    before = loaded.transform(NEW)  # asked before the original is
-    assert before.tobytes() == method.transform(NEW).tobytes() == again(method, tmp_path).transform(NEW).tobytes()
+    before = loaded.transform(NEW)  # transform with the loaded copy first
+    assert (
+        before.tobytes() == method.transform(NEW).tobytes() == save_and_load(method, tmp_path).transform(NEW).tobytes()
+    )
 
 
 VARIANTS = {
-    "the mesh": (lambda: brief(eq.TSNE, engine="grid"), X, NEW),
-    "the mesh under charges": (lambda: brief(eq.SNE, engine="grid"), X, NEW),
-    "two kernels on a mesh": (lambda: brief(eq.DKPCA, engine="grid"), X, NEW),
-    "a sample of the pairs": (lambda: brief(eq.GSNE, engine="sampled", n_components=4), X, NEW),
+    "mesh": (lambda: brief(eq.TSNE, engine="grid"), X, NEW),
+    "mesh with charges": (lambda: brief(eq.SNE, engine="grid"), X, NEW),
+    "two kernels on the mesh": (lambda: brief(eq.DKPCA, engine="grid"), X, NEW),
+    "sampled pairs": (lambda: brief(eq.GSNE, engine="sampled", n_components=4), X, NEW),
     "sampled edges": (lambda: brief(eq.UMAP, engine="negative_sampling"), X, NEW),
-    "the intended loss": (lambda: brief(eq.UMAP, loss="intended"), X, NEW),
-    "in double precision": (lambda: brief(eq.TSNE, engine="reference"), X, NEW),
-    "several scales": (lambda: brief(eq.TSNE, perplexity=[4, 8]), X, NEW),
+    "intended loss": (lambda: brief(eq.UMAP, loss="intended"), X, NEW),
+    "double precision": (lambda: brief(eq.TSNE, engine="reference"), X, NEW),
+    "several perplexities": (lambda: brief(eq.TSNE, perplexity=[4, 8]), X, NEW),
     "uniform affinities": (lambda: brief(eq.TSNE, affinity="uniform", engine="grid"), X, NEW),
     "metric tensors": (lambda: brief(eq.TSNE, h=np.diag([1.0, 2, 3, 4, 5]), g=np.array([[2, 1], [1, 2.0]])), X, NEW),
-    "a kernel and a divergence": (
+    "kernel and divergence": (
         lambda: brief(eq.SymmetricSNE, kernel=eq.kernels.StudentT(2.0), divergence=eq.divergences.Hellinger()),
         X,
         NEW,
     ),
-    "an optimiser and a map": (
+    "optimiser and initial map": (
         lambda: brief(eq.TSNE, optimizer=eq.GradientDescent(every=7), init=np.asfortranarray(X[:, :2])),
         X,
         NEW,
@@ -92,37 +94,37 @@ VARIANTS = {
         (GRAPH.indices[:3].copy(), GRAPH.distances[:3] + 0.5),
     ),
     "affinities": (lambda: brief(eq.SNE, affinity="precomputed", init="random"), np.exp(-D), np.exp(-D[:3])),
-    "a sparse table": (lambda: brief(eq.TSNE), sparse.csr_matrix(np.maximum(X, 0)), sparse.csr_matrix(NEW)),
+    "sparse table": (lambda: brief(eq.TSNE), sparse.csr_matrix(np.maximum(X, 0)), sparse.csr_matrix(NEW)),
     "inner products": (lambda: brief(eq.TSNE, metric="inner_product"), X, NEW),
-    "a metric that the data sets": (lambda: brief(eq.MDS, metric="mahalanobis"), X, NEW),
+    "metric with parameters from the data": (lambda: brief(eq.MDS, metric="mahalanobis"), X, NEW),
     "dissimilarities": (lambda: brief(eq.MDS, metric="precomputed"), D, D[:3] + 0.5),
     "weights": (lambda: brief(eq.MDS, weights=sparse.csr_matrix(1 / (1 + D))), X, NEW),
-    "landmarks of PCA": (lambda: brief(eq.PCA, n_landmarks=10), X, NEW),
-    "landmarks of distances": (lambda: brief(eq.ClassicalMDS, n_landmarks=20, metric="cityblock"), X, NEW),
-    "landmarks of paths": (lambda: brief(eq.Isomap, n_landmarks=20), X, NEW),
+    "PCA landmarks": (lambda: brief(eq.PCA, n_landmarks=10), X, NEW),
+    "classical MDS landmarks": (lambda: brief(eq.ClassicalMDS, n_landmarks=20, metric="cityblock"), X, NEW),
+    "Isomap landmarks": (lambda: brief(eq.Isomap, n_landmarks=20), X, NEW),
     "Gower's formula": (lambda: brief(eq.ClassicalMDS, metric="cityblock"), X, NEW),
-    "a flow": (lambda: brief(eq.PCA, solver="flow"), X, NEW),
+    "flow": (lambda: brief(eq.PCA, solver="flow"), X, NEW),
     "local bandwidths": (lambda: brief(eq.DKLLE, bandwidth="local"), X, NEW),
-    "a global bandwidth": (lambda: brief(eq.DKLLE, bandwidth="global", metric="cosine"), X, NEW),
+    "global bandwidth": (lambda: brief(eq.DKLLE, bandwidth="global", metric="cosine"), X, NEW),
     "Gaussian edges": (lambda: brief(eq.LaplacianEigenmaps, affinity="gaussian"), X, NEW),
 }
 
 
-@quietly
+@ignore_warnings
 @pytest.mark.parametrize("name", VARIANTS)
-def test_what_else_a_fitted_method_is_made_of(name, tmp_path):
+def test_saved_variant_loads_with_the_same_bytes(name, tmp_path):
     make, data, new = VARIANTS[name]
     method = make().fit(data)
-    loaded = again(method, tmp_path)
+    loaded = save_and_load(method, tmp_path)
     assert_same(method, loaded)
     assert loaded.transform(new).tobytes() == method.transform(new).tobytes()
 
 
-def test_labels_and_names_of_columns_and_numpy_numbers(tmp_path):
+def test_feature_names_and_numpy_scalars_survive_saving(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=list("abcde"))
     method = brief(eq.UMAP, n_neighbors=np.int64(6), spread=np.float32(1.5)).fit(table, LABELS)
-    loaded = again(method, tmp_path)
+    loaded = save_and_load(method, tmp_path)
     assert list(loaded.feature_names_in_) == list("abcde") and loaded.feature_names_in_.dtype == object
     assert type(loaded.n_neighbors) is np.int64 and type(loaded.spread) is np.float32
     new = pandas.DataFrame(NEW, columns=list("abcde"))
@@ -130,34 +132,34 @@ def test_labels_and_names_of_columns_and_numpy_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("Method", [eq.MDS, eq.ClassicalMDS])
-def test_a_metric_space_stays_behind(Method, tmp_path):
+def test_metric_space_is_not_saved(Method, tmp_path):
     method = brief(Method).fit(spaces.Euclidean(X))
-    loaded = again(method, tmp_path)
+    loaded = save_and_load(method, tmp_path)
     assert_same(method, loaded)
     with pytest.raises(ValueError, match=r"metric space|features"):
         loaded.transform(NEW)
 
 
-def test_places_do_not_depend_on_what_the_engine_is_asked_in_between(tmp_path):
+def test_transform_is_unaffected_by_engine_calls_in_between(tmp_path):
     method = brief(eq.TSNE, engine="grid").fit(X)
-    loaded = again(method, tmp_path)
+    loaded = save_and_load(method, tmp_path)
     for scale in (1, 3, 40):
         method._problem.loss(scale * method.embedding_)
     assert method.transform(NEW).tobytes() == loaded.transform(NEW).tobytes()
 
 
-def test_the_same_method_gives_the_same_file(tmp_path):
+def test_equal_methods_give_identical_files(tmp_path):
     for name in "ab":
         eq.save(brief(eq.TSNE).fit(X), tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_callbacks_are_no_state(tmp_path):
+def test_callbacks_are_not_saved(tmp_path):
     method = brief(eq.TSNE, callbacks=[lambda iteration, loss, Y: None]).fit(X)
-    assert again(method, tmp_path).callbacks == ()
+    assert save_and_load(method, tmp_path).callbacks == ()
 
 
-# What cannot be saved
+# Values that cannot be saved
 
 
 @dataclass(frozen=True)
@@ -182,14 +184,14 @@ def manhattan(a, b):
     ],
     ids=["kernel", "metric", "random_state"],
 )
-def test_what_a_file_without_code_cannot_hold(method, message, tmp_path):
+def test_saving_user_code_or_random_state_raises(method, message, tmp_path):
     method.fit(X)
     with pytest.raises(ValueError, match=message):
         eq.save(method, tmp_path / "method.eqz")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_fitted_methods_of_the_package_are_saved(tmp_path):
+def test_saving_unfitted_or_foreign_methods_raises(tmp_path):
     class Mine(eq.TSNE):
         pass
 
@@ -199,22 +201,22 @@ def test_only_fitted_methods_of_the_package_are_saved(tmp_path):
         eq.save(Mine(), tmp_path / "method.eqz")
 
 
-# What is no file of ours
+# Invalid files
 
 
 @pytest.fixture(scope="module")
 def entries(tmp_path_factory):
-    """The entries of a sound file."""
+    """Return the entries of a valid file."""
     path = tmp_path_factory.mktemp("store") / "method.eqz"
     eq.save(brief(eq.TSNE, n_iter=2, engine="grid").fit(X), path)
     with zipfile.ZipFile(path) as file:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def refused(tmp_path, entries, message, compression=zipfile.ZIP_STORED):
+def assert_load_raises(tmp_path, entries, message, compression=zipfile.ZIP_STORED):
     path = tmp_path / "method.eqz"
     with warnings.catch_warnings(), zipfile.ZipFile(path, "w", compression) as file:
-        warnings.simplefilter("ignore")  # two entries of one name
+        warnings.simplefilter("ignore")  # duplicate entry names
         for name, content in entries.items() if isinstance(entries, dict) else entries:
             file.writestr(name, content)
     with pytest.raises(ValueError, match=message) as error:
@@ -222,7 +224,7 @@ def refused(tmp_path, entries, message, compression=zipfile.ZIP_STORED):
     assert "\n" not in str(error.value) and "method.eqz" in str(error.value)
 
 
-def changed(entries, **about):
+def with_content(entries, **about):
     content = {**json.loads(entries["content.json"]), **about}
     return {**entries, "content.json": json.dumps(content).encode()}
 
@@ -233,15 +235,15 @@ def with_state(entries, **state):
     return {**entries, "content.json": json.dumps(content).encode()}
 
 
-def npy(array, **options):
+def npy_bytes(array, **options):
     stream = io.BytesIO()
     np.save(stream, array, **options)
     return stream.getvalue()
 
 
-def test_a_newer_format_is_refused_politely(tmp_path, entries):
+def test_newer_format_raises(tmp_path, entries):
     message = r"written by equipoise 9\.0\.0 in format 2, .* which reads format 1; upgrade equipoise"
-    refused(tmp_path, changed(entries, format=2, equipoise="9.0.0"), message)
+    assert_load_raises(tmp_path, with_content(entries, format=2, equipoise="9.0.0"), message)
 
 
 @pytest.mark.parametrize(
@@ -260,20 +262,20 @@ def test_a_newer_format_is_refused_politely(tmp_path, entries):
     ],
     ids=str,
 )
-def test_content_that_is_not_ours(tmp_path, entries, about, message):
-    refused(tmp_path, changed(entries, **about), message)
+def test_invalid_content_raises(tmp_path, entries, about, message):
+    assert_load_raises(tmp_path, with_content(entries, **about), message)
 
 
-def test_unknown_parameters_and_attributes(tmp_path, entries):
+def test_unknown_parameters_and_attributes_raise(tmp_path, entries):
     content = json.loads(entries["content.json"])
     content["content"]["dict"]["parameters"]["dict"]["warp"] = 1
-    refused(tmp_path, {**entries, "content.json": json.dumps(content)}, "TSNE has no parameter 'warp'")
-    refused(tmp_path, with_state(entries, transform=1), "has no attribute 'transform'")
-    refused(tmp_path, with_state(entries, __class__=1), "has no attribute '__class__'")
-    refused(tmp_path, with_state(entries, embedding_=1), "no map in 2 dimensions")
+    assert_load_raises(tmp_path, {**entries, "content.json": json.dumps(content)}, "TSNE has no parameter 'warp'")
+    assert_load_raises(tmp_path, with_state(entries, transform=1), "has no attribute 'transform'")
+    assert_load_raises(tmp_path, with_state(entries, __class__=1), "has no attribute '__class__'")
+    assert_load_raises(tmp_path, with_state(entries, embedding_=1), "no map in 2 dimensions")
 
 
-def test_no_more_threads_than_there_are_here(tmp_path, entries):
+def test_loaded_thread_count_is_limited_to_this_machine(tmp_path, entries):
     content = entries["content.json"].replace(b'"n_threads": 1', b'"n_threads": 100000')
     assert content != entries["content.json"]
     with zipfile.ZipFile(tmp_path / "method.eqz", "w") as file:
@@ -283,39 +285,43 @@ def test_no_more_threads_than_there_are_here(tmp_path, entries):
     assert loaded._placement.engine.n_threads == loaded._fitted.n_threads == threads(None)
 
 
-def test_entries_that_are_not_ours(tmp_path, entries):
+def test_invalid_entries_raise(tmp_path, entries):
     content = {"content.json": entries["content.json"]}
-    refused(tmp_path, {**entries, "../../evil.npy": b""}, "unexpected entry '../../evil.npy'")
-    refused(tmp_path, {**entries, "/etc/passwd": b""}, "unexpected entry")
-    refused(tmp_path, [*entries.items(), *content.items()], "two entries have the same name")
-    refused(tmp_path, {"0.npy": entries["0.npy"]}, "no content.json")
-    refused(tmp_path, entries, "compressed or encrypted", zipfile.ZIP_DEFLATED)
-    refused(tmp_path, {**entries, "content.json": b"[" * 100_000}, "damaged")
-    refused(tmp_path, {**entries, "content.json": b"\xff"}, "damaged")
+    assert_load_raises(tmp_path, {**entries, "../../evil.npy": b""}, "unexpected entry '../../evil.npy'")
+    assert_load_raises(tmp_path, {**entries, "/etc/passwd": b""}, "unexpected entry")
+    assert_load_raises(tmp_path, [*entries.items(), *content.items()], "two entries have the same name")
+    assert_load_raises(tmp_path, {"0.npy": entries["0.npy"]}, "no content.json")
+    assert_load_raises(tmp_path, entries, "compressed or encrypted", zipfile.ZIP_DEFLATED)
+    assert_load_raises(tmp_path, {**entries, "content.json": b"[" * 100_000}, "damaged")
+    assert_load_raises(tmp_path, {**entries, "content.json": b"\xff"}, "damaged")
 
 
-def test_arrays_that_are_not_ours(tmp_path, entries):
+def test_invalid_arrays_raise(tmp_path, entries):
     bad = {
-        "an array of dtype object": npy(np.array([print], dtype=object), allow_pickle=True),
-        "an array of dtype": npy(np.zeros(2, [("a", "i4")])),
-        "bytes, but its header declares 8000000128": npy(np.zeros(3)).replace(b"(3,), }         ", b"(1000000000,), }"),
+        "an array of dtype object": npy_bytes(np.array([print], dtype=object), allow_pickle=True),
+        "an array of dtype": npy_bytes(np.zeros(2, [("a", "i4")])),
+        "bytes, but its header declares 8000000128": npy_bytes(np.zeros(3)).replace(
+            b"(3,), }         ", b"(1000000000,), }"
+        ),
         "damaged": b"no array",
-        "Header info length .* is large": npy(np.zeros(3))[:8] + b"\xff\xff" + b" " * 65535,
+        "Header info length .* is large": npy_bytes(np.zeros(3))[:8] + b"\xff\xff" + b" " * 65535,
     }
     for message, content in bad.items():
-        refused(tmp_path, {**entries, "0.npy": content}, message)
+        assert_load_raises(tmp_path, {**entries, "0.npy": content}, message)
 
 
-def test_a_sparse_matrix_that_points_outside(tmp_path, entries):
+def test_sparse_matrix_with_indices_out_of_range_raises(tmp_path, entries):
     content = json.loads(entries["content.json"])["content"]["dict"]["state"]["dict"]["_affinities"]["csr"]
     for position, value in ((3, 10**6), (4, -1)):
         name = f"{content[position]}.npy"
         array = np.load(io.BytesIO(entries[name]))
         array[5] = value
-        refused(tmp_path, {**entries, name: npy(array)}, "the parts of a sparse matrix are inconsistent")
+        assert_load_raises(
+            tmp_path, {**entries, name: npy_bytes(array)}, "the parts of a sparse matrix are inconsistent"
+        )
 
 
-def test_damaged_files(tmp_path, entries):
+def test_damaged_files_raise(tmp_path, entries):
     path = tmp_path / "method.eqz"
     eq.save(brief(eq.TSNE, n_iter=2).fit(X), path)
     whole = path.read_bytes()
@@ -332,7 +338,7 @@ def test_damaged_files(tmp_path, entries):
         eq.load(tmp_path / "nothing.eqz")
 
 
-def test_every_value_goes_round(tmp_path):
+def test_archive_round_trip_of_every_value_type(tmp_path):
     value = {
         "plain": [None, True, 3, 2.5, "ä", [], {}],
         "special": (float("inf"), -np.inf, ()),

@@ -1,4 +1,4 @@
-"""Warnings point at the line of the user's program, through scikit-learn's wrappers and pipelines too."""
+"""Warnings point at the user's line, also through scikit-learn's wrappers and pipelines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import equipoise as eq
 X = np.random.RandomState(0).standard_normal((20, 4))
 
 
-def test_warnings_point_at_this_file():
+def test_warnings_point_at_the_calling_line():
     far = np.vstack([X[:5], X[:5] + 100])
     no_metric = np.square(X[:9, :1] - X[:9, 0])
     calls = (

@@ -1,4 +1,4 @@
-"""The package where PyTorch is not installed or not imported yet."""
+"""The package without PyTorch: not installed, or not yet imported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-def test_without_pytorch_all_else_is_as_it_was():
+def test_cpu_methods_work_without_pytorch():
     code = """
         from importlib.machinery import PathFinder
         found = PathFinder.find_spec
@@ -26,12 +26,14 @@ def test_without_pytorch_all_else_is_as_it_was():
             except ImportError as error:
                 print(error)
     """
-    said = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    completed = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
     line = 'engine="torch" needs PyTorch: pip install "equipoise[gpu]", or torch itself'
-    assert said.stdout.splitlines() == [line, line] and said.stderr == ""
+    assert completed.stdout.splitlines() == [line, line] and completed.stderr == ""
 
 
-def test_importing_the_package_imports_no_pytorch():
+def test_import_does_not_import_pytorch():
     code = "import sys, equipoise, equipoise.cli; print('torch' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout == "False\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "False\n"

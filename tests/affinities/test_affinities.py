@@ -15,14 +15,14 @@ N = 40
 
 
 def points(rng, n=N, repeats=4):
-    """n points in R^5, `repeats` of which are one and the same."""
+    """Return n points in R^5, of which `repeats` are identical."""
     X = rng.standard_normal((n, 5))
     X[10 : 10 + repeats] = X[10]
     return X
 
 
 def off_diagonal_graph(D2):
-    """CSR of every pair but the diagonal, zeros stored."""
+    """Return all off-diagonal pairs in CSR, with explicit zeros."""
     n = len(D2)
     off = ~np.eye(n, dtype=bool)
     return sparse.csr_matrix((D2[off], np.nonzero(off)[1], np.arange(n + 1) * (n - 1)), shape=(n, n))
@@ -55,7 +55,7 @@ def log_perplexity(P):
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("perplexity", [3.5, 5.0, 13.0, 30.0, 38.9])
 @pytest.mark.parametrize("kind", [0, 1, 2], ids=["points", "dense", "graph"])
-def test_every_row_has_the_perplexity_asked_for(rng, scale, perplexity, kind):
+def test_every_row_has_the_requested_perplexity(rng, scale, perplexity, kind):
     P = rows(three_inputs(scale * points(rng))[kind], perplexity)
     assert_allclose(log_perplexity(P), np.log(perplexity), rtol=0, atol=1e-5)
     assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
@@ -64,7 +64,7 @@ def test_every_row_has_the_perplexity_asked_for(rng, scale, perplexity, kind):
 
 
 @pytest.mark.parametrize("gap", [1e-6, 1e-3])
-def test_perplexities_next_to_their_ends(rng, gap):
+def test_perplexities_close_to_their_limits(rng, gap):
     X = points(rng, repeats=1)
     for perplexity in (1 + gap, N - 1 - gap):
         assert_allclose(log_perplexity(rows(Points(X), perplexity)), np.log(perplexity), rtol=0, atol=1e-5)
@@ -81,7 +81,7 @@ def test_rows_are_gaussian_in_the_distance(rng):
 
 
 @given(st.data())
-def test_any_row_reaches_any_perplexity_above_its_ties(data):
+def test_any_perplexity_above_the_number_of_ties_is_reached(data):
     # The entropy of a row runs from log(ties at the smallest distance) to log(its length), both ends excluded.
     value = st.one_of(st.integers(0, 3).map(float), st.floats(1e-6, 1e6), st.floats(1e-60, 1e60))
     distances = np.array(data.draw(st.lists(value, min_size=2, max_size=30)))
@@ -95,14 +95,14 @@ def test_any_row_reaches_any_perplexity_above_its_ties(data):
     assert (np.diff(p[0][np.argsort(distances)]) <= 0).all()
 
 
-def test_the_three_inputs_agree(rng):
+def test_points_distances_and_graph_give_the_same_affinities(rng):
     from_points, from_dense, from_graph = (rows(distances, 9.0) for distances in three_inputs(points(rng)))
     assert relative_error(from_points, from_dense) < 1e-8
     assert_array_equal(from_dense, from_graph)
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2], ids=["points", "dense", "graph"])
-def test_single_precision_is_the_rounded_double(rng, kind):
+def test_float32_result_is_the_rounded_float64_result(rng, kind):
     distances = three_inputs(points(rng))[kind]
     single = rows(distances, 9.0, dtype=np.float32)
     assert single.dtype == np.float32
@@ -111,7 +111,7 @@ def test_single_precision_is_the_rounded_double(rng, kind):
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2], ids=["points", "dense", "graph"])
-def test_threads_never_change_a_byte(rng, kind):
+def test_affinities_are_identical_for_any_number_of_threads(rng, kind):
     distances = three_inputs(points(rng, n=60))[kind]
     one, *more = (rows(distances, [5.0, 20.0], n=60, n_threads=threads).tobytes() for threads in (1, 2, 3))
     assert all(other == one for other in more)
@@ -126,7 +126,7 @@ def test_several_perplexities_give_the_mean_of_their_rows(rng):
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2], ids=["points", "dense", "graph"])
-def test_duplicates_beyond_the_perplexity_warn_and_spread_evenly(rng, kind):
+def test_more_duplicates_than_the_perplexity_warn_and_share_evenly(rng, kind):
     X = points(rng, repeats=6)
     with pytest.warns(UserWarning, match=r"6 rows \(the first is row 10\) .* than the perplexity 2;"):
         P = rows(three_inputs(X)[kind], 2.0)
@@ -138,18 +138,18 @@ def test_duplicates_beyond_the_perplexity_warn_and_spread_evenly(rng, kind):
     assert_allclose(log_perplexity(others), np.log(2.0), rtol=0, atol=1e-5)
 
 
-def test_as_many_duplicates_as_the_perplexity_are_no_surprise(rng):
+def test_as_many_duplicates_as_the_perplexity_do_not_warn(rng):
     P = rows(Points(points(rng, repeats=6)), 5.0)
     assert_allclose(log_perplexity(P), np.log(5.0), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2], ids=["points", "dense", "graph"])
-def test_the_largest_perplexity_is_uniform(rng, kind):
+def test_largest_perplexity_gives_uniform_rows(rng, kind):
     P = rows(three_inputs(points(rng))[kind], N - 1)
     assert_allclose(P[~np.eye(N, dtype=bool)], 1 / (N - 1), rtol=1e-15)
 
 
-def test_points_that_are_all_the_same_are_uniform():
+def test_identical_points_give_uniform_rows():
     with pytest.warns(UserWarning, match="8 rows"):
         P = rows(Points(np.ones((8, 3))), 2.0, n=8)
     assert_allclose(P[~np.eye(8, dtype=bool)], 1 / 7, rtol=1e-15)
@@ -165,7 +165,7 @@ def test_auto_perplexity_is_feasible(n):
 
 
 @pytest.mark.parametrize("perplexity", [5, 5.0, np.float32(5), [5], (5.0,), np.array([5])])
-def test_one_perplexity_in_any_spelling(perplexity):
+def test_resolve_perplexity_accepts_scalars_and_sequences(perplexity):
     assert_array_equal(resolve_perplexity(perplexity, 20), [5.0])
     assert resolve_perplexity(perplexity, 20).dtype == np.float64
 
@@ -184,12 +184,12 @@ def test_one_perplexity_in_any_spelling(perplexity):
         ([5, np.inf], "perplexity=inf is too large for n_samples=20"),
     ],
 )
-def test_bad_perplexity_is_named(perplexity, message):
+def test_invalid_perplexity_raises(perplexity, message):
     with pytest.raises(ValueError, match=message):
         resolve_perplexity(perplexity, 20)
 
 
-def test_a_row_shorter_than_the_perplexity_is_named(rng):
+def test_row_with_too_few_neighbors_raises(rng):
     graph = off_diagonal_graph(cdist(*[points(rng)] * 2, "sqeuclidean")).tolil()
     graph[7, 3:] = 0.0
     graph = graph.tocsr()
@@ -198,7 +198,7 @@ def test_a_row_shorter_than_the_perplexity_is_named(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_joint_is_symmetric_of_total_one_dense_and_sparse(rng, dtype):
+def test_joint_is_symmetric_and_sums_to_one(rng, dtype):
     _, dense, graph = three_inputs(points(rng))
     P = rows(dense, 9.0, dtype=dtype)
     truth = (P.astype(np.float64) + P.T) / (2 * N)
@@ -214,7 +214,7 @@ def test_joint_is_symmetric_of_total_one_dense_and_sparse(rng, dtype):
         assert_array_equal(np.diag(S), np.zeros(N))
 
 
-def test_joint_of_more_than_one_tile(rng):
+def test_joint_of_several_tiles(rng):
     P = rng.random((1100, 1100))
     truth = (P + P.T) / 2200
     assert_allclose(joint(P), truth, rtol=1e-15)

@@ -1,4 +1,4 @@
-"""Locally linear weights and the matrix made from them."""
+"""Locally linear weights and the LLE matrix."""
 
 import numpy as np
 import pytest
@@ -12,22 +12,22 @@ from equipoise.neighbors.search import nearest_neighbors
 from equipoise.objectives.closed_form import Linear
 
 X = np.random.default_rng(0).standard_normal((90, 4))
-NEAR = nearest_neighbors(X, 7).indices
+NEIGHBORS = nearest_neighbors(X, 7).indices
 
 
-def test_the_weights_are_those_of_scikit_learn():
+def test_weights_match_scikit_learn():
     theirs = barycenter_kneighbors_graph(X, 7, reg=1e-3).toarray()
-    np.testing.assert_allclose(lle_weights(X, NEAR).toarray(), theirs, atol=1e-9)
+    np.testing.assert_allclose(lle_weights(X, NEIGHBORS).toarray(), theirs, atol=1e-9)
 
 
-def test_rows_sum_to_one_on_the_neighbours_alone():
-    W = lle_weights(X, NEAR)
+def test_rows_sum_to_one_over_the_neighbors():
+    W = lle_weights(X, NEIGHBORS)
     np.testing.assert_allclose(W.sum(axis=1), 1)
-    assert W.has_sorted_indices and (np.sort(NEAR, axis=1).ravel() == W.indices).all()
+    assert W.has_sorted_indices and (np.sort(NEIGHBORS, axis=1).ravel() == W.indices).all()
 
 
-def test_no_other_weights_reproduce_a_point_better(rng):
-    W = lle_weights(X, NEAR, reg=1e-10).toarray()
+def test_weights_minimise_the_reconstruction_error(rng):
+    W = lle_weights(X, NEIGHBORS, reg=1e-10).toarray()
     best = np.linalg.norm(X - W @ X)
     for _ in range(20):
         change = np.where(W != 0, rng.standard_normal(W.shape), 0) * 0.05
@@ -35,40 +35,42 @@ def test_no_other_weights_reproduce_a_point_better(rng):
         assert np.linalg.norm(X - (W + change) @ X) > best
 
 
-def test_more_neighbours_than_columns_reproduce_every_point():
-    assert np.abs(X - lle_weights(X, NEAR, reg=1e-12) @ X).max() < 1e-6
+def test_more_neighbors_than_columns_reconstruct_exactly():
+    assert np.abs(X - lle_weights(X, NEIGHBORS, reg=1e-12) @ X).max() < 1e-6
 
 
-def test_weights_do_not_see_place_rotation_and_scale(rng):
+def test_weights_are_invariant_to_translation_rotation_and_scale(rng):
     turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    np.testing.assert_allclose(lle_weights(3 * X @ turn + 5, NEAR).data, lle_weights(X, NEAR).data, atol=1e-9)
+    np.testing.assert_allclose(lle_weights(3 * X @ turn + 5, NEIGHBORS).data, lle_weights(X, NEIGHBORS).data, atol=1e-9)
 
 
-def test_distances_sparse_rows_and_the_linear_kernel_give_the_same_weights():
-    W, D2 = lle_weights(X, NEAR), cdist(X, X) ** 2
+def test_distances_sparse_rows_and_linear_kernel_give_equal_weights():
+    W, D2 = lle_weights(X, NEIGHBORS), cdist(X, X) ** 2
     for other in (
-        lle_weights(sparse.csr_matrix(X), NEAR),
-        lle_weights(X, NEAR, kernel=Linear().value, scale=1.7),  # ⟨x, y⟩ after centring, in any unit
-        lle_weights_from_distances(D2, NEAR),
-        lle_weights_from_distances(D2, NEAR, kernel=Linear().value),
+        lle_weights(sparse.csr_matrix(X), NEIGHBORS),
+        lle_weights(X, NEIGHBORS, kernel=Linear().value, scale=1.7),  # ⟨x, y⟩ after centring, in any unit
+        lle_weights_from_distances(D2, NEIGHBORS),
+        lle_weights_from_distances(D2, NEIGHBORS, kernel=Linear().value),
     ):
         np.testing.assert_allclose(other.toarray(), W.toarray(), atol=1e-8)
 
 
-def test_weights_in_the_feature_space_of_a_kernel():
+def test_kernel_weights_match_the_direct_solution():
     scale = np.linspace(2, 4, 90)
-    W = lle_weights(X, NEAR, kernel=Gaussian().value, scale=scale)
+    W = lle_weights(X, NEIGHBORS, kernel=Gaussian().value, scale=scale)
     np.testing.assert_allclose(
-        W.data, lle_weights_from_distances(cdist(X, X) ** 2, NEAR, kernel=Gaussian().value, scale=scale).data, atol=1e-9
+        W.data,
+        lle_weights_from_distances(cdist(X, X) ** 2, NEIGHBORS, kernel=Gaussian().value, scale=scale).data,
+        atol=1e-9,
     )
-    i, near = 5, np.sort(NEAR[5])
+    i, near = 5, np.sort(NEIGHBORS[5])
     K = np.exp(-(cdist(X, X) ** 2) / scale[i])
     G = 1 - K[i, near] - K[i, near][:, None] + K[np.ix_(near, near)]
     w = np.linalg.solve(G + 1e-3 * np.trace(G) * np.eye(7), np.ones(7))
     np.testing.assert_allclose(W[i].toarray()[0, near], w / w.sum())
 
 
-def test_new_rows_by_the_old_ones(rng):
+def test_new_rows_are_reconstructed_from_fitted_rows(rng):
     new = rng.standard_normal((3, 4))
     near = np.argsort(cdist(new, X), axis=1)[:, :7]
     W = lle_weights(X, near, rows=new, reg=1e-12)
@@ -78,13 +80,13 @@ def test_new_rows_by_the_old_ones(rng):
     np.testing.assert_allclose(from_distances.data, lle_weights(X, near, rows=new).data, atol=1e-8)
 
 
-def test_equal_neighbours_weigh_the_same():
+def test_equal_neighbors_get_equal_weights():
     W = lle_weights(np.ones((10, 3)), np.array([[(i + s) % 10 for s in (1, 2, 3)] for i in range(10)]))
     np.testing.assert_allclose(W.data, 1 / 3)
 
 
-def test_the_matrix_measures_what_is_left_over(rng):
-    W, Y = lle_weights(X, NEAR), rng.standard_normal((90, 2))
+def test_lle_matrix_gives_the_reconstruction_error(rng):
+    W, Y = lle_weights(X, NEIGHBORS), rng.standard_normal((90, 2))
     M = lle_matrix(W)
     assert np.trace(Y.T @ (M @ Y)) == pytest.approx(np.linalg.norm(Y - W @ Y) ** 2)
     np.testing.assert_allclose(M @ np.ones(90), 0, atol=1e-12)

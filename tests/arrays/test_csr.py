@@ -16,7 +16,7 @@ def graph(n=300, density=0.03, dtype=np.float32):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_symmetrized_is_the_sum_with_the_transpose(dtype):
+def test_symmetrized_equals_sum_with_transpose(dtype):
     A = graph(dtype=dtype)
     S, truth = symmetrized(A), (A + A.T).toarray()
     assert S.dtype == dtype and S.nnz == np.count_nonzero(truth)
@@ -25,7 +25,7 @@ def test_symmetrized_is_the_sum_with_the_transpose(dtype):
     assert all((np.diff(S.indices[a:b]) > 0).all() for a, b in zip(S.indptr[:-1], S.indptr[1:], strict=True))
 
 
-def test_columns_in_any_order_empty_rows_and_a_hub():
+def test_symmetrized_handles_unsorted_columns_empty_rows_and_a_hub():
     A = graph().tolil()
     A[:, 7] = 1.0
     A[20:40] = 0.0
@@ -39,7 +39,7 @@ def test_columns_in_any_order_empty_rows_and_a_hub():
     assert symmetrized(sparse.csr_matrix((5, 5))).nnz == 0
 
 
-def test_threads_never_change_a_byte():
+def test_symmetrized_is_identical_for_any_number_of_threads():
     A = graph()
     one, *more = (symmetrized(A, threads) for threads in (1, 2, 3, 4, 400))
     for other in more:
@@ -47,9 +47,9 @@ def test_threads_never_change_a_byte():
             assert getattr(other, name).tobytes() == getattr(one, name).tobytes()
 
 
-def test_memory_is_that_of_the_result():
+def test_symmetrized_allocates_little_beyond_the_result():
     A = graph(2000, 0.02)
-    room = 2 * A.nnz * 8  # 4 bytes a column, 4 a value, for every entry of A and of its transpose
+    room = 2 * A.nnz * 8  # 4 bytes per column index and 4 per value, for A and its transpose
     tracemalloc.start()
     S = symmetrized(A)
     kept, peak = tracemalloc.get_traced_memory()
@@ -57,7 +57,7 @@ def test_memory_is_that_of_the_result():
     assert peak < 1.1 * room and kept < 1.1 * 8 * S.nnz
 
 
-def test_the_arrays_are_kept_and_scipy_can_work_with_them():
+def test_make_csr_shares_arrays_and_works_with_scipy():
     A = graph()
     M = make_csr(A.data, A.indices, A.indptr.astype(np.int64), A.shape)
     assert M.data is A.data and np.shares_memory(M.indices, A.indices)

@@ -1,4 +1,4 @@
-"""Points in the order of a space-filling curve: the same forces, the same map, other places in memory."""
+"""Points sorted along a space-filling curve: same forces and same map, another order in memory."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from equipoise.optimize import gradient_steps
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_neighbours_in_the_order_are_neighbours_in_space(rng, d):
+def test_consecutive_points_in_morton_order_are_close(rng, d):
     U = rng.standard_normal((4000, d)).astype(np.float32)
     order = locality(U)
     assert_array_equal(np.sort(order), np.arange(4000))
@@ -19,11 +19,11 @@ def test_neighbours_in_the_order_are_neighbours_in_space(rng, d):
     assert step < 0.5 * np.linalg.norm(np.diff(U, axis=0), axis=1).mean()
 
 
-def test_points_in_one_place_keep_their_order():
+def test_coincident_points_keep_their_order():
     assert_array_equal(locality(np.zeros((5, 2))), np.arange(5))
 
 
-def test_a_permuted_matrix_is_the_matrix_of_permuted_points(rng):
+def test_permuted_matches_dense_indexing(rng):
     A = sparse.random(30, 30, 0.2, format="csr", random_state=0)
     order = rng.permutation(30)
     expected = A.toarray()[np.ix_(order, order)]
@@ -35,19 +35,19 @@ def test_a_permuted_matrix_is_the_matrix_of_permuted_points(rng):
 
 
 @pytest.mark.parametrize("Method", [eq.TSNE, eq.GSNE, eq.SNE], ids=lambda m: m.__name__)
-def test_a_permuted_objective_has_the_permuted_forces(rng, Method):
+def test_permuted_objective_has_permuted_forces(rng, Method):
     X, Y, order = rng.standard_normal((60, 4)), rng.standard_normal((60, 2)), rng.permutation(60)
     problem = Method(perplexity=5, engine="grid").problem(X)
     engine, other = problem.engine, problem.objective.permuted(order)
-    here = problem.objective.balance(Y, engine, loss=True)
-    there = other.balance(Y[order], engine, loss=True)
-    assert_allclose(there.attraction, here.attraction[order], rtol=1e-6, atol=1e-9)
-    assert_allclose(there.repulsion, here.repulsion[order], rtol=1e-6, atol=1e-9)
-    assert there.loss == pytest.approx(here.loss, rel=1e-9)
+    original = problem.objective.balance(Y, engine, loss=True)
+    permuted_balance = other.balance(Y[order], engine, loss=True)
+    assert_allclose(permuted_balance.attraction, original.attraction[order], rtol=1e-6, atol=1e-9)
+    assert_allclose(permuted_balance.repulsion, original.repulsion[order], rtol=1e-6, atol=1e-9)
+    assert permuted_balance.loss == pytest.approx(original.loss, rel=1e-9)
     assert_array_equal(other.affinities.toarray(), problem.affinities.toarray()[np.ix_(order, order)])
 
 
-def test_the_map_and_callbacks_are_in_the_users_order(monkeypatch):
+def test_map_and_callbacks_keep_the_row_order_of_the_data(monkeypatch):
     X = eq.data.load("digits").X[:400]
     seen = []
     settings = {"random_state": 0, "engine": "grid", "n_iter": 150, "perplexity": 10}
@@ -55,13 +55,13 @@ def test_the_map_and_callbacks_are_in_the_users_order(monkeypatch):
     monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
     method = eq.TSNE(**settings, callbacks=[lambda i, loss, Y: seen.append(np.array(Y))])
     ordered = method.fit_transform(X)
-    # Sums are taken in another order, so that the two runs part slowly; rows that were mixed up would part at once.
+    # Sums are taken in another order, so the runs diverge slowly; mixed-up rows would differ at once.
     assert np.corrcoef(plain[:, 0], ordered[:, 0])[0, 1] > 0.99
     assert_array_equal(seen[-1], ordered)
     assert_array_equal(method.affinities_.toarray(), eq.TSNE(**settings).problem(X).affinities.toarray())
 
 
-def test_a_sample_of_partners_is_left_in_the_order_it_was_drawn_for(monkeypatch):
+def test_sampled_engine_does_not_reorder_points(monkeypatch):
     X = eq.data.load("digits").X[:300]
     settings = {"n_components": 4, "random_state": 0, "engine": "sampled", "n_iter": 30, "perplexity": 10}
     plain = eq.TSNE(**settings).fit_transform(X)

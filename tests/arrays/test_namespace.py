@@ -1,4 +1,4 @@
-"""Formulas written once give NumPy's answer for the arrays of every library."""
+"""Formulas written once give NumPy's result for arrays of every library."""
 
 from dataclasses import dataclass
 
@@ -25,25 +25,25 @@ D2 = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 40)])
 DIVERGENCES = [eq.divergences.Alpha(a) for a in (-3.0, -1.0, 0.0, 0.5, 1.0, 3.0)] + [eq.divergences.ChiSquare()]
 
 
-def same(found, expected, **tolerance):
+def assert_same(found, expected, **tolerance):
     assert_allclose(numpy_of(found), expected, **{"rtol": 1e-12, "atol": 1e-14, **tolerance})
 
 
 @every_library
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_kernels(library, kernel):
+def test_kernels_match_numpy_in_every_library(library, kernel):
     for name in ("value", "slope", "log_value", "log_slope"):
         found = getattr(kernel, name)(library(D2))
         assert type(found) is type(library(D2))
-        same(found, getattr(kernel, name)(D2))
+        assert_same(found, getattr(kernel, name)(D2))
 
 
 @every_library
 @pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
-def test_divergences(library, divergence):
+def test_divergences_match_numpy_in_every_library(library, divergence):
     t = np.geomspace(1e-3, 1e3, 50)
-    same(divergence.value(library(t)), divergence.value(t), atol=1e-11)
-    same(divergence.slope(library(t)), divergence.slope(t), atol=1e-11)
+    assert_same(divergence.value(library(t)), divergence.value(t), atol=1e-11)
+    assert_same(divergence.slope(library(t)), divergence.slope(t), atol=1e-11)
 
 
 @every_library
@@ -52,41 +52,41 @@ def test_divergences(library, divergence):
     [Flat(), Flat([[2.0, 0.5], [0.5, 1.0]]), Sphere(), Orthonormal(np.linspace(1, 2, 30))],
     ids=["flat", "metric", "sphere", "orthonormal"],
 )
-def test_geometries(library, geometry, rng):
+def test_geometries_match_numpy_in_every_library(library, geometry, rng):
     Y, F = rng.standard_normal((2, 30, 2))
     U = geometry.work(Y)
-    same(geometry.work(library(Y)), U)
-    same(geometry.map(library(U)), geometry.map(U))
-    same(geometry.pull_back(library(Y), library(F)), geometry.pull_back(Y, F))
-    same(geometry.tangent(library(U), library(F)), geometry.tangent(U, F))
-    same(geometry.project(library(U)), geometry.project(U))
-    same(geometry.retract(library(U)), geometry.retract(U))
+    assert_same(geometry.work(library(Y)), U)
+    assert_same(geometry.map(library(U)), geometry.map(U))
+    assert_same(geometry.pull_back(library(Y), library(F)), geometry.pull_back(Y, F))
+    assert_same(geometry.tangent(library(U), library(F)), geometry.tangent(U, F))
+    assert_same(geometry.project(library(U)), geometry.project(U))
+    assert_same(geometry.retract(library(U)), geometry.retract(U))
 
 
 @every_library
-def test_a_point_at_the_centre_of_the_sphere_is_named(library):
+def test_zero_row_on_the_sphere_raises(library):
     with pytest.raises(ValueError, match="row 1 of the map is 0"):
         Sphere().work(library(np.array([[1.0, 2.0], [0.0, 0.0]])))
 
 
 @every_library
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
-def test_morton_order(library, d, rng):
+def test_morton_order_matches_numpy_in_every_library(library, d, rng):
     U = rng.standard_normal((500, d))
     assert_array_equal(numpy_of(locality(library(U))), locality(U))
 
 
 @every_library
-def test_sums_and_moves(library, rng):
+def test_reductions_and_conversions_match_numpy_in_every_library(library, rng):
     U = rng.standard_normal((40, 3))
     x = library(U)
     assert float(namespace.total(x)) == pytest.approx(U.sum(), rel=1e-12)
     assert namespace.sum_squares(x) == pytest.approx((U**2).sum(), rel=1e-12)
-    same(namespace.column_squares(x), (U**2).sum(axis=0))
-    same(namespace.centered(x), U - U.mean(axis=0))
+    assert_same(namespace.column_squares(x), (U**2).sum(axis=0))
+    assert_same(namespace.centered(x), U - U.mean(axis=0))
     assert namespace.spread(x) == pytest.approx(U.std(axis=0).max(), rel=1e-12)
-    same(namespace.at_least(x, 0.1), np.maximum(U, 0.1))
-    same(namespace.times_matrix(x, np.diag([1.0, 2.0, 3.0])), U * [1, 2, 3])
+    assert_same(namespace.at_least(x, 0.1), np.maximum(U, 0.1))
+    assert_same(namespace.times_matrix(x, np.diag([1.0, 2.0, 3.0])), U * [1, 2, 3])
     assert_array_equal(namespace.to_numpy(x), U)
     assert type(namespace.array_like(x, U)) is type(x) and type(namespace.on_device_of(x, U)) is type(x)
     order = rng.permutation(40)
@@ -95,7 +95,7 @@ def test_sums_and_moves(library, rng):
     assert_array_equal(numpy_of(namespace.unpermute(x[order], order)), U)
 
 
-def test_values_below_a_bound_keep_nan_and_a_gradient():
+def test_at_least_keeps_nan_and_the_gradient():
     x = torch.tensor([np.nan, 0.0, 1.0, 2.0], requires_grad=True)
     y = namespace.at_least(x, 1.0)
     assert_array_equal(numpy_of(y), [np.nan, 1, 1, 2])
@@ -103,21 +103,21 @@ def test_values_below_a_bound_keep_nan_and_a_gradient():
     assert_array_equal(x.grad, [0, 0, 1, 1])
 
 
-def test_numbers_lists_and_sparse_matrices_belong_to_numpy():
+def test_scalars_lists_and_sparse_matrices_use_the_numpy_namespace():
     numpy = namespace.array_namespace(np.zeros(1))
     for x in (1.0, 2, None, np.float64(1), [1.0], sparse.eye(2, format="csr")):
         assert namespace.array_namespace(x) is numpy
 
 
 @every_library
-def test_signs_of_eigenvectors(library):
+def test_fix_signs_in_every_library(library):
     V = np.array([[1.0, -3.0, 2.0], [-2.0, 1.0, -2.0]])
     assert_array_equal(numpy_of(eigen.fix_signs(library(V))), [[-1, 3, 2], [2, -1, -2]])
 
 
 @every_library
 @pytest.mark.parametrize("n", [40, 400])
-def test_lanczos_finds_the_eigenvectors_of_arpack(library, n, rng):
+def test_lanczos_matches_arpack(library, n, rng):
     A = rng.standard_normal((n, n))
     A = A @ A.T
     values, V = eigen.top(A, 3)
@@ -135,42 +135,49 @@ def graph(n, rng):
 
 
 @every_library
-def test_products_with_the_normalized_affinities(library, rng):
+def test_normalized_affinity_products_match_numpy_in_every_library(library, rng):
     W, U = graph(50, rng).toarray(), rng.standard_normal((50, 2)).astype(np.float32)
-    same(NormalizedAffinities(library(W)).times(library(U)), NormalizedAffinities(W).times(U), rtol=1e-4, atol=1e-5)
+    assert_same(
+        NormalizedAffinities(library(W)).times(library(U)), NormalizedAffinities(W).times(U), rtol=1e-4, atol=1e-5
+    )
 
 
-def test_the_eigenmap_on_a_device_is_that_of_arpack(rng):
+def test_device_eigenmap_matches_arpack(rng):
     W = graph(400, rng)
-    W.data[:] = np.where(W.indices < 100, 1, 0.2) * W.data  # no two eigenvalues equal
+    W.data[:] = np.where(W.indices < 100, 1, 0.2) * W.data  # makes all eigenvalues distinct
     W = sparse.csr_matrix(W + W.T)
-    here, one = eigenmap(W, 2, 1e-6, 300, 100)
-    there, two = eigenmap(Rows.of(W, torch.device("cpu")), 2, 1e-6, 300, 100)
+    from_numpy, one = eigenmap(W, 2, 1e-6, 300, 100)
+    from_tensor, two = eigenmap(Rows.of(W, torch.device("cpu")), 2, 1e-6, 300, 100)
     assert one and two
-    assert (np.abs((here * numpy_of(there)).sum(axis=0)) / np.linalg.norm(here, axis=0) ** 2 > 0.999).all()
+    assert (
+        np.abs((from_numpy * numpy_of(from_tensor)).sum(axis=0)) / np.linalg.norm(from_numpy, axis=0) ** 2 > 0.999
+    ).all()
 
 
 @every_library
 @pytest.mark.parametrize("shape", [(30, 5), (5, 30)])
-def test_principal_components(library, shape, rng):
+def test_principal_components_match_numpy_in_every_library(library, shape, rng):
     X = rng.standard_normal(shape)
     X -= X.mean(axis=0)
-    same(principal_scores(library(X), 3), principal_scores(X, 3), atol=1e-8)
-    same(top_eigenvectors(library(X.T @ X), 2)[0], top_eigenvectors(X.T @ X, 2)[0], atol=1e-8)
+    assert_same(principal_scores(library(X), 3), principal_scores(X, 3), atol=1e-8)
+    assert_same(top_eigenvectors(library(X.T @ X), 2)[0], top_eigenvectors(X.T @ X, 2)[0], atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", [None, eq.kernels.Gaussian().value], ids=["linear", "kernel"])
-def test_locally_linear_weights(kernel, rng):
+def test_lle_weights_of_a_tensor_match_numpy(kernel, rng):
     X = rng.standard_normal((60, 5))
     neighbors = np.argsort(rng.random((60, 60)), axis=1)[:, :7]
     settings = {"kernel": kernel, "scale": np.linspace(1, 2, 60)}
-    here, there = lle_weights(X, neighbors, **settings), lle_weights(torch.from_numpy(X), neighbors, **settings)
-    assert_allclose(there.toarray(), here.toarray(), atol=1e-12)
+    from_numpy, from_tensor = (
+        lle_weights(X, neighbors, **settings),
+        lle_weights(torch.from_numpy(X), neighbors, **settings),
+    )
+    assert_allclose(from_tensor.toarray(), from_numpy.toarray(), atol=1e-12)
 
 
 @dataclass(frozen=True)
 class Softened(eq.kernels.Kernel):
-    """k = exp(−√(1 + d2)), written against the array namespace as docs/howto/own_kernel.md says."""
+    """k = exp(−√(1 + d2)), written against the array namespace as in docs/howto/own_kernel.md."""
 
     def value(self, d2):
         xp = array_api_compat.array_namespace(d2)
@@ -195,16 +202,16 @@ def curved(Y):
 
 
 @every_library
-def test_a_user_kernel_of_the_namespace_takes_arrays_of_every_library(library):
+def test_namespace_kernel_accepts_arrays_of_every_library(library):
     kernel, plain = Softened(), PlainNumPy()
     for name in ("value", "slope", "log_value", "log_slope"):
-        same(getattr(kernel, name)(library(D2)), getattr(plain, name)(D2))
+        assert_same(getattr(kernel, name)(library(D2)), getattr(plain, name)(D2))
 
 
 @pytest.mark.parametrize(
     "settings", [{"engine": name} for name in ("reference", "exact", "grid", "torch")] + [{"g": curved}]
 )
-def test_a_user_kernel_of_the_namespace_runs_in_every_engine(settings, rng):
+def test_namespace_kernel_runs_in_every_engine(settings, rng):
     X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 2))
     kernels = Softened(), PlainNumPy()
     one, two = (eq.SymmetricSNE(kernel=k, perplexity=5, n_iter=20, random_state=0, **settings) for k in kernels)
@@ -214,7 +221,7 @@ def test_a_user_kernel_of_the_namespace_runs_in_every_engine(settings, rng):
     assert np.isfinite(one.fit(X).loss_)
 
 
-def test_a_user_kernel_of_the_namespace_trains_an_encoder(rng):
+def test_namespace_kernel_trains_an_encoder(rng):
     method = eq.SymmetricSNE(kernel=Softened(), perplexity=5)
     found = eq.Parametric(method, epochs=2, random_state=0).fit(rng.standard_normal((60, 4)))
     assert np.isfinite(found.loss_)

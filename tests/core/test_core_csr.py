@@ -34,12 +34,12 @@ def make(indptr, indices, n_columns=4):
         ([0, 1, 1, 3], [0, 3, 4], 4, "row 2 has column index 4, but the matrix has 4 columns"),
     ],
 )
-def test_csr_names_what_is_wrong(indptr, indices, n_columns, message):
+def test_invalid_csr_raises(indptr, indices, n_columns, message):
     with pytest.raises(ValueError, match=message):
         make(indptr, indices, n_columns)
 
 
-def test_csr_takes_no_other_types():
+def test_csr_rejects_other_dtypes_and_strides():
     with pytest.raises(TypeError, match="incompatible"):
         _core.Csr(np.zeros(2, np.int32), np.zeros(0, np.int32), 1)
     with pytest.raises(TypeError, match="incompatible"):
@@ -48,12 +48,12 @@ def test_csr_takes_no_other_types():
         _core.Csr(np.zeros(4, np.int64)[::2], np.zeros(0, np.int32), 1)
 
 
-def test_csr_has_a_shape():
+def test_csr_shape_and_nnz():
     A = make([0, 2, 2, 3], [0, 3, 1])
     assert A.shape == (3, 4) and A.nnz == 3
 
 
-def test_values_must_fit_the_pattern():
+def test_symmetrize_checks_array_sizes():
     A, out = make([0, 1, 1, 1, 1], [1]), (np.empty(5, np.int64), np.empty(2, np.int32), np.empty(2))
     with pytest.raises(ValueError, match="values must have one element per entry of A"):
         _core.symmetrize(A, np.ones(2), *out, 1)
@@ -75,7 +75,7 @@ def test_pair_distances_and_shortest_paths_check_indices():
         _core.shortest_paths(graph, np.array([1.0, np.nan]), np.array([0]), out, 1)
 
 
-# One check for all matrices with the same index arrays
+# Matrices with the same index arrays are checked once
 
 
 def make_graph():
@@ -87,7 +87,7 @@ def graph():
     return make_graph()
 
 
-def test_a_matrix_is_checked_once(monkeypatch):
+def test_matrices_with_shared_indices_are_checked_once(monkeypatch):
     graph = make_graph()
     pattern = compiled_pattern(graph)
     monkeypatch.setattr(_core, "Csr", None)  # a second check would call it
@@ -113,7 +113,7 @@ def test_new_index_arrays_are_checked_again(graph):
     assert compiled_pattern(graph).nnz == before - 5
 
 
-def test_patterns_are_forgotten_with_their_matrices():
+def test_patterns_are_freed_with_their_matrices():
     graph = make_graph()
     twin = make_csr(graph.data, graph.indices, graph.indptr, graph.shape)
     compiled_pattern(graph), compiled_pattern(twin)
@@ -126,7 +126,7 @@ def test_patterns_are_forgotten_with_their_matrices():
     assert indices() is None
 
 
-def test_wide_indices_and_spare_room(graph):
+def test_int64_indices_and_spare_capacity(graph):
     wide = graph.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     assert compiled_pattern(wide).nnz == graph.nnz
@@ -138,7 +138,7 @@ def test_wide_indices_and_spare_room(graph):
     assert_array_equal(symmetrized(roomy).toarray(), symmetrized(graph).toarray())
 
 
-def test_other_values_of_the_same_pattern(graph, rng):
+def test_shared_pattern_with_other_values(graph, rng):
     Y = rng.standard_normal((40, 2))
     for scale in (1.0, 3.0):
         A = make_csr(scale * graph.data, graph.indices, graph.indptr, graph.shape)
@@ -147,7 +147,7 @@ def test_other_values_of_the_same_pattern(graph, rng):
         assert_allclose(force, truth, rtol=1e-6, atol=1e-6)
 
 
-# Out-of-range matrices through the public interface end in an error, not in a crash
+# Column indices out of range raise through the public interface instead of crashing
 
 ESTIMATORS = [
     eq.TSNE(metric="precomputed", perplexity=5),
@@ -160,21 +160,21 @@ ESTIMATORS = [
 
 @pytest.mark.parametrize("method", ESTIMATORS, ids=lambda method: type(method).__name__)
 @pytest.mark.parametrize("column", [-1, 60, 2**30])
-def test_estimators_refuse_a_column_out_of_range(rng, method, column):
+def test_estimators_reject_column_indices_out_of_range(rng, method, column):
     G = kneighbors_graph(rng.standard_normal((60, 5)), 20, mode="distance")
     G.indices[5 * 20 + 3] = column
     with pytest.raises(ValueError, match=f"row 5 has column index {column}, but the matrix has 60 columns"):
         method.fit(G)
 
 
-def test_a_sparse_table_and_affinities_are_checked(rng):
+def test_sparse_table_with_column_index_out_of_range_raises(rng):
     X = sparse.random(50, 30, 0.2, format="csr", random_state=0)
     X.indices[-1] = 30
     with pytest.raises(ValueError, match="column index 30, but the matrix has 30 columns"):
         eq.TSNE(perplexity=5).fit(X)
 
 
-def test_the_sampled_engine_checks_a_restored_graph(graph):
+def test_sampled_engine_checks_a_restored_graph(graph):
     engine = Sampled(1, 0)
     engine.sum_exactly(graph, 2)
     state = engine.__getstate__()

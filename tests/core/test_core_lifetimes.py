@@ -1,4 +1,4 @@
-"""Objects of the compiled core keep the arrays that they refer to alive; constants are those that Python uses."""
+"""Objects of the compiled core keep their arrays alive; constants match those in Python."""
 
 import gc
 import weakref
@@ -62,16 +62,16 @@ def test_tabulated_kernel_keeps_its_table_alive(rng):
     assert seen() is None
 
 
-def test_a_table_has_a_segment():
+def test_empty_table_raises():
     with pytest.raises(ValueError, match="segments must have at least one row"):
         _core.Kernel.tabulated(np.zeros((0, 4), np.float32), 0, 1.0)
 
 
-def test_python_uses_the_constants_of_the_core():
+def test_python_constants_match_the_core():
     assert order.TILE == _core.RANK_TILE
 
 
-def test_gpu_code_uses_the_constants_of_the_core():
+def test_gpu_constants_match_the_core():
     pytest.importorskip("torch")
     from equipoise.engines.torch import particle_mesh
 

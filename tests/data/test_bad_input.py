@@ -1,4 +1,4 @@
-"""Bad input is refused before any work, and the message says what is wrong and where."""
+"""Invalid input raises before any computation, with a message that names the problem and its position."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ GRAPH = kneighbors_graph(X, 8, mode="distance")
 
 
 @pytest.fixture(autouse=True)
-def no_work(monkeypatch):
-    """Fail where bad input is noticed only after the expensive part has begun."""
+def forbid_computation(monkeypatch):
+    """Fail if the expensive computation starts before the input is checked."""
 
-    def begun(*args, **kwargs):
-        raise AssertionError("work began before the input was checked")
+    def fail_on_call(*args, **kwargs):
+        raise AssertionError("computation started before the input was checked")
 
     for name in ("conditional_points", "conditional_dense", "conditional_sparse"):
-        monkeypatch.setattr(_core, name, begun)
-    monkeypatch.setattr("equipoise.inputs.table.principal_components", begun)
-    monkeypatch.setattr("equipoise.inputs.base.principal_coordinates", begun)
+        monkeypatch.setattr(_core, name, fail_on_call)
+    monkeypatch.setattr("equipoise.inputs.table.principal_components", fail_on_call)
+    monkeypatch.setattr("equipoise.inputs.base.principal_coordinates", fail_on_call)
 
 
-def refuses(method, data, match, error=ValueError):
+def fit_raises(method, data, match, error=ValueError):
     with pytest.raises(error, match=match):
         method.fit(data)
 
@@ -44,8 +44,8 @@ def refuses(method, data, match, error=ValueError):
 
 
 @every_method
-def test_every_method_checks(Method):
-    refuses(Method(), changed(X, 3, 2, np.nan), r"X contains NaN at row 3, column 2\b")
+def test_every_method_rejects_nan(Method):
+    fit_raises(Method(), changed(X, 3, 2, np.nan), r"X contains NaN at row 3, column 2\b")
 
 
 @pytest.mark.parametrize(
@@ -68,23 +68,23 @@ def test_every_method_checks(Method):
         ([[1, 2], [3]], "inhomogeneous|sequence"),
     ],
 )
-def test_table(data, words):
-    refuses(eq.TSNE(), data, words)
+def test_invalid_table_raises(data, words):
+    fit_raises(eq.TSNE(), data, words)
 
 
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
-def test_sparse_table(container):
-    refuses(eq.TSNE(), container(changed(X, 3, 2, np.nan)), r"X contains NaN at row 3, column 2\b.*drop these rows")
+def test_invalid_sparse_table_raises(container):
+    fit_raises(eq.TSNE(), container(changed(X, 3, 2, np.nan)), r"X contains NaN at row 3, column 2\b.*drop these rows")
     two = changed(changed(X, 0, 3, -np.inf), 7, 1, np.nan)
-    refuses(eq.TSNE(), container(two), "inf at row 0, column 3, and 1 more")
-    refuses(eq.TSNE(), container(X[:1]), "1 sample")
-    refuses(eq.TSNE(metric="chebyshev"), container(X), "metric='chebyshev' is not available for sparse X.*toarray")
-    refuses(eq.TSNE(h=np.eye(4)), container(X), "h requires a dense table.*toarray")
-    refuses(eq.TSNE(n_components=5), container(X), "n_components=5 is too large for n_features=4")
+    fit_raises(eq.TSNE(), container(two), "inf at row 0, column 3, and 1 more")
+    fit_raises(eq.TSNE(), container(X[:1]), "1 sample")
+    fit_raises(eq.TSNE(metric="chebyshev"), container(X), "metric='chebyshev' is not available for sparse X.*toarray")
+    fit_raises(eq.TSNE(h=np.eye(4)), container(X), "h requires a dense table.*toarray")
+    fit_raises(eq.TSNE(n_components=5), container(X), "n_components=5 is too large for n_features=4")
 
 
-def test_sparse_row_without_direction():
-    refuses(eq.TSNE(metric="cosine"), sparse.csr_matrix(changed(X, 4, slice(None), 0)), "row 4 is zero")
+def test_zero_sparse_row_with_cosine_metric_raises():
+    fit_raises(eq.TSNE(metric="cosine"), sparse.csr_matrix(changed(X, 4, slice(None), 0)), "row 4 is zero")
 
 
 # Distances
@@ -104,15 +104,15 @@ def test_sparse_row_without_direction():
         (changed(GRAPH.tolil(), 2, 5, np.nan).tocsr(), r"D\[2, 5\] = nan is NaN"),
     ],
 )
-def test_distances(distances, words):
-    refuses(eq.TSNE(metric="precomputed", init="random", perplexity=5), distances, words)
+def test_invalid_distances_raise(distances, words):
+    fit_raises(eq.TSNE(metric="precomputed", init="random", perplexity=5), distances, words)
 
 
-def test_graph_with_too_few_neighbours():
+def test_graph_with_too_few_neighbors_raises():
     graph = kneighbors_graph(X, 6, mode="distance").tolil()
     graph[7] = 0
     graph[7, :3] = 1.0
-    refuses(
+    fit_raises(
         eq.TSNE(metric="precomputed", init="random", perplexity=5),
         graph.tocsr(),
         "row 7 of the precomputed graph stores 3 neighbours, fewer than the perplexity 5",
@@ -145,8 +145,8 @@ DISTANCES, INDICES = NearestNeighbors(n_neighbors=9).fit(X).kneighbors(X)
         ((INDICES[:, :5], DISTANCES[:, :5]), "row 0 .* stores 4 neighbours, fewer than the perplexity 5; .*3 × perpl"),
     ],
 )
-def test_lists_of_neighbours(pair, words):
-    refuses(eq.TSNE(metric="precomputed", perplexity=5), pair, words)
+def test_invalid_neighbor_lists_raise(pair, words):
+    fit_raises(eq.TSNE(metric="precomputed", perplexity=5), pair, words)
 
 
 # Affinities
@@ -164,17 +164,19 @@ def test_lists_of_neighbours(pair, words):
         (D[:, :7], r"affinities must be square; got shape \(20, 7\)"),
     ],
 )
-def test_affinities(container, P, words):
-    refuses(eq.TSNE(affinity="precomputed"), container(P), words)
+def test_invalid_affinities_raise(container, P, words):
+    fit_raises(eq.TSNE(affinity="precomputed"), container(P), words)
 
 
-def test_unknown_affinity():
-    refuses(eq.TSNE(affinity="cauchy"), X, "affinity must be one of 'gaussian', 'uniform', 'precomputed', got 'cauchy'")
-    refuses(eq.GSNE(alpha=2.0, affinity="uniform"), X, "needs P > 0.*P is sparse")
+def test_unsupported_affinity_raises():
+    fit_raises(
+        eq.TSNE(affinity="cauchy"), X, "affinity must be one of 'gaussian', 'uniform', 'precomputed', got 'cauchy'"
+    )
+    fit_raises(eq.GSNE(alpha=2.0, affinity="uniform"), X, "needs P > 0.*P is sparse")
 
 
 @pytest.mark.parametrize("init", ["pca", "random"])
-def test_a_named_start_belongs_to_the_constructor(init):
+def test_fit_rejects_init_by_name(init):
     with pytest.raises(ValueError, match=rf"fit\(init=...\) requires a map \(n, d\); use TSNE\(init='{init}'\)"):
         eq.TSNE().fit(X, init=init)
 
@@ -182,8 +184,8 @@ def test_a_named_start_belongs_to_the_constructor(init):
 @pytest.mark.parametrize(
     "method", [eq.GSNE(alpha=1.0), eq.GSNE(alpha=2.0), eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())]
 )
-def test_divergence_over_all_pairs_of_a_graph(method):
-    refuses(method.set_params(metric="precomputed", init="random", perplexity=5), GRAPH, "needs P > 0.*P is sparse")
+def test_divergence_over_all_pairs_rejects_a_graph(method):
+    fit_raises(method.set_params(metric="precomputed", init="random", perplexity=5), GRAPH, "needs P > 0.*P is sparse")
 
 
 @pytest.mark.parametrize(
@@ -191,14 +193,14 @@ def test_divergence_over_all_pairs_of_a_graph(method):
     [
         (lambda a, b: np.nan, r"D\[0, 0\] = nan"),
         (lambda a, b: -1.0, r"D\[0, 0\] = -1 is negative"),
-        ("correlation", r"D\[0, 3\] = nan"),  # row 3 is constant: its correlation with any other is 0/0
+        ("correlation", r"D\[0, 3\] = nan"),  # row 3 is constant: its correlations are 0/0
     ],
     ids=["NaN", "negative", "correlation"],
 )
-def test_metric_that_returns_no_distance(metric, words):
+def test_metric_with_invalid_values_raises(metric, words):
     data = X.copy()
     data[3] = 1.0
-    refuses(eq.TSNE(metric=metric, init="random"), data, words)
+    fit_raises(eq.TSNE(metric=metric, init="random"), data, words)
 
 
 # Parameters
@@ -223,7 +225,7 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.TSNE(init=np.zeros((19, 2))), r"init has shape \(19, 2\).*\(20, 2\)"),
         (eq.TSNE(init=np.zeros((20, 3))), r"init has shape \(20, 3\).*\(20, 2\)"),
         (eq.TSNE(init=changed(np.zeros((20, 2)), 4, 1, np.nan)), "init contains NaN at row 4, column 1"),
-        (eq.SphericalSNE(init=changed(np.ones((20, 3)), 4, slice(None), 0.0)), "init.*row 4"),  # has no direction
+        (eq.SphericalSNE(init=changed(np.ones((20, 3)), 4, slice(None), 0.0)), "init.*row 4"),  # no direction
         (eq.TSNE(init="spectrum"), "init must be .*got 'spectrum'"),
         (eq.TSNE(dof=0), "dof must be > 0, got 0"),
         (eq.TSNE(dof="x"), "dof must be > 0, got 'x'"),
@@ -265,8 +267,8 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.SphericalSNE(g=np.eye(3)), "g is a metric tensor on a flat map; SphericalSNE"),
     ],
 )
-def test_value(method, words):
-    refuses(method, X, words)
+def test_invalid_parameter_values_raise(method, words):
+    fit_raises(method, X, words)
 
 
 @pytest.mark.parametrize(
@@ -283,26 +285,28 @@ def test_value(method, words):
         (eq.SymmetricSNE(divergence="kl"), "divergence must be .*'kl'"),
     ],
 )
-def test_type(method, words):
-    refuses(method, X, words, (TypeError, ValueError))
+def test_invalid_parameter_types_raise(method, words):
+    fit_raises(method, X, words, (TypeError, ValueError))
 
 
 @pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
-def test_more_components_than_samples(Method):
-    refuses(Method(n_components=10), np.random.RandomState(0).standard_normal((5, 30)), "n_components=10 .*n_samples=5")
-    refuses(Method(n_components=30, metric="precomputed"), D, "n_components=30 .*n_samples=20")
+def test_more_components_than_samples_raise(Method):
+    fit_raises(
+        Method(n_components=10), np.random.RandomState(0).standard_normal((5, 30)), "n_components=10 .*n_samples=5"
+    )
+    fit_raises(Method(n_components=30, metric="precomputed"), D, "n_components=30 .*n_samples=20")
 
 
-def test_combinations():
-    refuses(eq.TSNE(h=np.eye(20), metric="precomputed"), D, "h requires metric=.euclidean., got 'precomputed'")
+def test_incompatible_parameters_raise():
+    fit_raises(eq.TSNE(h=np.eye(20), metric="precomputed"), D, "h requires metric=.euclidean., got 'precomputed'")
     for data, parameters in ((GRAPH, {"metric": "precomputed"}), (D, {"affinity": "precomputed"})):
-        refuses(eq.TSNE(init="pca", perplexity=5, **parameters), data, 'init="pca" needs coordinates.*"spectral"')
+        fit_raises(eq.TSNE(init="pca", perplexity=5, **parameters), data, 'init="pca" needs coordinates.*"spectral"')
     for parameters in ({"metric": "cosine"}, {"h": np.eye(4)}):
-        refuses(eq.TSNE(affinity="precomputed", **parameters), D, "X contains affinities")
+        fit_raises(eq.TSNE(affinity="precomputed", **parameters), D, "X contains affinities")
 
 
 @pytest.mark.parametrize("Optimizer", [eq.Momentum, eq.GradientDescent])
-def test_reports_need_an_interval(Optimizer):
+def test_zero_report_interval_raises(Optimizer):
     with pytest.raises(ValueError, match=r"every must be .*got 0"):
         eq.TSNE(optimizer=Optimizer(every=0)).fit(X)
 
@@ -311,7 +315,7 @@ PROBLEM = eq.TSNE(init="random", random_state=0).problem(X)
 
 
 @pytest.mark.parametrize("use", ["loss", "gradient", "attraction", "repulsion", "optimize"])
-def test_problem_refuses_a_map_that_does_not_fit(use):
+def test_problem_rejects_maps_of_wrong_shape_or_with_nan(use):
     def call(Y):
         return PROBLEM.optimize(n_iter=5, Y0=Y) if use == "optimize" else getattr(PROBLEM, use)(Y)
 
@@ -321,19 +325,19 @@ def test_problem_refuses_a_map_that_does_not_fit(use):
         call(changed(np.zeros((20, 2)), 6, 1, np.nan))
 
 
-def test_problem_refuses_a_negative_count():
+def test_problem_rejects_negative_n_iter():
     with pytest.raises(ValueError, match="n_iter must not be negative, got -1"):
         PROBLEM.optimize(n_iter=-1)
 
 
-def test_no_such_data_set():
+def test_unknown_data_set_raises():
     with pytest.raises(ValueError, match="unknown data set 'mnist'; choose from digits, "):
         load("mnist")
 
 
 @pytest.mark.parametrize("tol", [0, -1, 1, float("nan"), "a"])
-def test_tolerance(tol):
-    refuses(eq.TSNE(tol=tol), X, "tol must be a number between 0 and 1")
+def test_invalid_tolerance_raises(tol):
+    fit_raises(eq.TSNE(tol=tol), X, "tol must be a number between 0 and 1")
 
 
 @pytest.mark.parametrize(
@@ -348,14 +352,14 @@ def test_tolerance(tol):
         ({"max_step": -1}, "max_step must be positive"),
     ],
 )
-def test_momentum(settings, match):
+def test_invalid_momentum_parameters_raise(settings, match):
     with pytest.raises(ValueError, match=match):
         eq.Momentum(**settings)
 
 
-def test_a_metric_that_is_an_array():
-    refuses(eq.TSNE(metric=np.ones((3, 3))), X, "metric must be a callable or one of")
+def test_array_as_metric_raises():
+    fit_raises(eq.TSNE(metric=np.ones((3, 3))), X, "metric must be a callable or one of")
 
 
-def test_neighbours_without_saying_so():
-    refuses(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'use metric="precomputed"')
+def test_neighbor_lists_without_metric_precomputed_raise():
+    fit_raises(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'use metric="precomputed"')

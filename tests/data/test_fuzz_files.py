@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it gives finite numbers or one line that says what is wrong, and nothing else."""
+"""Reading any file gives either a finite table or a ValueError with a one-line message."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ number = st.one_of(
     st.integers(-(10**30), 10**30).map(str),
     st.sampled_from(["1", "0.5", " 2", "1e5", "-0", "٣", "9" * 400, "1e999", "1_0", "0x1F", "1,5", "+-1"]),
 )
-gap = st.sampled_from(["", "NA", "nan", "NaN", "null", "?", "inf", "-Infinity", " "])
+missing = st.sampled_from(["", "NA", "nan", "NaN", "null", "?", "inf", "-Infinity", " "])
 text = st.text(max_size=8)
-cell = st.one_of(number, number, number, gap, text)
-columns = st.lists(st.sampled_from([number, gap, text, cell]), min_size=1, max_size=5)
+cell = st.one_of(number, number, number, missing, text)
+columns = st.lists(st.sampled_from([number, missing, text, cell]), min_size=1, max_size=5)
 
 
 @st.composite
 def tables(draw):
-    """Tables of columns of one kind or of all, ragged or not, in any of the delimiters and encodings."""
+    """Draw CSV tables with uniform or mixed columns, possibly ragged, in any delimiter and encoding."""
     kinds = draw(columns)
     rows = [draw(st.lists(text, min_size=len(kinds), max_size=len(kinds), unique=True))] if draw(st.booleans()) else []
     rows += [[draw(kind) for kind in kinds] for _ in range(draw(st.integers(0, 6)))]
@@ -51,8 +51,8 @@ def tables(draw):
     return written.getvalue().encode(encoding, errors="replace")
 
 
-def outcome(source, **wanted):
-    """Return the data set, checked, or the message, checked; anything else that is raised goes on."""
+def read_or_message(source, **wanted):
+    """Return the validated data set or the validated error message; let other exceptions propagate."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -78,14 +78,14 @@ def outcome(source, **wanted):
 @example(b"\x00", {})
 @example(b'"', {})
 @example(b"1\n" * 3 + b"\xff", {})
-def test_text_of_any_kind(content, wanted):
-    outcome(io.BytesIO(content), **wanted)
+def test_arbitrary_text_is_read_or_rejected(content, wanted):
+    read_or_message(io.BytesIO(content), **wanted)
 
 
 @FEW
 @given(st.binary(max_size=200))
-def test_bytes_of_any_kind(content):
-    outcome(io.BytesIO(content))
+def test_arbitrary_bytes_are_read_or_rejected(content):
+    read_or_message(io.BytesIO(content))
     with tempfile.TemporaryDirectory() as folder:
         for suffix in (
             ".csv",
@@ -101,18 +101,18 @@ def test_bytes_of_any_kind(content):
         ):
             path = Path(folder) / f"t{suffix}"
             path.write_bytes(content)
-            outcome(path)
+            read_or_message(path)
 
 
 @FEW
 @given(tables(), st.integers(1, 60))
-def test_blocks_change_nothing(content, size):
-    whole = outcome(io.BytesIO(content))
+def test_block_size_does_not_change_the_table(content, size):
+    whole = read_or_message(io.BytesIO(content))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_lines, "BLOCK_BYTES", size)
-        blocks = outcome(io.BytesIO(content))
+        blocks = read_or_message(io.BytesIO(content))
     if isinstance(whole, str) or isinstance(blocks, str):
-        return  # the first fault that is met, and a column that is empty at first, depend on what is seen at once
+        return  # the first error, and the type of a column that starts empty, depend on the block size
     np.testing.assert_array_equal(whole.X, blocks.X)
     assert whole.columns == blocks.columns and list(whole.extra) == list(blocks.extra)
     for name, column in whole.extra.items():
@@ -123,28 +123,28 @@ def test_blocks_change_nothing(content, size):
 @given(
     st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3), min_size=1, max_size=9)
 )
-def test_finite_numbers_come_through_to_the_last_bit(rows):
+def test_finite_numbers_are_read_exactly(rows):
     written = io.StringIO()
     csv.writer(written).writerows([["a", "b", "c"], *rows])
-    np.testing.assert_array_equal(outcome(io.BytesIO(written.getvalue().encode())).X, np.array(rows))
+    np.testing.assert_array_equal(read_or_message(io.BytesIO(written.getvalue().encode())).X, np.array(rows))
 
 
 @FEW
 @given(st.lists(st.from_regex(r"[+-]?[0-9]{0,20}\.?[0-9]{1,20}", fullmatch=True), min_size=1, max_size=9))
 @example(["9007199254740993", "0.5000000000000000277", "12345678.12345678", "-.5", "999999999999999999", "-0.0"])
-def test_decimals_of_any_length_come_through_to_the_last_bit(cells):
-    """Those after the first block are read many at once, where float() is not asked."""
+def test_decimals_of_any_length_are_read_exactly(cells):
+    """After the first block, numbers are parsed by Arrow instead of float()."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_lines, "BLOCK_BYTES", 4)
-        found = outcome(io.BytesIO(("x\n0\n" + "\n".join(cells)).encode())).X[1:, 0]
+        found = read_or_message(io.BytesIO(("x\n0\n" + "\n".join(cells)).encode())).X[1:, 0]
     assert found.tobytes() == np.array([float(cell) for cell in cells]).tobytes()
 
 
-# Whole files of every kind, cut short or with a byte changed
+# Valid files of every format, truncated or with changed bytes
 
 
 @cache
-def whole(suffix):
+def valid_file(suffix):
     X = np.arange(24.0).reshape(8, 3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"t{suffix}"
@@ -175,9 +175,9 @@ def whole(suffix):
 @pytest.mark.parametrize("suffix", [".npy", *TABLES, ".png", ".h5ad"])
 @settings(FEW, max_examples=200)
 @given(st.data())
-def test_broken_files(suffix, data):
-    """H5AD is only cut here, without the trial in a process of its own: a changed byte may end this one."""
-    content = bytearray(whole(suffix))
+def test_corrupt_files_are_read_or_rejected(suffix, data):
+    """H5AD files are only truncated: without the check in a separate process, a changed byte may crash this one."""
+    content = bytearray(valid_file(suffix))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(content) - 1))
         if suffix != ".h5ad" and data.draw(st.booleans()):
@@ -189,10 +189,10 @@ def test_broken_files(suffix, data):
         path.write_bytes(content)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(annotated, "_check_in_separate_process", lambda path: None)
-            outcome(Path(folder) if suffix == ".png" else path)
+            read_or_message(Path(folder) if suffix == ".png" else path)
 
 
-def test_a_zarr_store_with_any_file_broken(tmp_path):
+def test_corrupt_zarr_stores_are_read_or_rejected(tmp_path):
     zarr = pytest.importorskip("zarr")
     path = tmp_path / "t.zarr"
     zarr.save_array(str(path), np.arange(24.0).reshape(8, 3))
@@ -200,6 +200,6 @@ def test_a_zarr_store_with_any_file_broken(tmp_path):
         content = file.read_bytes()
         for changed in (b"", b"{}", content[: len(content) // 2], content[::-1], b"[" * 5000):
             file.write_bytes(changed)
-            outcome(path)
+            read_or_message(path)
         file.write_bytes(content)
-    assert outcome(path).X.shape == (8, 3)
+    assert read_or_message(path).X.shape == (8, 3)

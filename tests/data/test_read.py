@@ -1,4 +1,4 @@
-"""Tables in text become data sets, or one line says where they are wrong."""
+"""Text tables become data sets, or raise with a one-line message that names the position."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def read(text, **wanted):
     return data.read(io.BytesIO(text.encode() if isinstance(text, str) else text), **wanted)
 
 
-def refused(text, match, **wanted):
+def assert_read_raises(text, match, **wanted):
     with pytest.raises(ValueError, match=match) as caught:
         read(text, **wanted)
     assert "\n" not in str(caught.value)
 
 
-# What is taken in
+# Valid input
 
 
-def test_numbers_are_embedded_and_text_is_kept_beside_them():
+def test_numeric_columns_become_X_and_text_becomes_extra():
     flowers = read(FLOWERS)
     np.testing.assert_array_equal(flowers.X, X)
     assert flowers.X.dtype == np.float64 and flowers.X.flags.c_contiguous and flowers.columns == ("width", "length")
@@ -44,25 +44,25 @@ def test_numbers_are_embedded_and_text_is_kept_beside_them():
     }
 
 
-def test_the_methods_take_the_table_as_it_is():
+def test_check_table_does_not_copy_a_read_table():
     flowers = read(FLOWERS)
     assert np.shares_memory(data.check_table(flowers.X), flowers.X)
 
 
-def test_the_table_is_held_once_while_it_is_read(monkeypatch):
-    """From a stream of unknown length: the table, at most a quarter of room to grow, and a block of text."""
+def test_reading_a_stream_does_not_copy_the_table(monkeypatch):
+    """Memory for a stream of unknown length: the table, at most a quarter of spare capacity, and one block of text."""
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 40_000)
     line = ",".join(f"{value:.6g}" for value in np.random.RandomState(0).standard_normal(50)) + "\n"
     stream = io.BytesIO(line.encode() * 10_000)
     tracemalloc.start()
     try:
         size = data.read(stream).X.nbytes
-        assert tracemalloc.get_traced_memory()[1] < 1.6 * size  # 1.46 was seen; two copies would be 2
+        assert tracemalloc.get_traced_memory()[1] < 1.6 * size  # measured 1.46; two copies would be 2
     finally:
         tracemalloc.stop()
 
 
-def test_columns_have_the_roles_that_are_asked_for():
+def test_columns_label_and_id_select_columns():
     flowers = read(FLOWERS, columns=["length"], label="species", id="name")
     np.testing.assert_array_equal(flowers.X, X[:, 1:])
     assert list(flowers.labels) == [0, 1, 0] and flowers.classes == ("setosa", "virginica")
@@ -88,37 +88,37 @@ def test_columns_have_the_roles_that_are_asked_for():
         lambda text: text.encode("utf-16"),
     ],
 )
-def test_every_spelling_of_a_table_is_the_same_table(change):
+def test_delimiters_line_ends_quotes_and_encodings(change):
     flowers = read(change(FLOWERS), label="species", id="name")
     np.testing.assert_array_equal(flowers.X, X)
     assert flowers.classes == ("setosa", "virginica") and list(flowers.ids) == ["f1", "f2", "f3"]
 
 
-def test_quoted_cells_may_hold_delimiters_quotes_and_line_ends():
+def test_quoted_cells_may_contain_delimiters_quotes_and_line_ends():
     found = read('what,x\n"a, ""b""\nc",1\nd,2\n')
     assert list(found.extra["what"]) == ['a, "b"\nc', "d"] and found.X.ravel().tolist() == [1, 2]
-    refused('what,x\n"a\nb",1\nd,2\ne,?\n', "stream, line 5, column 'x': missing value")
+    assert_read_raises('what,x\n"a\nb",1\nd,2\ne,?\n', "stream, line 5, column 'x': missing value")
 
 
-def test_a_table_without_names_has_numbers_in_its_first_row():
+def test_numeric_first_row_means_no_header():
     found = read("1,2,a\n3,4,b\n")
     assert found.X.tolist() == [[1, 2], [3, 4]] and found.columns == ("column 1", "column 2")
     years = read("who,1990,2000\na,1,2\nb,3,4\n", columns=["1990", "2000"])
     assert years.X.tolist() == [[1, 2], [3, 4]] and list(years.extra["who"]) == ["a", "b"]
 
 
-def test_an_unnamed_first_column_names_the_rows():
+def test_unnamed_first_column_becomes_ids():
     found = read(",x,y\n7,1,2\n8,3,4\n")
     assert found.columns == ("x", "y") and list(found.ids) == ["7", "8"] and not found.extra
 
 
-def test_classes_in_numbers_are_in_their_order_and_missing_ones_have_a_name():
+def test_numeric_classes_are_sorted_and_missing_labels_are_named():
     found = read("x,y\n1,10\n2,9\n3,10\n", label="y")
     assert found.classes == ("9", "10") and list(found.labels) == [1, 0, 1]
     assert read("x,y\n1,a\n2,\n", label="y").classes == ("a", "missing")
 
 
-def test_columns_beside_may_have_gaps_and_may_turn_to_text(monkeypatch):
+def test_extra_columns_may_have_gaps_or_become_text(monkeypatch):
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 24)  # blocks of a few rows
     rows = [(1, "5", "5", ""), (2, "NA", "6.5", ""), (3, "7", "1", ""), (4, "8", "two", "")]
     found = read("x,gaps,mixed,empty\n" + "\n".join(",".join(map(str, row)) for row in rows), columns=["x"])
@@ -127,7 +127,7 @@ def test_columns_beside_may_have_gaps_and_may_turn_to_text(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [70, 1000, 1 << 19])
-def test_blocks_do_not_show(monkeypatch, tmp_path, size):
+def test_block_size_does_not_change_the_table(monkeypatch, tmp_path, size):
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", size)
     table_of = np.random.RandomState(0).standard_normal((1500, 3))
     text = "a,b,kind,c\n" + "".join(f"{a!r},{b!r},k{i % 3},{c!r}\n" for i, (a, b, c) in enumerate(table_of.tolist()))
@@ -141,8 +141,8 @@ def test_blocks_do_not_show(monkeypatch, tmp_path, size):
     assert found.name == "t"
 
 
-def test_arrow_parses_numbers_to_the_bits_of_float():
-    """Every spelling of a finite number by repr and %g, without Python's csv module."""
+def test_arrow_parses_numbers_exactly_like_float():
+    """Finite numbers as written by repr and %g, parsed without Python's csv module."""
     values = np.random.RandomState(0).standard_normal(5000) * 10.0 ** np.random.RandomState(1).randint(-300, 300, 5000)
     cells = [cell for value in values.tolist() for cell in (repr(value), f"{value:g}", f"{value:.25g}")]
     (column,) = parse_block("\n".join(cells).encode(), ",", [False])
@@ -157,7 +157,7 @@ def test_arrow_parses_numbers_to_the_bits_of_float():
         ('1,"a, ""b""\n c"\n2,\n', ['a, "b"\n c', ""]),
         ('1,""\r\n\r\n2,NA', ["", "NA"]),
         ('1,a\n2, "b"\n', None),  # Arrow would keep the quotes
-        ('1,"a" \n2,b\n', None),  # and here what follows them
+        ('1,"a" \n2,b\n', None),  # and here the text after them
         ('1,"a"b\n2,c\n', None),
         ('1,"a"\n2, b\n', None),
         ('1,a"\n2,b"\n', None),
@@ -166,14 +166,14 @@ def test_arrow_parses_numbers_to_the_bits_of_float():
         ("x,a\n2,b\n", None),
     ],
 )
-def test_arrow_parses_only_what_it_reads_like_csv(text, expected):
+def test_parse_block_accepts_only_text_that_arrow_and_csv_read_alike(text, expected):
     columns = parse_block(text.encode(), ",", [False, True])
     assert (None if columns is None else columns[1].to_pylist()) == expected
     assert expected is None or columns[0].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize("compression", ["gz", "bz2", "zst"])
-def test_compressed_files(tmp_path, compression):
+def test_compressed_files_are_read(tmp_path, compression):
     path = tmp_path / f"flowers.csv.{compression}"
     with pyarrow.output_stream(path, compression=text_lines.COMPRESSIONS[path.suffix]) as stream:
         stream.write(FLOWERS.encode())
@@ -184,7 +184,7 @@ def test_compressed_files(tmp_path, compression):
         data.read(path)
 
 
-def test_blocks_in_quotes_among_plain_ones(monkeypatch):
+def test_quoted_cells_may_span_blocks(monkeypatch):
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 40)
     plain = "".join(f"{i},{i / 7:.6f},k{i}\n" for i in range(40))
     quoted = '40,"0.5","a ""b""\nc, which goes on over the end of a block, and of another, too"\n'
@@ -192,22 +192,24 @@ def test_blocks_in_quotes_among_plain_ones(monkeypatch):
     assert found.X.shape == (81, 2) and found.X[40].tolist() == [40, 0.5]
     np.testing.assert_array_equal(found.X[:40], found.X[41:])
     assert found.extra["what"][40].startswith('a "b"\nc, which') and found.extra["what"][80] == "k39"
-    refused("n,x,what\n" + plain + quoted + plain + "1,y,k\n", "line 84, column 'x': 'y' is not a number")
-    refused("n,x,what\n" + plain + quoted + plain + "1,2\n", "line 84: expected 3 cells as in the first row, got 2")
+    assert_read_raises("n,x,what\n" + plain + quoted + plain + "1,y,k\n", "line 84, column 'x': 'y' is not a number")
+    assert_read_raises(
+        "n,x,what\n" + plain + quoted + plain + "1,2\n", "line 84: expected 3 cells as in the first row, got 2"
+    )
 
 
-def test_tsv_is_split_at_tabs_alone(tmp_path):
+def test_tsv_is_split_only_at_tabs(tmp_path):
     (tmp_path / "t.tsv").write_text("a,b,c\td\nx,y,z\t1\n")
     assert data.read(tmp_path / "t.tsv").columns == ("d",)
 
 
-def test_the_stream_stays_open():
+def test_read_leaves_the_stream_open():
     stream = io.BytesIO(FLOWERS.encode())
     data.read(stream)
     assert not stream.closed
 
 
-def test_standard_input_with_none_of_the_optional_packages():
+def test_standard_input_is_read_without_optional_packages():
     code = """
 import sys
 sys.modules.update(dict.fromkeys(("pandas", "anndata", "zarr", "h5py")))  # importing them fails
@@ -218,7 +220,7 @@ print(data.read("-", id="name").X.sum())
     assert found.stdout == "22.5\n", found.stderr
 
 
-# What is refused
+# Invalid input
 
 
 @pytest.mark.parametrize(
@@ -246,8 +248,8 @@ print(data.read("-", id="name").X.sum())
         ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2: .* is not UTF-16"),
     ],
 )
-def test_what_is_wrong_is_named(text, match):
-    refused(text, match)
+def test_invalid_text_raises(text, match):
+    assert_read_raises(text, match)
 
 
 @pytest.mark.parametrize(
@@ -267,19 +269,19 @@ def test_what_is_wrong_is_named(text, match):
         ({"columns": []}, "columns is empty"),
     ],
 )
-def test_columns_that_cannot_be(wanted, match):
-    refused(FLOWERS, match, **wanted)
+def test_invalid_column_selection_raises(wanted, match):
+    assert_read_raises(FLOWERS, match, **wanted)
 
 
-def test_lines_are_counted_over_blocks_and_bytes(monkeypatch):
+def test_errors_name_the_line_across_blocks(monkeypatch):
     monkeypatch.setattr(text_lines, "BLOCK_BYTES", 16)
     text = "a,b\n" + "1,2\n" * 5000
-    refused(text + "1,x\n", "line 5002, column 'b': 'x' is not a number")
-    refused(text.encode() + b"1,\xff\n", "line 5002: the byte 0xff")
-    refused("a,b\n" + "1,\n" * 20 + "1,5\n", "column 'b': no value before line 22, which has '5'")
+    assert_read_raises(text + "1,x\n", "line 5002, column 'b': 'x' is not a number")
+    assert_read_raises(text.encode() + b"1,\xff\n", "line 5002: the byte 0xff")
+    assert_read_raises("a,b\n" + "1,\n" * 20 + "1,5\n", "column 'b': no value before line 22, which has '5'")
 
 
-def test_files_that_are_not_there_or_of_no_kind(tmp_path):
+def test_missing_unknown_and_truncated_files_raise(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         data.read(tmp_path / "nothing.csv")
     (tmp_path / "t.doc").write_text("1")
@@ -290,6 +292,6 @@ def test_files_that_are_not_there_or_of_no_kind(tmp_path):
         data.read(tmp_path / "t.csv.gz")
 
 
-def test_text_streams_are_refused():
+def test_text_streams_raise():
     with pytest.raises(ValueError, match="open it in binary mode"):
         data.read(io.StringIO(FLOWERS))

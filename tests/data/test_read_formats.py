@@ -1,4 +1,4 @@
-"""Every kind of file gives the table that was put into it; what a map is written to reads back the same."""
+"""Every file format gives back the table that was written; invalid files raise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = np.array(["a", "b", "c"], dtype=object)[np.arange(60) % 3]
 NAMES = np.array([f"row {i}" for i in range(60)], dtype=object)
 
 
-def refused(path, match, **wanted):
+def assert_read_raises(path, match, **wanted):
     with pytest.raises(ValueError, match=match) as caught:
         data.read(path, **wanted)
     assert "\n" not in str(caught.value)
@@ -34,7 +34,7 @@ def refused(path, match, **wanted):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int16, np.uint8, bool])
-def test_npy_keeps_its_type(tmp_path, dtype):
+def test_npy_keeps_its_dtype(tmp_path, dtype):
     table = (10 * X).astype(np.int8).astype(dtype)
     np.save(tmp_path / "t.npy", table)
     found = data.read(tmp_path / "t.npy")
@@ -42,7 +42,7 @@ def test_npy_keeps_its_type(tmp_path, dtype):
     assert found.X.dtype == dtype and found.name == "t" and found.X.flags.writeable
 
 
-def test_npz_takes_the_only_table_or_the_one_called_x(tmp_path):
+def test_npz_uses_the_only_table_or_the_one_named_X(tmp_path):
     np.savez(tmp_path / "t.npz", table=X, y=np.arange(60) % 2, names=NAMES.astype(str), other=np.ones(3))
     found = data.read(tmp_path / "t.npz", label="y", id="names")
     np.testing.assert_array_equal(found.X, X)
@@ -51,10 +51,10 @@ def test_npz_takes_the_only_table_or_the_one_called_x(tmp_path):
     np.savez(tmp_path / "t.npz", X=X, W=2 * X)
     np.testing.assert_array_equal(data.read(tmp_path / "t.npz").X, X)
     np.savez(tmp_path / "t.npz", V=X, W=2 * X)
-    refused(tmp_path / "t.npz", r"one named X; found 'V \(60, 4\)', 'W \(60, 4\)'")
+    assert_read_raises(tmp_path / "t.npz", r"one named X; found 'V \(60, 4\)', 'W \(60, 4\)'")
     np.savez(tmp_path / "t.npz", X=X)
-    refused(tmp_path / "t.npz", "have no names and cannot be selected", columns=["a"])
-    refused(tmp_path / "t.npz", "no column is named 'y'", label="y")
+    assert_read_raises(tmp_path / "t.npz", "have no names and cannot be selected", columns=["a"])
+    assert_read_raises(tmp_path / "t.npz", "no column is named 'y'", label="y")
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_npz_takes_the_only_table_or_the_one_called_x(tmp_path):
         (np.where(np.arange(8).reshape(4, 2) == 3, -np.inf, 1.0), "row 1, column 1: infinite value"),
     ],
 )
-def test_arrays_that_are_no_tables(tmp_path, array, match):
+def test_invalid_arrays_raise(tmp_path, array, match):
     np.save(tmp_path / "t.npy", array)
-    refused(tmp_path / "t.npy", match)
+    assert_read_raises(tmp_path / "t.npy", match)
 
 
 class Trap:
-    """A pickle that leaves a trace when it is opened."""
+    """An object whose unpickling creates a file."""
 
     def __init__(self, path):
         self.path = path
@@ -83,24 +83,24 @@ class Trap:
         return open, (str(self.path), "w")
 
 
-def test_pickles_are_never_opened(tmp_path):
+def test_pickles_are_never_loaded(tmp_path):
     trap = np.array([[Trap(tmp_path / "sprung")]], dtype=object)
     np.save(tmp_path / "t.npy", trap, allow_pickle=True)
     np.savez(tmp_path / "t.npz", X=trap)
     for name in ("t.npy", "t.npz"):
-        refused(tmp_path / name, "cannot be read")
+        assert_read_raises(tmp_path / name, "cannot be read")
     assert not (tmp_path / "sprung").exists()
 
 
-def test_arrays_have_no_column_names(tmp_path):
+def test_npy_with_a_label_raises(tmp_path):
     np.save(tmp_path / "t.npy", X)
-    refused(tmp_path / "t.npy", "an NPY file has no column names", label="y")
+    assert_read_raises(tmp_path / "t.npy", "an NPY file has no column names", label="y")
 
 
 # Parquet
 
 
-def test_parquet(tmp_path, monkeypatch):
+def test_parquet_columns_labels_and_ids(tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
     monkeypatch.setattr(arrow_files, "ROWS", 25)
     frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(60), "kind": pd.Categorical(KINDS), "b": X[:, 1].astype("f4")})
@@ -112,29 +112,29 @@ def test_parquet(tmp_path, monkeypatch):
     assert found.extra["when"][0].startswith("2024-02-03") and list(found.extra) == ["when", "yes"]
     found = data.read(tmp_path / "t.parquet", columns=["yes", "a"])
     assert found.X[:, 0].tolist() == [1.0] * 60 and found.extra["n"].dtype == np.float64
-    refused(tmp_path / "t.parquet", "column 'kind': values of type .* are not numbers", columns=["kind"])
+    assert_read_raises(tmp_path / "t.parquet", "column 'kind': values of type .* are not numbers", columns=["kind"])
 
 
-def test_parquet_names_the_gap(tmp_path):
+def test_invalid_parquet_raises(tmp_path):
     parquet.write_table(
         pyarrow.table({"a": [1, 2], "b": [1.0, None], "c": np.array([2**63, 1], dtype=np.uint64)}),
         tmp_path / "t.parquet",
     )
-    refused(tmp_path / "t.parquet", "row 1, column 'b': missing value")
+    assert_read_raises(tmp_path / "t.parquet", "row 1, column 'b': missing value")
     assert data.read(tmp_path / "t.parquet", columns=["a", "c"]).X[0, 1] == 2.0**63
     parquet.write_table(pyarrow.table({"a": ["x"]}), tmp_path / "t.parquet")
-    refused(tmp_path / "t.parquet", "has no numeric column to embed")
+    assert_read_raises(tmp_path / "t.parquet", "has no numeric column to embed")
     parquet.write_table(pyarrow.table({"a": pyarrow.array([], pyarrow.int64())}), tmp_path / "t.parquet")
-    refused(tmp_path / "t.parquet", "has no rows")
+    assert_read_raises(tmp_path / "t.parquet", "has no rows")
     (tmp_path / "t.parquet").write_bytes(b"no parquet")
-    refused(tmp_path / "t.parquet", "cannot be read as Parquet")
+    assert_read_raises(tmp_path / "t.parquet", "cannot be read as Parquet")
 
 
 # Feather
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
-def test_feather(tmp_path, monkeypatch, compression):
+def test_feather_columns_labels_and_ids(tmp_path, monkeypatch, compression):
     monkeypatch.setattr(arrow_files, "ROWS", 25)
     table = pyarrow.table({"name": list(NAMES), "a": X[:, 0], "n": np.arange(60), "kind": list(KINDS)})
     for path in (tmp_path / "t.feather", tmp_path / "t.arrow"):
@@ -144,23 +144,23 @@ def test_feather(tmp_path, monkeypatch, compression):
         assert found.name == "t" and found.classes == ("a", "b", "c") and list(found.ids) == list(NAMES)
 
 
-def test_feather_that_cannot_be_read(tmp_path):
+def test_invalid_feather_raises(tmp_path):
     path = tmp_path / "t.feather"
     feather.write_feather(pyarrow.table({"a": [1.0, None]}), path)
-    refused(path, "row 1, column 'a': missing value")
+    assert_read_raises(path, "row 1, column 'a': missing value")
     feather.write_feather(pyarrow.table({"a": ["x"]}), path)
-    refused(path, "has no numeric column to embed")
+    assert_read_raises(path, "has no numeric column to embed")
     feather.write_feather(pyarrow.table({"a": pyarrow.array([], pyarrow.int64())}), path)
-    refused(path, "has no rows")
+    assert_read_raises(path, "has no rows")
     path.write_bytes(b"no feather")
-    refused(path, "cannot be read as Feather")
+    assert_read_raises(path, "cannot be read as Feather")
 
 
 # MatrixMarket
 
 
 @pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
-def test_matrix_market(tmp_path, suffix):
+def test_sparse_matrix_market_is_read(tmp_path, suffix):
     counts = sparse.random(30, 12, 0.2, format="csr", random_state=0)
     io.mmwrite(tmp_path / "t.mtx", counts, precision=17)
     if suffix == ".mtx.gz":
@@ -170,22 +170,22 @@ def test_matrix_market(tmp_path, suffix):
     np.testing.assert_array_equal(found.X.toarray(), counts.toarray())
 
 
-def test_matrix_market_in_full_and_broken(tmp_path):
+def test_dense_and_invalid_matrix_market(tmp_path):
     io.mmwrite(tmp_path / "t.mtx", X, precision=17)
     np.testing.assert_array_equal(data.read(tmp_path / "t.mtx").X, X)
     io.mmwrite(tmp_path / "t.mtx", sparse.csr_matrix(X * 1j))
-    refused(tmp_path / "t.mtx", "line 1: values of type complex are not real numbers")
+    assert_read_raises(tmp_path / "t.mtx", "line 1: values of type complex are not real numbers")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n2 1 nan\n")
-    refused(tmp_path / "t.mtx", "row 1, column 0: missing value")
+    assert_read_raises(tmp_path / "t.mtx", "row 1, column 0: missing value")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 5\n")
-    refused(tmp_path / "t.mtx", "Line 3: Row index out of bounds")
-    for broken in (b"1 1 5", b"1 1 1.3E", b"1 1 5\0", b"2 1", b"1 1 5\n2 2", b"1 1 x\n"):  # SciPy crashes on some
+    assert_read_raises(tmp_path / "t.mtx", "Line 3: Row index out of bounds")
+    for broken in (b"1 1 5", b"1 1 1.3E", b"1 1 5\0", b"2 1", b"1 1 5\n2 2", b"1 1 x\n"):  # some crash SciPy
         (tmp_path / "t.mtx").write_bytes(b"%%MatrixMarket matrix coordinate real general\n2 2 2\n" + broken)
-        refused(tmp_path / "t.mtx", r"t\.mtx cannot be read as MatrixMarket: ")
+        assert_read_raises(tmp_path / "t.mtx", r"t\.mtx cannot be read as MatrixMarket: ")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 3 1\n2 1\n")
-    refused(tmp_path / "t.mtx", "a symmetric matrix must be square, got 2 rows and 3 columns")
+    assert_read_raises(tmp_path / "t.mtx", "a symmetric matrix must be square, got 2 rows and 3 columns")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 999999999999 1\n1 1 5\n")
-    refused(tmp_path / "t.mtx", "999999999999 columns and 1 entries, too many for its size")
+    assert_read_raises(tmp_path / "t.mtx", "999999999999 columns and 1 entries, too many for its size")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_matrix_market_values_and_symmetries(tmp_path, head, entry, expected):
 # AnnData and Zarr
 
 
-def annotated(values):
+def make_anndata(values):
     anndata = pytest.importorskip("anndata")
     pd = pytest.importorskip("pandas")
     obs = pd.DataFrame({"kind": pd.Categorical(KINDS), "depth": np.arange(60), "lane": KINDS.astype(str)}, index=NAMES)
@@ -222,40 +222,40 @@ def check_annotated(path, sparse_values):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
-def test_h5ad(tmp_path, make):
-    annotated(make(X)).write_h5ad(tmp_path / "t.h5ad")
+def test_h5ad_columns_labels_and_ids(tmp_path, make):
+    make_anndata(make(X)).write_h5ad(tmp_path / "t.h5ad")
     check_annotated(tmp_path / "t.h5ad", make is not np.asarray)
     found = data.read(tmp_path / "t.h5ad", columns=["gene 2", "gene 0"], id="lane")
     np.testing.assert_array_equal(found.X if make is np.asarray else found.X.toarray(), X[:, [2, 0]])
     assert list(found.ids) == list(KINDS)
-    refused(tmp_path / "t.h5ad", "no column is named 'gene 9'", columns=["gene 9"])
-    refused(tmp_path / "t.h5ad", "no column is named 'gene 1'", label="gene 1")
+    assert_read_raises(tmp_path / "t.h5ad", "no column is named 'gene 9'", columns=["gene 9"])
+    assert_read_raises(tmp_path / "t.h5ad", "no column is named 'gene 1'", label="gene 1")
 
 
-def test_h5ad_that_ends_the_process(tmp_path, monkeypatch):
+def test_h5ad_that_crashes_hdf5_raises(tmp_path, monkeypatch):
     path, trial = tmp_path / "t.h5ad", tmp_path / "trial.py"
-    annotated(X).write_h5ad(path)
+    make_anndata(X).write_h5ad(path)
     monkeypatch.setattr(annotated_module, "TRIAL", trial)
     trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    refused(path, r"t\.h5ad cannot be read as H5AD: it crashes the HDF5 library \(status .*; download")
+    assert_read_raises(path, r"t\.h5ad cannot be read as H5AD: it crashes the HDF5 library \(status .*; download")
     trial.write_text("import a_module_that_is_not_there\n")
     with pytest.warns(UserWarning, match="could not be checked in a separate process .*a_module_that_is_not_there"):
         data.read(path)
-    trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")  # as for want of memory
+    trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")  # as when out of memory
     with pytest.warns(UserWarning, match=r"could not be checked .* \(exit status -9\)"):
         assert data.read(path).X.shape == X.shape
 
 
 @pytest.mark.parametrize(("program", "reason"), [("", "sys.executable is empty"), ("/no/such/python", "No such file")])
-def test_h5ad_where_no_other_process_can_be_started(program, reason, tmp_path, monkeypatch):
-    annotated(X).write_h5ad(tmp_path / "t.h5ad")
+def test_h5ad_is_read_with_a_warning_if_no_process_can_be_started(program, reason, tmp_path, monkeypatch):
+    make_anndata(X).write_h5ad(tmp_path / "t.h5ad")
     monkeypatch.setattr("sys.executable", program)
     with pytest.warns(UserWarning, match=rf"could not be checked in a separate process \(.*{reason}"):
         assert data.read(tmp_path / "t.h5ad").X.shape == X.shape
 
 
-def test_a_module_beside_an_h5ad_is_not_run(tmp_path, monkeypatch):
-    annotated(X).write_h5ad(tmp_path / "t.h5ad")
+def test_modules_next_to_an_h5ad_are_not_imported(tmp_path, monkeypatch):
+    make_anndata(X).write_h5ad(tmp_path / "t.h5ad")
     (tmp_path / "h5py.py").write_text("open('marker', 'w').close()\n")
     (tmp_path / "runpy.py").write_text("open('marker', 'w').close()\n")
     monkeypatch.chdir(tmp_path)
@@ -264,8 +264,8 @@ def test_a_module_beside_an_h5ad_is_not_run(tmp_path, monkeypatch):
     assert not (tmp_path / "marker").exists()
 
 
-def test_the_trial_of_an_h5ad_follows_links_into_other_files(tmp_path, monkeypatch):
-    """Two files written alike have their arrays at the same addresses."""
+def test_h5ad_check_follows_external_links(tmp_path, monkeypatch):
+    """Arrays in two identically written files have the same addresses."""
     h5py = pytest.importorskip("h5py")
     from equipoise.data.read import hdf5_trial
 
@@ -282,10 +282,10 @@ def test_the_trial_of_an_h5ad_follows_links_into_other_files(tmp_path, monkeypat
     assert seen == [1, 2]
 
 
-def test_h5ad_with_bytes_on_which_hdf5_breaks_down(tmp_path):
-    """The type of the attribute _index: h5py 3.16 with HDF5 2.0 ends the process. A message, or a table, is right."""
+def test_h5ad_with_a_corrupt_attribute_type_does_not_crash(tmp_path):
+    """A corrupt type of the attribute _index crashes h5py 3.16 with HDF5 2.0. An error or a table is correct."""
     path = tmp_path / "t.h5ad"
-    annotated(X).write_h5ad(path)
+    make_anndata(X).write_h5ad(path)
     content = path.read_bytes()
     spot = b"_index\x00\x00\x19\x01"
     assert spot in content
@@ -294,16 +294,16 @@ def test_h5ad_with_bytes_on_which_hdf5_breaks_down(tmp_path):
         assert data.read(path).X.shape == X.shape
 
 
-def test_h5ad_broken(tmp_path):
+def test_invalid_h5ad_raises(tmp_path):
     values = X.copy()
     values[7, 2] = np.nan
-    annotated(values).write_h5ad(tmp_path / "t.h5ad")
-    refused(tmp_path / "t.h5ad", "row 7, column 'gene 2': missing value")
+    make_anndata(values).write_h5ad(tmp_path / "t.h5ad")
+    assert_read_raises(tmp_path / "t.h5ad", "row 7, column 'gene 2': missing value")
     (tmp_path / "t.h5ad").write_bytes((tmp_path / "t.h5ad").read_bytes()[:2000])
-    refused(tmp_path / "t.h5ad", "cannot be read as H5AD")
+    assert_read_raises(tmp_path / "t.h5ad", "cannot be read as H5AD")
 
 
-def test_zarr(tmp_path, monkeypatch):
+def test_zarr_arrays_and_groups(tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
     monkeypatch.setattr(zarr_store, "CELLS", 100)
     zarr.save_array(str(tmp_path / "t.zarr"), X)
@@ -314,32 +314,32 @@ def test_zarr(tmp_path, monkeypatch):
     group.create_array("table", data=X.astype(np.float32))
     np.testing.assert_array_equal(data.read(tmp_path / "g.zarr").X, X.astype(np.float32))
     group.create_array("other", data=X)
-    refused(tmp_path / "g.zarr", "one named X; found")
+    assert_read_raises(tmp_path / "g.zarr", "one named X; found")
     zarr.open_array(str(tmp_path / "t.zarr"), mode="r+")[33, 1] = np.nan
-    refused(tmp_path / "t.zarr", "row 33, column 1: missing value")
-    refused(tmp_path / "t.zarr", "a Zarr array has no column names", id="a")
+    assert_read_raises(tmp_path / "t.zarr", "row 33, column 1: missing value")
+    assert_read_raises(tmp_path / "t.zarr", "a Zarr array has no column names", id="a")
 
 
-def test_an_anndata_store(tmp_path):
+def test_anndata_zarr_store(tmp_path):
     pytest.importorskip("zarr")
-    with warnings.catch_warnings():  # on the version of Zarr that it writes
+    with warnings.catch_warnings():  # about the Zarr version that anndata writes
         warnings.simplefilter("ignore")
-        annotated(X).write_zarr(tmp_path / "t.zarr")
+        make_anndata(X).write_zarr(tmp_path / "t.zarr")
     check_annotated(tmp_path / "t.zarr", False)
 
 
-def test_zarr_with_pickles_is_refused(tmp_path):
+def test_zarr_with_pickle_codec_raises(tmp_path):
     pytest.importorskip("zarr")
     head = {"chunks": [1, 1], "compressor": None, "dtype": "<f8", "fill_value": 0, "filters": [{"id": "pickle"}]}
     (tmp_path / "t.zarr").mkdir()
     (tmp_path / "t.zarr" / ".zarray").write_text(json.dumps(head | {"order": "C", "shape": [1, 1], "zarr_format": 2}))
-    refused(tmp_path / "t.zarr", "uses a pickle codec")
+    assert_read_raises(tmp_path / "t.zarr", "uses a pickle codec")
 
 
 # Images
 
 
-def picture(path, pixels):
+def save_image(path, pixels):
     from PIL import Image
 
     path.parent.mkdir(exist_ok=True)
@@ -347,10 +347,10 @@ def picture(path, pixels):
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 3)])
-def test_images(tmp_path, shape):
+def test_image_folders_become_pixels_and_classes(tmp_path, shape):
     pixels = rng.randint(256, size=(6, *shape)).astype(np.uint8)
     for i, one in enumerate(pixels):
-        picture(tmp_path / "abc"[i // 2] / f"{i}.png", one)
+        save_image(tmp_path / "abc"[i // 2] / f"{i}.png", one)
     found = data.read(tmp_path)
     np.testing.assert_array_equal(found.X, pixels.reshape(6, -1))
     assert found.classes == ("a", "b", "c") and found.labels.tolist() == [0, 0, 1, 1, 2, 2]
@@ -358,33 +358,33 @@ def test_images(tmp_path, shape):
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "8.png").write_text("no image")
     assert len(data.read(tmp_path).X) == 6
-    picture(tmp_path / "c" / "7.png", np.zeros((4, 3), np.uint8))
-    refused(tmp_path, r"7\.png is 3 × 4 in greyscale, but .*0\.png is 3 × 5")
+    save_image(tmp_path / "c" / "7.png", np.zeros((4, 3), np.uint8))
+    assert_read_raises(tmp_path, r"7\.png is 3 × 4 in greyscale, but .*0\.png is 3 × 5")
 
 
-def test_images_of_16_bits_and_jpeg(tmp_path):
-    picture(tmp_path / "deep" / "0.png", np.array([[0, 257 * 7, 65535]], dtype=np.uint16))
+def test_16_bit_and_jpeg_images(tmp_path):
+    save_image(tmp_path / "deep" / "0.png", np.array([[0, 257 * 7, 65535]], dtype=np.uint16))
     assert data.read(tmp_path / "deep").X.tolist() == [[0, 7, 255]] and data.read(tmp_path / "deep").labels is None
-    picture(tmp_path / "flat" / "0.JPG", np.full((8, 8), 77, np.uint8))
+    save_image(tmp_path / "flat" / "0.JPG", np.full((8, 8), 77, np.uint8))
     assert data.read(tmp_path / "flat").X.tolist() == [[77] * 64]
 
 
-def test_folders_without_images_and_broken_ones(tmp_path):
-    refused(tmp_path, "contains no images")
-    picture(tmp_path / "0.png", np.zeros((40, 30), np.uint8))
-    refused(tmp_path, "a folder of images has no column names", label="kind")
+def test_invalid_image_folders_raise(tmp_path):
+    assert_read_raises(tmp_path, "contains no images")
+    save_image(tmp_path / "0.png", np.zeros((40, 30), np.uint8))
+    assert_read_raises(tmp_path, "a folder of images has no column names", label="kind")
     (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:-30])
-    refused(tmp_path, "0.png cannot be read as an image")
+    assert_read_raises(tmp_path, "0.png cannot be read as an image")
 
 
-# Packages that are not there
+# Missing packages
 
 
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
     [("t.h5ad", "anndata", "anndata"), ("t.zarr", "zarr", "anndata")],
 )
-def test_the_extra_to_install_is_named(tmp_path, monkeypatch, name, package, extra):
+def test_missing_package_raises_with_install_hint(tmp_path, monkeypatch, name, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
     if name == "t.zarr":
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""Toy shapes are what their descriptions say."""
+"""Toy shapes match their descriptions."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def width(group):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_shape(name):
+def test_every_shape_is_finite_reproducible_and_labelled(name):
     shape = data.load(name)
     assert shape.name == name and np.isfinite(shape.X).all()
     assert len(np.unique(shape.X, axis=0)) == len(shape.X)
@@ -29,12 +29,12 @@ def test_every_shape(name):
         assert set(shape.labels) == set(range(len(shape.classes)))
 
 
-def test_another_seed_draws_another():
+def test_another_seed_gives_other_points():
     for make in (toys.two_sizes, toys.noise, toys.random_walk, toys.swiss_roll, toys.plane_with_tails):
         assert not np.array_equal(make().X, make(random_state=1).X)
 
 
-def test_sizes_and_distances():
+def test_cluster_widths_and_distances():
     narrow, wide = groups(toys.two_sizes())
     assert len(narrow) == len(wide) and 8 < width(wide) / width(narrow) < 12
     inside, outside = groups(toys.nested())
@@ -46,7 +46,7 @@ def test_sizes_and_distances():
     np.testing.assert_allclose(np.linalg.norm(right.mean(axis=0) - left.mean(axis=0)), 10, rtol=0.1)
 
 
-def test_shapes_of_equal_distances():
+def test_shapes_with_equal_distances():
     np.testing.assert_allclose(pdist(toys.simplex(20).X), np.sqrt(2))
     for shape in (toys.circle(50), toys.linked_rings(100), toys.unlinked_rings(100)):
         ring = shape.X[:50] if shape.name != "circle" else shape.X
@@ -56,14 +56,14 @@ def test_shapes_of_equal_distances():
 
 
 def linking_number(a, b):
-    """How often closed polygons wind around one another, by Gauss' integral over midpoints of their edges."""
+    """Return the linking number of two closed polygons by Gauss' integral over edge midpoints."""
     da, db = np.roll(a, -1, axis=0) - a, np.roll(b, -1, axis=0) - b
     r = (a + da / 2)[:, None] - (b + db / 2)[None]
     cross = np.cross(da[:, None], db[None])
     return float(((cross * r).sum(axis=2) / np.linalg.norm(r, axis=2) ** 3).sum() / (4 * np.pi))
 
 
-def test_rings_are_linked_or_not():
+def test_linking_number_of_rings():
     np.testing.assert_allclose(abs(linking_number(*groups(toys.linked_rings(200)))), 1, atol=0.01)
     np.testing.assert_allclose(linking_number(*groups(toys.unlinked_rings(200))), 0, atol=0.01)
 
@@ -78,9 +78,9 @@ def test_planes_and_rolls_share_their_points():
     roll, more = toys.swiss_roll(), toys.swiss_roll(added=20)
     np.testing.assert_array_equal(roll.X, more.X[:1000])
     t = np.hypot(more.X[:, 0], more.X[:, 2])
-    np.testing.assert_allclose(more.X[:, 0], t * np.cos(t), atol=1e-9)  # the new ones are on the roll too
+    np.testing.assert_allclose(more.X[:, 0], t * np.cos(t), atol=1e-9)  # the added points are also on the roll
 
 
-def test_unknown_name():
+def test_unknown_name_raises():
     with pytest.raises(ValueError, match=r"unknown data set 'moebius'; choose from digits, .*, trefoil"):
         data.load("moebius")

@@ -1,4 +1,4 @@
-"""Maps written to files of every format, and what cannot be written."""
+"""Maps written to files of every format, and invalid output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAPPED = Dataset("t", X, np.arange(60) % 3, ("a", "b", "c"), (), NAMES, EXTRA)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".h5ad"])
-def test_a_written_map_reads_back_the_same(tmp_path, suffix):
+def test_written_map_reads_back_unchanged(tmp_path, suffix):
     if suffix == ".h5ad":
         pytest.importorskip("anndata")
     path = tmp_path / f"map{suffix}"
@@ -42,7 +42,7 @@ def test_a_written_map_reads_back_the_same(tmp_path, suffix):
     np.testing.assert_array_equal(found.extra["y1_"], EXTRA["y1"])
 
 
-def test_a_map_in_text(tmp_path):
+def test_map_as_csv_and_npy(tmp_path):
     data.write_map(tmp_path / "map.csv", Y[:2], Dataset("t", X[:2], None, ()))
     with open(tmp_path / "map.csv", newline="") as file:
         head, *rows = csv.reader(file)
@@ -53,7 +53,7 @@ def test_a_map_in_text(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), Y)
 
 
-def test_maps_that_cannot_be_written(tmp_path, monkeypatch):
+def test_invalid_map_output_raises(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"shape \(60, 2\), but t has 5 rows"):
         data.write_map(tmp_path / "map.csv", Y, Dataset("t", X[:5], None, ()))
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""From X to P on a device, run on the CPU: what the CPU's own code finds, and tensors for tensors."""
+"""The device code from X to P, run on PyTorch's CPU device, against the CPU code."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def digits():
 
 @pytest.fixture(scope="module")
 def cloud():
-    """Points in clusters, as many as a search through blocks is for, in proportion."""
+    """Return clustered points, scaled down from the sizes at which blocks are searched."""
     X, _ = make_blobs(6000, 8, centers=40, cluster_std=1.0, random_state=0)
     return torch.from_numpy(X.astype(np.float32))
 
 
-def matrix(n=60, per_row=5, seed=0):
-    """A sparse matrix without a diagonal, one of its rows empty."""
+def sparse_matrix(n=60, per_row=5, seed=0):
+    """Return a sparse matrix with an empty diagonal and one empty row."""
     rng = np.random.default_rng(seed)
     A = sparse.random(n, n, per_row / n, format="lil", dtype=np.float32, rng=rng)
     A.setdiag(0)
@@ -55,11 +55,11 @@ def matrix(n=60, per_row=5, seed=0):
     return A
 
 
-# Rows
+# CSR matrices on a device
 
 
-def test_rows_come_and_go():
-    A = matrix()
+def test_device_csr_round_trip():
+    A = sparse_matrix()
     rows = Rows.of(A, CPU)
     assert (rows.shape, rows.nnz, rows.device) == (A.shape, A.nnz, CPU)
     assert [part.dtype for part in (rows.data, rows.indices, rows.indptr)] == [torch.float32, torch.int32, torch.int64]
@@ -72,8 +72,8 @@ def test_rows_come_and_go():
         assert (again.host() != A).nnz == 0 and again.nnz == rows.nnz and again.shape == rows.shape
 
 
-def test_rows_of_long_numbers_and_of_memory_that_must_not_be_written():
-    A = matrix().astype(np.float64)
+def test_device_csr_accepts_int64_and_read_only_arrays():
+    A = sparse_matrix().astype(np.float64)
     A.indices, A.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
     for part in (A.data, A.indices, A.indptr):
         part.flags.writeable = False
@@ -84,8 +84,8 @@ def test_rows_of_long_numbers_and_of_memory_that_must_not_be_written():
     assert as_tensor(a).data_ptr() == a.ctypes.data
 
 
-def test_rows_are_symmetrized_permuted_and_summed_as_by_scipy():
-    A = matrix()
+def test_device_csr_operations_match_scipy():
+    A = sparse_matrix()
     rows, order = Rows.of(A, CPU), np.random.default_rng(1).permutation(A.shape[0])
     S = rows.symmetrized().host()
     np.testing.assert_allclose(S.toarray(), (A + A.T).toarray(), rtol=1e-6)
@@ -93,14 +93,14 @@ def test_rows_are_symmetrized_permuted_and_summed_as_by_scipy():
     P = rows.permuted(torch.from_numpy(order)).host()
     np.testing.assert_array_equal(P.toarray(), A[order][:, order].toarray())
     on_host = permuted_on_host(A, order)
-    np.testing.assert_array_equal(P.indices, on_host.indices)  # the entries of a row keep their order
+    np.testing.assert_array_equal(P.indices, on_host.indices)  # entries keep their order within a row
     np.testing.assert_array_equal(P.indptr, on_host.indptr)
     sums = csr.row_sums(rows)
     assert sums.dtype == torch.float64 and sums[7] == 0
-    np.testing.assert_allclose(sums.numpy(), csr.row_sums(A), rtol=1e-6)  # SciPy adds float32 up in float32
+    np.testing.assert_allclose(sums.numpy(), csr.row_sums(A), rtol=1e-6)  # SciPy sums float32 in float32
 
 
-def test_a_diagonal_and_a_matrix_without_entries():
+def test_device_csr_with_a_diagonal_or_without_entries():
     D = sparse.csr_matrix(np.diag([1.0, 2.0, 0.0]).astype(np.float32))
     np.testing.assert_array_equal(Rows.of(D, CPU).symmetrized().host().toarray(), 2 * D.toarray())
     empty = Rows.of(sparse.csr_matrix((4, 4), dtype=np.float32), CPU)
@@ -108,16 +108,16 @@ def test_a_diagonal_and_a_matrix_without_entries():
     np.testing.assert_array_equal(empty.row_sums().numpy(), np.zeros(4))
 
 
-def test_rows_of_neighbours():
+def test_device_csr_from_neighbor_lists():
     indices = torch.tensor([[1, 2], [0, 2], [1, 0]], dtype=torch.int32)
     A = Rows.of_neighbors(torch.arange(1.0, 7.0).reshape(3, 2), indices).host().toarray()
     np.testing.assert_array_equal(A, [[0, 1, 2], [3, 0, 4], [6, 5, 0]])
 
 
-# Blocks, and the search through them
+# Blocks and block search
 
 
-def test_every_point_is_in_one_block(cloud):
+def test_every_point_is_in_exactly_one_block(cloud):
     for n in (len(cloud), 5 * BLOCK):
         blocks = Blocks(cloud[:n])
         count = -(-n // BLOCK)
@@ -128,7 +128,7 @@ def test_every_point_is_in_one_block(cloud):
         np.testing.assert_allclose(blocks.centers.numpy(), members.mean(dim=1).numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_blocks_are_as_near_as_their_nearest_point(cloud):
+def test_blocks_are_listed_by_distance_from_nearest_point_to_center(cloud):
     blocks = Blocks(cloud)
     count = len(blocks.centers)
     lists = blocks.lists(count)
@@ -141,7 +141,7 @@ def test_blocks_are_as_near_as_their_nearest_point(cloud):
     np.testing.assert_array_equal(blocks.lists(4, some).numpy(), lists[some, :4].numpy())
 
 
-def test_blocks_hold_points_that_are_near(cloud):
+def test_blocks_contain_nearby_points(cloud):
     blocks = Blocks(cloud)
     own = (cloud - blocks.centers[blocks.block]).square().sum(dim=1).mean()
     assert own < 0.5 * (cloud - cloud.mean(dim=0)).square().sum(dim=1).mean()
@@ -150,26 +150,26 @@ def test_blocks_hold_points_that_are_near(cloud):
     assert (nearest_center(cloud, centers).numpy() == true).mean() > 0.999
 
 
-@pytest.mark.parametrize("asked", [0.9, 0.99])
-def test_the_reach_gives_the_recall_that_was_asked_for(cloud, asked):
+@pytest.mark.parametrize("min_recall", [0.9, 0.99])
+def test_reach_gives_the_requested_recall(cloud, min_recall):
     blocks, k = Blocks(cloud), 15
     sample = torch.randperm(len(cloud), generator=torch.Generator().manual_seed(3))[:1000]
     true = nearest(cloud[sample], cloud, k + 1)
-    width = reach(blocks, sample[:500], true.indices[:500], asked)
+    width = reach(blocks, sample[:500], true.indices[:500], min_recall)
     assert 1 < width < len(blocks.centers)
     held_out = recall(blocks.nearest(k, width)[1][sample[500:]], true.d2[500:])
-    assert asked - 0.01 <= held_out  # what a sample of 500 may err
-    assert recall(blocks.nearest(k, width - 1)[1][sample[:500]], true.d2[:500]) <= asked
+    assert min_recall - 0.01 <= held_out  # sampling error of 500 rows
+    assert recall(blocks.nearest(k, width - 1)[1][sample[:500]], true.d2[:500]) <= min_recall
 
 
-def test_a_point_is_no_neighbour_to_find(cloud):
+def test_reach_ignores_the_point_itself(cloud):
     blocks, sample = Blocks(cloud), torch.arange(200)
     true = nearest(cloud[sample], cloud, 2).indices
     others = true[true != sample[:, None]].reshape(200, 1)
     assert reach(blocks, sample, true, 0.9) == reach(blocks, sample, others, 0.9)
 
 
-def test_all_blocks_give_the_exact_neighbours(cloud):
+def test_searching_all_blocks_is_exact(cloud):
     X = cloud[:700]
     indices, d2 = Blocks(X).nearest(10, -(-700 // BLOCK))
     true = nearest(X, X, 10, torch.arange(len(X)))
@@ -177,7 +177,7 @@ def test_all_blocks_give_the_exact_neighbours(cloud):
     np.testing.assert_allclose(d2.numpy(), true.d2.numpy(), rtol=1e-4)
 
 
-def test_many_points_are_searched_through_blocks_and_the_recall_is_measured(cloud, monkeypatch):
+def test_large_tables_are_searched_by_blocks_with_measured_recall(cloud, monkeypatch):
     monkeypatch.setattr(search_module, "MANY", 1000)
     monkeypatch.setattr(search_module, "WORTH", 0.9)
     seen = []
@@ -193,16 +193,16 @@ def test_many_points_are_searched_through_blocks_and_the_recall_is_measured(clou
     assert len(seen) == 2 and 0.99 <= fit.knn_recall_ <= 1
 
 
-def test_where_blocks_do_not_pay_all_pairs_are_compared(monkeypatch):
+def test_all_pairs_are_compared_where_blocks_do_not_help(monkeypatch):
     X = torch.randn((1500, 30), generator=torch.Generator().manual_seed(0))  # no clusters, in many dimensions
     monkeypatch.setattr(search_module, "MANY", 1000)
-    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: pytest.fail("it went through the blocks"))
+    monkeypatch.setattr(Blocks, "nearest", lambda self, k, width: pytest.fail("blocks were searched"))
     found = search(X, 10, 0.99)
     assert found.recall == 1.0
     np.testing.assert_array_equal(found.indices.numpy(), nearest(X, X, 10, torch.arange(len(X))).indices.numpy())
 
 
-def test_the_same_bytes_every_time(cloud, monkeypatch):
+def test_block_search_is_reproducible(cloud, monkeypatch):
     monkeypatch.setattr(search_module, "MANY", 1000)
     monkeypatch.setattr(search_module, "WORTH", 1.0)
     one, two = (search(cloud[:2000].clone(), 10, 0.95) for _ in range(2))
@@ -210,7 +210,7 @@ def test_the_same_bytes_every_time(cloud, monkeypatch):
     assert blocks_module.cells(cloud).equal(blocks_module.cells(cloud.clone()))
 
 
-def test_neighbours_in_tight_clusters_far_apart_are_the_nearest():
+def test_neighbors_in_tight_distant_clusters_are_accurate():
     rng = np.random.default_rng(0)
     X = 100 * rng.standard_normal((8, 6))[np.repeat(np.arange(8), 60)] + 1e-3 * rng.standard_normal((480, 6))
     V = torch.from_numpy(X / np.abs(X).max()).float()
@@ -224,8 +224,8 @@ def test_neighbours_in_tight_clusters_far_apart_are_the_nearest():
 # Affinities
 
 
-def distances(X, k):
-    """The same neighbours on the CPU and as rows."""
+def squared_distances(X, k):
+    """Return squared distances to the same neighbours as a SciPy matrix and on the device."""
     D2 = nearest_neighbors(X, k, n_threads=1).into_squared(len(X))
     order = np.argsort(D2.data.reshape(-1, k), axis=1, kind="stable")
     data, indices = (np.take_along_axis(part.reshape(-1, k), order, axis=1) for part in (D2.data, D2.indices))
@@ -234,9 +234,9 @@ def distances(X, k):
 
 
 @pytest.mark.parametrize("perplexities", [[10.0], [5.0, 12.0]])
-def test_conditional_rows_are_those_of_the_cpu(digits, perplexities):
-    here, on_device = distances(digits, 36)
-    P = affinities.conditional(here, np.array(perplexities), np.float64, 1)
+def test_device_affinities_match_the_cpu(digits, perplexities):
+    on_cpu, on_device = squared_distances(digits, 36)
+    P = affinities.conditional(on_cpu, np.array(perplexities), np.float64, 1)
     Q = affinities.conditional(on_device, np.array(perplexities), np.float32, 1)
     assert isinstance(Q, Rows)
     np.testing.assert_allclose(Q.host().toarray(), P.toarray(), rtol=1e-3, atol=1e-7)
@@ -244,29 +244,29 @@ def test_conditional_rows_are_those_of_the_cpu(digits, perplexities):
     J, K = affinities.joint(P), affinities.joint(Q)
     np.testing.assert_allclose(K.host().toarray(), J.toarray(), rtol=1e-3, atol=1e-9)
     assert float(K.row_sums().sum()) == pytest.approx(1, rel=1e-5)
-    uniform = [affinities.uniform(d, np.array(perplexities), np.float32) for d in (here, on_device)]
+    uniform = [affinities.uniform(d, np.array(perplexities), np.float32) for d in (on_cpu, on_device)]
     np.testing.assert_allclose(uniform[1].host().toarray(), uniform[0].toarray(), rtol=1e-6)
 
 
-def test_crowded_rows_spread_evenly_and_say_so():
+def test_duplicates_warn_and_share_evenly_on_a_device():
     X = np.random.default_rng(0).standard_normal((40, 3))
-    X[5:17] = X[5]  # twelve at one place
-    here, on_device = distances(X, 15)
-    said, rows = [], []
-    for one in (here, on_device):
+    X[5:17] = X[5]  # twelve duplicates
+    on_cpu, on_device = squared_distances(X, 15)
+    messages, rows = [], []
+    for one in (on_cpu, on_device):
         with pytest.warns(UserWarning, match="more neighbours at the smallest distance") as caught:
             rows.append(affinities.conditional(one, np.array([5.0]), np.float32, 1))
-        said += [str(warning.message) for warning in caught]
-    assert said[0] == said[1] and said[0].startswith("13 rows (the first is row 5)")  # and one beside them
+        messages += [str(warning.message) for warning in caught]
+    assert messages[0] == messages[1] and messages[0].startswith("13 rows (the first is row 5)")  # 12 duplicates + 1
     np.testing.assert_allclose(rows[1].host().toarray(), rows[0].toarray(), rtol=1e-3, atol=1e-6)
 
 
-def test_memberships_and_their_union_are_those_of_the_cpu(digits):
+def test_device_memberships_and_union_match_the_cpu(digits):
     X = digits[:120].copy()
     X[3] = X[9] = X[4]  # duplicates
-    X[20:40] = X[20]  # with nothing else near
-    here, on_device = distances(X, 14)
-    W = fuzzy.memberships(here, 15, np.float32, 1)
+    X[20:40] = X[20]  # more duplicates than neighbours
+    on_cpu, on_device = squared_distances(X, 14)
+    W = fuzzy.memberships(on_cpu, 15, np.float32, 1)
     V = fuzzy.memberships(on_device, 15, np.float32, 1)
     np.testing.assert_allclose(V.host().toarray(), W.toarray(), rtol=2e-3, atol=1e-5)
     mu, nu = fuzzy.fuzzy_union(W), fuzzy.fuzzy_union(V)
@@ -277,14 +277,14 @@ def test_memberships_and_their_union_are_those_of_the_cpu(digits):
     np.testing.assert_allclose(pair[1].toarray(), pair[0].toarray(), rtol=5e-3, atol=1e-5)
 
 
-def test_a_union_by_hand():
+def test_fuzzy_union_of_a_small_matrix():
     W = sparse.csr_matrix(np.array([[0, 1, 0.5], [0.25, 0, 0], [0.5, 0, 0]], np.float32))
     expected = [[0, 1, 0.75], [1, 0, 0], [0.75, 0, 0]]
     np.testing.assert_allclose(fuzzy.fuzzy_union(Rows.of(W, CPU)).host().toarray(), expected, rtol=1e-6)
 
 
-def test_labels_pull_a_map_apart_on_a_device_too(digits):
-    labels = np.arange(300) % 2  # which the data knows nothing of
+def test_supervised_umap_on_a_device_matches_the_cpu(digits):
+    labels = np.arange(300) % 2  # labels unrelated to the data
     maps = {name: eq.UMAP(engine=name, **{**BRIEF, "n_iter": 100}).fit(digits, labels) for name in ("torch", "grid")}
     assert maps["torch"].loss_ == pytest.approx(maps["grid"].loss_, rel=0.05)
     between = [cdist(m.embedding_[labels == 0], m.embedding_[labels == 1]).min(axis=1).mean() for m in maps.values()]
@@ -292,7 +292,7 @@ def test_labels_pull_a_map_apart_on_a_device_too(digits):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
-def test_the_order_along_the_curve_is_the_same(d):
+def test_morton_order_of_a_tensor_matches_numpy(d):
     U = np.random.default_rng(d).standard_normal((500, d)).astype(np.float32)
     np.testing.assert_array_equal(locality(torch.from_numpy(U)).numpy(), locality(U))
     flat = np.zeros((10, d), np.float32)

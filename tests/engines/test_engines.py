@@ -17,12 +17,12 @@ ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
 def antiderivative_of_power(k, e):
-    """ψ with dψ/dk = k^(e−1), with the constant that the engines choose."""
+    """Return ψ with dψ/dk = k^(e−1) and the engines' constant of integration."""
     return math.log(k) if e == 0 else (k**e - 1) / e if abs(e) < 1 / 16 else k**e / e
 
 
 def graph(rng, n):
-    """Random weights in CSR: 12 neighbours a row, up to 290 (more than one tile) in row 0, none in row 1."""
+    """Return random weights in CSR: 12 neighbours per row, up to 290 (more than one tile) in row 0, none in row 1."""
     counts = np.full(n, 12)
     counts[:2] = min(n - 1, 290), 0
     columns = [np.sort(rng.permutation(np.delete(np.arange(n), i))[:count]) for i, count in enumerate(counts)]
@@ -39,7 +39,7 @@ def weights(rng, n):
 def assert_same_edges(result, truth, tolerance, total=1.0):
     (psi, force), (true_psi, true_force) = result, truth
     assert relative_error(force, true_force) <= tolerance
-    # Ψ is a mean of values of both signs: where they cancel, a tenth of their unit is the measure.
+    # Ψ sums terms of both signs: where they cancel, the error is relative to a tenth of the total weight.
     assert abs(psi - true_psi) <= tolerance * max(abs(true_psi), 0.1 * total)
 
 
@@ -47,7 +47,7 @@ def assert_same_edges(result, truth, tolerance, total=1.0):
 @ANY_KERNEL
 @pytest.mark.parametrize(("n", "d"), [(61, 1), (300, 2), (61, 3), (61, 5)])
 @pytest.mark.parametrize("form", [weights, graph], ids=["dense", "graph"])
-def test_exact_edges_are_the_reference(rng, kernel, dtype, n, d, form):
+def test_exact_edges_match_the_reference(rng, kernel, dtype, n, d, form):
     A, Y = form(rng, n), rng.standard_normal((n, d)).astype(dtype)
     for b in POWERS:
         truth = Reference().edges(Y, A, kernel, b, potential=True)
@@ -59,7 +59,7 @@ def test_exact_edges_are_the_reference(rng, kernel, dtype, n, d, form):
 @DTYPES
 @ANY_KERNEL
 @pytest.mark.parametrize(("n", "d"), [(61, 1), (300, 2), (61, 3), (61, 5), (256, 2)])
-def test_exact_field_is_the_reference(rng, kernel, dtype, n, d):
+def test_exact_field_matches_the_reference(rng, kernel, dtype, n, d):
     Y = rng.standard_normal((n, d)).astype(dtype)
     for charges in (None, rng.random(n), rng.standard_normal((n, 3))):
         result, truth = Exact(2).field(Y, kernel, charges), Reference().field(Y, kernel, charges)
@@ -71,18 +71,18 @@ def test_exact_field_is_the_reference(rng, kernel, dtype, n, d):
 
 @DTYPES
 @pytest.mark.parametrize("spread", [1e-4, 0.1, 10.0, 1e3])
-def test_exact_is_the_reference_from_a_first_to_a_last_map(rng, dtype, spread):
+def test_exact_matches_the_reference_at_every_scale_of_the_map(rng, dtype, spread):
     Y, A = (spread * rng.standard_normal((100, 2))).astype(dtype), graph(rng, 100)
     for kernel in (StudentT(), StudentT(0.5), RegularizedPowerLaw(3.0, 0.1), RegularizedPowerLaw(1.2, 0.5)):
         truth = Reference().edges(Y, A, kernel, -0.75, potential=True)
         assert_same_edges(Exact(2).edges(Y, A, kernel, -0.75, potential=True), truth, TOLERANCE[dtype])
         result, truth = Exact(2).field(Y, kernel), Reference().field(Y, kernel)
         assert relative_error(result.potential, truth.potential) <= TOLERANCE[dtype]
-        assert relative_error(result.gradient, truth.gradient) <= 4 * TOLERANCE[dtype]  # of a sum that nearly cancels
+        assert relative_error(result.gradient, truth.gradient) <= 4 * TOLERANCE[dtype]  # the sum nearly cancels
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=repr)
-def test_reference_is_the_double_loop(rng, kernel):
+def test_reference_matches_a_double_loop(rng, kernel):
     n, d = 7, 2
     Y, A, c = rng.standard_normal((n, d)), rng.random((n, n)), rng.random(n)
     S = sparse.csr_matrix(np.where(np.eye(n) + (A < 0.4), 0.0, A))
@@ -111,7 +111,7 @@ def test_reference_is_the_double_loop(rng, kernel):
 
 
 @pytest.mark.parametrize("engine", [Reference(), Exact(2)], ids=["reference", "exact"])
-def test_without_potential_the_force_is_the_same(rng, engine):
+def test_force_does_not_depend_on_the_potential_flag(rng, engine):
     Y = rng.standard_normal((50, 2)).astype(np.float32)
     for form in (weights, graph):
         A = form(rng, 50)
@@ -122,7 +122,7 @@ def test_without_potential_the_force_is_the_same(rng, engine):
 
 
 @DTYPES
-def test_a_users_kernel_runs_through_every_engine(rng, dtype):
+def test_user_kernel_gives_the_reference_result(rng, dtype):
     Y = rng.standard_normal((300, 2)).astype(dtype)
     for form in (weights, graph):
         A = form(rng, 300)
@@ -136,7 +136,7 @@ def test_a_users_kernel_runs_through_every_engine(rng, dtype):
         assert_array_equal(result, truth)
 
 
-def test_a_users_twin_of_a_built_in_kernel_gives_its_forces(rng):
+def test_user_copy_of_a_built_in_kernel_gives_the_same_forces(rng):
     class Twin(Kernel):
         def value(self, d2):
             return (1 + d2 / 2) ** -1.5
@@ -159,8 +159,8 @@ def test_a_users_twin_of_a_built_in_kernel_gives_its_forces(rng):
 @pytest.mark.parametrize(
     "kernel", [RegularizedPowerLaw(2.0, 1e-12), SphericalExit(0.9999, 3), PowerLaw(2.0, 1e-6)], ids=repr
 )
-def test_a_point_does_not_feel_itself(engine, kernel, dtype):
-    # k(0) = 1e12: one self term in Φ would drown the rest.
+def test_self_pairs_are_excluded(engine, kernel, dtype):
+    # k(0) = 1e12: a single self term in Φ would dominate the sum.
     line = np.arange(9.0).reshape(-1, 1)
     d2 = (line - line.T) ** 2
     k = np.where(d2 == 0, 0.0, kernel.value(d2))
@@ -176,7 +176,7 @@ def test_a_point_does_not_feel_itself(engine, kernel, dtype):
 @DTYPES
 @pytest.mark.parametrize("engine", [Reference(), Exact(2)], ids=["reference", "exact"])
 @pytest.mark.parametrize("kernel", [*KERNELS, RegularizedPowerLaw(0.5, 1.0)], ids=repr)
-def test_coincident_points_feel_each_other_without_force(rng, engine, kernel, dtype):
+def test_coincident_points_add_potential_but_no_force(rng, engine, kernel, dtype):
     Y = np.zeros((20, 2), dtype)
     k0 = kernel.value(np.zeros(1))[0]
     field = engine.field(Y, kernel)
@@ -189,7 +189,7 @@ def test_coincident_points_feel_each_other_without_force(rng, engine, kernel, dt
             psi0 = antiderivative_of_power(k0, b + 1)
             assert_allclose(psi, total * psi0, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
             assert_array_equal(force, np.zeros((20, 2)))
-    Y[10:] = 1.0  # two heaps: only the other one pushes
+    Y[10:] = 1.0  # two heaps: only the other heap exerts a force
     gradient = engine.field(Y, kernel).gradient
     slope = kernel.slope(np.full(1, 2.0))[0]
     assert_allclose(gradient[:10], np.full((10, 2), -20 * slope), rtol=TOLERANCE[dtype])
@@ -200,11 +200,11 @@ def test_coincident_points_feel_each_other_without_force(rng, engine, kernel, dt
 @pytest.mark.parametrize(
     "kernel", [Gaussian(), StudentT(), StudentT(3.0), PowerLaw(), RegularizedPowerLaw(3.0, 0.1)], ids=repr
 )
-def test_threads_never_change_a_byte(rng, kernel, dtype):
+def test_exact_engine_is_identical_for_any_number_of_threads(rng, kernel, dtype):
     Y, charges = rng.standard_normal((300, 2)).astype(dtype), rng.random((300, 2))
     dense, csr = weights(rng, 300), graph(rng, 300)
 
-    def everything(n_threads):
+    def all_results(n_threads):
         engine = Exact(n_threads)
         parts = [*engine.field(Y, kernel), *engine.field(Y, kernel, charges)]
         for A in (dense, csr, dense.astype(np.float32)):
@@ -213,10 +213,10 @@ def test_threads_never_change_a_byte(rng, kernel, dtype):
                 parts += [np.array(psi), force]
         return b"".join(part.tobytes() for part in parts)
 
-    assert everything(1) == everything(2) == everything(3)
+    assert all_results(1) == all_results(2) == all_results(3)
 
 
-def test_engines_by_name():
+def test_choose_engine_and_make_engine():
     assert {"auto", "reference", "exact", "grid", "sampled"} <= set(ENGINES)
     for name in ENGINES:
         assert name == "auto" or make_engine(choose_engine(name, 100, 2, False), 2, 0.05).name == name
@@ -233,7 +233,7 @@ def test_engines_by_name():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_instruction_set_gives_the_same_bytes(rng, dtype):
+def test_instruction_set_does_not_change_the_result(rng, dtype):
     Y = (3 * rng.standard_normal((300, 2))).astype(dtype)
     A = rng.random((300, 300)).astype(dtype)
     graph = sparse.random(300, 300, 0.1, format="csr", random_state=0, dtype=dtype)
@@ -250,7 +250,7 @@ def test_every_instruction_set_gives_the_same_bytes(rng, dtype):
     assert seen[0][1] == seen[1][1]
 
 
-def test_the_core_refuses_sizes_that_do_not_fit():
+def test_field_and_edges_check_array_shapes():
     Y, kernel = np.zeros((5, 2)), _core.Kernel.gaussian()
     with pytest.raises(ValueError, match=r"charges must have shape \(n, m\)"):
         _core.field(kernel, np.ones((3, 1)), Y, np.empty((5, 1)), np.empty((5, 1, 2)), 1)
@@ -283,7 +283,7 @@ MESH = np.zeros(2), 1.0, np.array([8, 8])  # origin, h, size
         ((5, 2), (5, 1), (1, 63), "grid must have one column per node"),
     ],
 )
-def test_spread_refuses_sizes_that_do_not_fit(Y, charges, grid, message):
+def test_spread_checks_array_shapes(Y, charges, grid, message):
     with pytest.raises(ValueError, match=message):
         _core.spread(_core.Mesh(*MESH), np.zeros(Y), np.ones(charges), np.empty(grid), 1)
 
@@ -297,7 +297,7 @@ def test_spread_refuses_sizes_that_do_not_fit(Y, charges, grid, message):
         ((5, 2), (1, 64), (5, 1), (4, 1, 2), "half_gradient must have shape"),
     ],
 )
-def test_gather_refuses_sizes_that_do_not_fit(Y, grid, potential, gradient, message):
+def test_gather_checks_array_shapes(Y, grid, potential, gradient, message):
     with pytest.raises(ValueError, match=message):
         _core.gather(_core.Mesh(*MESH), np.zeros(Y), np.zeros(grid), np.empty(potential), np.empty(gradient), 1)
 
@@ -312,14 +312,14 @@ def test_gather_refuses_sizes_that_do_not_fit(Y, grid, potential, gradient, mess
         ((4, 2), (5, 2), (5, 2), (4, 2), (4, 1, 2), "half_gradient must have shape"),
     ],
 )
-def test_near_refuses_sizes_that_do_not_fit(targets, Y, charges, potential, gradient, message):
+def test_near_checks_array_shapes(targets, Y, charges, potential, gradient, message):
     table = np.zeros((1, 4), np.float32), 0, 1.0  # segments, first, scale
     out = np.empty(potential), np.empty(gradient)
     with pytest.raises(ValueError, match=message):
         _core.near(_core.Mesh(*MESH), *table, np.zeros(targets), np.zeros(Y), np.ones(charges), *out, 1)
 
 
-def test_pair_distances_refuses_sizes_that_do_not_fit():
+def test_pair_distances_checks_array_shapes():
     X, neighbors = np.zeros((5, 3)), np.zeros((5, 2), np.int32)
     with pytest.raises(ValueError, match=r"neighbors must have shape \(n, k\)"):
         _core.pair_distances(X, neighbors[:4], np.empty((5, 2)), 1)
@@ -337,14 +337,14 @@ def test_pair_distances_refuses_sizes_that_do_not_fit():
         ([0, 1, 2], 5, 2, (2, 2), (2, 1), r"force must have shape \(n_targets, d\)"),
     ],
 )
-def test_edges_to_refuses_sizes_that_do_not_fit(indptr, columns, values, targets, force, message):
+def test_edges_to_checks_array_shapes(indptr, columns, values, targets, force, message):
     A = _core.Csr(np.array(indptr), np.zeros(2, np.int32), columns), np.zeros(values, np.float32)
     targets, Y = np.zeros(targets, np.float32), np.zeros((5, 2), np.float32)
     with pytest.raises(ValueError, match=message):
         _core.edges_to(_core.Kernel.gaussian(), *A, targets, Y, np.empty(force), 1)
 
 
-def test_a_subclass_of_a_built_in_kernel_runs_its_own_formulas(rng):
+def test_subclass_of_a_built_in_kernel_uses_its_own_formulas(rng):
     class Heavy(StudentT):
         def value(self, d2):
             return (1 + d2) ** -0.3

@@ -11,14 +11,14 @@ def mesh_of(size):
 
 
 def frequencies(k, size, dtype):
-    """Return the kernel with values k at lags 0 … n along each axis as the core wants it."""
+    """Return the frequencies of a kernel with values k at lags 0 … n per axis, in the core's layout."""
     return group_frequencies(fft.dctn(k, type=1) / np.prod([2 * n for n in size]) / 2, size, dtype)
 
 
-# Every factor, odd and even lengths, one row, more rows than two vectors hold.
+# Every prime factor, odd and even lengths, a single row, and more rows than two SIMD vectors.
 @pytest.mark.parametrize("size", [(1,), (8,), (25,), (1, 3), (9, 15), (16, 12), (45, 50), (4, 5, 6), (27, 25, 32)])
 @pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-14), (np.float32, 1e-6)])
-def test_convolutions_are_those_of_the_padded_transform(rng, size, dtype, close):
+def test_convolve_matches_the_padded_transform(rng, size, dtype, close):
     k = rng.standard_normal([n + 1 for n in size])
     grid = rng.standard_normal((2, int(np.prod(size)))).astype(dtype)
     lags = [np.minimum(np.arange(2 * n), 2 * n - np.arange(2 * n)) for n in size]
@@ -32,7 +32,7 @@ def test_convolutions_are_those_of_the_padded_transform(rng, size, dtype, close)
     assert one.tobytes() == three.tobytes()
 
 
-def test_sizes_that_do_not_fit_are_refused():
+def test_convolve_checks_array_shapes():
     good, grid = frequencies(np.ones((7, 7)), (6, 6), np.float64), np.ones((1, 36))
     with pytest.raises(ValueError, match="no prime factor above 5"):
         _core.convolve(mesh_of((6, 7)), good, grid, 1)

@@ -20,39 +20,39 @@ def cloud(rng, d, extent, n=N):
 
 @pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, UserKernel()], ids=lambda k: repr(k).split(" object")[0])
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_the_tolerance_is_kept(rng, kernel, d):
+def test_force_error_is_within_tol(rng, kernel, d):
     for extent in (1e-3, 1.0, 30.0, 1e3):
         Y = cloud(rng, d, extent)
         truth = Exact(1).field(Y, kernel)
-        if not truth.gradient.any():  # all inside the cut-off of a power law: there is no force to be relative to
+        if not truth.gradient.any():  # all pairs are inside the cutoff of a power law: the force is 0
             continue
         for tol in (1e-1, 1e-2, 1e-3):
             field = Grid(1, tol).field(Y, kernel)
             size = np.linalg.norm(truth.gradient)
-            # The promise is on the force; Z follows it. Forces lost in the rounding of the potential do not count.
+            # tol bounds the force error; Z is similar. Forces below the rounding of the potential are ignored.
             noise = 1e-9 * np.linalg.norm(truth.potential) / kernel.length
             assert np.linalg.norm(field.gradient - truth.gradient) <= tol * size + min(noise, 1e-9 * N) + 1e-30, extent
             assert_allclose(field.potential.sum(), truth.potential.sum(), rtol=5 * tol, atol=1e-30)
 
 
 def force_error(found, truth):
-    """Return the error that `tol` bounds: over all forces together."""
+    """Return the error that `tol` bounds: the relative error of all forces together."""
     return np.linalg.norm(found - truth) / np.linalg.norm(truth)
 
 
-def tight(rng, d):
+def tight_clusters(rng, d):
     centres = rng.uniform(-0.5, 0.5, (10, d))
     return centres[rng.integers(10, size=N)] + 0.002 * rng.standard_normal((N, d))
 
 
-def heavy(rng, d):
+def heavy_tailed(rng, d):
     return np.clip(rng.standard_cauchy((N, d)), -50, 50) / 100
 
 
-@pytest.mark.parametrize("shape", [tight, heavy])
+@pytest.mark.parametrize("shape", [tight_clusters, heavy_tailed])
 @pytest.mark.parametrize("kernel", [StudentT(), StudentT(0.5), RegularizedPowerLaw(2.5, 0.1), UserKernel()], ids=repr)
 @pytest.mark.parametrize("d", [2, 3])
-def test_the_tolerance_is_kept_on_clumps_and_with_outliers(rng, kernel, shape, d):
+def test_force_error_is_within_tol_for_clusters_and_outliers(rng, kernel, shape, d):
     for extent in (1.0, 10.0, 100.0):
         Y = extent * kernel.length * shape(rng, d)
         truth = Exact(1).field(Y, kernel).gradient
@@ -60,10 +60,10 @@ def test_the_tolerance_is_kept_on_clumps_and_with_outliers(rng, kernel, shape, d
             assert force_error(Grid(1, tol).field(Y, kernel).gradient, truth) <= tol, (extent, tol)
 
 
-def test_the_tolerance_is_checked_again_as_the_map_changes(rng):
+def test_tolerance_is_rechecked_as_the_map_changes(rng):
     kernel, engine = StudentT(), Grid(1, 1e-2)
-    even, clumps = rng.uniform(-5, 5, (N, 2)), 10 * tight(rng, 2)
-    clumps[:2] = even[:2] = [[-5, -5], [5, 5]]  # one box holds both
+    even, clumps = rng.uniform(-5, 5, (N, 2)), 10 * tight_clusters(rng, 2)
+    clumps[:2] = even[:2] = [[-5, -5], [5, 5]]  # both maps have the same bounding box
     truth = Exact(1).field(clumps, kernel).gradient
     engine.field(even, kernel)
     for _ in range(50):
@@ -71,8 +71,8 @@ def test_the_tolerance_is_checked_again_as_the_map_changes(rng):
     assert force_error(last, truth) <= 1e-2
 
 
-def test_charges_have_a_check_of_their_own(rng):
-    kernel, engine, Y = StudentT(), Grid(1, 1e-2), 10 * tight(rng, 2)
+def test_tolerance_is_checked_separately_for_charges(rng):
+    kernel, engine, Y = StudentT(), Grid(1, 1e-2), 10 * tight_clusters(rng, 2)
     charges = np.where(np.arange(N) < 5, 1e3, 1.0)
     truth = Exact(1).field(Y, kernel, charges).gradient
     for _ in range(60):
@@ -80,27 +80,27 @@ def test_charges_have_a_check_of_their_own(rng):
         assert force_error(engine.field(Y, kernel, charges).gradient, truth) <= 1e-2
 
 
-def test_a_tolerance_out_of_reach_is_reported(rng, monkeypatch):
-    monkeypatch.setattr("equipoise.engines.mesh.mesh_engine.LOWEST", 4)  # no mesh finer than the first
+def test_unreachable_tolerance_warns(rng, monkeypatch):
+    monkeypatch.setattr("equipoise.engines.mesh.mesh_engine.LOWEST", 4)  # prevents refinement of the first mesh
     with pytest.warns(UserWarning, match=r"reaches a force error of .*, not tol=0\.01, for StudentT\(dof=1\.0\)"):
-        Grid(1, 1e-2).field(10 * tight(rng, 2), StudentT())
+        Grid(1, 1e-2).field(10 * tight_clusters(rng, 2), StudentT())
 
 
 @pytest.mark.parametrize("kernel", [StudentT(), PowerLaw(), RegularizedPowerLaw(1.0, 1.0)], ids=repr)
-def test_single_precision_keeps_it_too(rng, kernel):
+def test_force_error_is_within_tol_in_float32(rng, kernel):
     Y = cloud(rng, 2, 60, 2000)
     truth = Exact(1).field(Y, kernel).gradient
     assert force_error(Grid(1, 1e-2).field(Y.astype(np.float32), kernel).gradient, truth) <= 1e-2
 
 
 @pytest.mark.parametrize("extent", [1e-3, 1.0, 10.0])
-def test_many_points_on_a_small_mesh(rng, extent):
+def test_force_error_is_within_tol_for_many_points_on_a_small_mesh(rng, extent):
     Y = cloud(rng, 2, extent, 17_000).astype(np.float32)
     truth = Exact(2).field(Y.astype(np.float64), StudentT()).gradient
     assert force_error(Grid(2, 1e-2).field(Y, StudentT()).gradient, truth) <= 1e-2
 
 
-def test_several_charges(rng):
+def test_field_of_several_charges_matches_exact(rng):
     Y, charges = cloud(rng, 2, 20), rng.uniform(0.5, 2, (N, 3))
     field, truth = Grid(1, 1e-3).field(Y, StudentT(), charges), Exact(1).field(Y, StudentT(), charges)
     assert field.potential.shape == (N, 3) and field.gradient.shape == (N, 3, 2)
@@ -110,7 +110,7 @@ def test_several_charges(rng):
 
 @pytest.mark.parametrize("kernel", [StudentT(), RegularizedPowerLaw(1.0, 1.0)], ids=repr)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_same_bytes_for_any_number_of_threads(rng, kernel, dtype):
+def test_mesh_engine_is_identical_for_any_number_of_threads(rng, kernel, dtype):
     Y = cloud(rng, 2, 300, 20_000).astype(dtype)
     one, two, four = (Grid(threads, 0.05).field(Y, kernel) for threads in (1, 2, 4))
     for other in (two, four):
@@ -120,7 +120,7 @@ def test_same_bytes_for_any_number_of_threads(rng, kernel, dtype):
 
 @pytest.mark.parametrize("kernel", [*KERNELS, UserKernel()], ids=lambda k: repr(k).split(" object")[0])
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_edges_from_tables(rng, kernel, d):
+def test_tabulated_edges_match_exact(rng, kernel, d):
     Y = (3 * rng.standard_normal((200, d))).astype(np.float32)
     A = sparse.random(200, 200, 0.1, format="csr", random_state=0, dtype=np.float32)
     for b in (-1.0, -0.75, -0.2):
@@ -131,12 +131,12 @@ def test_edges_from_tables(rng, kernel, d):
         assert relative_error(Grid(1, 0.05).edges(Y, A, kernel, b, potential=False)[1], truth) <= 2e-5
 
 
-def test_the_near_field_ends_at_its_radius_and_adds_up():
+def test_near_field_vanishes_beyond_its_radius():
     kernel, a = RegularizedPowerLaw(1.0, 1.0), 3.0
     part = split(kernel, a)
     d2 = np.linspace(1e-6, 16, 2000)
     line = kernel.value(np.array(a * a)) + kernel.slope(np.array(a * a)) * (d2 - a * a)
-    assert_allclose(part.near(d2)[:20], (kernel.value(d2) - line)[:20], rtol=1e-5)  # well inside, all but a line
+    assert_allclose(part.near(d2)[:20], (kernel.value(d2) - line)[:20], rtol=1e-5)  # kernel minus its tangent
     assert not part.near(d2[d2 >= a * a]).any() and not part.near_slope(d2[d2 >= a * a]).any()
     step = 1e-6
     inside = d2[(d2 > 0.01) & (d2 < a * a)]
@@ -144,12 +144,12 @@ def test_the_near_field_ends_at_its_radius_and_adds_up():
     assert_allclose(part.near_slope(inside), difference, atol=1e-6)
 
 
-def test_the_near_field_holds_a_kink():
+def test_near_field_contains_the_kink():
     for tol in (1e-1, 1e-3):
         assert near_radius(PowerLaw(2.0, 1.0), tol, 2, 0.01) > 2
 
 
-def test_tables_hold_a_jump():
+def test_tables_represent_a_jump_in_slope():
     kernel = PowerLaw(2.0, 0.3)
     table = tabulate(kernel.value, kernel.slope, 1e-3, 1e3, kernel.kink)
     i = np.flatnonzero(np.abs(np.diff(table.segments[:, 1])) > 1)[0]
@@ -157,7 +157,7 @@ def test_tables_hold_a_jump():
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, *SHARP, UserKernel()], ids=lambda k: repr(k).split(" object")[0])
-def test_tables_meet_the_function_and_its_slope(kernel):
+def test_tables_match_value_and_slope(kernel):
     table = tabulate(kernel.value, kernel.slope, 1e-3, 1e3, kernel.kink)
     v0, s0, s1, s2 = table.segments[:-1].astype(np.float64).T
     nodes = (np.arange(table.first, table.first + len(table.segments)) << 17).astype(np.int32).view(np.float32)
@@ -170,16 +170,16 @@ def test_tables_meet_the_function_and_its_slope(kernel):
         slope, r = s0 + s1 * f + s2 * f**2, np.sqrt(d2)
         pull = np.abs(kernel.slope(unit)) * kernel.length
         assert_allclose(slope * r, kernel.slope(d2) * r, rtol=2e-6, atol=2e-6 * pull)
-    assert not table.segments[-1, 2:].any()  # the last holds the end
+    assert not table.segments[-1, 2:].any()  # constant slope in the last segment
 
 
-def test_a_growing_map_rarely_needs_a_new_transform(rng):
+def test_growing_map_reuses_transforms(rng):
     engine, shape = Grid(1, 0.05), rng.standard_normal((300, 2))
-    built = set()
+    transforms = set()
     for extent in np.geomspace(1, 50, 200):
         engine.field(extent * shape, StudentT())
-        built |= set(engine._transforms)
-    assert len(built) <= 60  # 50-fold growth is 23 rungs along each of two axes, each checked once
+        transforms |= set(engine._transforms)
+    assert len(transforms) <= 60  # 50-fold growth is 23 mesh sizes along each of two axes, each checked once
 
 
 @pytest.mark.parametrize(
@@ -192,19 +192,19 @@ def test_a_growing_map_rarely_needs_a_new_transform(rng):
     ],
     ids=repr,
 )
-def test_the_map_is_as_good_as_the_exact_one(method):
+def test_mesh_map_is_as_good_as_the_exact_map(method):
     X = eq.data.load("digits").X[:400]
     method.set_params(random_state=0, engine="grid", perplexity=10)
     fitted = method.fit(X)
     assert sparse.issparse(fitted.affinities_) and fitted.engine_ == "grid"
     exact = method.problem(X)
     exact.engine = Exact(1)
-    # The loss carries the error of Z, which is largest for the sharp kernel on the sphere.
+    # The loss includes the error of Z, which is largest for the sharp kernel on the sphere.
     assert fitted.loss_ == pytest.approx(exact.loss(fitted.embedding_.astype(np.float64)), rel=0.03)
     assert fitted.loss_ <= 1.06 * exact.loss(exact.optimize().astype(np.float64))
 
 
-def test_a_sparse_graph_of_all_neighbours_is_the_dense_problem(rng):
+def test_sparse_graph_of_all_neighbors_equals_the_dense_problem(rng):
     X, Y = rng.standard_normal((40, 4)), rng.standard_normal((40, 2))
     dense = eq.TSNE(perplexity=13, engine="exact").problem(X)
     sparse_ = eq.TSNE(perplexity=13, engine="grid", tol=1e-3).problem(X)
@@ -213,7 +213,7 @@ def test_a_sparse_graph_of_all_neighbours_is_the_dense_problem(rng):
     assert sparse_.loss(Y) == pytest.approx(dense.loss(Y), rel=1e-3)
 
 
-def test_gaussian_far_apart_is_all_near_field(rng):
+def test_gaussian_on_a_wide_map_is_computed_by_the_near_field(rng):
     centers = cloud(rng, 2, 1e4)  # pairs of points, far from all other pairs
     Y = np.vstack([centers, centers + rng.uniform(-1, 1, centers.shape)])
     truth = Exact(1).field(Y, Gaussian())

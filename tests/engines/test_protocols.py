@@ -1,4 +1,4 @@
-"""Every engine has the members of its protocols and no others, and every objective moves all of its arrays."""
+"""Every engine implements its protocols, and every objective moves all of its arrays."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ATTRIBUTES = ("name", "dtype", "needs_sparse_P", "gains_from_locality", "placeme
 ALL_ENGINES = pytest.mark.parametrize("name", [name for name in ENGINES if name != "auto"])
 
 
-def engine(name):
+def make_named_engine(name):
     if name == "torch":
         pytest.importorskip("torch", reason="PyTorch is not installed")
     return make_engine(name, 1, 0.05)
@@ -51,8 +51,8 @@ def graph(seed=0):
 
 
 @ALL_ENGINES
-def test_every_engine_follows_the_protocols(name):
-    one = engine(name)
+def test_every_engine_implements_the_protocols(name):
+    one = make_named_engine(name)
     assert one.name == name
     for attribute in ATTRIBUTES:
         assert hasattr(one, attribute), attribute
@@ -63,16 +63,16 @@ def test_every_engine_follows_the_protocols(name):
     assert isinstance(one.settings, dict) and one.placement.device == "cpu"
 
 
-def test_an_engine_is_four_methods():
+def test_protocols_list_their_methods():
     assert set(methods(Engine)) == {"edges", "field", "freeze", "edges_to"}
     assert set(methods(Placement)) == {"to_device", "indices_where", "concurrently"}
     assert set(methods(Stepper)) == {"replay_steps", "free_buffers"}
-    assert set(methods(Resumable)) == {"state", "restore"}  # and the property `settings`
+    assert set(methods(Resumable)) == {"state", "restore"}  # besides the property `settings`
 
 
 @ALL_ENGINES
-def test_state_is_restored(name, rng):
-    one, other = engine(name), engine(name)
+def test_restore_recovers_the_state(name, rng):
+    one, other = make_named_engine(name), make_named_engine(name)
     one.field(rng.standard_normal((200, 2)).astype(np.float32), StudentT())
     other.restore(one.state())
     assert other.state() == one.state()
@@ -83,8 +83,8 @@ def test_state_is_restored(name, rng):
 
 
 @ALL_ENGINES
-def test_placement(name, rng):
-    one, Y = engine(name), rng.standard_normal((5, 2))
+def test_placement_moves_arrays_to_the_device(name, rng):
+    one, Y = make_named_engine(name), rng.standard_normal((5, 2))
     placed = one.placement.to_device(Y, one.dtype)
     assert str(placed.dtype).endswith(np.dtype(one.dtype).name)
     np.testing.assert_array_equal(np.asarray(placed), Y.astype(one.dtype))
@@ -95,8 +95,8 @@ def test_placement(name, rng):
     one.stepper.free_buffers()
 
 
-def test_the_gpu_mesh_does_not_inherit_from_the_cpu_mesh():
-    Torch = type(engine("torch"))
+def test_torch_engine_is_not_a_subclass_of_grid():
+    Torch = type(make_named_engine("torch"))
     assert issubclass(Torch, MeshEngine) and issubclass(Grid, MeshEngine) and not issubclass(Torch, Grid)
 
 
@@ -117,24 +117,24 @@ def objectives():
 
 
 @pytest.mark.parametrize("objective", objectives(), ids=lambda objective: type(objective).__name__)
-def test_an_objective_moves_all_of_its_arrays(objective):
+def test_objective_to_moves_all_arrays(objective):
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    moved = objective.to(engine("torch").placement)
+    moved = objective.to(make_named_engine("torch").placement)
     arrays = [
         name for name, value in vars(objective).items() if isinstance(value, np.ndarray) or sparse.issparse(value)
     ]
     assert arrays and type(moved) is type(objective) and set(vars(moved)) == set(vars(objective))
     for name, value in vars(objective).items():
-        there = getattr(moved, name)
+        moved_value = getattr(moved, name)
         if name not in arrays:
-            assert there is value
+            assert moved_value is value
         elif sparse.issparse(value):
-            assert is_on_device(there)
-            np.testing.assert_allclose(there.host().toarray(), value.toarray(), rtol=1e-6)
+            assert is_on_device(moved_value)
+            np.testing.assert_allclose(moved_value.host().toarray(), value.toarray(), rtol=1e-6)
         else:
-            assert is_tensor(there)
-            np.testing.assert_allclose(there.numpy(), value, rtol=1e-6)
-    for a in arrays:  # a matrix that is shared stays shared
+            assert is_tensor(moved_value)
+            np.testing.assert_allclose(moved_value.numpy(), value, rtol=1e-6)
+    for a in arrays:  # shared matrices stay shared
         for b in arrays:
             assert (getattr(moved, a) is getattr(moved, b)) == (getattr(objective, a) is getattr(objective, b))
     back = moved.to(HOST)
@@ -142,7 +142,7 @@ def test_an_objective_moves_all_of_its_arrays(objective):
 
 
 @pytest.mark.parametrize("objective", objectives(), ids=lambda objective: type(objective).__name__)
-def test_on_the_host_nothing_is_copied(objective):
+def test_objective_to_host_copies_nothing(objective):
     same = objective.to(HOST)
     assert all(getattr(same, name) is value for name, value in vars(objective).items())
 
@@ -157,13 +157,13 @@ def test_on_the_host_nothing_is_copied(objective):
         ("TABLE_BITS", BITS),
     ],
 )
-def test_constants_are_those_of_the_core(name, value):
+def test_constants_match_the_core(name, value):
     assert getattr(_core, name) == value
 
 
-def test_the_spline_at_its_nodes():
+def test_spline_values_at_nodes():
     particle_mesh = pytest.importorskip("equipoise.engines.torch.particle_mesh", reason="PyTorch is not installed")
-    at_zero = particle_mesh.spline()[0][0]  # weights of the ORDER nodes around a point at offset 0
+    at_zero = particle_mesh.spline()[0][0]  # weights of the ORDER nodes around a point at offset 0 from its node
     middle = plan.ORDER // 2 - 1
     expected = [plan.SPLINE[abs(j - middle)] if abs(j - middle) < len(plan.SPLINE) else 0.0 for j in range(plan.ORDER)]
     np.testing.assert_allclose(at_zero, expected, atol=1e-15)

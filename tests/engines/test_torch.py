@@ -1,4 +1,4 @@
-"""The engine in PyTorch, on the CPU: the same answers as the reference, for every kernel and every method."""
+"""The torch engine on the CPU matches the reference for every kernel and every method."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from support.cases import KERNELS, relative_error, unequal_digits
+from support.cases import KERNELS, UserKernel, relative_error, unequal_digits
 
 import equipoise as eq
 from equipoise.affinities import perplexity as affinities
 from equipoise.arrays.csr import symmetrized
 from equipoise.engines import Exact, Reference, Sampled, choose_device, choose_engine, make_engine
 from equipoise.engines.tables import edge_table
-from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
+from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, StudentT
 from equipoise.methods import ALL
 from equipoise.neighbors.search import nearest_neighbors
 
@@ -32,14 +32,6 @@ from equipoise.neighbors.gpu_scan import nearest, recall  # noqa: E402
 
 TOL = 0.01
 ANY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-
-
-class Loop(Kernel):
-    def value(self, d2):
-        return (1 + d2) ** -1.5
-
-    def slope(self, d2):
-        return -1.5 * (1 + d2) ** -2.5
 
 
 def engine(tol=TOL):
@@ -59,7 +51,7 @@ def norm_error(found, truth):
 
 @ANY_KERNEL
 @pytest.mark.parametrize(("d", "extent"), [(1, 1.0), (2, 1.0), (2, 30.0), (3, 1.0), (5, 1.0)])
-def test_the_field_is_the_reference_within_tol(kernel, d, extent):
+def test_field_matches_the_reference_within_tol(kernel, d, extent):
     rng = np.random.default_rng(0)
     Y = (extent * kernel.length * rng.standard_normal((300, d))).astype(np.float32)
     for charges in (None, rng.random(300), rng.standard_normal((300, 2))):
@@ -72,7 +64,7 @@ def test_the_field_is_the_reference_within_tol(kernel, d, extent):
 @ANY_KERNEL
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @pytest.mark.parametrize("b", [-1.0, -0.75, 0.0])
-def test_edges_are_the_reference(kernel, d, b):
+def test_edges_match_the_reference(kernel, d, b):
     rng = np.random.default_rng(1)
     Y, A = (2 * kernel.length * rng.standard_normal((200, d))).astype(np.float32), graph(rng, 200)
     psi, force = engine().edges(Y, A, kernel, b, potential=True)
@@ -82,23 +74,23 @@ def test_edges_are_the_reference(kernel, d, b):
     assert np.isnan(engine().edges(Y, A, kernel, b, potential=False)[0])
 
 
-def test_rows_without_entries_feel_nothing():
+def test_empty_rows_have_no_force():
     A = sparse.csr_matrix(([1.0, 1.0], ([0, 3], [3, 0])), shape=(5, 5), dtype=np.float32)
     Y = np.random.default_rng(0).standard_normal((5, 2)).astype(np.float32)
     _, force = engine().edges(Y, A, StudentT(), -1.0, potential=False)
     assert not force[[1, 2, 4]].any() and force[[0, 3]].all()
 
 
-def test_a_kernel_with_a_kink_and_many_dimensions_are_summed_directly():
+def test_kinked_kernels_and_many_dimensions_use_direct_sums():
     rng = np.random.default_rng(0)
-    made = {}
+    transforms = {}
     for name, kernel, d in (("kink", PowerLaw(), 2), ("five", StudentT(), 5), ("smooth", StudentT(), 2)):
         Y = 5 * rng.standard_normal((3000, d)).astype(np.float32)
-        made[name] = type(engine()._transform(kernel, engine()._source(Y, None)))
-    assert made == {"kink": Direct, "five": Direct, "smooth": ParticleMesh}
+        transforms[name] = type(engine()._transform(kernel, engine()._source(Y, None)))
+    assert transforms == {"kink": Direct, "five": Direct, "smooth": ParticleMesh}
 
 
-def test_float64_and_dense_weights_are_those_of_the_exact_engine():
+def test_float64_and_dense_weights_match_the_exact_engine():
     rng = np.random.default_rng(0)
     Y, A = rng.standard_normal((50, 2)), rng.random((50, 50))
     for weights in (A, sparse.csr_matrix(A)):
@@ -108,7 +100,7 @@ def test_float64_and_dense_weights_are_those_of_the_exact_engine():
         np.testing.assert_array_equal(found[1], truth[1])
 
 
-def test_the_spline_is_a_partition_of_one_and_its_slope_the_derivative():
+def test_spline_weights_sum_to_one_and_slopes_are_derivatives():
     weights, slopes = spline()
     f, h = np.linspace(0, 0.999, 50)[:, None], 1e-6
     powers = np.arange(6)
@@ -117,7 +109,7 @@ def test_the_spline_is_a_partition_of_one_and_its_slope_the_derivative():
     np.testing.assert_allclose(f**powers @ slopes, difference, atol=1e-9)
 
 
-def test_a_table_is_read_as_the_core_reads_it():
+def test_lookup_matches_the_kernel():
     kernel, d2 = RegularizedPowerLaw(2.5, 0.3), np.float32(10.0) ** np.linspace(-14, 14, 500, dtype=np.float32)
     look = Lookup(edge_table(kernel, -1.0), torch.device("cpu"))
     found = look.slope(torch.from_numpy(d2)).numpy()
@@ -126,7 +118,7 @@ def test_a_table_is_read_as_the_core_reads_it():
     np.testing.assert_array_equal(found, look.both(torch.from_numpy(d2))[1].numpy())
 
 
-def test_the_matrix_leaves_the_device_with_its_owner():
+def test_device_copy_is_freed_with_its_matrix():
     rng = np.random.default_rng(0)
     Y, A, grid = rng.standard_normal((50, 2)).astype(np.float32), graph(rng, 50), engine()
     grid.edges(Y, A, StudentT(), -1.0, potential=False)
@@ -135,25 +127,25 @@ def test_the_matrix_leaves_the_device_with_its_owner():
     assert not grid._rows
 
 
-def test_smaller_tiles_are_tried_when_memory_runs_out():
+def test_out_of_memory_retries_with_smaller_tiles():
     seen, tried = [], []
 
-    def act(part):
+    def process(part):
         tried.append(part)
         if part.stop - part.start > 2:
             raise torch.cuda.OutOfMemoryError("no room")
         seen.extend(range(part.start, part.stop))
 
-    in_tiles(7, 1, act)
+    in_tiles(7, 1, process)
     assert seen == list(range(7)) and tried[0] == slice(0, 7)
 
-    def never(part):
+    def always_fail(part):
         raise torch.cuda.OutOfMemoryError("no room")
 
     with pytest.raises(
         MemoryError, match=r"GPU out of memory: one row of 1000000000 numbers needs about 4 GB.* or device=.cpu.\."
     ):
-        in_tiles(3, 10**9, never)
+        in_tiles(3, 10**9, always_fail)
 
 
 @pytest.fixture(scope="module")
@@ -163,58 +155,59 @@ def digits():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("Method", ALL, ids=lambda Method: Method.__name__)
-def test_every_method_runs_and_ends_as_on_the_cpu(Method, digits):
+def test_every_method_matches_the_cpu_result(Method, digits):
     if not issubclass(Method, eq.Embedding):
-        pytest.skip("its closed form or its stress is not a sum of edges and a field: test_torch_classical.py")
-    n_iter = 1000 if Method is eq.SphericalSNE else 150  # on the sphere runs are apart for long before they end
+        pytest.skip("closed forms and stress do not use edges and field; see test_torch_classical.py")
+    n_iter = 1000 if Method is eq.SphericalSNE else 150  # runs on the sphere converge slowly
     settings = {"random_state": 0, "n_iter": n_iter, "n_jobs": 1}
-    there = Method(engine="torch", device="cpu", **settings).fit(digits)
-    here = Method(engine="grid", **settings).fit(digits)
-    assert (there.engine_, there.embedding_.dtype) == ("torch", np.float32)
-    assert there.loss_ <= 1.02 * here.loss_
+    on_torch = Method(engine="torch", device="cpu", **settings).fit(digits)
+    on_cpu = Method(engine="grid", **settings).fit(digits)
+    assert (on_torch.engine_, on_torch.embedding_.dtype) == ("torch", np.float32)
+    assert on_torch.loss_ <= 1.02 * on_cpu.loss_
     problem = Method(engine="torch", device="cpu", tol=1e-3, **settings).problem(digits)
     same = Method(engine="grid", tol=1e-3, **settings).problem(digits)
-    Y = here.embedding_
+    Y = on_cpu.embedding_
     assert problem.loss(Y) == pytest.approx(same.loss(Y), rel=5e-3)
     truth = same.objective.balance(problem.geometry.work(Y.astype(np.float64)), Exact(1), loss=False)
     for force in ("attraction", "repulsion"):
         true = problem.geometry.pull_back(Y, getattr(truth, force))
         error, mesh = (norm_error(getattr(p, force)(Y), true) for p in (problem, same))
-        assert error <= max(problem.engine.tol, mesh)  # of DKPCA's fields little is left, and the mesh errs more
-    assert there.transform(digits[:3] + 0.01).shape == (3, there.n_components)
+        assert error <= max(problem.engine.tol, mesh)  # DKPCA's fields nearly cancel; the CPU mesh errs more
+    assert on_torch.transform(digits[:3] + 0.01).shape == (3, on_torch.n_components)
 
 
-def test_a_start_in_columns_ends_as_one_in_rows(digits):
+def test_fortran_ordered_init_gives_the_same_map(digits):
     start = np.random.default_rng(0).standard_normal((len(digits), 3)).astype(np.float32)
     settings = {"engine": "torch", "device": "cpu", "n_iter": 20}
     rows, columns = (
         eq.SphericalSNE(init=order(start), **settings) for order in (np.ascontiguousarray, np.asfortranarray)
     )
     np.testing.assert_array_equal(rows.fit_transform(digits), columns.fit_transform(digits))
-    assert columns.problem(digits)._state.U.is_contiguous()  # as what a graph replays
+    assert columns.problem(digits)._state.U.is_contiguous()  # required by CUDA graph replay
 
 
-def test_a_run_that_diverges_says_so(digits):
+def test_divergence_raises(digits):
     descent = eq.optimize.GradientDescent()
     with pytest.raises(FloatingPointError, match="learning rate is too large"):
         eq.TSNE(engine="torch", device="cpu", random_state=0, learning_rate=1e30, optimizer=descent).fit(digits)
 
 
-def test_same_seed_same_bytes_and_what_was_saved_goes_on(digits, tmp_path):
+def test_equal_seeds_and_pickles_give_identical_results(digits, tmp_path):
     fit = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60).fit(digits)
     again = eq.TSNE(engine="torch", device="cpu", random_state=0, n_iter=60, n_jobs=1).fit(digits)
     np.testing.assert_array_equal(fit.embedding_, again.embedding_)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fit)).transform(digits[:5]), fit.transform(digits[:5]))
 
 
-def test_a_kernel_of_the_users_own_runs(digits):
-    there, here = (
-        eq.SymmetricSNE(kernel=Loop(), engine=name, random_state=0, n_iter=60).fit(digits) for name in ("torch", "grid")
+def test_user_kernel_matches_the_cpu_result(digits):
+    on_torch, on_cpu = (
+        eq.SymmetricSNE(kernel=UserKernel(), engine=name, random_state=0, n_iter=60).fit(digits)
+        for name in ("torch", "grid")
     )
-    assert there.loss_ == pytest.approx(here.loss_, rel=0.02)
+    assert on_torch.loss_ == pytest.approx(on_cpu.loss_, rel=0.02)
 
 
-def test_the_device_is_chosen(monkeypatch):
+def test_choose_device(monkeypatch):
     assert choose_device("auto", "auto") == ("auto", "cpu") and choose_device("grid", "cpu") == ("grid", "cpu")
     assert choose_device("torch", "cpu") == ("torch", "cpu")
     assert choose_engine("torch", 10, 2, False) == "torch"
@@ -230,7 +223,7 @@ def test_the_device_is_chosen(monkeypatch):
         eq.TSNE(device="tpu").fit(np.eye(9))
 
 
-def test_without_pytorch_it_says_what_to_install(monkeypatch):
+def test_missing_pytorch_raises_with_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr("equipoise.engines.choose.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'engine="torch" needs PyTorch: pip install "equipoise\[gpu\]"'):
@@ -238,13 +231,13 @@ def test_without_pytorch_it_says_what_to_install(monkeypatch):
     assert isinstance(make_engine("exact", 1, 0.1), Exact)
 
 
-def test_the_gaussian_kernel_on_a_wide_map_is_no_zero():
+def test_gaussian_forces_do_not_underflow_on_a_wide_map():
     Y = np.float32(3.0) * np.arange(40, dtype=np.float32).reshape(20, 2)
     found, truth = engine().field(Y, Gaussian()), Reference().field(Y, Gaussian())
-    assert norm_error(found.gradient, truth.gradient) <= TOL  # of 6e-31, which float32 holds
+    assert norm_error(found.gradient, truth.gradient) <= TOL  # forces of 6e-31, representable in float32
 
 
-def test_neighbours_on_a_device_are_the_nearest(digits):
+def test_device_neighbors_match_brute_force(digits):
     jittered = digits + 0.01 * np.random.default_rng(0).standard_normal(digits.shape)
     X = torch.from_numpy(jittered)
     indices, d2, _ = nearest(X, X, 20, torch.arange(len(X)))
@@ -259,59 +252,59 @@ def test_neighbours_on_a_device_are_the_nearest(digits):
     assert recall(1.5 * d2[sample], with_self) < 0.9
 
 
-def test_duplicates_are_neighbours_of_one_another():
+def test_duplicates_are_neighbors_of_each_other():
     X = torch.tensor([[0.0, 1.0]]).repeat(5, 1)
     indices, d2, _ = nearest(X, X, 2, torch.arange(len(X)))
     assert not d2.any() and indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1]]
 
 
-def test_affinities_on_a_device_are_those_of_the_cpu(digits):
+def test_conditional_rows_match_the_cpu(digits):
     graph = nearest_neighbors(digits, 30, "euclidean", n_threads=1)
     D2 = graph.into_squared(len(digits))
     P = affinities.conditional(D2, np.array([10.0]), np.float64, 1)
-    there = conditional_rows(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
-    np.testing.assert_allclose(there.numpy().ravel(), P.data, rtol=1e-7, atol=1e-15)
+    on_torch = conditional_rows(torch.from_numpy(D2.data.reshape(-1, 30)), 10.0)
+    np.testing.assert_allclose(on_torch.numpy().ravel(), P.data, rtol=1e-7, atol=1e-15)
     S = symmetrized(P)
-    rows = Rows.of_neighbors(there, torch.from_numpy(D2.indices.reshape(-1, 30))).symmetrized().host()
+    rows = Rows.of_neighbors(on_torch, torch.from_numpy(D2.indices.reshape(-1, 30))).symmetrized().host()
     np.testing.assert_array_equal(rows.indptr, S.indptr)
     np.testing.assert_array_equal(rows.indices, S.indices)
     np.testing.assert_allclose(rows.data, S.data, rtol=1e-7)
 
 
-def test_a_row_of_equal_distances_spreads_evenly():
+def test_equal_distances_share_affinity_evenly():
     p = conditional_rows(torch.tensor([[2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 9.0]]), 2.0)
     np.testing.assert_allclose(p.numpy(), [[0.25] * 4, [1 / 3, 1 / 3, 1 / 3, 0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [3000, 3001])
-def test_many_points_in_many_dimensions_are_sampled_as_by_the_engine_sampled(n):
+def test_many_dimensions_match_the_sampled_engine(n):
     rng = np.random.default_rng(0)
     Y, P = rng.standard_normal((n, 5)).astype(np.float32), graph(rng, n)
-    there, here = Torch(1, TOL, "cpu", seed=7), Sampled(1, 7)
-    for one in (there, here):
+    on_torch, on_cpu = Torch(1, TOL, "cpu", seed=7), Sampled(1, 7)
+    for one in (on_torch, on_cpu):
         one.sum_exactly(P, 5)
     for charges in (None, rng.random((n, 2))):
-        found, same = (one.field(Y, StudentT(), charges) for one in (there, here))
+        found, same = (one.field(Y, StudentT(), charges) for one in (on_torch, on_cpu))
         assert norm_error(found.potential, same.potential) <= 1e-6
         assert norm_error(found.gradient, same.gradient) <= 1e-6
     targets = Y[:7] + np.float32(0.1)
-    found, same = (one.freeze(Y, StudentT())(targets) for one in (there, here))
+    found, same = (one.freeze(Y, StudentT())(targets) for one in (on_torch, on_cpu))
     assert norm_error(found.gradient, same.gradient) <= 1e-5
-    again = pickle.loads(pickle.dumps(there))
-    np.testing.assert_array_equal(again.field(Y, StudentT()).gradient, there.field(Y, StudentT()).gradient)
+    again = pickle.loads(pickle.dumps(on_torch))
+    np.testing.assert_array_equal(again.field(Y, StudentT()).gradient, on_torch.field(Y, StudentT()).gradient)
 
 
-def test_a_map_in_five_dimensions_by_sampled_partners():
+def test_map_in_five_dimensions_matches_the_sampled_engine():
     X = np.random.default_rng(0).standard_normal((3100, 8))
     fits = [eq.TSNE(5, engine=name, n_iter=12, random_state=0).fit(X) for name in ("torch", "sampled")]
     assert fits[0].loss_ == pytest.approx(fits[1].loss_, rel=0.01)
 
 
-def test_a_gpu_without_room_says_how_much_it_takes(digits, monkeypatch):
-    def full(self):
+def test_out_of_memory_error_states_the_required_memory(digits, monkeypatch):
+    def raise_out_of_memory(self):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Rows, "symmetrized", full)
+    monkeypatch.setattr(Rows, "symmetrized", raise_out_of_memory)
     message = r"GPU out of memory: fitting 400 rows of 64 columns needs about 0\.\d+ GB"
     with pytest.raises(MemoryError, match=message):
         eq.TSNE(engine="torch", device="cpu").fit(digits)
@@ -319,12 +312,12 @@ def test_a_gpu_without_room_says_how_much_it_takes(digits, monkeypatch):
         eq.TSNE(engine="torch", device="cpu").problem(digits)
 
 
-def test_the_estimate_of_memory_knows_the_gpu():
+def test_estimate_memory_covers_the_torch_engine():
     small, large = (eq.estimate_memory(n, 50, perplexity=30, engine="torch").peak for n in (10_000, 1_000_000))
     assert 12e9 < large < 16e9 and small < large / 30
 
 
-def test_divergences_of_all_pairs_are_refused():
+def test_divergence_over_all_pairs_raises():
     with pytest.raises(
         ValueError, match=r'engine="torch" stores P for the nearest neighbours, but this divergence needs all'
     ):
@@ -332,36 +325,36 @@ def test_divergences_of_all_pairs_are_refused():
 
 
 @pytest.mark.parametrize("method", [eq.TSNE(engine="torch"), eq.PCA(engine="torch"), eq.MDS(engine="torch")], ids=repr)
-def test_out_of_memory_is_told_wherever_it_happens(method, digits, monkeypatch):
-    def full(*arguments, **settings):
+def test_out_of_memory_anywhere_raises_memory_error(method, digits, monkeypatch):
+    def raise_out_of_memory(*arguments, **settings):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("torch.Tensor.double", full)
-    monkeypatch.setattr("torch.as_tensor", full)
+    monkeypatch.setattr("torch.Tensor.double", raise_out_of_memory)
+    monkeypatch.setattr("torch.as_tensor", raise_out_of_memory)
     with pytest.raises(MemoryError, match="GPU out of memory: fitting 400 rows of 64 columns"):
         method.fit(digits)
 
 
-def test_a_constant_metric_on_the_map(digits):
+def test_constant_metric_tensor_matches_the_cpu_result(digits):
     fits = [
         eq.TSNE(g=np.diag([1.0, 4.0]), engine=name, n_iter=60, random_state=0).fit(digits) for name in ("torch", "grid")
     ]
     assert fits[0].loss_ == pytest.approx(fits[1].loss_, rel=0.01)
 
 
-def test_plain_descent_keeps_the_precision_of_the_map(digits):
+def test_plain_descent_keeps_float32(digits):
     fit = eq.TSNE(engine="torch", optimizer=eq.optimize.GradientDescent(), n_iter=20, random_state=0).fit(digits)
     assert fit.embedding_.dtype == np.float32
 
 
-def test_what_cannot_be_a_table_is_refused():
+def test_sparse_tensors_and_invalid_deterministic_raise():
     with pytest.raises(ValueError, match=r"X is a torch.sparse_coo tensor; pass a dense one, X.to_dense\(\)"):
         eq.TSNE(engine="torch").fit(torch.eye(30).to_sparse())
     with pytest.raises(ValueError, match="deterministic must be True or False, got 'no'"):
         eq.TSNE(deterministic="no").fit(np.eye(30))
 
 
-def test_whole_numbers_keep_their_digits():
+def test_large_integers_keep_their_precision():
     X = torch.arange(80).reshape(40, 2) + 2**40
     maps = [eq.TSNE(engine="torch", random_state=0, n_iter=30).fit_transform(T) for T in (X, X.numpy())]
     np.testing.assert_array_equal(maps[0].numpy(), maps[1])

@@ -1,6 +1,6 @@
-"""The kernels of a GPU against what they stand for in PyTorch.
+"""Triton kernels against their PyTorch equivalents.
 
-On a GPU, or by Triton's interpreter: TRITON_INTERPRET=1 pytest tests/engines/test_triton.py, with NumPy before 2.4.
+Runs on a GPU or with Triton's interpreter: TRITON_INTERPRET=1 pytest tests/engines/test_triton.py (NumPy before 2.4).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from equipoise.engines.tables import edge_table
 from equipoise.kernels import Gaussian, StudentT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-pytest.importorskip("triton", reason="Triton comes with PyTorch for GPUs alone")
+pytest.importorskip("triton", reason="Triton is installed only with GPU builds of PyTorch")
 GPU = torch.cuda.is_available()
 if not GPU and os.environ.get("TRITON_INTERPRET") != "1":
-    pytest.skip("there is no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
+    pytest.skip("no GPU, and TRITON_INTERPRET=1 is not set", allow_module_level=True)
 
 from equipoise.affinities import perplexity as affinities  # noqa: E402
 from equipoise.affinities import perplexity_triton  # noqa: E402
@@ -41,71 +41,71 @@ from equipoise.neighbors.gpu_blocks import Blocks  # noqa: E402
 from equipoise.optimize import step_torch as step  # noqa: E402
 from equipoise.optimize import step_triton as rows_fused  # noqa: E402
 
-HERE, THERE = torch.device("cpu"), torch.device("cuda" if GPU else "cpu")
+HOST, DEVICE = torch.device("cpu"), torch.device("cuda" if GPU else "cpu")
 DIMENSIONS = pytest.mark.parametrize("d", [1, 2, 3])
 pytestmark = [pytest.mark.gpu, *([] if GPU else [pytest.mark.filterwarnings("ignore")])]  # the interpreter warns
-on_a_gpu = pytest.mark.skipif(not GPU, reason="it takes a GPU")
+requires_gpu = pytest.mark.skipif(not GPU, reason="requires a GPU")
 
 
 def points(n, d, seed=0):
     return torch.from_numpy(np.random.default_rng(seed).uniform(-3, 3, (n, d)).astype(np.float32))
 
 
-def same(found, true, tolerance):
+def assert_close(found, true, tolerance):
     assert relative_error(found.cpu().double().numpy(), true.cpu().double().numpy()) <= tolerance
 
 
 @DIMENSIONS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("m", [0, 2])
-def test_points_go_to_the_mesh_and_back(d, dtype, m):
+def test_spread_and_gather_match_pytorch(d, dtype, m):
     Y = points(200, d)
     charges = None if m == 0 else torch.from_numpy(np.random.default_rng(1).random((200, m)).astype(np.float32))
-    mesh = ParticleMesh(StudentT(), Plan(0.5, (30,) * d, 0.0, dtype), HERE, True)
+    mesh = ParticleMesh(StudentT(), Plan(0.5, (30,) * d, 0.0, dtype), HOST, True)
     mesh.copies = 3
     source, base = DeviceSource(Y, charges), torch.zeros(max(1, m), dtype=torch.float64)
     grid = mesh._spread(source, charges)
     phi = mesh._convolve(grid)
-    there = [None if x is None else x.to(THERE) for x in (Y, charges, mesh._unit(200, charges), phi, base)]
-    assert torch.equal(fused.bounding_box(there[0]).cpu(), source.box)
-    box = source.box.to(THERE)
-    same(fused.spread(mesh, there[0], box, there[1], there[2]), grid, 1e-6)
-    potential, gradient = fused.gather(mesh, there[0], box, there[3].contiguous(), there[4])
+    on_gpu = [None if x is None else x.to(DEVICE) for x in (Y, charges, mesh._unit(200, charges), phi, base)]
+    assert torch.equal(fused.bounding_box(on_gpu[0]).cpu(), source.box)
+    box = source.box.to(DEVICE)
+    assert_close(fused.spread(mesh, on_gpu[0], box, on_gpu[1], on_gpu[2]), grid, 1e-6)
+    potential, gradient = fused.gather(mesh, on_gpu[0], box, on_gpu[3].contiguous(), on_gpu[4])
     expected = mesh._gather(Y, source.box, phi, base)
-    same(potential, expected[0], 1e-6)
-    same(gradient, expected[1], 1e-5)
+    assert_close(potential, expected[0], 1e-6)
+    assert_close(gradient, expected[1], 1e-5)
 
 
 @DIMENSIONS
 @pytest.mark.parametrize("kernel", [StudentT(), Gaussian()], ids=repr)
 @pytest.mark.parametrize("potential", [True, False])
-def test_edges_are_those_of_pytorch(d, kernel, potential):
+def test_edges_match_pytorch(d, kernel, potential):
     A = sparse.random(60, 60, 0.1, format="csr", dtype=np.float32, random_state=0)
     Y, table = points(60, d), edge_table(kernel, -1.0)
-    psi, force = stored_edges(Y, Rows.of(A, HERE), Lookup(table, HERE), potential=potential)
-    found = fused.edges(Y.to(THERE), Rows.of(A, THERE), Lookup(table, THERE, kernel.rational), potential)
-    same(found[1], force, 1e-6)
+    psi, force = stored_edges(Y, Rows.of(A, HOST), Lookup(table, HOST), potential=potential)
+    found = fused.edges(Y.to(DEVICE), Rows.of(A, DEVICE), Lookup(table, DEVICE, kernel.rational), potential)
+    assert_close(found[1], force, 1e-6)
     if potential:
         assert float(found[0]) == pytest.approx(float(psi), rel=1e-5)
 
 
 @DIMENSIONS
-def test_direct_sums_are_those_of_pytorch(d):
+def test_direct_sums_match_pytorch(d):
     Y, charges = points(60, d), torch.from_numpy(np.random.default_rng(1).random((60, 2)).astype(np.float32))
     direct = Torch(1, 0.01, "cpu")._cached_transform(StudentT(), DIRECT)
     source = DeviceSource(Y, charges)
     potential, gradient = direct.solve(source, 1)(source.Y)
     look = direct._lookup
-    look.segments = look.segments.to(THERE)
-    found = fused.direct(Y.to(THERE), Y.to(THERE), charges.to(THERE), look, True)
-    same(found[0], potential, 1e-5)
-    same(found[1], gradient, 1e-5)
+    look.segments = look.segments.to(DEVICE)
+    found = fused.direct(Y.to(DEVICE), Y.to(DEVICE), charges.to(DEVICE), look, True)
+    assert_close(found[0], potential, 1e-5)
+    assert_close(found[1], gradient, 1e-5)
 
 
-def test_the_flag_goes_up_where_a_map_leaves_its_room():
-    box = torch.tensor([[0.0, 0.0], [2.0, 1.0]], device=THERE)
+def test_flag_is_set_when_the_map_leaves_its_bounds():
+    box = torch.tensor([[0.0, 0.0], [2.0, 1.0]], device=DEVICE)
     for most, least, up in (((2.0, 1.0), 2.0, 0), ((1.9, 1.0), 0.0, 1), ((9.0, 0.9), 0.0, 1), ((9.0, 9.0), 2.1, 1)):
-        flag = torch.zeros((), dtype=torch.int32, device=THERE)
+        flag = torch.zeros((), dtype=torch.int32, device=DEVICE)
         fused.flag_extent(box, flag, most, least)
         assert int(flag) == up
     fused.flag_extent(box * float("nan"), flag.zero_(), (9.0, 9.0), 0.0)
@@ -113,24 +113,24 @@ def test_the_flag_goes_up_where_a_map_leaves_its_room():
 
 
 @DIMENSIONS
-def test_a_step_is_that_of_pytorch(d):
+def test_momentum_step_matches_pytorch(d):
     gradient, velocity, gain = (points(50, d, seed) for seed in range(3))
     gain = gain.abs()
-    there = [x.clone().to(THERE) for x in (gradient, velocity, gain)]
+    on_gpu = [x.clone().to(DEVICE) for x in (gradient, velocity, gain)]
     rule = (0.3, 0.8, 0.2, 0.8, 0.5, 0.01, 1.0)
     moved = step.momentum_step(gradient, velocity, gain, step.StepParameters(*rule))
-    for numbers in (rule[:2], torch.tensor(rule[:2], dtype=torch.float64, device=THERE)):
-        for found, expected in zip(rows_fused.step(*there, *numbers, *rule[2:]), moved, strict=True):
-            same(found, expected, 1e-6)
+    for numbers in (rule[:2], torch.tensor(rule[:2], dtype=torch.float64, device=DEVICE)):
+        for found, expected in zip(rows_fused.step(*on_gpu, *numbers, *rule[2:]), moved, strict=True):
+            assert_close(found, expected, 1e-6)
 
 
 @pytest.mark.parametrize("up", [0, 1])
-def test_a_step_is_taken_unless_the_flag_is_up(up):
-    old, new = ([points(50, 2, seed).to(THERE) for seed in seeds] for seeds in ((0, 1, 2), (3, 4, 5)))
-    old.append(torch.tensor(7.0, dtype=torch.float64, device=THERE))
+def test_step_is_accepted_unless_the_flag_is_set(up):
+    old, new = ([points(50, 2, seed).to(DEVICE) for seed in seeds] for seeds in ((0, 1, 2), (3, 4, 5)))
+    old.append(torch.tensor(7.0, dtype=torch.float64, device=DEVICE))
     new.append(old[-1] + 1)
     kept = [x.clone() for x in (old if up else new)]
-    flag, good = (torch.tensor(x, dtype=torch.int32, device=THERE) for x in (up, 4))
+    flag, good = (torch.tensor(x, dtype=torch.int32, device=DEVICE) for x in (up, 4))
     fused.accept_step(flag, good, old, new)
     assert all(torch.equal(found, x) for found, x in zip(old, kept, strict=True))
     assert int(good) == 5 - up
@@ -140,36 +140,36 @@ def test_a_step_is_taken_unless_the_flag_is_up(up):
 
 
 @pytest.mark.parametrize("shape", [(1, 40, 37), (2, 33, 70), (2, 3, 40, 37)])
-def test_axes_turn_as_those_of_pytorch(shape):
+def test_transpose_padded_matches_pytorch(shape):
     S = torch.view_as_complex(torch.randn(*shape, 2, generator=torch.Generator().manual_seed(0)))
-    assert torch.equal(fused.transpose_padded(S.to(THERE), 83).cpu(), transpose_padded(S, 83))
+    assert torch.equal(fused.transpose_padded(S.to(DEVICE), 83).cpu(), transpose_padded(S, 83))
 
 
 @DIMENSIONS
-@pytest.mark.parametrize("n", [1, 700, 5000, 300_001])  # the last has more than one pass for each part
-def test_sums_over_all_points_are_those_of_pytorch(d, n):
+@pytest.mark.parametrize("n", [1, 700, 5000, 300_001])  # the last size needs several passes per part
+def test_sums_match_pytorch(d, n):
     Y = points(n, d) + 1
-    assert float(sums.total(Y.to(THERE))) == pytest.approx(float(Y.double().sum()), rel=1e-13)
-    assert float(sums.total(Y[:, -1].to(THERE))) == pytest.approx(float(Y[:, -1].double().sum()), rel=1e-13)
-    same(sums.centered(Y.to(THERE)) + 1, centered(Y) + 1, 1e-7)
+    assert float(sums.total(Y.to(DEVICE))) == pytest.approx(float(Y.double().sum()), rel=1e-13)
+    assert float(sums.total(Y[:, -1].to(DEVICE))) == pytest.approx(float(Y[:, -1].double().sum()), rel=1e-13)
+    assert_close(sums.centered(Y.to(DEVICE)) + 1, centered(Y) + 1, 1e-7)
 
 
-def test_rows_of_a_perplexity_are_those_of_pytorch():
+def test_conditional_rows_match_pytorch():
     d2 = points(40, 20).square()
-    same(
-        perplexity_triton.conditional(d2.to(THERE), 7.0, affinities.HALVINGS),
+    assert_close(
+        perplexity_triton.conditional(d2.to(DEVICE), 7.0, affinities.HALVINGS),
         affinities.conditional_rows(d2, 7.0),
         1e-5,
     )
 
 
-@on_a_gpu
-@pytest.mark.parametrize("spread", [1.0, 0.003])  # also in tight clusters, where products lose the digits
-def test_a_sieve_finds_the_nearest(spread):
-    generator = torch.Generator(device=THERE).manual_seed(0)
-    centers = torch.randn(8, 50, generator=generator, device=THERE)
-    X = centers[torch.arange(20_000, device=THERE) % 8]
-    X = X + spread * torch.randn(X.shape, generator=generator, device=THERE)
+@requires_gpu
+@pytest.mark.parametrize("spread", [1.0, 0.003])  # also tight clusters, where inner products lose precision
+def test_search_finds_the_nearest_neighbors(spread):
+    generator = torch.Generator(device=DEVICE).manual_seed(0)
+    centers = torch.randn(8, 50, generator=generator, device=DEVICE)
+    X = centers[torch.arange(20_000, device=DEVICE) % 8]
+    X = X + spread * torch.randn(X.shape, generator=generator, device=DEVICE)
     found = neighbors.search(X, 60, 0.99)
     D = torch.cdist(X[:200].double(), X.double(), compute_mode="donot_use_mm_for_euclid_dist")
     D.fill_diagonal_(torch.inf)
@@ -178,12 +178,12 @@ def test_a_sieve_finds_the_nearest(spread):
     assert found.recall >= 0.999
 
 
-@on_a_gpu
-def test_a_sieve_through_blocks_finds_the_nearest_in_them():
-    X = torch.randn(20_000, 50, generator=torch.Generator(device=THERE).manual_seed(0), device=THERE)
+@requires_gpu
+def test_block_search_finds_the_nearest_neighbors():
+    X = torch.randn(20_000, 50, generator=torch.Generator(device=DEVICE).manual_seed(0), device=DEVICE)
     blocks = Blocks(X)
     _, d2 = neighbors.search_blocks(blocks, 30, len(blocks.centers))
-    sample = torch.arange(0, 20_000, 97, device=THERE)
+    sample = torch.arange(0, 20_000, 97, device=DEVICE)
     assert neighbors.recall(d2[sample], neighbors.nearest(X[sample], X, 31).d2) >= 0.999
 
 
@@ -197,8 +197,8 @@ REPLAYED = {
 }
 
 
-def there(method, **settings):
-    """A copy of a method for the GPU, short and from a start that is made quickly."""
+def on_gpu(method, **settings):
+    """Return a copy of a method for a short GPU run with a cheap initial map."""
     init = method.init if isinstance(method.init, np.ndarray) else "pca"
     return clone(method).set_params(engine="torch", device="cuda", random_state=0, n_iter=120, init=init, **settings)
 
@@ -208,40 +208,40 @@ def table():
     return np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)
 
 
-@on_a_gpu
+@requires_gpu
 @pytest.mark.parametrize("method", REPLAYED.values(), ids=REPLAYED)
-def test_steps_that_are_replayed_are_those_taken_one_by_one(method, table, monkeypatch):
+def test_replayed_steps_equal_single_steps(method, table, monkeypatch):
     taken, run = [], CudaGraph.replay
 
-    def counted(*arguments):
+    def counted_replay(*arguments):
         taken.append(run(*arguments))
         return taken[-1]
 
-    monkeypatch.setattr(CudaGraph, "replay", counted)
-    replayed = there(method).fit_transform(table)
+    monkeypatch.setattr(CudaGraph, "replay", counted_replay)
+    replayed = on_gpu(method).fit_transform(table)
     assert sum(taken) > 60
     monkeypatch.setattr(GraphStepper, "replay_steps", lambda *arguments: 0)
-    np.testing.assert_array_equal(there(method).fit_transform(table), replayed)
+    np.testing.assert_array_equal(on_gpu(method).fit_transform(table), replayed)
 
 
-@on_a_gpu
+@requires_gpu
 @pytest.mark.parametrize("method", REPLAYED.values(), ids=REPLAYED)
-def test_a_run_that_was_interrupted_goes_on_to_the_same_bytes(method, table, tmp_path):
-    whole, path = there(method).fit_transform(table), tmp_path / "run.eqc"
+def test_interrupted_run_resumes_to_the_same_bytes(method, table, tmp_path):
+    whole, path = on_gpu(method).fit_transform(table), tmp_path / "run.eqc"
 
     def stop(iteration, loss, Y):
         if iteration >= 100:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        there(method, callbacks=[eq.Checkpoint(path, every=37), stop]).fit(table)
-    resumed = there(method, callbacks=[eq.Checkpoint(path, every=37, resume=True)]).fit(table)
+        on_gpu(method, callbacks=[eq.Checkpoint(path, every=37), stop]).fit(table)
+    resumed = on_gpu(method, callbacks=[eq.Checkpoint(path, every=37, resume=True)]).fit(table)
     np.testing.assert_array_equal(resumed.embedding_, whole)
 
 
-@on_a_gpu
+@requires_gpu
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_a_map_has_the_same_bytes_where_that_was_asked_for(deterministic):
+def test_deterministic_maps_are_identical(deterministic):
     X = np.random.default_rng(0).standard_normal((20_000, 10)).astype(np.float32)
     settings = {"engine": "torch", "device": "cuda", "random_state": 0, "n_iter": 100}
     maps = [eq.TSNE(deterministic=deterministic, **settings).fit(X) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Where maps start: principal components and coordinates, a random ball, and how methods scale them."""
+"""Initial maps: principal components and coordinates, a random ball, and their scale."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
+from support.cases import correlations
 
 import equipoise as eq
 from equipoise.initialize.random import random_ball
@@ -21,42 +22,38 @@ def seed(value=0):
 
 
 def table(n, D, rank=None):
-    """Return points with axes of distinct lengths, turned at random."""
+    """Return points with principal axes of distinct lengths, rotated at random."""
     rng = seed(n + D)
     rank = min(n - 1, D) if rank is None else rank
     Q, _ = np.linalg.qr(rng.standard_normal((D, D)))
     return 3 + rng.standard_normal((n, rank)) * 0.7 ** np.arange(rank) @ Q[:rank]
 
 
-def correlations(A, B):
-    return np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(A.T, B.T, strict=True)])
-
-
 tall_and_wide = pytest.mark.parametrize(("n", "D"), [(200, 8), (20, 20), (30, 200)], ids=["tall", "square", "wide"])
 
 
 @tall_and_wide
-def test_principal_components_are_those_of_scikit_learn(n, D):
+def test_principal_components_match_scikit_learn(n, D):
     X = table(n, D)
     Y = principal_components(X, 3, seed())
     expected = PCA(3).fit_transform(X)
     assert Y.shape == (n, 3)
     assert correlations(Y, expected).min() > 0.99
-    # One scale for all axes: the map is a picture of the data, not whitened.
+    # One scale for all axes: the map is not whitened.
     np.testing.assert_allclose(Y.std(axis=0), expected.std(axis=0) / expected[:, 0].std(), atol=3 * JITTER)
 
 
 @tall_and_wide
-def test_principal_coordinates_are_principal_components(n, D):
+def test_principal_coordinates_match_principal_components(n, D):
     X = table(n, D)
     scores = principal_components(X, 3, seed())
     coordinates = principal_coordinates(pairwise_distances(X) ** 2, 3, seed())
     signs = np.sign((scores * coordinates).sum(axis=0))
-    np.testing.assert_allclose(signs * coordinates, scores, atol=10 * JITTER)  # two draws of the jitter, up to sign
+    np.testing.assert_allclose(signs * coordinates, scores, atol=10 * JITTER)  # up to sign and two draws of jitter
     assert correlations(scores, coordinates).min() > 0.99
 
 
-def test_tall_and_wide_agree():
+def test_tall_and_wide_tables_agree():
     X = table(30, 8)
     Q, _ = np.linalg.qr(seed(1).standard_normal((60, 8)))
     tall, wide = principal_components(X, 3, seed()), principal_components(X @ Q.T, 3, seed())
@@ -70,14 +67,14 @@ def test_the_first_component_sets_the_scale():
         assert Y[:, 0].std() == pytest.approx(1, abs=3 * JITTER)
 
 
-def test_signs_are_settled():
+def test_signs_are_deterministic():
     X = table(50, 6)
     first = principal_components(X, 2, seed())
     for same in (np.asfortranarray(X), X + 5, 1e9 * X):
         np.testing.assert_allclose(principal_components(same, 2, seed()), first, atol=1e-10)
 
 
-def test_jitter_parts_duplicates_and_moves_nothing_else():
+def test_jitter_separates_duplicates_and_moves_other_points_little():
     X = np.repeat(table(20, 4), 3, axis=0)
     Y = principal_components(X, 2, seed())
     assert len(np.unique(Y, axis=0)) == 60
@@ -88,7 +85,7 @@ def test_jitter_parts_duplicates_and_moves_nothing_else():
 
 
 @pytest.mark.parametrize("build", [principal_components, lambda X, d, rng: principal_coordinates(X, d, rng)])
-def test_nothing_to_see_gives_jitter(build):
+def test_constant_data_give_jitter(build):
     Y = build(np.zeros((10, 10)), 2, seed())
     assert len(np.unique(Y, axis=0)) == 10 and np.abs(Y).max() < 5 * JITTER
 
@@ -107,8 +104,8 @@ def test_more_components_than_features_or_samples():
     assert principal_coordinates(pairwise_distances(table(3, 50)) ** 2, 5, seed()).shape == (3, 5)
 
 
-def test_curved_distances():
-    # Distances on a circle fit no flat space: negative eigenvalues are left out, and the circle is round.
+def test_principal_coordinates_of_non_euclidean_distances():
+    # Arc lengths on a circle are not Euclidean: negative eigenvalues are dropped, and the circle stays round.
     angle = 2 * np.pi * np.arange(40) / 40
     arc = np.abs((angle[:, None] - angle + np.pi) % (2 * np.pi) - np.pi)
     Y = principal_coordinates(arc**2, 2, seed())
@@ -117,7 +114,7 @@ def test_curved_distances():
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 10])
-def test_random_ball(d):
+def test_random_init_is_a_ball(d):
     Y = random_ball(20_000, d, seed())
     radius = np.linalg.norm(Y, axis=1)
     assert Y.shape == (20_000, d)
@@ -129,14 +126,14 @@ def test_random_ball(d):
         assert np.mean(radius < fraction ** (1 / d) * np.sqrt(d + 2)) == pytest.approx(fraction, abs=0.015)
 
 
-def test_same_seed_same_start():
+def test_equal_seeds_give_identical_starts():
     assert random_ball(10, 2, seed()).tobytes() == random_ball(10, 2, seed()).tobytes()
     assert random_ball(10, 2, seed()).tobytes() != random_ball(10, 2, seed(1)).tobytes()
 
 
 @every_method
 @pytest.mark.parametrize("init", ["pca", "random"])
-def test_methods_start_in_units_of_their_kernel(Method, init):
+def test_initial_maps_scale_with_the_kernel(Method, init):
     problem = Method(init=init, random_state=0).problem(table(300, 5))
     kernel = problem.objective.kernel
     Y = problem.Y.astype(np.float64)
@@ -147,7 +144,7 @@ def test_methods_start_in_units_of_their_kernel(Method, init):
 
 
 @every_method
-def test_precomputed_distances_start_as_their_points(Method):
+def test_precomputed_distances_start_like_their_points(Method):
     X = table(40, 5)
     D = pairwise_distances(X)
     np.fill_diagonal(D, 0)
@@ -155,7 +152,7 @@ def test_precomputed_distances_start_as_their_points(Method):
     assert correlations(points, distances).min() > 0.98
 
 
-def test_own_map_is_copied_and_kept():
+def test_user_init_is_copied_unchanged():
     init = seed().standard_normal((40, 2)).astype(np.float32)
     Y = check_init(init, 40, 2)
     assert Y.dtype == np.float64 and np.array_equal(Y, init) and not np.shares_memory(Y, init)

@@ -9,6 +9,7 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from support.cases import correlations
 
 import equipoise as eq
 from equipoise.initialize import spectral as module
@@ -25,7 +26,7 @@ def seed(value=0):
 
 
 def strip(n):
-    """Return the affinities of points along a strip: eigenvectors with well separated eigenvalues."""
+    """Return the affinities of points on a strip, whose Laplacian has well-separated eigenvalues."""
     X = seed(n).uniform(size=(n, 2)) * [5, 1.5]
     W = kneighbors_graph(X, 12, mode="distance")
     W.data = np.exp(-W.data)
@@ -38,13 +39,9 @@ def truth(W, d):
     return linalg.eigh(np.diag(degree) - W, np.diag(degree))[1][:, 1 : d + 1]
 
 
-def correlations(A, B):
-    return np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(A.T, B.T, strict=True)])
-
-
 @pytest.mark.parametrize("n", [40, 250, 500])
 @pytest.mark.parametrize("container", [sparse.csr_matrix, np.asarray], ids=["sparse", "dense"])
-def test_the_first_nontrivial_eigenvectors(n, container):
+def test_spectral_matches_the_first_nontrivial_eigenvectors(n, container):
     W, _ = strip(n)
     W = container(W.toarray().astype(np.float32))
     Y = spectral(W, 2, seed())
@@ -53,13 +50,13 @@ def test_the_first_nontrivial_eigenvectors(n, container):
     assert np.abs(Y.mean(axis=0)).max() < 5 * JITTER
 
 
-def test_a_large_strip_is_laid_out_along_its_length():
+def test_large_strip_is_ordered_along_its_length():
     W, X = strip(4000)
     assert correlations(spectral(W, 1, seed()), X[:, :1])[0] > 0.95
 
 
 def blocks(sizes):
-    """Return a graph with these components: points on rings, each joined to the next few."""
+    """Return a graph with components of these sizes: rings of points, each joined to a few later ones."""
     labels = np.repeat(np.arange(len(sizes)), sizes)
     first, m = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes), np.repeat(sizes, sizes)
     i = np.arange(len(labels))
@@ -71,7 +68,7 @@ def blocks(sizes):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_components_stand_side_by_side(d):
+def test_components_do_not_overlap(d):
     sizes = [400, 90, 90, 40, 9, 5, 3, 2, 2]
     W, labels = blocks(sizes)
     order = seed().permutation(len(labels))
@@ -81,16 +78,16 @@ def test_components_stand_side_by_side(d):
         for other in range(c):
             a, b = Y[labels == c], Y[labels == other]
             gap = np.maximum(a.min(axis=0) - b.max(axis=0), b.min(axis=0) - a.max(axis=0)).max()
-            assert gap > -8 * JITTER * max(1, scale)  # boxes do not overlap but for the jitter
+            assert gap > -8 * JITTER * max(1, scale)  # boxes do not overlap, up to the jitter
         if m > 8:
             assert np.ptp(Y[labels == c], axis=0).max() > 0
-    # The room that a component takes is as its number of points.
+    # The volume of a component is proportional to its number of points.
     large, small = (np.ptp(Y[labels == c], axis=0).max() for c in (0, 1))
     assert large / small == pytest.approx((400 / 90) ** (1 / d), rel=0.2)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
-def test_shelves(d):
+def test_shelves_do_not_overlap(d):
     sides = np.sort(seed(d).uniform(0.1, 1, 60))[::-1]
     low = shelves(sides, d)
     high = low + sides[:, None]
@@ -100,7 +97,7 @@ def test_shelves(d):
 
 
 @pytest.mark.parametrize("sizes", [[2] * 4000, [5] * 1000, [3000] + [2] * 500, [20] * 300])
-def test_thousands_of_components_cost_their_own_points_and_stand_apart(sizes, monkeypatch):
+def test_thousands_of_components_are_cheap_and_separate(sizes, monkeypatch):
     W, labels = blocks(sizes)
     solved, eigenmap = [], module._eigenmap
 
@@ -110,12 +107,12 @@ def test_thousands_of_components_cost_their_own_points_and_stand_apart(sizes, mo
 
     monkeypatch.setattr(module, "_eigenmap", count)
     Y = spectral(W, 2, seed())
-    assert solved == [m for m in sizes if m > module.TINY]  # each by itself, the small ones without any eigenvector
+    assert solved == [m for m in sizes if m > module.TINY]  # one by one; tiny components need no eigenvectors
     centers = np.array([Y[labels == c].mean(axis=0) for c in range(0, len(sizes), max(1, len(sizes) // 200))])
     assert len(np.unique(centers.round(2), axis=0)) > 0.9 * len(centers)
 
 
-def test_what_does_not_converge_is_reported_and_smooth(monkeypatch):
+def test_unconverged_eigenvectors_warn_and_are_smooth(monkeypatch):
     W, X = strip(2000)
 
     def never(*args, **kwargs):
@@ -131,26 +128,26 @@ def test_what_does_not_converge_is_reported_and_smooth(monkeypatch):
     assert rough < 0.2 * Y.std()
 
 
-def test_a_bound_on_restarts_is_a_bound(monkeypatch):
+def test_restarts_are_limited(monkeypatch):
     monkeypatch.setattr(module, "RESTARTS", 1)
     monkeypatch.setattr(module, "TOLERANCE", 1e-12)
     with pytest.warns(UserWarning, match="did not converge in 1 restarts"):
         spectral(strip(3000)[0], 2, seed())
 
 
-def test_the_same_bytes_every_time():
+def test_spectral_is_reproducible():
     W, _ = strip(500)
     assert spectral(W, 2, seed()).tobytes() == spectral(W, 2, seed()).tobytes()
 
 
-# As methods use it
+# Spectral init in methods
 
 BLOBS, LABELS = make_blobs(150, 4, centers=3, cluster_std=0.5, random_state=1)
 
 
 @every_method
 @pytest.mark.parametrize("engine", ["exact", "grid"])
-def test_methods_start_in_units_of_their_kernel(Method, engine):
+def test_spectral_maps_scale_with_the_kernel(Method, engine):
     problem = Method(init="spectral", engine=engine, random_state=0).problem(BLOBS)
     Y, kernel = problem.Y0.astype(np.float64), problem.objective.kernel
     assert Y[:, 0].std() == pytest.approx(kernel.spread * kernel.length, rel=0.1)
@@ -191,7 +188,7 @@ def purity(Y, labels):
 @pytest.mark.parametrize(
     ("Method", "engine"), [*[(Method, "exact") for Method in METHODS], (eq.SNE, "grid"), (eq.TSNE, "grid")]
 )
-def test_a_disconnected_graph_makes_a_good_map(Method, engine):
+def test_disconnected_graph_gives_a_good_map(Method, engine):
     graph = kneighbors_graph(BLOBS, 20, mode="distance")  # three components
     method = Method(metric="precomputed", perplexity=7, engine=engine, random_state=0, n_iter=300).fit(graph)
     Y = method.embedding_
@@ -200,7 +197,7 @@ def test_a_disconnected_graph_makes_a_good_map(Method, engine):
 
 @every_method
 @pytest.mark.parametrize(("init", "engine"), [("auto", "exact"), ("spectral", "exact"), ("auto", "grid")])
-def test_hundreds_of_copies(Method, init, engine):
+def test_hundreds_of_duplicates_are_separated_and_stay_together(Method, init, engine):
     rng = seed()
     copies = np.repeat(10 * rng.standard_normal((3, 4)), 500, axis=0)
     X = np.vstack([copies, 100 + rng.standard_normal((200, 4)), -100 + rng.standard_normal((200, 4))])
@@ -208,7 +205,7 @@ def test_hundreds_of_copies(Method, init, engine):
         problem = Method(init=init, engine=engine, perplexity=10, n_iter=40, random_state=0).problem(X)
     assert len(np.unique(problem.Y0, axis=0)) == len(X)
     places = np.repeat(np.arange(5), [500, 500, 500, 200, 200])
-    assert purity(problem.optimize(), places) > 0.95  # 0.985 and more were seen
+    assert purity(problem.optimize(), places) > 0.95  # measured: at least 0.985
     assert problem.loss_curve[-1, 1] < 0.95 * problem.loss_curve[0, 1]
 
 
@@ -223,17 +220,17 @@ def test_hundreds_of_copies(Method, init, engine):
     ],
     ids=["dense spectral", "sparse spectral", "sparse table", "graph", "uniform"],
 )
-def test_threads_never_change_a_byte(parameters, data):
+def test_maps_are_identical_for_any_number_of_threads(parameters, data):
     maps = [
         eq.TSNE(perplexity=10, n_iter=20, random_state=0, n_jobs=n, **parameters).fit_transform(data) for n in (1, 2, 4)
     ]
     assert len({Y.tobytes() for Y in maps}) == 1
 
 
-def test_pairs_that_know_only_each_other():
+def test_isolated_pairs_stay_together():
     n = 3000
     partner = np.arange(n) ^ 1
     P = sparse.csr_matrix((np.ones(n), (np.arange(n), partner)), shape=(n, n))
     Y = eq.TSNE(affinity="precomputed", random_state=0, n_iter=50).fit_transform(P)
     nearest = NearestNeighbors(n_neighbors=1).fit(Y).kneighbors(return_distance=False)[:, 0]
-    assert np.mean(nearest == partner) > 0.6  # after 50 iterations 0.70 were seen; by chance it is 1/n
+    assert np.mean(nearest == partner) > 0.6  # measured 0.70 after 50 iterations; chance level is 1/n

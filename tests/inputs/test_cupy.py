@@ -1,4 +1,4 @@
-"""CuPy arrays are accepted and returned as tensors are; a stand-in for CuPy serves where there is no GPU."""
+"""CuPy arrays are accepted and returned like tensors; tested with a stand-in for CuPy that needs no GPU."""
 
 import sys
 
@@ -29,7 +29,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
-def test_a_cupy_array_gives_the_map_of_a_tensor_as_a_cupy_array(cupy, table, method):  # noqa: F811
+def test_cupy_input_gives_the_tensor_map_as_a_cupy_array(cupy, table, method):  # noqa: F811
     expected = method.fit_transform(torch.from_numpy(table))
     found = method.fit_transform(cupy.ndarray(table))
     assert isinstance(found, cupy.ndarray) and isinstance(method.embedding_, cupy.ndarray)
@@ -48,7 +48,7 @@ ITERATIVE = [
 
 
 @pytest.mark.parametrize("method", ITERATIVE, ids=lambda m: type(m).__name__)
-def test_ctrl_c_keeps_the_map_as_a_cupy_array(cupy, table, method):  # noqa: F811
+def test_interrupted_fit_keeps_the_map_as_a_cupy_array(cupy, table, method):  # noqa: F811
     def interrupt(iteration, loss, Y):
         raise KeyboardInterrupt
 
@@ -58,7 +58,7 @@ def test_ctrl_c_keeps_the_map_as_a_cupy_array(cupy, table, method):  # noqa: F81
     assert isinstance(method.embedding_, cupy.ndarray) and np.isfinite(method.embedding_.get()).all()
 
 
-def test_a_refused_fit_leaves_the_map_of_a_tensor(cupy, table):  # noqa: F811
+def test_refused_fit_leaves_the_map_of_a_tensor(cupy, table):  # noqa: F811
     method = brief().fit(torch.from_numpy(table))
     Y = method.embedding_
     with pytest.raises(ValueError, match="perplexity"):
@@ -66,35 +66,35 @@ def test_a_refused_fit_leaves_the_map_of_a_tensor(cupy, table):  # noqa: F811
     assert method.embedding_ is Y
 
 
-def test_the_problem_of_a_cupy_array_returns_cupy_arrays(cupy, table):  # noqa: F811
+def test_problem_of_a_cupy_array_returns_cupy_arrays(cupy, table):  # noqa: F811
     problem = brief().problem(cupy.ndarray(table))
     Y = problem.optimize()
     assert isinstance(Y, cupy.ndarray) and isinstance(problem.Y, cupy.ndarray)
     assert_array_equal(Y.get(), brief().problem(torch.from_numpy(table)).optimize().numpy())
 
 
-def test_an_engine_of_the_cpu_returns_numpy_arrays(cupy, table):  # noqa: F811
+def test_cpu_engines_return_numpy_arrays(cupy, table):  # noqa: F811
     method = eq.TSNE(engine="exact", n_iter=20, random_state=0, perplexity=5)
     found = method.fit_transform(cupy.ndarray(table))
     assert_array_equal(found, method.fit_transform(table))
     assert_array_equal(method.transform(cupy.ndarray(table[:2])), method.transform(table[:2]))
 
 
-def test_without_pytorch_cupy_arrays_are_read_on_the_cpu(cupy, table, monkeypatch):  # noqa: F811
+def test_cupy_arrays_are_read_on_the_cpu_without_pytorch(cupy, table, monkeypatch):  # noqa: F811
     monkeypatch.setitem(sys.modules, "torch", None)
     found = eq.PCA().fit_transform(cupy.ndarray(table))
     assert_array_equal(found, eq.PCA().fit_transform(table))
 
 
-def test_the_principal_components_lead_back_to_the_table(cupy, table):  # noqa: F811
+def test_pca_inverse_transform_of_cupy_arrays(cupy, table):  # noqa: F811
     method = eq.PCA(6, engine="torch", device="cpu")
     Y = method.fit_transform(cupy.ndarray(table))
     assert_allclose(method.inverse_transform(Y).get(), table, atol=1e-4)
 
 
-def test_files_and_measures_take_them(cupy, table, tmp_path):  # noqa: F811
+def test_save_and_evaluate_accept_cupy_arrays(cupy, table, tmp_path):  # noqa: F811
     method = brief().fit(cupy.ndarray(table))
     eq.save(method, tmp_path / "map.eq")
     assert_array_equal(eq.load(tmp_path / "map.eq").embedding_, method.embedding_.get())
-    here, there = (eq.evaluate(X, method.embedding_.get(), k=5) for X in (table, cupy.ndarray(table)))
-    assert str(here) == str(there)
+    with_numpy, with_cupy = (eq.evaluate(X, method.embedding_.get(), k=5) for X in (table, cupy.ndarray(table)))
+    assert str(with_numpy) == str(with_cupy)

@@ -1,4 +1,4 @@
-"""A table on a device and the fits of it, run on the CPU: what the CPU's own code finds, and tensors for tensors."""
+"""Tables on a device and their fits, run on PyTorch's CPU device, against the CPU code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def digits():
 
 
 def sorted_rows(D2):
-    """Neighbours and their d², each row from the nearest on."""
+    """Return neighbours and their d², sorted by distance in each row."""
     D2 = csr.on_host(D2)
     k = D2.nnz // D2.shape[0]
     data, indices = D2.data.reshape(-1, k), D2.indices.reshape(-1, k)
@@ -58,55 +58,55 @@ CASES = {
 @pytest.mark.parametrize(
     ("name", "metric"), [*((name, "euclidean") for name in CASES), ("as it is", "l2"), ("as it is", "cosine")]
 )
-def test_neighbours_and_components_are_those_of_the_cpu(name, metric, digits):
+def test_neighbors_and_components_match_the_cpu(name, metric, digits):
     X = CASES[name](digits)
-    here, on_device = make_input(X, metric, None), make_input(X, metric, None, device="cpu")
-    assert isinstance(here, Table) and isinstance(on_device, DeviceTable) and on_device.on_device
-    (D2, _), (rows, found) = here.neighbors(20, 1), on_device.neighbors(20, 1)
+    on_cpu, on_device = make_input(X, metric, None), make_input(X, metric, None, device="cpu")
+    assert isinstance(on_cpu, Table) and isinstance(on_device, DeviceTable) and on_device.on_device
+    (D2, _), (rows, found) = on_cpu.neighbors(20, 1), on_device.neighbors(20, 1)
     assert found == 1.0
     (i, a), (j, b) = sorted_rows(D2), sorted_rows(rows)
     np.testing.assert_array_equal(i, j)
     np.testing.assert_allclose(b / b.max(), a / a.max(), rtol=1e-3, atol=1e-7)
     rng = np.random.RandomState(0)
-    P, Q = here.principal(2, rng), on_device.principal(2, rng).numpy()
+    P, Q = on_cpu.principal(2, rng), on_device.principal(2, rng).numpy()
     assert np.abs(P - Q).max() < 12 * JITTER
     fit, same = brief().fit(X), eq.TSNE(engine="grid", **BRIEF).fit(X)
     np.testing.assert_allclose(fit.affinities_.toarray(), same.affinities_.toarray(), rtol=2e-3, atol=1e-8)
 
 
-def test_components_of_more_columns_than_rows():
+def test_principal_components_with_more_columns_than_rows():
     X = np.random.default_rng(0).standard_normal((30, 50)) * np.linspace(3, 1, 50)
     P = principal_components(X, 2, np.random.RandomState(0))
     Q = DeviceTable(torch.from_numpy(X), "euclidean").principal(2, np.random.RandomState(0)).numpy()
     assert np.abs(P - Q).max() < 12 * JITTER
-    line = np.outer(np.arange(20.0), np.ones(3))  # of rank 1, and a point
+    line = np.outer(np.arange(20.0), np.ones(3))  # rank 1
     assert DeviceTable(torch.from_numpy(line), "euclidean").principal(2, np.random.RandomState(0))[:, 1].std() < 0.05
     flat = DeviceTable(torch.ones((20, 3)), "euclidean").principal(2, np.random.RandomState(0))
     assert flat.isfinite().all() and flat.abs().max() < 12 * JITTER
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_distances_to_all_and_rows(metric, digits):
-    here, on_device = make_input(digits, metric, None), make_input(digits, metric, None, device="cpu")
+def test_distances_and_rows_match_the_cpu(metric, digits):
+    on_cpu, on_device = make_input(digits, metric, None), make_input(digits, metric, None, device="cpu")
     part = np.array([4, 1])
     np.testing.assert_array_equal(on_device.rows(part).numpy(), digits[part])
     found = on_device.squared_to_all(on_device.rows(part))
-    np.testing.assert_allclose(found, here.squared_to_all(here.rows(part)), rtol=1e-3, atol=1e-6)
-    np.testing.assert_allclose(on_device.squared(), here.squared(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found, on_cpu.squared_to_all(on_cpu.rows(part)), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(on_device.squared(), on_cpu.squared(), rtol=1e-12, atol=1e-12)
     for k in (0, 300):
         with pytest.raises(ValueError, match="k must be between 1 and n_samples - 1 = 299"):
             on_device.neighbors(k, 1)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_new_rows_are_placed(metric, digits):
+def test_transform_matches_the_cpu(metric, digits):
     fit = brief(metric=metric).fit(digits[:250])
     same = eq.TSNE(engine="grid", metric=metric, init=fit.embedding_, **{**BRIEF, "n_iter": 0}).fit(digits[:250])
     new = digits[250:]
     placed = fit.transform(new)
     assert type(placed) is np.ndarray and placed.shape == (50, 2)
     np.testing.assert_array_equal(fit.transform(digits[3:9]), fit.embedding_[3:9])
-    np.testing.assert_array_equal(fit.transform(new[:1]), placed[:1])  # each by itself
+    np.testing.assert_array_equal(fit.transform(new[:1]), placed[:1])  # each row independently
     data, other = fit._data, same._data
     (i, a), (j, b) = (sorted_rows(d.nearest(d.check_new(new), 30, 1).d2) for d in (other, data))
     np.testing.assert_array_equal(i, j)
@@ -117,7 +117,7 @@ def test_new_rows_are_placed(metric, digits):
 
 
 @pytest.mark.parametrize("Method", [eq.TSNE, eq.SNE, eq.UMAP, eq.SphericalSNE])
-def test_tensors_for_tensors_and_arrays_for_arrays(Method, digits):
+def test_output_type_matches_input_type(Method, digits):
     T = torch.from_numpy(digits).requires_grad_()
     fit = brief(Method)
     Y = fit.fit_transform(T)
@@ -129,12 +129,12 @@ def test_tensors_for_tensors_and_arrays_for_arrays(Method, digits):
     assert type(array.embedding_) is np.ndarray and type(array.transform(digits[:4])) is np.ndarray
     np.testing.assert_array_equal(array.transform(torch.from_numpy(digits[:4])).numpy(), array.transform(digits[:4]))
     np.testing.assert_array_equal(Y.numpy(), array.embedding_)
-    here = Method(engine="grid", **BRIEF).fit(torch.from_numpy(digits))
-    assert type(here.embedding_) is np.ndarray  # the other engines are NumPy's
+    on_cpu = Method(engine="grid", **BRIEF).fit(torch.from_numpy(digits))
+    assert type(on_cpu.embedding_) is np.ndarray  # the other engines return NumPy arrays
     assert isinstance(brief(Method, n_iter=2).fit(T, init=Y).embedding_, torch.Tensor)
 
 
-def test_labels_and_maps_that_are_tensors(digits):
+def test_labels_and_maps_may_be_tensors(digits):
     labels = torch.arange(300) % 2
     Y = brief(eq.UMAP, n_iter=20).fit_transform(torch.from_numpy(digits), labels)
     np.testing.assert_array_equal(Y.numpy(), brief(eq.UMAP, n_iter=20).fit_transform(digits, labels.numpy()))
@@ -143,7 +143,7 @@ def test_labels_and_maps_that_are_tensors(digits):
     assert len(eq.plot(Y).axes) == 1
 
 
-def test_whole_numbers_and_halves_are_numbers(digits):
+def test_integer_and_bfloat16_tensors_are_accepted(digits):
     whole = torch.from_numpy(load_digits().data[:100]).to(torch.uint8)
     Y = brief(perplexity=5, n_iter=5).fit_transform(whole)
     np.testing.assert_array_equal(Y.numpy(), brief(perplexity=5, n_iter=5).fit_transform(whole.float()).numpy())
@@ -153,13 +153,13 @@ def test_whole_numbers_and_halves_are_numbers(digits):
     np.testing.assert_array_equal(again.transform(whole[:3].float() + 1), half.transform(whole[:3].float() + 1))
 
 
-def test_a_table_that_must_not_be_written(digits):
+def test_read_only_table_is_accepted(digits):
     X = digits.copy()
     X.flags.writeable = False
     np.testing.assert_array_equal(brief().fit_transform(X), brief().fit_transform(digits))
 
 
-def spoilt(value):
+def table_with(value):
     X = torch.zeros((30, 4))
     X[12, 2] = value
     return X
@@ -168,9 +168,9 @@ def spoilt(value):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (spoilt(torch.nan), "X contains nan at row 12, column 2; remove the row or fill in a value"),
-        (spoilt(-torch.inf), "X contains -inf at row 12, column 2"),
-        (spoilt(torch.nan).numpy(), "row 12, column 2"),
+        (table_with(torch.nan), "X contains nan at row 12, column 2; remove the row or fill in a value"),
+        (table_with(-torch.inf), "X contains -inf at row 12, column 2"),
+        (table_with(torch.nan).numpy(), "row 12, column 2"),
         (torch.zeros(30), r"X must be a table of at least 2 rows and one column, got shape \(30,\)"),
         (torch.zeros((30, 0)), r"got shape \(30, 0\)"),
         (torch.zeros((0, 4)), r"got shape \(0, 4\)"),
@@ -179,12 +179,12 @@ def spoilt(value):
     ],
     ids=["nan", "-inf", "nan in NumPy", "1-D", "no columns", "no rows", "one row", "complex"],
 )
-def test_bad_tables_are_refused(X, message):
+def test_invalid_tables_raise(X, message):
     with pytest.raises(ValueError, match=message):
         brief(perplexity=5).fit(X)
 
 
-def test_new_rows_that_do_not_fit(digits):
+def test_invalid_new_rows_raise(digits):
     fit = brief(n_iter=2).fit(digits)
     wrong = digits[:2].copy()
     wrong[1, 5] = np.nan
@@ -197,10 +197,10 @@ def test_new_rows_that_do_not_fit(digits):
     ):
         with pytest.raises(ValueError, match=message):
             fit.transform(new)
-    assert check_tensor([[1, 2]], CPU, min_rows=1).dtype == torch.float64  # whole numbers keep their digits
+    assert check_tensor([[1, 2]], CPU, min_rows=1).dtype == torch.float64  # integers keep their precision
 
 
-def test_a_row_without_direction_is_named_as_on_the_cpu(digits):
+def test_zero_row_with_cosine_metric_raises(digits):
     X = digits.copy()
     X[5] = 0
     for engine in ("torch", "grid"):
@@ -208,10 +208,10 @@ def test_a_row_without_direction_is_named_as_on_the_cpu(digits):
             eq.TSNE(engine=engine, metric="cosine", **BRIEF).fit(X)
 
 
-# What PyTorch leaves to the CPU's search
+# Metrics and inputs for which the CPU searches neighbours
 
 
-def test_other_metrics_and_inputs_run_through_the_cpus_search(digits):
+def test_other_metrics_and_inputs_use_the_cpu_search(digits):
     X = digits[:200]
     D = cdist(X, X)
     D = (D + D.T) / 2
@@ -228,20 +228,22 @@ def test_other_metrics_and_inputs_run_through_the_cpus_search(digits):
         "affinities": ({"affinity": "precomputed", "init": "random"}, P),
     }
     for name, (parameters, data) in cases.items():
-        there, here = (eq.TSNE(engine=e, **BRIEF, **parameters).fit(data) for e in ("torch", "grid"))
-        assert there.engine_ == "torch" and not isinstance(there._data, DeviceTable), name
-        assert (there.affinities_ != here.affinities_).nnz == 0, name
-        assert there.loss_ == pytest.approx(here.loss_, rel=0.02), name
+        on_torch, on_cpu = (eq.TSNE(engine=e, **BRIEF, **parameters).fit(data) for e in ("torch", "grid"))
+        assert on_torch.engine_ == "torch" and not isinstance(on_torch._data, DeviceTable), name
+        assert (on_torch.affinities_ != on_cpu.affinities_).nnz == 0, name
+        assert on_torch.loss_ == pytest.approx(on_cpu.loss_, rel=0.02), name
     assert isinstance(make_input(cases["a sparse table"][1], "cosine", None, device="cpu"), SparseTable)
-    there = eq.TSNE(engine="torch", metric="manhattan", **BRIEF).fit(torch.from_numpy(X))
-    assert isinstance(there.embedding_, torch.Tensor) and isinstance(there.transform(torch.from_numpy(X)), torch.Tensor)
+    on_torch = eq.TSNE(engine="torch", metric="manhattan", **BRIEF).fit(torch.from_numpy(X))
+    assert isinstance(on_torch.embedding_, torch.Tensor) and isinstance(
+        on_torch.transform(torch.from_numpy(X)), torch.Tensor
+    )
 
 
-# Runs that are interrupted, kept and taken up again
+# Interrupted, saved and resumed runs
 
 
 class Interrupt:
-    """Ctrl-C at an iteration."""
+    """A callback that raises KeyboardInterrupt at one iteration."""
 
     def __init__(self, at):
         self.at = at
@@ -253,7 +255,7 @@ class Interrupt:
 
 @pytest.mark.parametrize("as_tensor", [False, True])
 @pytest.mark.parametrize("sorted_from", [4096, 100])
-def test_a_checkpoint_goes_on_to_the_same_bytes(as_tensor, sorted_from, digits, tmp_path, monkeypatch):
+def test_checkpoint_resumes_to_the_same_bytes(as_tensor, sorted_from, digits, tmp_path, monkeypatch):
     monkeypatch.setattr(gradient_steps, "LOCALITY", sorted_from)
     data, n_iter = torch.from_numpy(digits) if as_tensor else digits, 130
     whole = brief(n_iter=n_iter).fit(data)
@@ -272,7 +274,7 @@ def test_a_checkpoint_goes_on_to_the_same_bytes(as_tensor, sorted_from, digits, 
         eq.TSNE(**{**BRIEF, "n_iter": n_iter}, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
 
 
-def test_an_interrupted_run_leaves_its_map(digits):
+def test_interrupted_run_keeps_its_map(digits):
     fit = brief(callbacks=[Interrupt(50)], n_iter=200)
     with pytest.raises(KeyboardInterrupt):
         fit.fit(torch.from_numpy(digits))
@@ -281,7 +283,7 @@ def test_an_interrupted_run_leaves_its_map(digits):
 
 @pytest.mark.parametrize("Method", [eq.TSNE, eq.SNE, eq.UMAP, eq.DKLLE, eq.SphericalSNE])
 @pytest.mark.parametrize("as_tensor", [False, True])
-def test_files_and_pickles_place_new_rows_alike(Method, as_tensor, digits, tmp_path):
+def test_saved_and_pickled_methods_transform_identically(Method, as_tensor, digits, tmp_path):
     fit = brief(Method, n_iter=10).fit(torch.from_numpy(digits) if as_tensor else digits)
     new = digits[:5] + 0.05
     placed = fit.transform(new)
@@ -295,7 +297,7 @@ def test_files_and_pickles_place_new_rows_alike(Method, as_tensor, digits, tmp_p
     assert pickled._problem.loss(pickled.embedding_) == fit._problem.loss(fit.embedding_)
 
 
-def test_what_comes_from_a_gpu_goes_to_the_cpu_where_there_is_none(digits, monkeypatch):
+def test_gpu_state_loads_on_the_cpu_without_a_gpu(digits, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for one in (
         Rows.of(sparse.identity(5, dtype=np.float32, format="csr"), CPU),
@@ -307,7 +309,7 @@ def test_what_comes_from_a_gpu_goes_to_the_cpu_where_there_is_none(digits, monke
         assert getattr(again, part).equal(getattr(one, part)) and getattr(again, part).device == CPU
 
 
-def test_a_file_says_what_it_needs(digits, tmp_path, monkeypatch):
+def test_loading_without_pytorch_raises_with_install_hint(digits, tmp_path, monkeypatch):
     eq.save(brief(n_iter=2).fit(digits), tmp_path / "method.eqz")
     monkeypatch.setattr("equipoise.store.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r'engine="torch", which needs PyTorch: pip install "equipoise\[gpu\]"'):
@@ -318,7 +320,7 @@ def test_a_file_says_what_it_needs(digits, tmp_path, monkeypatch):
 
 
 class Operators(Kernel):
-    """A heavy tail, in plain operators."""
+    """A heavy-tailed kernel in plain operators."""
 
     def value(self, d2):
         return (1 + d2) ** -1.5
@@ -328,7 +330,7 @@ class Operators(Kernel):
 
 
 class Functions(Kernel):
-    """The same by functions of NumPy."""
+    """The same kernel with NumPy functions."""
 
     def value(self, d2):
         return np.exp(-1.5 * np.log1p(d2))
@@ -339,21 +341,21 @@ class Functions(Kernel):
 
 @pytest.mark.parametrize("Method", [eq.TSNE, eq.SNE, eq.GSNE, eq.UMAP])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_problem_answers_in_the_precision_of_the_question(Method, dtype, digits):
+def test_problem_results_keep_the_dtype_of_the_map(Method, dtype, digits):
     Y = np.random.default_rng(0).standard_normal((300, 2)).astype(dtype)
-    there, here = (Method(engine=name, tol=1e-3, **BRIEF).problem(digits) for name in ("torch", "grid"))
-    assert there.loss(Y) == pytest.approx(here.loss(Y), rel=1e-3)
+    on_torch, on_cpu = (Method(engine=name, tol=1e-3, **BRIEF).problem(digits) for name in ("torch", "grid"))
+    assert on_torch.loss(Y) == pytest.approx(on_cpu.loss(Y), rel=1e-3)
     for ask in ("gradient", "attraction", "repulsion"):
-        found, truth = getattr(there, ask)(Y), getattr(here, ask)(Y)
+        found, truth = getattr(on_torch, ask)(Y), getattr(on_cpu, ask)(Y)
         assert found.dtype == truth.dtype == dtype and found.shape == (300, 2)
         assert np.linalg.norm(found - truth) <= 5e-3 * np.linalg.norm(truth), ask
-    np.testing.assert_allclose(there.attraction(Y) + there.repulsion(Y), -there.gradient(Y), atol=1e-7)
-    np.testing.assert_array_equal(there.gradient(torch.from_numpy(Y)), there.gradient(Y))
+    np.testing.assert_allclose(on_torch.attraction(Y) + on_torch.repulsion(Y), -on_torch.gradient(Y), atol=1e-7)
+    np.testing.assert_array_equal(on_torch.gradient(torch.from_numpy(Y)), on_torch.gradient(Y))
     with pytest.raises(ValueError, match="Y has shape"):
-        there.loss(Y[:5])
+        on_torch.loss(Y[:5])
 
 
-def test_kernels_of_ones_own_in_operators_and_in_functions(digits):
+def test_user_kernels_in_operators_and_numpy_functions_match(digits):
     fits = [
         eq.SymmetricSNE(kernel=kernel, engine=name, **{**BRIEF, "n_iter": 60}).fit(digits)
         for kernel in (Operators(), Functions())
@@ -363,14 +365,14 @@ def test_kernels_of_ones_own_in_operators_and_in_functions(digits):
         assert fit.loss_ == pytest.approx(fits[0].loss_, rel=0.02)
 
 
-def test_a_start_from_affinities_and_one_at_random(digits):
+def test_spectral_and_random_init_match_the_cpu_loss(digits):
     for init in ("spectral", "random"):
-        there, here = (eq.TSNE(engine=name, init=init, **BRIEF).fit(digits) for name in ("torch", "grid"))
-        assert there.loss_ == pytest.approx(here.loss_, rel=0.05)
+        on_torch, on_cpu = (eq.TSNE(engine=name, init=init, **BRIEF).fit(digits) for name in ("torch", "grid"))
+        assert on_torch.loss_ == pytest.approx(on_cpu.loss_, rel=0.05)
 
 
 @pytest.mark.slow
-def test_the_python_of_the_guide_runs():
+def test_gpu_guide_runs():
     page, namespace = Path(__file__).parents[2] / "docs" / "gpu.md", {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
         exec(compile(code, str(page), "exec"), namespace)

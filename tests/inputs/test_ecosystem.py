@@ -1,4 +1,4 @@
-"""The tables and tools that people have: frames, stored arrays, tensors, pipelines, searches, and few points.
+"""Data frames, stored arrays, tensors, pipelines, grid searches, and very small data.
 
 scikit-learn's own checks of an estimator run in tests/methods/test_scikit_learn.py. The one on inputs of the array API
 skips itself unless SCIPY_ARRAY_API is set.
@@ -36,15 +36,15 @@ X, LABELS = make_blobs(60, 4, centers=3, random_state=1)
 FRAME = pd.DataFrame(X, columns=list("abcd"), index=[f"row {i}" for i in range(60)])
 
 every_method = over(ALL)
-apart = pytest.mark.filterwarnings("ignore:the neighbour graph falls")  # three blobs
+ignore_components = pytest.mark.filterwarnings("ignore:the neighbour graph falls")  # three blobs
 
 
-# Frames in, frames out
+# Data frames
 
 
-@apart
+@ignore_components
 @every_method
-def test_the_index_of_a_frame_comes_back(Method):
+def test_pandas_output_keeps_the_index(Method):
     method = brief(Method).set_output(transform="pandas")
     Y = method.fit_transform(FRAME[:50])
     new = method.transform(FRAME[50:])
@@ -57,9 +57,9 @@ def test_the_index_of_a_frame_comes_back(Method):
     assert list(method.feature_names_in_) == list("abcd")
 
 
-@apart
+@ignore_components
 @every_method
-def test_polars_in_polars_out(Method):
+def test_polars_output(Method):
     pl = pytest.importorskip("polars", reason="polars is not installed")
     frame = pl.DataFrame(X, schema=list("abcd"))
     method = brief(Method).set_output(transform="polars")
@@ -69,7 +69,7 @@ def test_polars_in_polars_out(Method):
     assert method.transform(frame[50:]).columns == Y.columns and list(method.feature_names_in_) == list("abcd")
 
 
-def test_a_frame_with_other_columns_is_refused():
+def test_frame_with_other_columns_raises():
     method = eq.PCA().fit(FRAME)
     with pytest.raises(ValueError, match="feature names should match"):
         method.transform(FRAME.rename(columns={"b": "B"}))
@@ -77,14 +77,14 @@ def test_a_frame_with_other_columns_is_refused():
         method.transform(FRAME[["a", "b", "c"]])
 
 
-def test_a_frame_is_a_map_and_a_start():
+def test_frames_are_accepted_as_map_and_init():
     Y = eq.PCA().set_output(transform="pandas").fit_transform(FRAME)
     assert trustworthiness(FRAME, Y, 5) == trustworthiness(X, Y.to_numpy(), 5)
     started, plain = (eq.TSNE(n_iter=5).fit_transform(X, init=start) for start in (Y, Y.to_numpy()))
     assert_array_equal(started, plain)
 
 
-# Columns that are no numbers
+# Non-numeric columns
 
 
 WHEN = pd.date_range("2020-01-01", periods=60)
@@ -107,13 +107,13 @@ WHEN = pd.date_range("2020-01-01", periods=60)
         ([1.0, None] * 30, r"NaN at row 1, column 4 \('e'\), and 29 more"),
     ],
 )
-def test_a_column_is_refused_by_name(column, words):
+def test_non_numeric_columns_raise_by_name(column, words):
     frame = FRAME.assign(e=column)
     with pytest.raises(ValueError, match=words):
         eq.TSNE().fit(frame)
 
 
-def test_missing_objects_are_named():
+def test_missing_objects_raise():
     frame = FRAME.astype(object)
     frame.iloc[3, 2] = pd.NA
     with pytest.raises(TypeError, match=r"<NA> at row 3, column 2 \('c'\) is of type NAType; fill it in"):
@@ -121,12 +121,12 @@ def test_missing_objects_are_named():
 
 
 @pytest.mark.parametrize("dtype", ["Float64", "Int64", "int8", "float32", object])
-def test_types_of_pandas_that_are_numbers(dtype):
+def test_numeric_pandas_dtypes_are_accepted(dtype):
     whole = FRAME.round()
     assert_array_equal(check_table(whole.astype(dtype)), whole.to_numpy())
 
 
-def test_columns_of_polars():
+def test_non_numeric_polars_columns_raise():
     pl = pytest.importorskip("polars", reason="polars is not installed")
     frame = pl.DataFrame(X, schema=list("abcd"))
     for column, words in (
@@ -142,16 +142,16 @@ def test_columns_of_polars():
         eq.TSNE().fit(frame.lazy())
 
 
-def test_new_rows_are_checked_by_name_too():
+def test_transform_names_invalid_columns():
     method = eq.PCA().fit(FRAME)
     with pytest.raises(ValueError, match=r"'x' at row 1, column 2 \('c'\) is text"):
         method.transform(FRAME[:2].astype(object).assign(c=[1.0, "x"]))
 
 
-# Arrays of other kinds
+# Other kinds of arrays
 
 
-def test_masked_arrays():
+def test_masked_values_raise():
     assert_array_equal(check_table(np.ma.masked_array(X)), X)
     mask = np.zeros(X.shape, dtype=bool)
     mask[5, 2] = mask[7, 0] = True
@@ -160,25 +160,25 @@ def test_masked_arrays():
 
 
 @pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[D]"])
-def test_times_are_no_numbers(kind):
+def test_times_raise(kind):
     with pytest.raises(ValueError, match=f"contains times \\({re.escape(kind)}\\)"):
         eq.TSNE().fit(X.astype(kind))
 
 
-def test_whatever_can_be_an_array():
+def test_objects_with_array_method_are_accepted():
     class Wrapped:
         def __array__(self, dtype=None, copy=None):
             return np.array(X, dtype=dtype)
 
-    assert_array_equal(eq.TSNE(**tsne()).fit_transform(Wrapped()), eq.TSNE(**tsne()).fit_transform(X))
+    assert_array_equal(eq.TSNE(**short_run()).fit_transform(Wrapped()), eq.TSNE(**short_run()).fit_transform(X))
 
 
-def tsne():
+def short_run():
     return {"n_iter": 20, "random_state": 0}
 
 
 class Stored:
-    """An array that is read by slices, and remembers what was read."""
+    """A stored array that is read by slices and records the slices."""
 
     dtype = np.dtype(np.float32)
 
@@ -193,7 +193,7 @@ class Stored:
 @pytest.mark.parametrize(
     ("chunks", "blocks"),
     [
-        ((7, 4), 5),  # two of 7 rows at once: 56 of 64 numbers
+        ((7, 4), 5),  # two chunks of 7 rows at once: 56 of 64 numbers
         ((60, 1), 4),  # column by column
         ((50, 3), 3),
         (None, 4),  # 16 rows at once
@@ -201,7 +201,7 @@ class Stored:
         (((2,) * 30, (1, 3)), 4),
     ],
 )
-def test_stored_arrays_are_read_once_in_whole_chunks(monkeypatch, chunks, blocks):
+def test_stored_arrays_are_read_once_by_chunks(monkeypatch, chunks, blocks):
     monkeypatch.setattr(containers, "BLOCK", 64)
     whole = np.round(X)
     stored = Stored(whole, chunks)
@@ -213,7 +213,7 @@ def test_stored_arrays_are_read_once_in_whole_chunks(monkeypatch, chunks, blocks
     assert (times == 1).all()
 
 
-def test_stored_arrays_are_held_once():
+def test_reading_stored_arrays_does_not_copy_the_table():
     shape = (4000, 500)  # 16 MB
     stored = Stored(np.broadcast_to(np.arange(500.0), shape), (100, 500))
     with pytest.MonkeyPatch.context() as patch:
@@ -225,18 +225,18 @@ def test_stored_arrays_are_held_once():
     assert peak < 1.1 * 8 * shape[0] * shape[1]
 
 
-def test_stored_text_is_refused():
+def test_stored_text_raises():
     stored = Stored(X, (7, 4))
     stored.dtype = np.dtype("U3")
     with pytest.raises(ValueError, match="X must contain numbers, but its dtype is <U3"):
         eq.TSNE().fit(stored)
 
 
-def test_dask_arrays():
+def test_dask_arrays_are_accepted():
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     array = da.from_array(X, chunks=(7, 3))
-    method = eq.TSNE(**tsne()).fit(array)
-    assert_array_equal(method.embedding_, eq.TSNE(**tsne()).fit_transform(X))
+    method = eq.TSNE(**short_run()).fit(array)
+    assert_array_equal(method.embedding_, eq.TSNE(**short_run()).fit_transform(X))
     assert_array_equal(method.transform(array[:9] + 0.1), method.transform(X[:9] + 0.1))
     assert trustworthiness(array, method.embedding_, 5) == trustworthiness(X, method.embedding_, 5)
     for use in (eq.TSNE().fit, lambda rows: eq.evaluate(rows, method.embedding_)):
@@ -248,23 +248,23 @@ def test_dask_arrays_of_sparse_chunks_stay_sparse():
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     counts = sparse.random(60, 30, 0.2, format="csr", random_state=0)
     array = da.from_array(counts.toarray(), chunks=(20, 30)).map_blocks(sparse.csr_matrix)
-    method, plain = (eq.TSNE(**tsne()).fit(data) for data in (array, counts))
+    method, plain = (eq.TSNE(**short_run()).fit(data) for data in (array, counts))
     assert type(method._data) is type(plain._data) and method._data.X.nnz == counts.nnz
     assert_array_equal(method.embedding_, plain.embedding_)
     reports = [str(eq.evaluate(data, plain.embedding_, LABELS)) for data in (array, counts)]
     assert reports[0] == reports[1]
 
 
-def test_zarr_arrays(tmp_path):
+def test_zarr_arrays_are_accepted(tmp_path):
     zarr = pytest.importorskip("zarr", reason="zarr is not installed")
     array = zarr.create_array(tmp_path / "table.zarr", shape=X.shape, chunks=(7, 3), dtype="f8")
     array[:] = X
-    method = eq.TSNE(**tsne()).fit(array)
-    assert_array_equal(method.embedding_, eq.TSNE(**tsne()).fit_transform(X))
+    method = eq.TSNE(**short_run()).fit(array)
+    assert_array_equal(method.embedding_, eq.TSNE(**short_run()).fit_transform(X))
     assert_array_equal(method.transform(array), method.embedding_)
 
 
-def test_hdf5_arrays(tmp_path):
+def test_hdf5_arrays_are_accepted(tmp_path):
     h5py = pytest.importorskip("h5py", reason="h5py is not installed")
     with h5py.File(tmp_path / "table.h5", "w") as file:
         for chunks in ((7, 3), None):
@@ -273,7 +273,7 @@ def test_hdf5_arrays(tmp_path):
 
 
 class Tensor:
-    """What is asked of a tensor, where torch itself is missing."""
+    """The tensor interface, for machines without PyTorch."""
 
     def __init__(self, values, *, needs_gradient=True, size=4):
         self.values, self.shape, self.dtype = values, values.shape, "tensor.float32"
@@ -302,41 +302,43 @@ def test_tensors_are_detached(size):
     assert_array_equal(check_table(Tensor(X, size=size)), X)
 
 
-def test_tensors_of_torch():
+def test_torch_tensors_are_accepted():
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    plain = eq.TSNE(**tsne()).fit_transform(X)
+    plain = eq.TSNE(**short_run()).fit_transform(X)
     for tensor in (torch.tensor(X), torch.tensor(X, requires_grad=True)):
-        assert_array_equal(eq.TSNE(**tsne()).fit_transform(tensor), plain)
+        assert_array_equal(eq.TSNE(**short_run()).fit_transform(tensor), plain)
     whole = torch.tensor(X).round()
     assert_array_equal(check_table(whole.to(torch.bfloat16)), whole.numpy())
     with pytest.raises(ValueError, match="cannot be converted to an array"):
         eq.TSNE().fit(whole.to_sparse())
 
 
-# Pipelines and searches
+# Pipelines and grid searches
 
 
-def test_a_pipeline_keeps_the_index():
-    pipeline = make_pipeline(StandardScaler(), eq.TSNE(**tsne())).set_output(transform="pandas")
+def test_pipeline_keeps_the_index():
+    pipeline = make_pipeline(StandardScaler(), eq.TSNE(**short_run())).set_output(transform="pandas")
     Y = pipeline.fit_transform(FRAME)
     assert Y.index.equals(FRAME.index) and list(pipeline.get_feature_names_out()) == ["tsne0", "tsne1"]
     assert_array_equal(Y, clone(pipeline).fit_transform(FRAME))
 
 
-def held_out_trust(method, X_new, y=None):
-    """How far the places of rows that the method has not seen can be trusted."""
+def held_out_trustworthiness(method, X_new, y=None):
+    """Return the trustworthiness of the positions of held-out rows."""
     return float(trustworthiness(X_new, method.transform(X_new), 3))
 
 
-def test_a_grid_search_scores_what_was_held_out():
-    search = GridSearchCV(eq.TSNE(random_state=0), {"perplexity": [2, 12]}, scoring=held_out_trust, cv=2).fit(X)
+def test_grid_search_scores_held_out_rows():
+    search = GridSearchCV(eq.TSNE(random_state=0), {"perplexity": [2, 12]}, scoring=held_out_trustworthiness, cv=2).fit(
+        X
+    )
     first = clone(search.estimator).set_params(perplexity=2).fit(X[30:])
-    assert search.cv_results_["split0_test_score"][0] == held_out_trust(first, X[:30])
+    assert search.cv_results_["split0_test_score"][0] == held_out_trustworthiness(first, X[:30])
     assert search.best_estimator_.embedding_.shape == (60, 2) and search.best_score_ > 0.8
 
 
-@apart
-def test_a_search_splits_distances_on_both_sides():
+@ignore_components
+def test_grid_search_splits_rows_and_columns_of_distances():
     D = pairwise_distances(X)
     np.fill_diagonal(D, 0)
     scores = []
@@ -353,7 +355,7 @@ def test_a_search_splits_distances_on_both_sides():
 
 @pytest.mark.parametrize("Method", [M for M in ALL if "n_neighbors" in M().get_params()], ids=lambda M: M.__name__)
 @pytest.mark.parametrize("n", [3, 5])
-def test_all_methods_agree_on_too_many_neighbours(Method, n):
+def test_too_many_neighbors_warn_and_are_reduced(Method, n):
     used = n if Method is eq.UMAP else n - 1  # UMAP counts the point itself
     with pytest.warns(UserWarning, match=f"n_neighbors=15 is too large for n_samples={n}; n_neighbors={used} is used"):
         Y = Method(n_neighbors=15, random_state=0).fit_transform(X[:n])
@@ -363,7 +365,7 @@ def test_all_methods_agree_on_too_many_neighbours(Method, n):
 
 
 @pytest.mark.parametrize(("n", "k"), [(3, 1), (5, 2), (30, 14), (31, 15), (60, 15)])
-def test_a_report_chooses_how_many_neighbours(n, k):
+def test_report_chooses_k(n, k):
     report = eq.evaluate(X[:n], X[:n, :2])
     assert report.k == k and ("are too many for" in report.footer) == (k < 15)
     assert report.trustworthiness == trustworthiness(X[:n], X[:n, :2], k)
@@ -372,7 +374,7 @@ def test_a_report_chooses_how_many_neighbours(n, k):
         eq.evaluate(X[:n], X[:n, :2], k=n)
 
 
-# The page
+# The page of the documentation
 
 
 def blocks():
@@ -380,7 +382,7 @@ def blocks():
 
 
 @pytest.mark.parametrize("number", range(len(blocks())))
-def test_the_page_runs(number, tmp_path, monkeypatch):
+def test_ecosystem_page_runs(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     block = blocks()[number]
     for library in re.findall(r"^import (polars|dask|zarr|torch|anndata)\b", block, flags=re.MULTILINE):

@@ -1,4 +1,4 @@
-"""What users have computed themselves: lists of neighbours, and affinities; and affinities of other shapes."""
+"""Precomputed input: neighbour lists and affinities; also uniform affinities."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors, kneighbors_graph
+from support.cases import to_dense
 
 import equipoise as eq
 from equipoise.affinities.perplexity import conditional, uniform
@@ -27,16 +28,12 @@ SEARCH = NearestNeighbors(n_neighbors=31).fit(X)
 DISTANCES, INDICES = SEARCH.kneighbors(X)  # the first neighbour of each point is itself
 
 
-def array(P):
-    return P.toarray() if sparse.issparse(P) else P
-
-
-# Lists of neighbours
+# Neighbour lists
 
 
 @every_method
 @every_engine
-def test_lists_are_the_sparse_matrix(Method, engine):
+def test_neighbor_lists_equal_the_sparse_matrix(Method, engine):
     parameters = {"metric": "precomputed", "perplexity": 10, "engine": engine, "random_state": 0, "n_iter": 30}
     matrix = Method(**parameters).fit(kneighbors_graph(X, 30, mode="distance"))
     for pair in (
@@ -50,20 +47,20 @@ def test_lists_are_the_sparse_matrix(Method, engine):
         assert lists.n_features_in_ == matrix.n_features_in_ == 160
 
 
-def test_a_search_of_ones_own_is_the_methods_search():
+def test_precomputed_search_equals_the_internal_search():
     graph = nearest_neighbors(X, 30)
     table = eq.TSNE(perplexity=10, engine="grid", n_iter=0).fit(X)
     given = eq.TSNE(perplexity=10, engine="grid", n_iter=0, metric="precomputed").fit(graph)
-    assert_allclose(array(given.affinities_), array(table.affinities_), rtol=1e-5, atol=1e-10)
+    assert_allclose(to_dense(given.affinities_), to_dense(table.affinities_), rtol=1e-5, atol=1e-10)
 
 
-def test_the_recall_of_a_graph_is_kept():
+def test_recall_of_a_graph_is_reported():
     for engine in ("exact", "grid"):
         graph = Graph(INDICES, DISTANCES, recall=0.9)
         assert eq.TSNE(metric="precomputed", perplexity=9, engine=engine, n_iter=0).fit(graph).knn_recall_ == 0.9
 
 
-def test_a_point_missing_from_its_own_list():
+def test_neighbor_lists_need_not_include_the_point():
     crowd = np.vstack([np.zeros((40, 5)), X])  # kneighbors lists some of the duplicates, not always the point itself
     distances, indices = NearestNeighbors(n_neighbors=16).fit(crowd).kneighbors(crowd)
     assert not (indices == np.arange(200)[:, None]).any(axis=1).all()
@@ -73,7 +70,7 @@ def test_a_point_missing_from_its_own_list():
 
 
 @pytest.mark.parametrize("k", [10, 15, 30])
-def test_from_as_many_neighbours_as_the_perplexity(k):
+def test_any_number_of_neighbors_reaches_the_perplexity(k):
     pair = INDICES[:, : k + 1], DISTANCES[:, : k + 1]
     P = eq.SNE(metric="precomputed", perplexity=10, n_iter=0).fit(pair).affinities_
     assert P.nnz == 160 * k
@@ -81,7 +78,7 @@ def test_from_as_many_neighbours_as_the_perplexity(k):
     assert_allclose(entropy, np.log(10), atol=1e-5)
 
 
-def test_lists_are_left_alone():
+def test_neighbor_lists_are_not_modified():
     indices, distances = INDICES.copy(), DISTANCES.copy()
     for array in (indices, distances):
         array.flags.writeable = False
@@ -91,14 +88,14 @@ def test_lists_are_left_alone():
     assert_array_equal(distances, DISTANCES)
 
 
-def test_two_rows_of_a_matrix_are_not_a_pair():
+def test_two_row_distance_matrix_is_not_neighbor_lists():
     Y = eq.TSNE(metric="precomputed", n_iter=5).fit_transform([[0, 1], [1, 0]])
     assert Y.shape == (2, 2)
 
 
 @every_method
 @every_engine
-def test_new_points_by_their_neighbours(Method, engine):
+def test_transform_from_neighbor_lists(Method, engine):
     distances, indices = SEARCH.kneighbors(NEW, 30)
     init = Method(random_state=0, engine=engine).fit_transform(X)
     table = Method(init=init, n_iter=0, engine=engine, perplexity=10).fit(X)
@@ -112,7 +109,7 @@ def test_new_points_by_their_neighbours(Method, engine):
     assert given.transform((indices[3:4], distances[3:4])).tobytes() == placed[3:4].tobytes()
 
 
-def test_bad_lists_of_new_points():
+def test_invalid_new_rows_raise():
     method = eq.TSNE(metric="precomputed", perplexity=10, n_iter=5).fit((INDICES, DISTANCES))
     distances, indices = SEARCH.kneighbors(NEW, 20)
     with pytest.raises(ValueError, match="row 0 of indices contains 160, but the 160 points"):
@@ -133,7 +130,7 @@ def test_bad_lists_of_new_points():
 
 @every_method
 @every_engine
-def test_uniform_rows_have_their_perplexity_exactly(Method, engine):
+def test_uniform_affinities_are_one_over_k(Method, engine):
     method = Method(affinity="uniform", perplexity=7.4, engine=engine, n_iter=60, random_state=0).fit(X)
     rows = np.zeros((160, 160))
     np.put_along_axis(rows, INDICES[:, 1:8], 1 / 7, axis=1)
@@ -144,7 +141,7 @@ def test_uniform_rows_have_their_perplexity_exactly(Method, engine):
     assert np.isfinite(method.embedding_).all() and method.loss_ < method.loss_curve_[0, 1]
 
 
-def test_uniform_from_any_input():
+def test_uniform_affinities_are_equal_for_all_inputs():
     graph = kneighbors_graph(X, 30, mode="distance")
     D = pairwise_distances(X)
     np.fill_diagonal(D, 0)
@@ -156,7 +153,7 @@ def test_uniform_from_any_input():
         eq.TSNE(affinity="uniform", perplexity=31, metric="precomputed").fit(graph)
 
 
-def test_uniform_on_several_scales_is_the_mean():
+def test_uniform_affinities_of_several_perplexities_are_their_mean():
     graph = kneighbors_graph(X, 30, mode="distance")
     both = uniform(graph, np.array([4.0, 20.0]), np.float64).toarray()
     mean = sum(uniform(graph, np.array([k]), np.float64).toarray() for k in (4.0, 20.0)) / 2
@@ -164,7 +161,7 @@ def test_uniform_on_several_scales_is_the_mean():
     assert_allclose(both.sum(axis=1), 1)
 
 
-def test_uniform_places_new_points():
+def test_transform_with_uniform_affinities():
     method = eq.TSNE(affinity="uniform", perplexity=10, random_state=0).fit(X)
     near = KNeighborsClassifier(5).fit(method.embedding_, LABELS[:160])
     own = near.score(method.embedding_, LABELS[:160])
@@ -172,7 +169,7 @@ def test_uniform_places_new_points():
     assert_array_equal(method.transform(X[:5]), method.embedding_[:5])
 
 
-def test_sparse_multi_scale_is_dense_multi_scale(rng):
+def test_sparse_multiscale_equals_dense_multiscale(rng):
     D2 = pairwise_distances(rng.standard_normal((50, 4)), metric="sqeuclidean")
     np.fill_diagonal(D2, 0)
     scales = np.array([3.0, 9.0, 25.0])
@@ -185,10 +182,10 @@ def test_sparse_multi_scale_is_dense_multi_scale(rng):
     assert_allclose(table.affinities_.toarray(), exact.affinities_, rtol=1e-4, atol=1e-10)
 
 
-# The user's own affinities
+# Precomputed affinities
 
 
-def own_affinities():
+def user_affinities():
     rng = np.random.RandomState(0)
     P = np.exp(-pairwise_distances(X, metric="sqeuclidean")) * rng.uniform(0.5, 2, (160, 160))
     P[P < 1e-3] = 0
@@ -200,32 +197,32 @@ def own_affinities():
 @every_method
 @every_engine
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix, sparse.coo_array], ids=["dense", "csr", "coo"])
-def test_own_affinities(Method, engine, convert):
-    given = own_affinities()
+def test_precomputed_affinities_are_normalised(Method, engine, convert):
+    given = user_affinities()
     P = given.copy()
     np.fill_diagonal(P, 0)
     truth = P / P.sum(axis=1, keepdims=True) if Method is eq.SNE else (P + P.T) / (2 * P.sum())
     data = convert(given)
     method = Method(affinity="precomputed", engine=engine, random_state=0, n_iter=60).fit(data)
-    assert_allclose(array(method.affinities_), truth, rtol=1e-5, atol=1e-12)
-    assert_array_equal(array(data), given)
+    assert_allclose(to_dense(method.affinities_), truth, rtol=1e-5, atol=1e-12)
+    assert_array_equal(to_dense(data), given)
     assert np.isfinite(method.embedding_).all() and method.n_features_in_ == 160
     again = Method(affinity="precomputed", engine=engine, random_state=0, n_iter=60).fit(1e200 * given)
-    assert_allclose(array(again.affinities_), truth, rtol=1e-5, atol=1e-12)
+    assert_allclose(to_dense(again.affinities_), truth, rtol=1e-5, atol=1e-12)
     assert pickle.loads(pickle.dumps(method)).embedding_.tobytes() == method.embedding_.tobytes()
 
 
 @every_method
-def test_a_methods_own_affinities_go_round(Method):
+def test_affinities_of_a_fit_can_be_passed_back(Method):
     first = Method(engine="grid", perplexity=10, n_iter=0).fit(X)
     again = Method(engine="grid", affinity="precomputed", n_iter=0).fit(first.affinities_)
-    assert_allclose(array(again.affinities_), array(first.affinities_), rtol=1e-5)
+    assert_allclose(to_dense(again.affinities_), to_dense(first.affinities_), rtol=1e-5)
 
 
 @every_method
 @every_engine
-def test_new_points_by_their_affinities(Method, engine):
-    method = Method(affinity="precomputed", engine=engine, random_state=0).fit(own_affinities())
+def test_transform_from_precomputed_affinities(Method, engine):
+    method = Method(affinity="precomputed", engine=engine, random_state=0).fit(user_affinities())
     rows = np.exp(-pairwise_distances(NEW, X, metric="sqeuclidean") / 4)
     Y = method.transform(rows)
     near = KNeighborsClassifier(5).fit(method.embedding_, LABELS[:160])
@@ -238,7 +235,7 @@ def test_new_points_by_their_affinities(Method, engine):
         method.transform(np.where(np.arange(40)[:, None] == 2, -1, rows))
 
 
-def test_own_affinities_over_all_pairs():
+def test_precomputed_affinities_over_all_pairs():
     P = np.exp(-pairwise_distances(X) / 2)
     dense = eq.GSNE(alpha=1.5, affinity="precomputed", n_iter=20, random_state=0).fit(P)
     assert dense.affinities_.dtype == np.float64 and dense.loss_ < dense.loss_curve_[0, 1]
@@ -246,23 +243,23 @@ def test_own_affinities_over_all_pairs():
         eq.GSNE(alpha=1.5, affinity="precomputed").fit(sparse.csr_matrix(P))
 
 
-# Going on from a finished map
+# Continuing from a finished map
 
 
 @every_method
 @every_engine
-def test_a_finished_map_is_refined_not_undone(Method, engine):
+def test_fit_with_init_refines_a_finished_map(Method, engine):
     method = Method(random_state=0, engine=engine, n_iter=400).fit(X)
     Y, loss = method.embedding_.copy(), method.problem(X).loss(method.embedding_)
     refined = clone(method).set_params(n_iter=150).fit(X, init=Y)
     curve = refined.loss_curve_[:, 1]
     assert curve[0] == pytest.approx(loss, rel=1e-4)
-    assert (np.diff(curve) <= 1e-3 * np.abs(curve[:-1])).all()  # momentum wobbles a little
+    assert (np.diff(curve) <= 1e-3 * np.abs(curve[:-1])).all()  # momentum may raise the loss slightly
     assert curve[-1] <= (1 + 1e-4) * curve[0]
     moved = np.linalg.norm(refined.embedding_ - Y, axis=1)
     assert np.median(moved) < 0.1 * pairwise_distances(Y).max()
-    assert refined.init == "auto"  # the parameter is not touched
+    assert refined.init == "auto"  # the parameter is unchanged
     cold = clone(method).set_params(n_iter=150, init=Y).fit(X)
-    assert cold.loss_curve_[1, 1] > refined.loss_curve_[1, 1]  # early exaggeration would have pulled it together
+    assert cold.loss_curve_[1, 1] > refined.loss_curve_[1, 1]  # as a parameter, init is followed by early exaggeration
     again = clone(method).set_params(n_iter=150).fit_transform(X, init=Y)
     assert again.tobytes() == refined.embedding_.tobytes()

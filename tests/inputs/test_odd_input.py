@@ -1,4 +1,4 @@
-"""Unusual but legal input: few points, duplicates, constants, odd scales, other containers. Maps stay good."""
+"""Unusual but valid input gives good maps: few points, duplicates, constants, extreme scales, other containers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equipoise.methods import METHODS, SphericalSNE
 every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
 
 X, LABELS = make_blobs(60, 4, centers=3, random_state=1)
-WHOLE = np.round(X).astype(np.int64)
+INTEGERS = np.round(X).astype(np.int64)
 
 
 def embed(Method, data, **parameters):
@@ -28,7 +28,7 @@ def embed(Method, data, **parameters):
 
 
 def collapsed_loss(method, data):
-    """Return the loss of the map that shows nothing: all points at one place."""
+    """Return the loss of the map with all points at one position."""
     problem = method.problem(data)
     return problem.loss(np.ones_like(problem.Y0))
 
@@ -37,7 +37,7 @@ def separation(Y, labels):
     """Return the smallest distance between two classes over the largest distance within one."""
     D = pairwise_distances(Y)
     same = labels[:, None] == labels
-    with np.errstate(divide="ignore"):  # duplicates may end on one spot
+    with np.errstate(divide="ignore"):  # duplicates may coincide in the map
         return D[~same].min() / D[same].max()
 
 
@@ -46,7 +46,7 @@ def separation(Y, labels):
 
 @every_method
 @pytest.mark.parametrize("n", range(2, 11))
-def test_few_points(Method, n):
+def test_few_points_give_a_good_map(Method, n):
     data = np.random.RandomState(n).standard_normal((n, 4))
     method = embed(Method, data)
     collapsed = collapsed_loss(method, data)
@@ -66,7 +66,7 @@ def test_pairs_stay_together(Method):
 
 
 @every_method
-def test_constant_columns_change_nothing(Method):
+def test_constant_columns_do_not_change_the_map(Method):
     padded = np.hstack([np.full((60, 1), 7.0), X, np.zeros((60, 2))])
     plain, constant = embed(Method, X, n_iter=20), embed(Method, padded, n_iter=20)
     np.testing.assert_allclose(constant.affinities_, plain.affinities_, rtol=1e-4, atol=1e-9)
@@ -75,7 +75,7 @@ def test_constant_columns_change_nothing(Method):
 
 
 @every_method
-def test_one_informative_column(Method):
+def test_one_informative_column_gives_a_good_map(Method):
     data = np.zeros((60, 3))
     data[:, 1] = X[:, 0]
     method = embed(Method, data)
@@ -83,7 +83,7 @@ def test_one_informative_column(Method):
 
 
 @every_method
-def test_nothing_but_duplicates(Method):
+def test_identical_rows_warn_and_share_affinity(Method):
     data = np.full((20, 4), 3.0)
     with pytest.warns(UserWarning, match=r"20 rows .*row 0\b.*duplicates"):
         method = embed(Method, data)
@@ -92,7 +92,7 @@ def test_nothing_but_duplicates(Method):
 
 
 @every_method
-def test_heavy_duplicates(Method):
+def test_many_duplicates_keep_groups_separate(Method):
     data, labels = np.repeat(10 * np.eye(5, 4), 12, axis=0), np.repeat(np.arange(5), 12)
     with pytest.warns(UserWarning, match=r"60 rows .*duplicates.* perplexity 5\b"):
         method = embed(Method, data, perplexity=5)
@@ -100,7 +100,7 @@ def test_heavy_duplicates(Method):
 
 
 @every_method
-def test_one_far_outlier(Method):
+def test_one_far_outlier_does_not_spoil_the_map(Method):
     data = np.vstack([X, np.full((1, 4), 1e6)])
     method = embed(Method, data, perplexity=15)
     assert method.loss_ < 0.5 * collapsed_loss(method, data)
@@ -112,7 +112,7 @@ def test_one_far_outlier(Method):
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
 @every_method
-def test_unit_of_the_data_does_not_matter(Method, scale):
+def test_scale_of_the_data_does_not_matter(Method, scale):
     plain, scaled = embed(Method, X, n_iter=20), embed(Method, X * scale, n_iter=20)
     np.testing.assert_allclose(scaled.affinities_, plain.affinities_, rtol=1e-4, atol=1e-9)
     size = np.abs(plain.embedding_).max()
@@ -120,7 +120,7 @@ def test_unit_of_the_data_does_not_matter(Method, scale):
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_squared_distances_that_overflow(scale):
+def test_overflowing_squared_distances_do_not_change_affinities(scale):
     plain, scaled = (eq.TSNE(n_iter=0, init="random").fit(data).affinities_ for data in (X, X * scale))
     np.testing.assert_allclose(scaled, plain, rtol=1e-4, atol=1e-9)
 
@@ -130,7 +130,7 @@ def test_squared_distances_that_overflow(scale):
     ("metric", "container"),
     [("manhattan", np.asarray), ("chebyshev", np.asarray), ("manhattan", sparse.csr_matrix)],
 )
-def test_squared_distances_to_neighbours_that_overflow(metric, container, scale):
+def test_overflowing_squared_neighbor_distances_do_not_change_affinities(metric, container, scale):
     settings = {"engine": "grid", "perplexity": 5, "metric": metric, "n_iter": 0, "init": "random", "random_state": 0}
     plain, scaled = (eq.TSNE(**settings).fit(container(data)) for data in (X, X * scale))
     np.testing.assert_allclose(scaled.affinities_.toarray(), plain.affinities_.toarray(), rtol=1e-4, atol=1e-9)
@@ -140,15 +140,15 @@ def test_squared_distances_to_neighbours_that_overflow(metric, container, scale)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_unit_of_distances_does_not_matter(scale):
+def test_scale_of_distances_does_not_matter(scale):
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     plain, scaled = (embed(eq.TSNE, data, metric="precomputed", n_iter=20) for data in (D, D * scale))
     np.testing.assert_allclose(scaled.affinities_, plain.affinities_, rtol=1e-4, atol=1e-9)
     np.testing.assert_allclose(scaled.embedding_, plain.embedding_, atol=1e-3 * np.abs(plain.embedding_).max())
 
 
-def test_far_from_the_origin():
-    plain, shifted = (embed(eq.TSNE, data, n_iter=0).affinities_ for data in (WHOLE, WHOLE + 10**9))
+def test_offset_from_the_origin_does_not_matter():
+    plain, shifted = (embed(eq.TSNE, data, n_iter=0).affinities_ for data in (INTEGERS, INTEGERS + 10**9))
     assert shifted.tobytes() == plain.tobytes()
 
 
@@ -185,14 +185,14 @@ def read_only(A):
     ],
 )
 def test_container_does_not_matter(convert):
-    # Small whole numbers are exact in every one of these types.
-    plain = eq.TSNE(random_state=0, n_iter=30).fit(WHOLE.astype(np.float64))
-    other = eq.TSNE(random_state=0, n_iter=30).fit(convert(WHOLE.astype(np.float64)))
+    # Small integers are exact in all of these types.
+    plain = eq.TSNE(random_state=0, n_iter=30).fit(INTEGERS.astype(np.float64))
+    other = eq.TSNE(random_state=0, n_iter=30).fit(convert(INTEGERS.astype(np.float64)))
     assert other.embedding_.tobytes() == plain.embedding_.tobytes()
 
 
 @every_method
-def test_booleans_are_numbers(Method):
+def test_boolean_tables_equal_float_tables(Method):
     bits = np.random.RandomState(0).standard_normal((40, 12)) > 0
     plain, other = (embed(Method, data, n_iter=20) for data in (bits.astype(float), bits))
     assert other.embedding_.tobytes() == plain.embedding_.tobytes()
@@ -208,7 +208,7 @@ def test_graph_container_does_not_matter(convert):
     assert other.embedding_.tobytes() == plain.embedding_.tobytes()
 
 
-def test_graph_in_any_order_with_zero_distances():
+def test_unsorted_graph_with_zero_distances():
     graph = kneighbors_graph(np.repeat(X[:20], 2, axis=0), 15, mode="distance")  # stores the zeros between duplicates
     shuffled = graph.copy()
     for start, stop in zip(graph.indptr[:-1], graph.indptr[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Every kind of input answers the same questions: blocks, pairs, neighbours and principal components agree."""
+"""Blocks, pairs, neighbours and principal components agree for every kind of input."""
 
 from __future__ import annotations
 
@@ -69,22 +69,22 @@ def data(request) -> Input:
     return KINDS[request.param]()
 
 
-def digits(data: Input) -> float:
-    """The absolute error of a distance: scikit-learn's sparse formula loses half of the digits of small ones."""
+def tolerance(data: Input) -> float:
+    """Return the absolute tolerance: scikit-learn's sparse formula loses half of the digits of small distances."""
     return 2e-6 if isinstance(data, SparseTable) else 1e-12
 
 
-def test_kinds():
-    made = {name: KINDS[name]() for name in KINDS if name != "device table"}
-    assert all(isinstance(one, Input) and one.n == N and one.known is None for one in made.values())
-    assert [type(made[name]) for name in ("table", "sparse table", "distances", "space", "table under h(X)")] == [
+def test_make_input_chooses_the_class():
+    inputs = {name: KINDS[name]() for name in KINDS if name != "device table"}
+    assert all(isinstance(one, Input) and one.n == N and one.known is None for one in inputs.values())
+    assert [type(inputs[name]) for name in ("table", "sparse table", "distances", "space", "table under h(X)")] == [
         Table,
         SparseTable,
         Distances,
         FromSpace,
         Varying,
     ]
-    assert [name for name, one in made.items() if one.points is not None] == [
+    assert [name for name, one in inputs.items() if one.points is not None] == [
         "table",
         "centred table",
         "table by l2",
@@ -92,37 +92,37 @@ def test_kinds():
     ]
 
 
-def test_blocks_are_the_distances(data):
+def test_blocks_match_the_distances(data):
     rows, columns = np.array([5, 10, 10, 0]), np.array([11, 0, 59])
-    assert_allclose(data.block(rows, columns), D[np.ix_(rows, columns)], rtol=1e-9, atol=digits(data))
-    assert_allclose(data.block(rows), D[rows], rtol=1e-9, atol=digits(data))
+    assert_allclose(data.block(rows, columns), D[np.ix_(rows, columns)], rtol=1e-9, atol=tolerance(data))
+    assert_allclose(data.block(rows), D[rows], rtol=1e-9, atol=tolerance(data))
     assert_allclose(data.block_by_products(rows, columns), D[np.ix_(rows, columns)], atol=2e-6)
     assert_allclose(data.block_by_products(rows), D[rows], atol=2e-6)
 
 
-def test_pairs_are_the_distances(data):
-    assert_allclose(data.pairs(A, B), D[A, B], rtol=1e-9, atol=digits(data))
+def test_pairs_match_the_distances(data):
+    assert_allclose(data.pairs(A, B), D[A, B], rtol=1e-9, atol=tolerance(data))
     assert data.pairs(A[:0], B[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("regular", [True, False])
-def test_stored_pairs_are_the_distances(data, regular):
+def test_stored_pairs_match_the_distances(data, regular):
     columns = np.add.outer(np.arange(N), [1, 7, 30]) % N
     pattern = sparse.csr_matrix((np.ones(3 * N), (np.repeat(np.arange(N), 3), columns.ravel())), shape=(N, N))
     if not regular:
         more = sparse.csr_matrix((np.ones(15), (np.full(15, 4), np.arange(5, 20))), shape=(N, N))
         pattern = (pattern + more).tocsr()
     stored = pattern.tocoo()
-    assert_allclose(data.stored_pairs(pattern, 1), D[stored.row, stored.col], rtol=1e-9, atol=digits(data))
+    assert_allclose(data.stored_pairs(pattern, 1), D[stored.row, stored.col], rtol=1e-9, atol=tolerance(data))
 
 
-def test_all_distances(data):
-    assert_allclose(data.condensed(np.float64, 1), pdist(X), rtol=1e-9, atol=digits(data))
+def test_condensed_and_squared_match_the_distances(data):
+    assert_allclose(data.condensed(np.float64, 1), pdist(X), rtol=1e-9, atol=tolerance(data))
     assert_allclose(data.condensed(np.float32, 2), pdist(X), rtol=1e-5, atol=2e-6)
     assert_allclose(data.squared(), D**2, rtol=1e-9, atol=1e-10)
 
 
-def test_neighbours_have_a_recall(data):
+def test_neighbors_are_exact_with_recall_1(data):
     k = 7
     for D2, recall in (data.neighbors(k, 1), data.measured_neighbors(k, 1)):
         D2 = on_host(D2)
@@ -134,7 +134,7 @@ def test_neighbours_have_a_recall(data):
         assert_allclose(d2, np.sort(D + np.diag(np.full(N, np.inf)), axis=1)[:, :k] ** 2, rtol=1e-3, atol=1e-5)
 
 
-def test_principal_components(data):
+def test_principal_components_match_the_svd(data):
     centred = X - X.mean(axis=0)
     scores = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
     scores /= scores[:, 0].std()
@@ -144,14 +144,14 @@ def test_principal_components(data):
         assert np.abs(sign * found[:, c] - scores[:, c]).max() < 12 * JITTER
 
 
-def test_as_a_metric_space(data):
+def test_input_space_matches_the_distances(data):
     points = np.array([50, 10, 3])
     space = InputSpace(data, points)
     assert space.n == 3
-    assert_allclose(space.matrix(), D[np.ix_(points, points)], rtol=1e-9, atol=digits(data))
+    assert_allclose(space.matrix(), D[np.ix_(points, points)], rtol=1e-9, atol=tolerance(data))
 
 
-def test_own_points_as_new_rows(data):
+def test_fitted_rows_as_new_rows(data):
     rows, columns = np.array([5, 10]), np.array([11, 0, 59])
     if isinstance(data, FromSpace):
         with pytest.raises(ValueError, match="a metric space cannot contain new points"):
@@ -160,12 +160,12 @@ def test_own_points_as_new_rows(data):
         return
     new = data.rows(rows)
     assert_allclose(data.squared_to_all(new), D[rows] ** 2, rtol=1e-6, atol=1e-8)
-    assert_allclose(data.new_block(new, columns), D[np.ix_(rows, columns)], rtol=1e-9, atol=digits(data))
+    assert_allclose(data.new_block(new, columns), D[np.ix_(rows, columns)], rtol=1e-9, atol=tolerance(data))
     near = data.nearest(new, 3, 1)
     assert near.d2.shape == (2, N) and near.twins.tolist() == [5, 10]
 
 
-def test_missing_distances():
+def test_missing_distances_are_nan_or_raise():
     missing = D.copy()
     missing[2, 5] = missing[5, 2] = np.nan
     data = make_distance_input(missing, "precomputed")
@@ -184,7 +184,7 @@ def test_missing_distances():
         pairs.new_block(D, A)
 
 
-def test_affinities_have_no_distances():
+def test_affinities_have_no_distances_and_raise():
     data = make_input(np.exp(-D), "euclidean", None, "precomputed")
     for call in (lambda: data.block(A), lambda: data.pairs(A, B), data.squared, lambda: data.neighbors(3, 1)):
         with pytest.raises(ValueError, match="X contains affinities, not distances"):
@@ -192,7 +192,7 @@ def test_affinities_have_no_distances():
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
-def test_inner_products_are_not_comparable_between_rows(container):
+def test_inner_products_have_no_blocks(container):
     data = make_input(container(X), "inner_product", None)
     assert data.neighbors(3, 1)[0].nnz == 3 * N
     with pytest.raises(ValueError, match="compares points within a row only"):
@@ -202,13 +202,13 @@ def test_inner_products_are_not_comparable_between_rows(container):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
-def test_an_invalid_distance_names_the_points(container):
+def test_invalid_distance_names_the_points(container):
     data = make_distance_input(container(X), lambda a, b: np.nan)
     with pytest.raises(ValueError, match="the distance between points 3 and 4 is nan"):
         data.block(A[:1], B[:1])
 
 
-def test_a_metric_with_parameters_from_the_data():
+def test_metrics_with_parameters_from_the_data():
     for metric in ("seuclidean", "mahalanobis"):
         data = make_distance_input(X, metric)
         truth = squareform(pdist(X, metric))

@@ -1,4 +1,4 @@
-"""Sparse tables: the same neighbours and maps as their dense twins, without ever being made dense."""
+"""Sparse tables give the same neighbours and maps as dense tables, without being made dense."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from equipoise.neighbors.sparse import SPARSE_METRICS, SparseSearcher
 every_method = pytest.mark.parametrize("Method", METHODS, ids=lambda M: M.__name__)
 
 
-def bags(n=240, D=500, classes=4, seed=0):
+def bags_of_words(n=240, D=500, classes=4, seed=0):
     """Return documents (n, D) of words, most of them from the class's own part of the vocabulary; every row filled."""
     rng = np.random.RandomState(seed)
     labels = np.arange(n) % classes
@@ -35,12 +35,12 @@ def bags(n=240, D=500, classes=4, seed=0):
     return sparse.csr_matrix(words), labels
 
 
-X, LABELS = bags()
-NEW, NEW_LABELS = bags(40, seed=1)
+X, LABELS = bags_of_words()
+NEW, NEW_LABELS = bags_of_words(40, seed=1)
 
 
 @pytest.mark.parametrize("metric", SPARSE_METRICS)
-def test_neighbours_are_those_of_the_dense_table(metric):
+def test_neighbors_match_the_dense_table(metric):
     found, truth = nearest_neighbors(X, 12, metric), nearest_neighbors(X.toarray(), 12, metric)
     assert_allclose(np.sort(found.distances), np.sort(truth.distances), atol=1e-7)
     assert found.recall == 1.0 and not (found.indices == np.arange(240)[:, None]).any()
@@ -49,7 +49,7 @@ def test_neighbours_are_those_of_the_dense_table(metric):
 
 
 @pytest.mark.parametrize("metric", SPARSE_METRICS)
-def test_all_distances(metric):
+def test_all_distances_match_the_dense_table(metric):
     D = SparseSearcher(X, metric).all()
     if metric == "inner_product":
         S = (X @ X.T).toarray()
@@ -61,7 +61,7 @@ def test_all_distances(metric):
     assert_allclose(D, truth, atol=1e-7)
 
 
-def test_a_callable_metric_and_blocks_of_rows(monkeypatch):
+def test_callable_metric_and_row_blocks(monkeypatch):
     def city(a, b):
         return float(np.abs(a - b).sum())
 
@@ -73,7 +73,7 @@ def test_a_callable_metric_and_blocks_of_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "sqeuclidean"])
-def test_equal_rows_are_at_zero(metric):
+def test_equal_rows_have_distance_zero(metric):
     rng = np.random.RandomState(0)
     rows = sparse.random(30, 200, 0.2, format="csr", random_state=rng)
     graph = SparseSearcher(sparse.vstack([rows] * 4).tocsr(), metric).within(3)
@@ -82,8 +82,8 @@ def test_equal_rows_are_at_zero(metric):
 
 @every_method
 @pytest.mark.parametrize("engine", ["exact", "grid"])
-def test_affinities_are_those_of_the_dense_table(Method, engine):
-    untied = X.copy()  # whole numbers tie often, and a tie at the last neighbour may go either way
+def test_affinities_match_the_dense_table(Method, engine):
+    untied = X.copy()  # integers have many ties, and a tie at the last neighbour may be broken either way
     untied.data *= np.random.RandomState(0).uniform(0.5, 2, X.nnz)
     plain, dense = (Method(n_iter=0, engine=engine, perplexity=10).fit(data) for data in (untied, untied.toarray()))
     P, Q = (sparse.csr_matrix(method.affinities_).toarray() for method in (plain, dense))
@@ -93,7 +93,7 @@ def test_affinities_are_those_of_the_dense_table(Method, engine):
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan", "inner_product"])
 @pytest.mark.parametrize("engine", ["exact", "grid"])
-def test_maps_keep_classes_and_place_new_rows(metric, engine):
+def test_map_and_transform_keep_classes_together(metric, engine):
     method = eq.TSNE(metric=metric, engine=engine, perplexity=20, random_state=0).fit(X)
     near = KNeighborsClassifier(5).fit(method.embedding_, LABELS)
     assert near.score(method.embedding_, LABELS) > 0.95
@@ -107,7 +107,7 @@ def test_maps_keep_classes_and_place_new_rows(metric, engine):
     assert_array_equal(again.transform(NEW[:3]), placed[:3])
 
 
-def test_sparse_rows_into_a_map_of_a_dense_table():
+def test_transform_sparse_rows_after_fitting_a_dense_table():
     method = eq.TSNE(n_iter=50, random_state=0).fit(X.toarray())
     assert_array_equal(method.transform(NEW), method.transform(NEW.toarray()))
 
@@ -118,7 +118,7 @@ def test_container_and_order_do_not_matter(convert):
     assert plain.tobytes() == other.tobytes()
 
 
-def test_input_is_left_alone():
+def test_input_is_not_modified():
     given = X.copy()
     for a, b in zip(given.indptr[:-1], given.indptr[1:], strict=True):
         given.indices[a:b], given.data[a:b] = given.indices[a:b][::-1].copy(), given.data[a:b][::-1].copy()
@@ -130,15 +130,15 @@ def test_input_is_left_alone():
     assert Y.tobytes() == eq.TSNE(n_iter=30, random_state=0).fit_transform(X).tobytes()
 
 
-# The start and the reduction
+# Initial map and reduction
 
 
 @pytest.mark.parametrize(("n", "D", "small"), [(300, 40, 1000), (300, 200, 50), (60, 2000, 50), (30, 8, 50)])
-def test_directions_are_principal_components(n, D, small, monkeypatch):
+def test_directions_match_principal_components(n, D, small, monkeypatch):
     monkeypatch.setattr(low_rank, "SMALL", small)
     rng = np.random.RandomState(0)
     S = sparse.random(n, D, 0.2, format="csr", random_state=rng)
-    S = sparse.csr_matrix(S.multiply(0.8 ** np.arange(D)))  # a spectrum that falls
+    S = sparse.csr_matrix(S.multiply(0.8 ** np.arange(D)))  # a decaying spectrum
     scores, truth = Directions(S, 3, centered=True).scores(S), PCA(3, svd_solver="full").fit_transform(S.toarray())
     signs = np.sign((scores * truth).sum(axis=0))
     assert_allclose(signs * scores, truth, atol=1e-6 * np.abs(truth).max())
@@ -146,12 +146,12 @@ def test_directions_are_principal_components(n, D, small, monkeypatch):
     assert_allclose(np.abs(loose.V.T @ np.linalg.svd(S.toarray())[2][:3].T), np.eye(3), atol=1e-6)
 
 
-def test_the_start_is_that_of_the_dense_table():
+def test_initial_map_matches_the_dense_table():
     plain, dense = (eq.TSNE(random_state=0).problem(data).Y0 for data in (X, X.toarray()))
     assert min(abs(np.corrcoef(a, b)[0, 1]) for a, b in zip(plain.T, dense.T, strict=True)) > 0.99
 
 
-def reduced(monkeypatch, metric, data=X, **parameters):
+def fit_reduced(monkeypatch, metric, data=X, **parameters):
     monkeypatch.setattr(sparse_table, "SEARCH_WORK", 10.0)
     monkeypatch.setattr(sparse_table, "RANK", 30)
     with pytest.warns(
@@ -161,35 +161,35 @@ def reduced(monkeypatch, metric, data=X, **parameters):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "inner_product"])
-def test_large_tables_are_reduced_with_a_notice(metric, monkeypatch):
-    method = reduced(monkeypatch, metric, perplexity=20)
+def test_large_tables_are_reduced_with_a_warning(metric, monkeypatch):
+    method = fit_reduced(monkeypatch, metric, perplexity=20)
     near = KNeighborsClassifier(5).fit(method.embedding_, LABELS)
     assert near.score(method.embedding_, LABELS) > 0.95
     assert near.score(method.transform(NEW), NEW_LABELS) > 0.9
     assert_array_equal(method.transform(X[:7]), method.embedding_[:7])
-    one, two = (reduced(monkeypatch, metric, perplexity=20, n_iter=5, n_jobs=n).embedding_ for n in (1, 2))
+    one, two = (fit_reduced(monkeypatch, metric, perplexity=20, n_iter=5, n_jobs=n).embedding_ for n in (1, 2))
     assert one.tobytes() == two.tobytes()
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "inner_product"])
-def test_reduction_keeps_the_neighbours_of_tables_of_low_rank(metric, monkeypatch):
+def test_reduction_is_exact_for_low_rank_tables(metric, monkeypatch):
     rng = np.random.RandomState(0)
     topics = sparse.random(5, 400, 0.1, random_state=rng).toarray()
     low = sparse.csr_matrix(np.abs(rng.standard_normal((200, 5))) @ topics)
-    method = reduced(monkeypatch, metric, low, n_iter=0, perplexity=10)
+    method = fit_reduced(monkeypatch, metric, low, n_iter=0, perplexity=10)
     exact = eq.TSNE(metric=metric, engine="grid", n_iter=0, perplexity=10).fit(low.toarray())
     assert_allclose(method.affinities_.toarray(), exact.affinities_.toarray(), atol=1e-6)
 
 
-def test_no_reduction_by_manhattan_distance(monkeypatch):
+def test_large_tables_with_manhattan_metric_raise(monkeypatch):
     monkeypatch.setattr(sparse_table, "SEARCH_WORK", 10.0)
     with pytest.raises(ValueError, match=r"240 sparse rows are too many .*'manhattan'; use euclidean.*precomputed"):
         eq.TSNE(metric="manhattan", engine="grid").fit(X)
 
 
 @pytest.mark.slow
-def test_nothing_is_made_dense():
-    n, D = 4000, 20_000  # dense it would take 640 MB, all distances 128 MB
+def test_sparse_table_is_never_made_dense():
+    n, D = 4000, 20_000  # the dense table would need 640 MB, all distances 128 MB
     wide = sparse.random(n, D, 1e-3, format="csr", random_state=0)
     eq.TSNE(n_iter=0).fit(X)  # imports
     tracemalloc.start()

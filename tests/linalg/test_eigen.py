@@ -1,4 +1,4 @@
-"""Eigenvectors by Lanczos, shift-invert and in full, and shortest paths, against SciPy's dense answers."""
+"""Eigenvectors (Lanczos, shift-invert, dense) and shortest paths against SciPy's dense results."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from equipoise.neighbors.search import nearest_neighbors
 from equipoise.spaces import GraphGeodesic
 
 
-def matrix(n, rng):
+def symmetric_matrix(n, rng):
     A = rng.standard_normal((n, n))
     return A + A.T
 
 
 @pytest.mark.parametrize("n", [6, 200, 500])
-def test_the_largest(n, rng):
-    A = matrix(n, rng)
+def test_top_matches_numpy(n, rng):
+    A = symmetric_matrix(n, rng)
     values, V = eigen.top(A, 3)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(A)[:-4:-1])
     np.testing.assert_allclose(A @ V, V * values, atol=1e-8)
@@ -32,7 +32,7 @@ def laplacian(n, rng):
 
 
 @pytest.mark.parametrize("n", [7, 200, 900])
-def test_the_smallest_beyond_the_null_space(n, rng):
+def test_bottom_matches_numpy_beyond_the_null_space(n, rng):
     A = laplacian(n, rng)
     values, V = eigen.bottom(A, np.full((n, 1), n**-0.5), 2)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(A.toarray())[1:3], rtol=1e-6, atol=1e-12)
@@ -40,9 +40,9 @@ def test_the_smallest_beyond_the_null_space(n, rng):
     np.testing.assert_allclose(V.sum(axis=0), 0, atol=1e-9)
 
 
-def test_where_lanczos_does_not_converge_all_is_decomposed(rng, monkeypatch):
+def test_dense_decomposition_replaces_unconverged_lanczos(rng, monkeypatch):
     monkeypatch.setattr(eigen, "RESTARTS", 1)
-    A, L = matrix(400, rng), laplacian(400, rng)
+    A, L = symmetric_matrix(400, rng), laplacian(400, rng)
     np.testing.assert_allclose(eigen.top(A, 3)[0], np.linalg.eigvalsh(A)[:-4:-1])
     null = np.full((400, 1), 400**-0.5)
     np.testing.assert_allclose(eigen.bottom(L, null, 3)[0], np.linalg.eigvalsh(L.toarray())[1:4], rtol=1e-6)
@@ -51,7 +51,7 @@ def test_where_lanczos_does_not_converge_all_is_decomposed(rng, monkeypatch):
         eigen.top(A, 3)
 
 
-def test_a_wide_graph_is_not_factorised(rng, monkeypatch):
+def test_wide_graph_is_not_factorised(rng, monkeypatch):
     L = laplacian(400, rng)
     monkeypatch.setattr(eigen, "WIDEST", 50)
     monkeypatch.setattr(eigen, "_factor", None)
@@ -61,7 +61,7 @@ def test_a_wide_graph_is_not_factorised(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_shortest_paths_are_those_of_scipy(n_threads, rng):
+def test_shortest_paths_match_scipy(n_threads, rng):
     X = rng.standard_normal((150, 3))
     X[40:50] = X[0]  # steps of length 0
     space = GraphGeodesic(nearest_neighbors(X, 12), n_threads=n_threads)

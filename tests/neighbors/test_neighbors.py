@@ -12,7 +12,7 @@ from equipoise.neighbors.cells import Cells
 from equipoise.neighbors.search import Searcher, nearest_in_matrix, nearest_neighbors
 
 
-def truth(X, k, metric):
+def true_distances(X, k, metric):
     D = pairwise_distances(X, metric=metric)
     np.fill_diagonal(D, np.inf)
     return np.sort(D, axis=1)[:, :k]
@@ -22,36 +22,36 @@ METRICS = ["euclidean", "l2", "sqeuclidean", "cosine", "correlation", "manhattan
 
 
 @pytest.mark.parametrize("metric", [*METRICS, "canberra"])
-def test_exact_search_by_any_metric(rng, metric):
+def test_exact_search_matches_scikit_learn_for_every_metric(rng, metric):
     X = rng.standard_normal((120, 6)) + 1e3 * (metric == "euclidean")
     graph = nearest_neighbors(X, 7, metric)
     assert graph.recall == 1.0 and graph.indices.shape == (120, 7)
     assert not (graph.indices == np.arange(120)[:, None]).any()
-    assert_allclose(np.sort(graph.distances, axis=1), truth(X, 7, metric), rtol=1e-6, atol=1e-9)
+    assert_allclose(np.sort(graph.distances, axis=1), true_distances(X, 7, metric), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-def test_inner_products_are_the_largest(rng, scale):
+def test_inner_product_search_finds_the_largest_products(rng, scale):
     X = scale * (rng.standard_normal((150, 5)) * rng.uniform(0.1, 3, (150, 1)) + 0.5)
     S = X @ X.T
     np.fill_diagonal(S, -np.inf)
     graph = nearest_neighbors(X, 8, "inner_product")
     found = np.take_along_axis(S, graph.indices, axis=1)
     assert_allclose(np.sort(found)[:, ::-1], np.sort(S)[:, :-9:-1], rtol=1e-6, atol=1e-6 * scale**2)
-    # Up to a constant per row d² = −2 x·y, which is what the row of affinities sees.
+    # Up to a constant per row, d² = −2 x·y; affinities of a row do not depend on that constant.
     d2 = graph.distances**2
     assert_allclose(d2 + 2 * found, np.broadcast_to(2 * found.max(axis=1, keepdims=True), d2.shape), rtol=1e-9)
     assert (graph.distances.min(axis=1) == 0).all()
 
 
-def test_the_largest_product_of_a_row_need_not_be_with_itself():
+def test_inner_product_search_excludes_the_point_itself():
     X = np.array([[1.0, 0], [3, 0], [2, 0], [0, 1], [0, 5]])
     graph = nearest_neighbors(X, 1, "inner_product")
     assert graph.indices[:, 0].tolist() == [1, 2, 1, 4, 3]
 
 
 @pytest.mark.parametrize("metric", [*METRICS, "inner_product", "canberra"])
-def test_threads_never_change_a_byte(rng, metric):
+def test_neighbors_are_identical_for_any_number_of_threads(rng, metric):
     X, new = rng.standard_normal((400, 7)), rng.standard_normal((30, 7))
     X[50:60] = X[50]
     for graphs in (
@@ -62,7 +62,7 @@ def test_threads_never_change_a_byte(rng, metric):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "inner_product", "chebyshev"])
-def test_blocks_of_rows_are_seamless(rng, metric, monkeypatch):
+def test_block_size_does_not_change_the_neighbors(rng, metric, monkeypatch):
     X = rng.standard_normal((250, 6))
     whole = nearest_neighbors(X, 9, metric)
     monkeypatch.setattr(neighbors, "ROWS", 64)
@@ -71,7 +71,7 @@ def test_blocks_of_rows_are_seamless(rng, metric, monkeypatch):
     assert not (blocks.indices == np.arange(250)[:, None]).any()
 
 
-def test_memory_is_that_of_the_result(rng, monkeypatch):
+def test_search_allocates_little_beyond_the_result(rng, monkeypatch):
     n, D, k = 8000, 16, 60
     monkeypatch.setattr(neighbors, "ROWS", 500)
     X = rng.standard_normal((n, D))
@@ -81,28 +81,28 @@ def test_memory_is_that_of_the_result(rng, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     result = graph.indices.nbytes + graph.distances.nbytes
-    assert peak < 1.3 * result  # faiss's own answer, 12 bytes a neighbour, would make it twice as large
+    assert peak < 1.3 * result  # faiss's own result, 12 bytes per neighbour, would double it
 
 
 @pytest.mark.parametrize("apart", [1e2, 1e4])
 @pytest.mark.parametrize("work", [neighbors.EXACT_WORK, 0.0], ids=["scan", "cells"])
-def test_groups_far_apart_keep_their_neighbours(rng, monkeypatch, apart, work):
+def test_recall_is_high_for_distant_clusters(rng, monkeypatch, apart, work):
     monkeypatch.setattr(neighbors, "EXACT_WORK", work)
     X = rng.standard_normal((2000, 20))
     X[1000:] += apart
     found = nearest_neighbors(X, 15)
-    truth = nearest_in_matrix(pairwise_distances(X), 15).indices
-    recall = np.mean([len(set(a) & set(b)) for a, b in zip(found.indices, truth, strict=True)]) / 15
+    exact = nearest_in_matrix(pairwise_distances(X), 15).indices
+    recall = np.mean([len(set(a) & set(b)) for a, b in zip(found.indices, exact, strict=True)]) / 15
     assert recall > 0.98 and abs(recall - found.recall) < 0.01
 
 
-def test_a_callable_metric(rng):
+def test_callable_metric(rng):
     X = rng.standard_normal((30, 3))
     graph = nearest_neighbors(X, 4, lambda a, b: float(np.abs(a - b).sum()))
-    assert_allclose(np.sort(graph.distances, axis=1), truth(X, 4, "manhattan"))
+    assert_allclose(np.sort(graph.distances, axis=1), true_distances(X, 4, "manhattan"))
 
 
-def test_duplicates_never_list_a_point_itself(rng):
+def test_duplicates_do_not_list_a_point_as_its_own_neighbor(rng):
     X = np.repeat(rng.standard_normal((5, 3)), 12, axis=0)
     graph = nearest_neighbors(X, 8)
     assert not (graph.indices == np.arange(60)[:, None]).any()
@@ -110,7 +110,7 @@ def test_duplicates_never_list_a_point_itself(rng):
     assert all(len(set(row)) == 8 for row in graph.indices.tolist())
 
 
-def test_large_data_reach_the_recall_asked_for(rng, monkeypatch):
+def test_approximate_search_reaches_min_recall(rng, monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT_WORK", 1e5)
     X = rng.standard_normal((3000, 8))
     for least in (0.8, 0.97):
@@ -122,15 +122,15 @@ def test_large_data_reach_the_recall_asked_for(rng, monkeypatch):
     assert one.indices.tobytes() == two.indices.tobytes() and one.distances.tobytes() == two.distances.tobytes()
 
 
-def test_from_a_matrix(rng):
+def test_nearest_in_matrix(rng):
     X = rng.standard_normal((40, 3))
     D = pairwise_distances(X)
     graph = nearest_in_matrix(D, 5)
-    assert_allclose(np.sort(graph.distances, axis=1), truth(X, 5, "euclidean"))
-    assert D[0, 0] == 0  # the caller's matrix is left alone
+    assert_allclose(np.sort(graph.distances, axis=1), true_distances(X, 5, "euclidean"))
+    assert D[0, 0] == 0  # the caller's matrix is not modified
 
 
-def test_search_for_new_rows_is_exact_and_row_by_row(rng):
+def test_search_for_new_rows_is_exact_and_independent_per_row(rng):
     X, new = rng.standard_normal((300, 5)), rng.standard_normal((40, 5))
     for metric in ("euclidean", "cosine", "manhattan", "chebyshev", "canberra"):
         searcher = Searcher(X, metric, 1)
@@ -151,7 +151,7 @@ def test_search_for_new_rows_by_inner_product(rng):
     assert_array_equal(alone.distances[0], graph.distances[3])
 
 
-def test_large_data_by_inner_product(rng, monkeypatch):
+def test_approximate_inner_product_search_reaches_the_recall(rng, monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT_WORK", 1e5)
     X = rng.standard_normal((3000, 8))
     graph = nearest_neighbors(X, 10, "inner_product")
@@ -162,7 +162,7 @@ def test_large_data_by_inner_product(rng, monkeypatch):
     assert graph.recall >= 0.95 and measured >= 0.9
 
 
-def test_errors(rng):
+def test_invalid_arguments_raise(rng):
     X = rng.standard_normal((10, 2))
     with pytest.raises(ValueError, match=r"k must be between 1 and n_samples - 1 = 9, got 10"):
         nearest_neighbors(X, 10)
@@ -173,25 +173,25 @@ def test_errors(rng):
         nearest_neighbors(X, 3, lambda a, b: -1.0)
 
 
-def test_two_components_of_the_graph_make_a_finite_map(rng):
+def test_disconnected_graph_gives_a_finite_map(rng):
     X = np.vstack([rng.standard_normal((60, 3)), 1e4 + rng.standard_normal((60, 3))])
     Y = eq.TSNE(perplexity=5, engine="grid", random_state=0).fit_transform(X)
     apart = pairwise_distances(Y[:60], Y[60:]).min()
     assert np.isfinite(Y).all() and apart > np.median(pairwise_distances(Y[:60]))
 
 
-def test_the_nearest_of_many_candidates(rng):
+def test_core_nearest_matches_argsort(rng):
     dots, norms = rng.integers(-9, 9, (40, 700)).astype(np.float32), rng.integers(0, 9, 700).astype(np.float32)
     for k in (1, 7, 91, 700):
         out = np.empty((40, k), np.int32)
         _core.nearest(dots, norms, out)
-        assert_array_equal(out, np.argsort(norms - 2 * dots, axis=1, kind="stable")[:, :k])  # of equal ones the first
+        assert_array_equal(out, np.argsort(norms - 2 * dots, axis=1, kind="stable")[:, :k])  # ties go to the first
     with pytest.raises(ValueError, match="as many as dots"):
         _core.nearest(dots[:, :3].copy(), norms[:3].copy(), np.empty((40, 4), np.int32))
 
 
-@pytest.mark.parametrize("compared", [1024, 60])  # all centres of the 252 cells, or those of a few regions alone
-def test_cells_find_what_they_promise(rng, monkeypatch, compared):
+@pytest.mark.parametrize("compared", [1024, 60])  # all centres of the 252 cells, or only those of a few regions
+def test_cells_reach_the_measured_recall(rng, monkeypatch, compared):
     monkeypatch.setattr("equipoise.neighbors.cells.COMPARED", compared)
     X = rng.standard_normal((4000, 8)).astype(np.float32)
     cells = Cells(X, X, 2)
@@ -201,37 +201,37 @@ def test_cells_find_what_they_promise(rng, monkeypatch, compared):
         found = cells.search(20, count)
         assert not (found == np.arange(4000)[:, None]).any()
         recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
-        assert measured >= min_recall and recall >= min_recall - 0.02  # the sample is 500 of the 4,000
+        assert measured >= min_recall and recall >= min_recall - 0.02  # measured on a sample of 500 of the 4,000 rows
 
 
-def test_cells_in_small_blocks_find_the_same(rng, monkeypatch):
-    X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # whole numbers: products of any shape are exact
+def test_cells_block_size_does_not_change_the_result(rng, monkeypatch):
+    X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # integers: products are exact for any block shape
     cells = Cells(X, X, 2)
     whole = cells.search(10, 20)
     monkeypatch.setattr("equipoise.neighbors.cells.BLOCK", 2000)
     assert_array_equal(cells.search(10, 20), whole)
 
 
-def test_cells_are_the_same_on_any_number_of_threads(rng):
+def test_cells_are_identical_for_any_number_of_threads(rng):
     X = rng.standard_normal((3000, 8)).astype(np.float32)
     one, two = Cells(X, X, 1), Cells(X, X, 2)
     assert one.reach(10, 0.9) == two.reach(10, 0.9)
     assert_array_equal(one.search(10, 20), two.search(10, 20))
 
 
-def test_cells_too_small_for_k_are_joined_by_the_next(rng):
+def test_cells_smaller_than_k_use_further_cells(rng):
     X = rng.standard_normal((2000, 6)).astype(np.float32)
-    found = Cells(X, X, 1).search(300, 1)  # a cell holds some 11 points
+    found = Cells(X, X, 1).search(300, 1)  # a cell contains about 11 points
     assert all(len(np.unique(row)) == 300 for row in found)
     assert not (found == np.arange(2000)[:, None]).any()
 
 
-def test_cells_of_points_in_a_few_places(rng):
+def test_cells_of_duplicated_points(rng):
     X = np.repeat(rng.standard_normal((40, 6)), 50, axis=0).astype(np.float32)
     found = Cells(X, X, 2).search(49, 1)
     assert_array_equal(found // 50, np.repeat(np.arange(2000)[:, None] // 50, 49, axis=1))
     assert not (found == np.arange(2000)[:, None]).any()
 
 
-def test_a_graph_is_shown_in_one_line(rng):
+def test_repr_of_a_graph_is_one_line(rng):
     assert repr(nearest_neighbors(rng.normal(size=(1200, 3)), 7)) == "<7 neighbours of each of 1,200 points, recall 1>"

@@ -1,4 +1,4 @@
-"""Metrics g(y) and h(x) and losses of one's own: against flat losses, the closed form of eq. (G1), and differences."""
+"""Metric functions g(y) against flat losses, the closed form of eq. (G1), and finite differences."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import pickle
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from support.cases import KERNELS, differences
+from support.cases import KERNELS, UserKernel, differences
 
 import equipoise as eq
 from equipoise.arrays import memory_limits as room
 from equipoise.arrays import namespace as arrays
 from equipoise.data.checks.metric_tensors import check_tensors
 from equipoise.divergences import Alpha, ChiSquare, Divergence
-from equipoise.kernels import Gaussian, Kernel, PowerLaw, RegularizedPowerLaw, StudentT
+from equipoise.kernels import Gaussian, PowerLaw, RegularizedPowerLaw, StudentT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.objectives.autograd.curved import curved  # noqa: E402
@@ -32,19 +31,8 @@ DIVERGENCES = pytest.mark.parametrize(
 )
 
 
-@dataclass(frozen=True)
-class Loop(Kernel):
-    """As a user writes it, with operators."""
-
-    def value(self, d2):
-        return (1 + d2) ** -1.5
-
-    def slope(self, d2):
-        return -1.5 * (1 + d2) ** -2.5
-
-
 class Reverse(Divergence):
-    """As a user writes it, with NumPy."""
+    """A user-defined divergence in NumPy."""
 
     def value(self, t):
         return t * np.log(t)
@@ -58,12 +46,12 @@ def identity(Y):
     return torch.eye(Y.shape[1], dtype=Y.dtype, device=Y.device)
 
 
-def spread_out(Y):
-    """g(y_1, …, y_n): one metric for all, from how the map is spread, as in the paper."""
+def covariance_metric(Y):
+    """g(y_1, …, y_n): one metric for all points, from the covariance of the map, as in the paper."""
     return torch.eye(2, dtype=Y.dtype) + Y.T @ Y / len(Y)
 
 
-def spread_out_slope(Y):
+def covariance_metric_slope(Y):
     n, d = Y.shape
     dG = np.zeros((n, d, d, d))
     for c in range(d):
@@ -72,13 +60,13 @@ def spread_out_slope(Y):
     return np.eye(2) + Y.T @ Y / n, dG
 
 
-def local(Y):
-    """A metric at each point: stretched with its place, and skewed."""
+def local_metric(Y):
+    """A metric at each point: skewed, and growing with the distance from the origin."""
     skew = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=Y.dtype)
     return (1 + (Y**2).sum(dim=1))[:, None, None] * skew + 0.2 * Y[:, :, None] * Y[:, None, :]
 
 
-def local_slope(Y):
+def local_metric_slope(Y):
     n, d = Y.shape
     skew, dG = np.array([[2.0, 0.3], [0.3, 1.0]]), np.zeros((n, d, n, d, d))
     for i in range(n):
@@ -89,11 +77,13 @@ def local_slope(Y):
     return (1 + (Y**2).sum(axis=1))[:, None, None] * skew + 0.2 * Y[:, :, None] * Y[:, None, :], dG
 
 
-METRICS = pytest.mark.parametrize(("g", "slope"), [(spread_out, spread_out_slope), (local, local_slope)])
+METRICS = pytest.mark.parametrize(
+    ("g", "slope"), [(covariance_metric, covariance_metric_slope), (local_metric, local_metric_slope)]
+)
 
 
 def closed_form(P, Y, kernel, divergence, G, dG, direction=None):
-    """∂E/∂y_i by docs/math.md, eq. (G1) and (G2): Lin et al. 2024, eq. (19), with the metric in its direction."""
+    """Return ∂E/∂y_i by docs/math.md, eq. (G1) and (G2): Lin et al. 2024, eq. (19), with the metric included."""
     n = len(Y)
     diff = Y[:, None] - Y
     M = np.broadcast_to(G, (n, n, 2, 2)) if G.ndim == 2 else (G[:, None] + G) / 2
@@ -130,13 +120,13 @@ def assert_same_balance(found, truth, rtol=1e-9, same_stiffness=True):
         mine, theirs = getattr(found, name), getattr(truth, name)
         assert_allclose(mine, theirs, atol=rtol * np.abs(theirs).max(), rtol=0)
     assert_allclose(found.loss, truth.loss, rtol=rtol)
-    if same_stiffness:  # that of DenseDivergence counts a point's force on itself, which is none
+    if same_stiffness:  # DenseDivergence's stiffness counts self pairs, which exert no force
         assert_allclose(found.stiffness, truth.stiffness, rtol=rtol)
 
 
 @ANY_KERNEL
 @DIVERGENCES
-def test_the_flat_metric_gives_the_flat_losses(kernel, divergence, X, rng):
+def test_identity_metric_gives_the_flat_losses(kernel, divergence, X, rng):
     flat = method(kernel, divergence).problem(X)
     Y = 2 * kernel.length * rng.standard_normal((N, 2))
     bent = curved(flat.objective, identity)
@@ -147,21 +137,21 @@ def test_the_flat_metric_gives_the_flat_losses(kernel, divergence, X, rng):
         assert_same_balance(found, truth, same_stiffness=divergence.s is not None)
 
 
-@pytest.mark.parametrize("kernel", [Loop(), PowerLaw()], ids=repr)
-def test_own_kernels_and_divergences_run_as_they_are(kernel, X, rng):
+@pytest.mark.parametrize("kernel", [UserKernel(), PowerLaw()], ids=repr)
+def test_user_kernels_and_divergences_run_unchanged(kernel, X, rng):
     flat, Y = method(kernel, Reverse()).problem(X), 2 * rng.standard_normal((N, 2))
     found = curved(flat.objective, identity).balance(Y, flat.engine, loss=True)
     assert_same_balance(found, flat.objective.balance(Y, flat.engine, loss=True), same_stiffness=False)
 
 
-@pytest.mark.parametrize("scale", [1.0, 30.0])  # at 30 the Gaussian reaches no other point
-def test_the_flat_metric_gives_original_sne(scale, X, rng):
+@pytest.mark.parametrize("scale", [1.0, 30.0])  # at 30 the Gaussian underflows for all pairs
+def test_identity_metric_gives_original_sne(scale, X, rng):
     flat, Y = eq.SNE(perplexity=7, engine="reference", random_state=0).problem(X), scale * rng.standard_normal((N, 2))
     found = curved(flat.objective, identity).balance(Y, flat.engine, loss=True, exaggeration=2.0)
     assert_same_balance(found, flat.objective.balance(Y, flat.engine, loss=True, exaggeration=2.0))
 
 
-def test_a_constant_function_is_the_constant(X, rng):
+def test_constant_function_equals_constant_metric(X, rng):
     G, Y = np.array([[2.0, 0.5], [0.5, 1.0]]), rng.standard_normal((N, 2))
     truth = eq.TSNE(perplexity=7, g=G, engine="reference").problem(X)
     for g in (
@@ -179,7 +169,7 @@ def test_a_constant_function_is_the_constant(X, rng):
 @pytest.mark.parametrize(
     "kernel", [Gaussian(), StudentT(), RegularizedPowerLaw(3.0, 0.1), PowerLaw(2.0, 0.3)], ids=repr
 )
-def test_autograd_is_the_closed_form(g, slope, divergence, kernel, X, rng):
+def test_autograd_matches_the_closed_form(g, slope, divergence, kernel, X, rng):
     problem, Y = method(kernel, divergence, g=g).problem(X), 0.7 * rng.standard_normal((N, 2))
     truth = closed_form(problem.affinities, Y, kernel, divergence, *slope(Y))
     assert_allclose(problem.gradient(Y), truth, atol=1e-10 * np.abs(truth).max(), rtol=0)
@@ -193,19 +183,19 @@ def test_autograd_is_the_closed_form(g, slope, divergence, kernel, X, rng):
         lambda g: eq.TSNE(perplexity=7, g=g, engine="reference"),
         lambda g: eq.PowerSNE(perplexity=7, r0=0.3, g=g, engine="reference"),
         lambda g: eq.SNE(perplexity=7, g=g, engine="reference"),
-        lambda g: method(Loop(), ChiSquare(), g=g),
+        lambda g: method(UserKernel(), ChiSquare(), g=g),
     ],
 )
-def test_autograd_is_the_slope_of_the_loss(make, g, slope, X, rng):
+def test_autograd_matches_finite_differences(make, g, slope, X, rng):
     problem, Y = make(g).problem(X), 0.7 * rng.standard_normal((N, 2))
     truth = differences(problem.loss, Y)
     assert_allclose(problem.gradient(Y), truth, atol=1e-6 * np.abs(truth).max(), rtol=0)
 
 
-def test_the_printed_equation_lacks_the_metric_and_its_diagonal(X, rng):
-    """Lin et al. 2024, eq. (19) as it stands: y_i − y_j for g (y_i − y_j), and ∂g_mn with m ≠ n alone."""
-    problem, Y = method(StudentT(), g=spread_out).problem(X), 0.7 * rng.standard_normal((N, 2))
-    truth, (G, dG) = problem.gradient(Y), spread_out_slope(Y)
+def test_printed_equation_19_omits_the_metric_and_diagonal_terms(X, rng):
+    """Lin et al. 2024, eq. (19) as printed: y_i − y_j instead of g (y_i − y_j), and ∂g_mn only for m ≠ n."""
+    problem, Y = method(StudentT(), g=covariance_metric).problem(X), 0.7 * rng.standard_normal((N, 2))
+    truth, (G, dG) = problem.gradient(Y), covariance_metric_slope(Y)
 
     def error(direction, derivative):
         found = closed_form(problem.affinities, Y, StudentT(), Alpha(-1.0), G, derivative, direction)
@@ -216,9 +206,9 @@ def test_the_printed_equation_lacks_the_metric_and_its_diagonal(X, rng):
     assert error(np.eye(2), dG) > 0.05 and error(G, off_diagonal) > 0.05 and error(np.eye(2), off_diagonal) > 0.05
 
 
-def test_the_derivatives_of_the_test_are_right(rng):
+def test_metric_derivatives_match_finite_differences(rng):
     Y = rng.standard_normal((4, 2))
-    for g, slope in ((spread_out, spread_out_slope), (local, local_slope)):
+    for g, slope in ((covariance_metric, covariance_metric_slope), (local_metric, local_metric_slope)):
         G, dG = slope(Y)
         assert_allclose(g(torch.tensor(Y)).numpy(), G)
         for i, c in np.ndindex(4, 2):
@@ -228,7 +218,7 @@ def test_the_derivatives_of_the_test_are_right(rng):
 
 
 @ANY_KERNEL
-def test_kernels_are_the_same_on_tensors(kernel, rng):
+def test_kernels_of_tensors_match_numpy(kernel, rng):
     d2 = np.concatenate([[0.0], rng.random(50) * 9, [1e6]])
     for formula in (kernel.value, kernel.slope, kernel.log_value, kernel.log_slope):
         found, truth = formula(torch.tensor(d2)), formula(d2)
@@ -237,36 +227,39 @@ def test_kernels_are_the_same_on_tensors(kernel, rng):
 
 
 @DIVERGENCES
-def test_divergences_are_the_same_on_tensors(divergence, rng):
+def test_divergences_of_tensors_match_numpy(divergence, rng):
     t = np.concatenate([[1e-9], rng.random(50) * 3, [1e3]])
     for formula in (divergence.value, divergence.slope):
         assert_allclose(formula(torch.tensor(t)).numpy(), formula(t), rtol=1e-9, atol=1e-12)
 
 
-def test_a_formula_for_numpy_alone_is_refused_on_a_device():
-    elsewhere = torch.ones(3, dtype=torch.float64, device="meta")  # what a GPU refuses, this does too
+def test_numpy_only_formula_raises_on_a_device():
+    elsewhere = torch.ones(3, dtype=torch.float64, device="meta")  # rejects NumPy conversion like a GPU tensor
     with pytest.raises(TypeError, match=r"Reverse.slope does not accept PyTorch tensors .* functions of array"):
         on_tensor(Reverse().slope, elsewhere)
-    assert on_tensor(Loop().value, elsewhere).device.type == "meta"
+    assert on_tensor(UserKernel().value, elsewhere).device.type == "meta"
 
 
-def test_coincident_points_under_a_cusp_stay_finite(X, rng):
-    problem, Y = method(RegularizedPowerLaw(1.2, 0.5), Alpha(-0.5), g=local).problem(X), rng.standard_normal((N, 2))
+def test_coincident_points_at_a_cusp_give_finite_gradients(X, rng):
+    problem, Y = (
+        method(RegularizedPowerLaw(1.2, 0.5), Alpha(-0.5), g=local_metric).problem(X),
+        rng.standard_normal((N, 2)),
+    )
     Y[1] = Y[0]
     assert np.isfinite(problem.loss(Y)) and np.isfinite(problem.gradient(Y)).all()
 
 
 @pytest.mark.parametrize("Method", [eq.SNE, eq.SymmetricSNE, eq.TSNE, eq.PowerSNE, eq.GSNE])
-def test_every_method_falls_under_a_metric(Method, X):
-    fitted = Method(perplexity=5, g=local, n_iter=60, early_exaggeration=2.0, random_state=0).fit(X)
+def test_every_method_lowers_the_loss_under_a_metric(Method, X):
+    fitted = Method(perplexity=5, g=local_metric, n_iter=60, early_exaggeration=2.0, random_state=0).fit(X)
     assert fitted.loss_ < fitted.loss_curve_[0, 1] and fitted.embedding_.shape == (N, 2)
     assert fitted.engine_ == "autograd"
-    again = Method(perplexity=5, g=local, n_iter=60, early_exaggeration=2.0, random_state=0).fit(X)
+    again = Method(perplexity=5, g=local_metric, n_iter=60, early_exaggeration=2.0, random_state=0).fit(X)
     assert_array_equal(fitted.embedding_, again.embedding_)
 
 
-def test_a_map_under_a_metric_keeps_to_its_ball():
-    X = eq_digits()
+def test_map_under_a_ball_metric_stays_in_the_ball():
+    X = digits()
 
     def ball(Y):
         inside = (Y**2).sum(dim=1).clamp(max=0.95 * 4**2) / 4**2
@@ -278,41 +271,42 @@ def test_a_map_under_a_metric_keeps_to_its_ball():
     assert bent.loss_ < 1.25 * flat.loss_
 
 
-def eq_digits(n=120):
+def digits(n=120):
     from equipoise import data
 
     return data.load("digits").X[:n]
 
 
-def test_sparse_affinities_and_the_engine_in_torch(X, rng):
+def test_metric_works_with_sparse_affinities_and_the_torch_engine(X, rng):
     Y = rng.standard_normal((N, 2))
     uniform = eq.TSNE(perplexity=5, affinity="uniform", g=identity, random_state=0)
     truth = eq.TSNE(perplexity=5, affinity="uniform", random_state=0)
     assert_allclose(uniform.problem(X).gradient(Y), truth.problem(X).gradient(Y), atol=1e-7)
     runs = [
-        eq.TSNE(perplexity=5, g=local, engine=name, n_iter=20, random_state=0).fit(X) for name in ("exact", "torch")
+        eq.TSNE(perplexity=5, g=local_metric, engine=name, n_iter=20, random_state=0).fit(X)
+        for name in ("exact", "torch")
     ]
     assert_allclose(runs[1].loss_, runs[0].loss_, rtol=1e-3)
-    given = eq.TSNE(perplexity=5, g=local, engine="torch", device="cpu", n_iter=20, random_state=0)
+    given = eq.TSNE(perplexity=5, g=local_metric, engine="torch", device="cpu", n_iter=20, random_state=0)
     Y = given.fit_transform(torch.tensor(X))
     assert arrays.is_tensor(Y) and Y.shape == (N, 2)
 
 
-def test_the_fitted_method_is_pickled_without_the_pairs(X):
-    fitted = eq.TSNE(perplexity=5, g=spread_out, n_iter=5, random_state=0).fit(X)
+def test_fitted_method_with_a_metric_can_be_pickled(X):
+    fitted = eq.TSNE(perplexity=5, g=covariance_metric, n_iter=5, random_state=0).fit(X)
     again = pickle.loads(pickle.dumps(fitted))
     Y = fitted.embedding_.astype(np.float64)
     assert again._problem.loss(Y) == fitted._problem.loss(Y)
 
 
-def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
+def test_unsupported_uses_of_a_function_g_raise(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r'needs all pairs, but engine=.grid. omits some; use engine="exact"'):
-        eq.TSNE(g=local, engine="grid").fit(X)
+        eq.TSNE(g=local_metric, engine="grid").fit(X)
     with pytest.raises(ValueError, match="a checkpoint cannot identify a function g"):
-        eq.TSNE(g=local, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)
+        eq.TSNE(g=local_metric, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)
     with pytest.raises(ValueError, match="SphericalSNE uses the metric of the sphere"):
-        eq.SphericalSNE(g=local, perplexity=5).fit(X)
-    fitted = eq.TSNE(g=local, perplexity=5, n_iter=1).fit(X)
+        eq.SphericalSNE(g=local_metric, perplexity=5).fit(X)
+    fitted = eq.TSNE(g=local_metric, perplexity=5, n_iter=1).fit(X)
     with pytest.raises(ValueError, match="transform needs a constant g"):
         fitted.transform(X[:2] + 1)
     with pytest.raises(TypeError, match="forces depend on the positions of two points"):
@@ -323,7 +317,7 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
         eq.save(fitted, tmp_path / "map.eq")
     monkeypatch.setattr("equipoise.methods.sne.physical_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match=r"all pairs of 24 points in float64, which needs about 1.38e-05 GB"):
-        eq.TSNE(g=local, perplexity=5).fit(X)
+        eq.TSNE(g=local_metric, perplexity=5).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -340,12 +334,12 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
         (lambda Y: torch.eye(2) * (torch.arange(24) - 3)[:, None, None] ** 2, ValueError, "at point 3 is 0"),
     ],
 )
-def test_what_g_returns_is_checked(g, error, message, X):
+def test_invalid_return_values_of_g_raise(g, error, message, X):
     with pytest.raises(error, match=message):
         eq.TSNE(g=g, perplexity=5).problem(X)
 
 
-def test_tensors_are_named_by_their_point():
+def test_invalid_metric_tensors_name_their_point():
     stack = np.tile(np.eye(2), (4, 1, 1))
     stack[2, 0, 1] = 0.5
     with pytest.raises(ValueError, match=r"h\(X\) must be symmetric, but is not at point 2"):
@@ -355,7 +349,7 @@ def test_tensors_are_named_by_their_point():
         check_tensors(stack, "h(X)", 4, 2)
 
 
-def test_memory_is_known_or_boundless(monkeypatch):
+def test_physical_memory_is_infinite_where_unknown(monkeypatch):
     assert room.physical_memory() > 1e8
 
     def unknown(name):
@@ -365,7 +359,7 @@ def test_memory_is_known_or_boundless(monkeypatch):
     assert room.physical_memory() == np.inf
 
 
-def test_the_guide_runs_as_it_is_read():
+def test_autograd_guide_runs():
     page = Path(__file__).parents[2] / "docs" / "autograd.md"
     namespace = {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
@@ -374,13 +368,13 @@ def test_the_guide_runs_as_it_is_read():
     assert namespace["Y_new"].shape == (50, 2)
 
 
-def test_without_torch_the_way_to_it_is_named(monkeypatch, X):
+def test_missing_pytorch_raises_with_install_hint(monkeypatch, X):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for act in (lambda: eq.LossProblem(sum, X), lambda: eq.TSNE(g=local).fit(X)):
+    for act in (lambda: eq.LossProblem(sum, X), lambda: eq.TSNE(g=local_metric).fit(X)):
         with pytest.raises(ImportError, match=r'pip install "equipoise\[gpu\]"'):
             act()
 
 
-def test_the_package_is_imported_without_torch():
+def test_import_does_not_import_pytorch():
     code = "import sys, equipoise; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

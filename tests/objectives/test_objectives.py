@@ -23,7 +23,7 @@ H = np.diag([1.0, 4.0, 0.5, 2.0]) + 0.3
 
 @dataclass(frozen=True)
 class JensenShannon(Divergence):
-    """f(t) = t log t − (1+t) log((1+t)/2), as a user would write it."""
+    """A user-defined divergence: f(t) = t log t − (1+t) log((1+t)/2)."""
 
     def value(self, t):
         return t * np.log(t) - (1 + t) * np.log((1 + t) / 2)
@@ -32,7 +32,7 @@ class JensenShannon(Divergence):
         return np.log(2 * t / (1 + t))
 
 
-DENSE = [  # compare every pair: P must be dense
+DENSE = [  # divergences over all pairs: P must be dense
     *(eq.GSNE(alpha=alpha) for alpha in (1.0, 1.5, 3.0)),
     eq.SymmetricSNE(divergence=ChiSquare()),
     eq.SymmetricSNE(divergence=Alpha(1.0)),
@@ -58,12 +58,12 @@ EVERY_CASE = pytest.mark.parametrize("method", CASES, ids=lambda method: repr(me
 
 @pytest.fixture
 def X(rng):
-    """Two clusters, near enough for every P_ij to be positive."""
+    """Return two clusters, close enough for every P_ij to be positive."""
     return rng.standard_normal((N, D)) + 2 * (np.arange(N)[:, None] % 2)
 
 
 def neighbor_graph(D, k):
-    """The distances to the k nearest of each point, in CSR, zero distances stored."""
+    """Return the distances to the k nearest neighbours in CSR, with explicit zeros."""
     nearest = np.argsort(D + np.where(np.eye(len(D)), np.inf, 0.0), axis=1)[:, :k]
     rows = np.repeat(np.arange(len(D)), k)
     graph = sparse.csr_matrix((D[rows, nearest.ravel()], nearest.ravel(), k * np.arange(len(D) + 1)), shape=D.shape)
@@ -81,7 +81,7 @@ def random_map(rng, problem, dtype=np.float64):
 
 
 @EVERY_CASE
-def test_gradient_is_the_finite_difference_of_the_loss(X, rng, method):
+def test_gradient_matches_finite_differences(X, rng, method):
     problem = build(method, X)
     Y = random_map(rng, problem)
     difference = differences(problem.loss, Y)
@@ -90,7 +90,7 @@ def test_gradient_is_the_finite_difference_of_the_loss(X, rng, method):
 
 
 @EVERY_CASE
-def test_exact_engine_in_single_precision(X, rng, method):
+def test_exact_engine_is_accurate_in_float32(X, rng, method):
     problem, truth = build(method, X, "exact"), build(method, X)
     Y = random_map(rng, problem, np.float32)
     gradient = problem.gradient(Y)
@@ -98,7 +98,7 @@ def test_exact_engine_in_single_precision(X, rng, method):
     assert relative_error(gradient, truth.gradient(Y.astype(np.float64))) < 2e-5
     assert_allclose(problem.loss(Y), truth.loss(Y.astype(np.float64)), rtol=1e-5)
     norm = np.linalg.norm(gradient)
-    size = min(0.02, 0.0005 * problem.loss(Y) / norm)  # the loss moves by 0.1 %, far above its rounding
+    size = min(0.02, 0.0005 * problem.loss(Y) / norm)  # the loss changes by 0.1 %, far above its rounding error
     for direction in (gradient, *rng.standard_normal((4, *Y.shape))):
         step = (size / np.linalg.norm(direction) * direction).astype(np.float32)
         above, below = Y + step, Y - step
@@ -109,13 +109,13 @@ def test_exact_engine_in_single_precision(X, rng, method):
 
 @EVERY_CASE
 @pytest.mark.parametrize("engine", ["reference", "exact"])
-def test_forces_balance(X, rng, method, engine):
+def test_forces_sum_to_minus_the_gradient(X, rng, method, engine):
     problem = build(method, X, engine)
     Y = random_map(rng, problem)
     attraction, repulsion, gradient = problem.attraction(Y), problem.repulsion(Y), problem.gradient(Y)
     assert relative_error(-(attraction + repulsion), gradient) < 1e-14
     if isinstance(problem.geometry, Flat):
-        # Action and reaction, and the sign of each: attraction shrinks a map, repulsion widens it.
+        # Forces sum to 0; attraction contracts the map and repulsion expands it.
         assert np.abs(attraction.sum(axis=0)).max() < 1e-12 * np.abs(attraction).sum()
         assert np.abs(repulsion.sum(axis=0)).max() < 1e-12 * np.abs(repulsion).sum()
         assert (attraction * Y).sum() < 0 < (repulsion * Y).sum()
@@ -124,7 +124,7 @@ def test_forces_balance(X, rng, method, engine):
 
 
 @EVERY_CASE
-def test_translation_rotation_and_relabelling(X, rng, method):
+def test_loss_is_invariant_to_translation_rotation_and_relabelling(X, rng, method):
     problem = build(method, X)
     Y = random_map(rng, problem)
     loss, gradient = problem.loss(Y), problem.gradient(Y)
@@ -143,7 +143,7 @@ def test_translation_rotation_and_relabelling(X, rng, method):
 
 @EVERY_CASE
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-def test_a_divergence_is_not_negative(X, rng, method, scale):
+def test_divergences_are_nonnegative(X, rng, method, scale):
     problem = build(method, X)
     assert problem.loss(scale * random_map(rng, problem)) >= -1e-12
 
@@ -164,7 +164,7 @@ def test_a_divergence_is_not_negative(X, rng, method, scale):
     ],
     ids=lambda value: repr(value) if hasattr(value, "fit") else "",
 )
-def test_loss_is_its_definition(X, rng, method, k, f):
+def test_loss_matches_its_definition(X, rng, method, k, f):
     problem = build(method, X)
     Y = random_map(rng, problem)
     U = Y if isinstance(problem.geometry, Flat) else Y / np.linalg.norm(Y, axis=1, keepdims=True)
@@ -175,7 +175,7 @@ def test_loss_is_its_definition(X, rng, method, k, f):
 
 @pytest.mark.parametrize(("engine", "tolerance"), [("reference", 1e-10), ("exact", 1e-4)])
 @pytest.mark.parametrize("outlier", [1.0, 8.0, 20.0])
-def test_original_sne_is_its_definition(X, rng, engine, tolerance, outlier):
+def test_original_sne_matches_its_definition(X, rng, engine, tolerance, outlier):
     # Hinton & Roweis 2002, eq. (3) and (5). A point 20 away has k = e^−400 to its neighbours, and q is still a softmax.
     problem = build(eq.SNE(), X, engine)
     Y = random_map(rng, problem, problem.engine.dtype)
@@ -194,7 +194,7 @@ SPARSE = [eq.SNE(), eq.SymmetricSNE(), eq.TSNE(), eq.PowerSNE(), eq.GSNE(), eq.G
 
 @pytest.mark.parametrize("method", SPARSE, ids=repr)
 @pytest.mark.parametrize("engine", ["reference", "exact"])
-def test_a_graph_of_all_neighbours_is_the_dense_problem(X, rng, method, engine):
+def test_graph_of_all_neighbors_equals_the_dense_problem(X, rng, method, engine):
     distances = cdist(X, X)
     method = clone(method).set_params(metric="precomputed", init="random", engine=engine)
     graph, dense = method.problem(neighbor_graph(distances, N - 1)), method.problem(distances)
@@ -205,7 +205,7 @@ def test_a_graph_of_all_neighbours_is_the_dense_problem(X, rng, method, engine):
     assert relative_error(graph.gradient(Y), dense.gradient(Y)) < (1e-6 if engine == "exact" else 1e-12)
 
 
-def test_a_graph_keeps_neighbours_at_distance_zero(X):
+def test_graph_keeps_neighbors_at_distance_zero(X):
     X[:3] = X[0]
     distances = cdist(X, X)
     method = eq.TSNE(metric="precomputed", init="random", engine="reference")
@@ -214,8 +214,8 @@ def test_a_graph_keeps_neighbours_at_distance_zero(X):
 
 
 @pytest.mark.parametrize("Method", METHODS)
-def test_a_fit_with_defaults_lowers_the_loss(rng, Method):
-    method, cloud = Method(random_state=0), rng.standard_normal((N, D))  # no clusters that would hold a map open
+def test_fit_with_defaults_lowers_the_loss(rng, Method):
+    method, cloud = Method(random_state=0), rng.standard_normal((N, D))  # no clusters, so the map could collapse
     start = method.problem(cloud)
     assert method.fit(cloud).loss_ < 0.8 * start.loss(start.Y0)
     assert np.linalg.matrix_rank(method.embedding_ - method.embedding_.mean(axis=0), tol=1e-3) == method.n_components
@@ -229,7 +229,7 @@ def fitted(method, X):
 
 @pytest.mark.parametrize("engine", ["reference", "exact"])
 @pytest.mark.parametrize("twin", [eq.GSNE(alpha=-1.0, beta=2.0, eta=1.0), eq.SymmetricSNE(kernel=StudentT())], ids=repr)
-def test_twins_of_tsne_to_the_bit(X, twin, engine):
+def test_equivalent_settings_equal_tsne_exactly(X, twin, engine):
     assert fitted(clone(twin).set_params(engine=engine), X) == fitted(eq.TSNE(engine=engine), X)
 
 
@@ -243,7 +243,7 @@ def test_eta_only_rescales_the_map(X, rng, alpha, beta, eta):
     assert relative_error(scaled.optimize(n_iter=20) / length, unit.optimize(n_iter=20)) < 1e-7
 
 
-def test_metric_tensors_are_linear_maps(X, rng):
+def test_metric_tensors_equal_linear_maps(X, rng):
     tensor, plain = build(eq.TSNE(g=G, h=H), X), build(eq.TSNE(h=H), X)
     diff = X[:, None] - X[None]
     mahalanobis = np.sqrt(np.einsum("ijc,cd,ijd->ij", diff, H, diff))
@@ -255,7 +255,7 @@ def test_metric_tensors_are_linear_maps(X, rng):
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])
-def test_spherical_force_tends_to_that_of_the_power_law(X, rng, d):
+def test_spherical_force_converges_to_the_power_law_force(X, rng, d):
     # Lin et al. 2024, eq. (31): F_i = 2d Σ_j (p − q)(y_j − y_i)/r² + a multiple of y_i + O(1 − ρ)
     sphere, power = build(eq.SphericalSNE(d, rho=1 - 1e-7), X), build(eq.PowerSNE(d, beta=float(d), r0=1e-6), X)
     Y = random_map(rng, power)
@@ -273,18 +273,18 @@ def test_spherical_force_tends_to_that_of_the_power_law(X, rng, d):
     ("alpha", "limit", "engine"),
     [
         *((-1 + gap, -1.0, engine) for gap in (1e-5, -1e-5, 1e-10) for engine in ("reference", "exact")),
-        (1 - 1e-6, 1.0, "reference"),  # from edges and field to every pair
+        (1 - 1e-6, 1.0, "reference"),  # from the sum over edges and field to the sum over all pairs
     ],
 )
-def test_alpha_runs_into_the_two_kullback_leiblers(X, rng, alpha, limit, engine):
+def test_alpha_converges_to_the_kullback_leibler_limits(X, rng, alpha, limit, engine):
     near, limit = (build(eq.GSNE(alpha=value), X, engine) for value in (alpha, limit))
     Y = random_map(rng, limit, limit.engine.dtype)
     assert_allclose(near.loss(Y), limit.loss(Y), rtol=1e-4)
     assert relative_error(near.gradient(Y), limit.gradient(Y)) < 1e-4
 
 
-def test_loss_falls_as_alpha_grows(X, rng):
-    # Lin et al. 2024, Table 3. The order is no theorem; it holds where, as there, Q misses part of P: four torn points.
+def test_loss_decreases_with_alpha(X, rng):
+    # Lin et al. 2024, Table 3. The order is not a theorem; it holds where Q misses part of P: four displaced points.
     Y = 0.3 * rng.standard_normal((N, 2))
     Y[:4] *= 20
     losses = [
@@ -295,7 +295,7 @@ def test_loss_falls_as_alpha_grows(X, rng):
 
 
 @pytest.mark.parametrize("method", DENSE, ids=repr)
-def test_a_divergence_over_all_pairs_refuses_a_graph_and_zeros(X, method):
+def test_divergence_over_all_pairs_rejects_sparse_P_and_zeros(X, method):
     P = np.full((5, 5), 1 / 18)
     np.fill_diagonal(P, 0.0)
     P[1, 3] = P[3, 1] = 0.0
@@ -305,13 +305,13 @@ def test_a_divergence_over_all_pairs_refuses_a_graph_and_zeros(X, method):
         build(clone(method).set_params(metric="precomputed", init="random"), X)
 
 
-def test_clusters_too_far_apart_for_any_p_are_refused(X):
-    X[: N // 2] += 1e4  # p = exp(−1e8) and less
+def test_distant_clusters_with_zero_P_raise(X):
+    X[: N // 2] += 1e4  # p = exp(−1e8) or less
     with pytest.raises(ValueError, match=r"but P\[0, 12\] = 0, like 288 of .* pairs; raise the perplexity"):
         build(eq.GSNE(alpha=1.5), X)
 
 
 @pytest.mark.parametrize("method", DENSE, ids=lambda method: repr(method).replace("\n", ""))
-def test_a_fit_over_all_pairs_lowers_the_loss(method, X):
+def test_fit_over_all_pairs_lowers_the_loss(method, X):
     fitted = clone(method).set_params(random_state=0, n_iter=300, early_exaggeration=1).fit(X)
     assert fitted.loss_ < 0.9 * fitted.loss_curve_[0, 1]

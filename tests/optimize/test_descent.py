@@ -1,4 +1,4 @@
-"""Descent: stepping by hand equals running, reports, stops, checkpoints and interruptions of every kind of steps."""
+"""Descent: single steps equal a run; stops, checkpoints and interruptions for every kind of steps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def start(name, n_iter=24, callbacks=(), saver=None):
 
 
 @every_problem
-def test_steps_by_hand_equal_a_run(name):
+def test_single_steps_equal_a_run(name):
     runs = [start(name) for _ in range(3)]
     (_, by_hand), (_, at_once), (_, in_parts) = runs
     while by_hand.step():
@@ -55,7 +55,7 @@ def test_steps_by_hand_equal_a_run(name):
 
 
 @every_problem
-def test_evaluating_ahead_changes_nothing(name):
+def test_extra_evaluations_do_not_change_the_run(name):
     problem, descent = start(name)
     while descent.state.iteration < 20:
         descent.evaluate()
@@ -66,7 +66,7 @@ def test_evaluating_ahead_changes_nothing(name):
 
 
 @every_problem
-def test_a_report_after_an_evaluation_without_the_loss(name):
+def test_report_evaluates_a_loss_that_was_left_out(name):
     _, descent = start(name)
     descent.evaluate(loss=False)
     descent.run()
@@ -74,7 +74,7 @@ def test_a_report_after_an_evaluation_without_the_loss(name):
 
 
 @every_problem
-def test_a_callback_stops(name):
+def test_callback_stops_the_descent(name):
     _, descent = start(name, 60, callbacks=[lambda iteration, loss, Y: iteration >= 15])
     state = descent.run()
     assert descent.finished and (state.stopped, state.curve[-1][0]) == ("callback", state.iteration)
@@ -82,7 +82,7 @@ def test_a_callback_stops(name):
 
 
 class Saver:
-    """Records when a state is saved."""
+    """A saver that records the iterations at which a state is saved."""
 
     def __init__(self, every):
         self.every, self.saved = every, []
@@ -103,7 +103,7 @@ def test_checkpoints_are_saved_every_k_iterations(name):
 
 
 @every_problem
-def test_an_interrupted_step_keeps_the_last_state(name):
+def test_interrupted_step_keeps_the_last_state(name):
     problem, descent = start(name)
     descent.run(12)
     before, steps = problem.Y.tobytes(), descent.steps
@@ -156,7 +156,7 @@ def test_ctrl_c_keeps_the_best_of_several_starts():
     assert len(problem._runs) == 3 and problem.loss_curve[-1, 1] == min(run.loss for run in problem._runs)
 
 
-def test_other_steps_take_over_from_the_same_state():
+def test_replace_steps_continues_from_the_same_state():
     problem, descent = start("t-SNE")
     descent.run(20)
     forces = EngineForces(problem.objective, problem.engine, descent.state.order)
@@ -172,7 +172,7 @@ def test_other_steps_take_over_from_the_same_state():
     assert np.abs(descent.state.U - before).max() > 1e-3
 
 
-def test_a_rewound_descent_takes_the_same_steps():
+def test_set_state_repeats_the_same_steps():
     _, descent = start("t-SNE")
     descent.run(10)
     kept = deepcopy(descent.state)
@@ -182,7 +182,7 @@ def test_a_rewound_descent_takes_the_same_steps():
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_a_run_of_the_studio_equals_a_fit(seed):
+def test_studio_run_equals_a_fit(seed):
     from equipoise.studio.session.recipe import Recipe
 
     run = Run(np.array(X), Recipe("tsne", seed=seed), n_jobs=1)
@@ -193,7 +193,7 @@ def test_a_run_of_the_studio_equals_a_fit(seed):
     assert frame.Y.tobytes() == method.embedding_.tobytes()
 
 
-def test_steps_must_define_their_move():
+def test_steps_without_move_raise():
     with pytest.raises(NotImplementedError, match=r"must define move\(state\)"):
         Steps().move(None)
     with pytest.raises(NotImplementedError, match=r"must define current_map\(state\)"):

@@ -1,4 +1,4 @@
-"""The one loop: its steps, its phases, why it stops, what it tells, and what an interruption leaves behind."""
+"""The optimisation loop: steps, phases, stopping rules, callbacks and interruptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reference(Method, **parameters):
 
 
 class Recorder:
-    """A callback that keeps what it is told."""
+    """A callback that records its arguments."""
 
     def __init__(self):
         self.iterations, self.losses, self.maps = [], [], []
@@ -47,7 +47,7 @@ class Recorder:
 
 
 @every_flat_method
-def test_plain_descent_is_the_formula(Method):
+def test_plain_descent_matches_its_formula(Method):
     problem = reference(Method, optimizer=eq.GradientDescent(), learning_rate=0.1, early_exaggeration=1)
     Y = start()
     for steps in (1, 2, 3):
@@ -57,7 +57,7 @@ def test_plain_descent_is_the_formula(Method):
         np.testing.assert_allclose(problem.optimize(n_iter=steps, Y0=Y), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_plain_descent_on_the_sphere():
+def test_plain_descent_on_the_sphere_matches_its_formula():
     problem = reference(eq.SphericalSNE, optimizer=eq.GradientDescent(), learning_rate=0.01, early_exaggeration=1)
     Y = start(3)
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
@@ -74,13 +74,13 @@ def test_plain_descent_with_a_metric_tensor_is_the_natural_gradient():
     np.testing.assert_allclose(problem.optimize(n_iter=1, Y0=Y), expected, atol=1e-12)
 
 
-def test_momentum_is_the_formula():
+def test_momentum_matches_its_formula():
     rule = eq.Momentum(momentum=(0.15, 0.95), friction=5, max_step=1e9)
     problem = reference(eq.TSNE, optimizer=rule, learning_rate=8.0, early_exaggeration=1)
     Y0 = start()
     Y, v, gain = Y0.copy(), np.zeros_like(Y0), np.ones_like(Y0)
     for step in range(6):
-        if step == 3:  # the late phase starts at rest
+        if step == 3:  # the late phase starts with zero velocity
             v, gain = np.zeros_like(Y0), np.ones_like(Y0)
         gradient = problem.gradient(Y)
         turned = 8.0 / 4 * gain * np.abs(gradient) > rule.turned * np.abs(v)
@@ -88,11 +88,11 @@ def test_momentum_is_the_formula():
         gain = np.where(gradient * v > 0, change, gain + rule.gain_up).clip(min=0.01)
         t = step % 3
         v = min(0.15 if step < 3 else 0.95, t / (t + 5)) * v - 8.0 / 4 * gain * gradient
-        Y = Y + v - v.mean(axis=0)  # gains do not balance: the centre would drift
+        Y = Y + v - v.mean(axis=0)  # gains differ between points: without centring the map would drift
     np.testing.assert_allclose(problem.optimize(n_iter=6, Y0=Y0), Y, rtol=1e-10, atol=1e-12)
 
 
-def test_without_friction_momentum_is_full_at_once():
+def test_momentum_without_friction_is_constant():
     rule = eq.Momentum(momentum=(0.5, 0.8), friction=0, gain_up=0.0)
     state = State.start(np.zeros((1, 1)))
     steps = [float(rule.step(state, np.full((1, 1), -1.0), 4.0, late, 1.0)[0, 0]) for late in (False, False, True)]
@@ -105,7 +105,7 @@ def test_steps_are_capped(dtype):
     step = eq.Momentum(max_step=0.5).step(State.start(np.zeros((4, 2), dtype)), gradient, 4.0, False, 2.0)
     assert step.dtype == dtype
     np.testing.assert_allclose(step[0], [-0.6, -0.8], rtol=1e-6)  # half of two kernel lengths
-    np.testing.assert_allclose(step[1], [-3.6e-3, -4.8e-3], rtol=1e-5)  # the first gain is 1.2
+    np.testing.assert_allclose(step[1], [-3.6e-3, -4.8e-3], rtol=1e-5)  # the gain is 1.2 in the first step
     assert not step[2].any()
     np.testing.assert_allclose(step[3], [-3.6e-30, -4.8e-30], rtol=1e-5)
     assert not eq.Momentum().step(State.start(np.zeros((4, 2), dtype)), 0 * gradient, 4.0, False, 2.0).any()
@@ -115,7 +115,7 @@ def test_steps_are_capped(dtype):
 
 
 @pytest.mark.parametrize(("rule", "rate"), [(eq.Momentum(), N), (eq.GradientDescent(), N / 4)])
-def test_automatic_learning_rate(rule, rate):
+def test_automatic_learning_rate_matches_its_formula(rule, rate):
     problem = eq.TSNE(optimizer=rule).problem(X)
     assert [phase.rate for phase in problem.schedule.phases(100)] == [None, None]
     for exaggeration in (12, 2):
@@ -129,7 +129,7 @@ def test_automatic_learning_rate(rule, rate):
 
 
 @pytest.mark.parametrize(("n_iter", "early"), [(0, 0), (1, 0), (7, 3), (100, 50), (200, 100), (1000, 100)])
-def test_early_phase_is_at_most_half(n_iter, early):
+def test_early_phase_is_at_most_half_of_n_iter(n_iter, early):
     problem = eq.TSNE(early_exaggeration=5, exaggeration=2, learning_rate=30.0).problem(X)
     phases = problem.schedule.phases(n_iter)
     expected = [(early, 5, 30.0, False), (n_iter - early, 2, 30.0, True)]
@@ -155,23 +155,23 @@ def test_exaggeration_changes_with_the_phase(Method):
     ("options", "reason", "n_iter"),
     [
         ({"min_grad_norm": 1e9, "min_loss_change": 0}, "min_grad_norm", 50),  # stopping rules wait for the late phase
-        ({"min_grad_norm": 0, "min_loss_change": 1e9}, "min_loss_change", 60),  # and a change needs two reports
+        ({"min_grad_norm": 0, "min_loss_change": 1e9}, "min_loss_change", 60),  # a change needs two reports
         ({"min_grad_norm": 0, "min_loss_change": 0}, "n_iter", 100),
     ],
 )
-def test_stopping_rules(Rule, options, reason, n_iter):
+def test_stopping_rules_stop_in_the_late_phase(Rule, options, reason, n_iter):
     problem = eq.TSNE(optimizer=Rule(every=10, **options), random_state=0, n_iter=100).problem(X)
     problem.optimize()
     assert (problem.stopped, problem.n_iter) == (reason, n_iter)
     assert problem.loss_curve[-1, 0] == n_iter
 
 
-def test_callback_stops():
+def test_callback_stops_the_run():
     problem = eq.TSNE(optimizer=eq.Momentum(every=10), random_state=0, n_iter=100).problem(X)
     seen = Recorder()
     problem.optimize(callbacks=[lambda i, loss, Y: i >= 20, seen])
     assert (problem.stopped, problem.n_iter) == ("callback", 20)
-    assert seen.iterations == [0, 10, 20]  # the others are told too
+    assert seen.iterations == [0, 10, 20]  # the other callbacks are also called
     problem.optimize()
     assert (problem.stopped, problem.n_iter) == ("n_iter", 100)
 
@@ -181,7 +181,7 @@ def test_callback_stops():
 
 @every_method
 @pytest.mark.parametrize(("every", "n_iter", "expected"), [(50, 120, [0, 50, 100, 120]), (20, 40, [0, 20, 40])])
-def test_callbacks_are_told(Method, every, n_iter, expected):
+def test_callbacks_receive_iteration_loss_and_map(Method, every, n_iter, expected):
     seen = Recorder()
     method = Method(optimizer=eq.Momentum(every=every), n_iter=n_iter, random_state=0, callbacks=[seen]).fit(X)
     assert seen.iterations == expected == method.loss_curve_[:, 0].tolist()
@@ -192,23 +192,23 @@ def test_callbacks_are_told(Method, every, n_iter, expected):
         assert loss == pytest.approx(problem.loss(Y), rel=1e-4, abs=1e-5)
 
 
-def test_no_iterations_give_the_initial_map():
+def test_zero_iterations_give_the_initial_map():
     method = eq.TSNE(init=start(), n_iter=0).fit(X)
     np.testing.assert_allclose(method.embedding_, start(), atol=1e-6)
     assert method.loss_curve_.shape == (1, 2) and method.n_iter_ == 0
 
 
-# Trouble
+# Divergence and interruption
 
 
-def test_a_map_that_comes_apart_is_named():
+def test_diverged_map_raises():
     method = eq.TSNE(optimizer=eq.GradientDescent(every=5), learning_rate=1e30, n_iter=100, random_state=0)
     with pytest.raises(FloatingPointError, match="the embedding has diverged"):
         method.fit(X)
 
 
 @pytest.mark.parametrize(("iteration", "cause"), [(0, "initial map is out of"), (5, "learning rate is too large")])
-def test_a_loss_that_is_no_number_is_named(iteration, cause):
+def test_nan_loss_raises(iteration, cause):
     problem = eq.TSNE(optimizer=eq.GradientDescent(every=5), random_state=0).problem(X)
     balance = problem.objective.balance
 
@@ -222,7 +222,7 @@ def test_a_loss_that_is_no_number_is_named(iteration, cause):
 
 
 @pytest.mark.parametrize("rule", [eq.GradientDescent(every=5), eq.Momentum(every=5)])
-def test_a_map_that_shrinks_without_exaggeration_is_not_undone(rule):
+def test_shrinking_map_without_exaggeration_is_not_undone(rule):
     method = eq.SymmetricSNE(optimizer=rule, early_exaggeration=1, init=10 * start(), random_state=0, n_iter=100)
     problem = method.problem(X)
     problem.optimize()
@@ -230,7 +230,7 @@ def test_a_map_that_shrinks_without_exaggeration_is_not_undone(rule):
     assert (np.diff(problem.loss_curve[:, 1]) < 0.05 * problem.loss_curve[0, 1]).all()
 
 
-def test_an_early_phase_that_only_contracts_is_undone():
+def test_contracting_early_phase_is_undone():
     problem = eq.TSNE(random_state=0).problem(np.random.RandomState(0).standard_normal((24, 4)))
     problem.optimize()
     assert problem.early_undone
@@ -255,10 +255,10 @@ def test_interruption_keeps_the_last_map(Method):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c():
+def test_ctrl_c_in_a_process_keeps_the_map():
     code = """
 import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the shell has switched it off
+signal.signal(signal.SIGINT, signal.default_int_handler)  # even if the shell ignores SIGINT
 import numpy as np, equipoise as eq
 X = np.random.RandomState(0).standard_normal((1500, 5))
 rule = eq.Momentum(min_loss_change=0, min_grad_norm=0, every=5)
@@ -282,10 +282,10 @@ except KeyboardInterrupt:
     assert out.splitlines()[-1] == "OK"
 
 
-# Starting again, and staying where maps live
+# Continuing from a map, and constraints on maps
 
 
-def test_plain_descent_goes_on_where_it_stopped():
+def test_plain_descent_continues_where_it_stopped():
     problem = reference(eq.TSNE, optimizer=eq.GradientDescent(), learning_rate=1.0, early_exaggeration=1)
     once = problem.optimize(n_iter=10)
     problem.optimize(n_iter=4)
@@ -294,7 +294,7 @@ def test_plain_descent_goes_on_where_it_stopped():
 
 
 @every_method
-def test_optimize_goes_on_from_a_map(Method):
+def test_optimize_continues_from_a_map(Method):
     problem = Method(random_state=0, early_exaggeration=1).problem(X)
     first = problem.optimize(n_iter=100)
     before = first.copy()
@@ -306,7 +306,7 @@ def test_optimize_goes_on_from_a_map(Method):
 
 
 @pytest.mark.parametrize("Rule", [eq.Momentum, eq.GradientDescent])
-def test_sphere_holds_its_points(Rule):
+def test_points_stay_on_the_sphere(Rule):
     seen = Recorder()
     init = 7 * start(3) + 1
     eq.SphericalSNE(init=init, optimizer=Rule(every=1), n_iter=60, callbacks=[seen]).fit(X)

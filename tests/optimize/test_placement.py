@@ -26,18 +26,18 @@ every_engine = pytest.mark.parametrize("engine", ["exact", "grid", "sampled"])
 
 @every_method
 @every_engine
-def test_new_points_fall_among_their_class(Method, engine):
+def test_new_points_are_placed_near_their_class(Method, engine):
     method = fitted(Method, engine)
     Y = method.transform(DIGITS.X[NEW])
     assert Y.shape == (200, method.n_components) and np.isfinite(Y).all()
     near = KNeighborsClassifier(5).fit(method.embedding_, DIGITS.labels[OLD])
-    own = near.score(method.embedding_, DIGITS.labels[OLD])  # flattering: each fitted point is one of its own voters
+    own = near.score(method.embedding_, DIGITS.labels[OLD])  # optimistic: each fitted point votes for itself
     assert near.score(Y, DIGITS.labels[NEW]) > own - 0.1
 
 
 @every_method
 @every_engine
-def test_a_place_does_not_depend_on_the_batch(Method, engine):
+def test_placement_does_not_depend_on_the_batch(Method, engine):
     method = fitted(Method, engine)
     together = method.transform(DIGITS.X[NEW[:12]])
     alone = np.vstack([method.transform(DIGITS.X[i : i + 1]) for i in NEW[:12]])
@@ -45,12 +45,12 @@ def test_a_place_does_not_depend_on_the_batch(Method, engine):
 
 
 @every_method
-def test_a_fitted_row_keeps_its_place(Method):
+def test_fitted_rows_keep_their_positions(Method):
     method = fitted(Method, "grid")
     np.testing.assert_array_equal(method.transform(DIGITS.X[OLD[:7]]), method.embedding_[:7])
 
 
-def test_the_start_is_improved():
+def test_new_points_are_placed_near_their_nearest_fitted_point():
     method = fitted(eq.TSNE, "grid")
     X = DIGITS.X[NEW]
     moved = method.transform(X)
@@ -58,7 +58,7 @@ def test_the_start_is_improved():
     assert np.median(np.linalg.norm(moved - method.embedding_[nearest], axis=1)) < 0.1 * method.embedding_.std()
 
 
-def test_from_distances():
+def test_transform_from_distances():
     X, new = DIGITS.X[OLD[:200]], DIGITS.X[NEW[:9]]
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     D_new = np.sqrt(((new[:, None] - X) ** 2).sum(axis=2))
@@ -70,13 +70,13 @@ def test_from_distances():
         given.transform(D_new[:, :50])
 
 
-def test_pickle_then_transform():
+def test_transform_after_pickling():
     method = fitted(eq.TSNE, "grid")
     again = pickle.loads(pickle.dumps(method))
     np.testing.assert_array_equal(again.transform(DIGITS.X[NEW[:3]]), method.transform(DIGITS.X[NEW[:3]]))
 
 
-def test_bad_rows_are_named():
+def test_invalid_rows_raise():
     method = fitted(eq.TSNE, "grid")
     bad = DIGITS.X[NEW[:4]].copy()
     bad[2, 5] = np.nan

@@ -1,4 +1,4 @@
-"""Losses of one's own: known minima, MDS's stress, and what is refused."""
+"""User-defined losses: known minima, the stress of MDS, and errors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def quadratic(n, d, rng):
     A = rng.standard_normal((n, n))
     A = A @ A.T / n + 0.1 * np.eye(n)
     B = rng.standard_normal((n, d))
-    there, b = torch.tensor(A), torch.tensor(B)
-    return lambda Y: (Y * (there @ Y)).sum() / 2 - (b * Y).sum(), np.linalg.solve(A, B), A
+    A_tensor, b = torch.tensor(A), torch.tensor(B)
+    return lambda Y: (Y * (A_tensor @ Y)).sum() / 2 - (b * Y).sum(), np.linalg.solve(A, B), A
 
 
 @pytest.mark.parametrize("optimizer", [None, eq.GradientDescent(min_loss_change=0), eq.Momentum(min_loss_change=0)])
-def test_a_loss_with_a_known_minimum_reaches_it(optimizer, rng):
+def test_quadratic_loss_reaches_its_minimum(optimizer, rng):
     loss, truth, _ = quadratic(8, 2, rng)
     problem = eq.LossProblem(loss, np.zeros((8, 2)), n_iter=3000, optimizer=optimizer)
     found = problem.optimize()
@@ -42,7 +42,7 @@ def test_a_loss_with_a_known_minimum_reaches_it(optimizer, rng):
     assert problem.stopped in ("min_grad_norm", "n_iter") and problem.loss_curve[-1, 0] == problem.n_iter
 
 
-def test_the_first_look_finds_the_curvature_and_the_way_raises_it(rng):
+def test_curvature_is_estimated_at_the_start_and_updated(rng):
     from equipoise.objectives.autograd.user_loss import OwnLoss, watched
 
     loss, _, A = quadratic(8, 2, rng)
@@ -56,16 +56,16 @@ def test_the_first_look_finds_the_curvature_and_the_way_raises_it(rng):
     assert_allclose(stiffness, 4 * (1 - 1e-9) / (1 - 1e-3) / 4)
 
 
-def test_an_own_stress_is_mds(rng):
+def test_user_defined_stress_matches_mds(rng):
     X = rng.standard_normal((30, 4))
     start, mds = X[:, :2], eq.MDS(random_state=0).problem(X)
     problem = eq.LossProblem(stress_of(X), start)
-    assert_allclose(problem.loss(start), mds.loss(start), rtol=1e-6)  # it holds δ in float32
+    assert_allclose(problem.loss(start), mds.loss(start), rtol=1e-6)  # MDS stores δ in float32
     assert_allclose(problem.gradient(start), mds.gradient(start), rtol=1e-4, atol=1e-4)
     assert_allclose(problem.loss(problem.optimize()), mds.loss(mds.optimize(Y0=start)), rtol=1e-3)
 
 
-def test_an_own_loss_has_the_interface_of_a_problem(rng):
+def test_loss_problem_has_the_problem_interface(rng):
     loss, _, _ = quadratic(6, 2, rng)
     Y0, seen = rng.standard_normal((6, 2)), []
     problem = eq.LossProblem(loss, torch.tensor(Y0), learning_rate=0.01, optimizer=eq.GradientDescent(every=1))
@@ -80,7 +80,7 @@ def test_an_own_loss_has_the_interface_of_a_problem(rng):
     assert_array_equal(first, second)
 
 
-def test_what_an_own_loss_excludes(tmp_path):
+def test_unsupported_uses_of_a_user_loss_raise(tmp_path):
     problem = eq.LossProblem(lambda Y: (Y**2).sum(), np.ones((3, 2)))
     for force in (problem.attraction, problem.repulsion):
         with pytest.raises(TypeError, match=r"not split into attraction and repulsion; use gradient"):
@@ -114,7 +114,7 @@ def test_what_an_own_loss_excludes(tmp_path):
         (lambda Y: Y.sum(), {"device": "tpu"}, ValueError, "device must be one of"),
     ],
 )
-def test_a_loss_is_checked_before_it_is_descended(loss, options, error, message):
+def test_invalid_losses_and_options_raise(loss, options, error, message):
     with pytest.raises(error, match=message):
         eq.LossProblem(loss, np.ones((3, 2)), **options)
 
@@ -129,13 +129,13 @@ def test_a_loss_is_checked_before_it_is_descended(loss, options, error, message)
         ([[np.nan]], "Y0 contains NaN"),
     ],
 )
-def test_a_start_is_checked(Y0, message):
+def test_invalid_Y0_raises(Y0, message):
     with pytest.raises(ValueError, match=message):
         eq.LossProblem(lambda Y: Y.sum(), Y0)
 
 
 @pytest.mark.parametrize("rate", ["auto", 0.1])
-def test_a_loss_that_is_not_finite_at_the_start_says_so(rate):
+def test_non_finite_loss_at_Y0_raises(rate):
     ones = np.ones((3, 2))
     for loss, message in (
         (lambda Y: Y.sum().log() * torch.nan, "the loss is nan at Y0"),
@@ -152,7 +152,7 @@ def test_a_loss_that_is_not_finite_at_the_start_says_so(rate):
         problem.optimize(Y0=0 * ones)
 
 
-def test_a_tensor_is_descended_to_a_tensor(rng):
+def test_tensor_Y0_gives_a_tensor_map(rng):
     loss, _, _ = quadratic(6, 2, rng)
     Y0 = torch.tensor(rng.standard_normal((6, 2)))
     problem, arrays_only = eq.LossProblem(loss, Y0, n_iter=20), eq.LossProblem(loss, Y0.numpy(), n_iter=20)

@@ -1,4 +1,4 @@
-"""Every public method's problem: gradient by finite differences, and forces that sum to minus the gradient."""
+"""The problem of every public method: gradients match finite differences, and forces sum to minus the gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def problem_of(Method):
 
 
 @over(ALL)
-def test_the_gradient_agrees_with_finite_differences(Method):
+def test_gradient_matches_finite_differences(Method):
     problem = problem_of(Method)
     assert isinstance(problem, Problem) and isinstance(problem, ForceProblem | eq.StressProblem)
     rng = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def test_the_gradient_agrees_with_finite_differences(Method):
 
 @over(ALL)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_forces_sum_to_minus_the_gradient(Method, dtype):
+def test_forces_sum_to_minus_the_gradient(Method, dtype):
     problem = problem_of(Method)
     Y = problem.Y0.astype(dtype)
     attraction, repulsion, gradient = problem.attraction(Y), problem.repulsion(Y), problem.gradient(Y)
@@ -46,7 +46,7 @@ def test_the_forces_sum_to_minus_the_gradient(Method, dtype):
 
 
 @over(ALL)
-def test_maps_are_checked(Method):
+def test_invalid_maps_raise(Method):
     problem = problem_of(Method)
     for ask in (problem.loss, problem.gradient, problem.attraction, problem.repulsion):
         with pytest.raises(ValueError, match=r"the map has shape .*"):
@@ -58,7 +58,7 @@ def test_maps_are_checked(Method):
 
 
 @over(ALL)
-def test_a_problem_starts_at_its_initial_map(Method):
+def test_new_problem_is_at_its_initial_map(Method):
     problem = problem_of(Method)
     assert problem.n_iter == 0 and problem.stopped == "n_iter" and problem.loss_curve.shape == (0, 2)
     assert problem.Y.shape == problem.Y0.shape and np.isfinite(problem.loss(problem.Y))

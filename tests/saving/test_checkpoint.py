@@ -1,4 +1,4 @@
-"""Interrupted runs: each goes on from its checkpoint to the bytes of a run that was never interrupted."""
+"""Interrupted runs resume from their checkpoint to the same bytes as uninterrupted runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ import equipoise as eq
 from equipoise.inputs import table
 from equipoise.methods import ALL
 from equipoise.optimize import gradient_steps
-from equipoise.saving import archive
-from equipoise.saving import neighbors_cache as kept_neighbors
+from equipoise.saving import archive, neighbors_cache
 from equipoise.saving.checkpoint import fingerprint
 
 X, _ = make_blobs(60, 5, centers=4, cluster_std=5.0, random_state=0)
-quietly = pytest.mark.filterwarnings("ignore::UserWarning")  # flows that stop early say so
+ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")  # flows warn when they do not converge
 
 
 def brief(Method, **parameters):
@@ -35,22 +34,22 @@ def brief(Method, **parameters):
 
 RUNS = {Method.__name__: (lambda Method=Method: brief(Method)) for Method in ALL}
 RUNS |= {
-    "the mesh": lambda: brief(eq.TSNE, engine="grid", n_iter=130),
-    "two kernels on a mesh": lambda: brief(eq.DKPCA, engine="grid"),
-    "the mesh under charges": lambda: brief(eq.SNE, engine="grid"),
-    "a sample of the pairs": lambda: brief(eq.TSNE, engine="sampled", n_components=4),
+    "mesh": lambda: brief(eq.TSNE, engine="grid", n_iter=130),
+    "two kernels on the mesh": lambda: brief(eq.DKPCA, engine="grid"),
+    "mesh with charges": lambda: brief(eq.SNE, engine="grid"),
+    "sampled field": lambda: brief(eq.TSNE, engine="sampled", n_components=4),
     "sampled edges": lambda: brief(eq.UMAP, engine="negative_sampling", optimizer=None, n_iter=120),
     "a metric tensor": lambda: brief(eq.TSNE, g=np.array([[2, 1], [1, 2.0]])),
     "plain descent": lambda: brief(eq.TSNE, optimizer=eq.GradientDescent(every=7)),
     "ordinal stress": lambda: brief(eq.MDS, stress="ordinal"),
     "smacof": lambda: brief(eq.MDS, solver="smacof"),
     "several starts": lambda: brief(eq.MDS, n_init=3, n_iter=12, init="random"),
-    "sampled pairs": lambda: brief(eq.MDS, engine="random_pairs"),
+    "MDS with sampled pairs": lambda: brief(eq.MDS, engine="random_pairs"),
 }
 
 
-class Watch:
-    """A callback that counts its calls, and presses Ctrl-C at one of them."""
+class Interrupt:
+    """A callback that counts its calls and raises KeyboardInterrupt at call `last`."""
 
     def __init__(self, last=None):
         self.calls, self.last = 0, last
@@ -61,70 +60,70 @@ class Watch:
             raise KeyboardInterrupt
 
 
-def same(one, two):
+def assert_same(one, two):
     assert one.embedding_.tobytes() == two.embedding_.tobytes()
     assert one.loss_curve_.tobytes() == two.loss_curve_.tobytes()
     assert one.n_iter_ == two.n_iter_ and one.loss_ == two.loss_
 
 
-@quietly
+@ignore_warnings
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("part, step", [(0.4, 3), (0.7, 4)])
-def test_an_interrupted_run_goes_on_to_the_same_bytes(name, part, step, tmp_path):
-    path, watch = tmp_path / "run.eqc", Watch()
+def test_interrupted_run_resumes_to_the_same_bytes(name, part, step, tmp_path):
+    path, watch = tmp_path / "run.eqc", Interrupt()
     whole = RUNS[name]().set_params(callbacks=[watch]).fit(X)
-    stop = Watch(1 + int(part * watch.calls))
+    stop = Interrupt(1 + int(part * watch.calls))
     with pytest.raises(KeyboardInterrupt):
         RUNS[name]().set_params(callbacks=[eq.Checkpoint(path, every=step), stop]).fit(X)
     resumed = RUNS[name]().set_params(callbacks=[eq.Checkpoint(path, every=step, resume=True), watch])
-    same(whole, resumed.fit(X))
+    assert_same(whole, resumed.fit(X))
     assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
 
 
-def test_a_checkpoint_changes_nothing(tmp_path):
-    plain, kept = brief(eq.TSNE).fit(X), brief(eq.TSNE, callbacks=[eq.Checkpoint(tmp_path / "run", every=1)]).fit(X)
-    same(plain, kept)
+def test_checkpoints_do_not_change_the_result(tmp_path):
+    plain, saved = brief(eq.TSNE).fit(X), brief(eq.TSNE, callbacks=[eq.Checkpoint(tmp_path / "run", every=1)]).fit(X)
+    assert_same(plain, saved)
 
 
-@pytest.mark.parametrize("last", [25, 35])  # in the late phase, which begins at 20
-def test_points_put_in_another_order_stay_so(last, tmp_path, monkeypatch):
+@pytest.mark.parametrize("last", [25, 35])  # in the late phase, which starts at 20
+def test_resumed_run_keeps_the_point_order(last, tmp_path, monkeypatch):
     monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
     path, settings = tmp_path / "run.eqc", {"engine": "grid", "optimizer": eq.Momentum(every=1, min_loss_change=0)}
     whole = brief(eq.TSNE, **settings).fit(X)
     assert whole._problem._state.order is not None
     with pytest.raises(KeyboardInterrupt):
-        brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, every=5), Watch(last)]).fit(X)
-    same(whole, brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
+        brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, every=5), Interrupt(last)]).fit(X)
+    assert_same(whole, brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
 
 
-def test_early_exaggeration_that_is_undone(tmp_path):
+def test_resume_after_early_exaggeration_is_undone(tmp_path):
     data, path = np.random.RandomState(0).standard_normal((24, 4)), tmp_path / "run.eqc"
     whole = eq.TSNE(random_state=0, n_jobs=1).fit(data)
     assert whole._problem.early_undone
-    for last in (1, 3, 5):  # at iteration 50, at 150 and at 250, after the late phase has begun at the start
+    for last in (1, 3, 5):  # at iterations 50, 150 and 250; the late phase has restarted from the initial map at 250
         with pytest.raises(KeyboardInterrupt):
-            eq.TSNE(random_state=0, n_jobs=1, callbacks=[eq.Checkpoint(path, every=7), Watch(last + 1)]).fit(data)
-        same(whole, eq.TSNE(random_state=0, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data))
+            eq.TSNE(random_state=0, n_jobs=1, callbacks=[eq.Checkpoint(path, every=7), Interrupt(last + 1)]).fit(data)
+        assert_same(whole, eq.TSNE(random_state=0, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data))
 
 
-def test_the_stopping_rule_remembers(tmp_path):
+def test_resumed_run_keeps_the_state_of_the_stopping_rule(tmp_path):
     path, settings = tmp_path / "run.eqc", {"n_iter": 300, "optimizer": eq.Momentum(every=10, min_loss_change=0.01)}
-    watch = Watch()
+    watch = Interrupt()
     whole = brief(eq.TSNE, **settings, callbacks=[watch]).fit(X)
     assert whole._problem.stopped == "min_loss_change"
-    with pytest.raises(KeyboardInterrupt):  # at the report that would have ended it
-        brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, every=5), Watch(watch.calls)]).fit(X)
-    same(whole, brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
+    with pytest.raises(KeyboardInterrupt):  # at the report that would have stopped the run
+        brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, every=5), Interrupt(watch.calls)]).fit(X)
+    assert_same(whole, brief(eq.TSNE, **settings, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
 
 
-def test_again_and_again(tmp_path):
+def test_repeated_interruptions_give_the_same_bytes(tmp_path):
     path, settings = tmp_path / "run.eqc", {"engine": "grid", "optimizer": eq.Momentum(every=1, min_loss_change=0)}
     whole = brief(eq.UMAP, **settings).fit(X)
     for time in range(5):
         checkpoint = eq.Checkpoint(path, every=2, resume=time > 0)
         with pytest.raises(KeyboardInterrupt):
-            brief(eq.UMAP, **settings, callbacks=[checkpoint, Watch(7)]).fit(X)
-    same(whole, brief(eq.UMAP, **settings, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
+            brief(eq.UMAP, **settings, callbacks=[checkpoint, Interrupt(7)]).fit(X)
+    assert_same(whole, brief(eq.UMAP, **settings, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
 
 
 CHILD = """
@@ -143,21 +142,21 @@ eq.TSNE(random_state=0, n_iter=40, n_jobs=1, engine="grid", perplexity=6,
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
-def test_kill_9(tmp_path):
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is not available")
+def test_killed_process_resumes_to_the_same_bytes(tmp_path):
     np.save(tmp_path / "X.npy", X)
     path = tmp_path / "run.eqc"
     child = subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "X.npy"), str(path)])
     assert child.returncode == -signal.SIGKILL and path.exists()
     whole = brief(eq.TSNE, engine="grid").fit(X)
-    same(whole, brief(eq.TSNE, engine="grid", n_jobs=2, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
+    assert_same(whole, brief(eq.TSNE, engine="grid", n_jobs=2, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X))
 
 
 @pytest.fixture
 def searches(monkeypatch):
-    """The sizes of the tables that are searched for neighbours; they are kept of any number of points."""
+    """Return a list that records the sizes of searched tables; neighbours are saved for any number of points."""
     sizes, search = [], table.nearest_neighbors
-    monkeypatch.setattr(kept_neighbors, "MIN_POINTS", 0)
+    monkeypatch.setattr(neighbors_cache, "MIN_POINTS", 0)
     monkeypatch.setattr(table, "nearest_neighbors", lambda X, *a, **b: sizes.append(len(X)) or search(X, *a, **b))
     return sizes
 
@@ -171,43 +170,43 @@ NEIGHBORS = {
 
 
 @pytest.mark.parametrize("name", NEIGHBORS)
-def test_neighbors_are_not_searched_again(name, tmp_path, searches):
+def test_resumed_run_reuses_saved_neighbors(name, tmp_path, searches):
     path, new = tmp_path / "run.eqc", X[:5] + 0.1
     whole = NEIGHBORS[name]().fit(X)
     with pytest.raises(KeyboardInterrupt):
-        NEIGHBORS[name]().set_params(callbacks=[eq.Checkpoint(path, every=3), Watch(3)]).fit(X)
+        NEIGHBORS[name]().set_params(callbacks=[eq.Checkpoint(path, every=3), Interrupt(3)]).fit(X)
     assert searches == [60, 60] and sorted(p.name for p in tmp_path.iterdir()) == ["run.eqc", "run.eqc.neighbors"]
     resumed = NEIGHBORS[name]().set_params(callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
     assert searches == [60, 60]
-    same(whole, resumed)
+    assert_same(whole, resumed)
     assert whole.transform(new).tobytes() == resumed.transform(new).tobytes()
     assert resumed.knn_recall_ == whole.knn_recall_
 
 
-def test_neighbors_of_another_table_are_left_alone(tmp_path, searches):
+def test_saved_neighbors_of_another_table_are_not_overwritten_on_resume(tmp_path, searches):
     path = tmp_path / "run.eqc"
     run = brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, every=3)])
     run.fit(X)
-    kept = (tmp_path / "run.eqc.neighbors").read_bytes()
+    saved = (tmp_path / "run.eqc.neighbors").read_bytes()
     again = brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)])
     with pytest.raises(ValueError, match="a checkpoint of another run"):
         again.fit(X[::-1])
-    assert (tmp_path / "run.eqc.neighbors").read_bytes() == kept and len(searches) == 2
-    run.fit(X[::-1])  # a new run takes its place
-    assert (tmp_path / "run.eqc.neighbors").read_bytes() != kept
+    assert (tmp_path / "run.eqc.neighbors").read_bytes() == saved and len(searches) == 2
+    run.fit(X[::-1])  # a new run replaces the file
+    assert (tmp_path / "run.eqc.neighbors").read_bytes() != saved
     path.unlink()
     with pytest.warns(UserWarning, match="there is no checkpoint"):
-        same(again.fit(X), brief(eq.TSNE, engine="grid").fit(X))
-    assert (tmp_path / "run.eqc.neighbors").read_bytes() == kept
+        assert_same(again.fit(X), brief(eq.TSNE, engine="grid").fit(X))
+    assert (tmp_path / "run.eqc.neighbors").read_bytes() == saved
 
 
-def test_a_metric_of_ones_own_is_searched_again(tmp_path, searches):
+def test_neighbors_of_a_callable_metric_are_not_saved(tmp_path, searches):
     run = brief(eq.TSNE, engine="grid", metric=lambda a, b: np.abs(a - b).sum())
     run.set_params(callbacks=[eq.Checkpoint(tmp_path / "run.eqc", every=10)]).fit(X)
     assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"] and searches == [60]
 
 
-def test_damaged_neighbors_are_refused(tmp_path, searches):
+def test_damaged_neighbors_raise(tmp_path, searches):
     path, file = tmp_path / "run.eqc", tmp_path / "run.eqc.neighbors"
     brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path)]).fit(X)
     resumed = brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)])
@@ -231,11 +230,11 @@ def test_damaged_neighbors_are_refused(tmp_path, searches):
         resumed.fit(X)
 
 
-def test_a_problem_takes_checkpoints_too(tmp_path):
+def test_problem_optimize_accepts_checkpoints(tmp_path):
     path = tmp_path / "run.eqc"
     whole = brief(eq.TSNE).problem(X).optimize(n_iter=33)
     with pytest.raises(KeyboardInterrupt):
-        brief(eq.TSNE).problem(X).optimize(n_iter=33, callbacks=[eq.Checkpoint(path, every=4), Watch(1)])
+        brief(eq.TSNE).problem(X).optimize(n_iter=33, callbacks=[eq.Checkpoint(path, every=4), Interrupt(1)])
     assert not path.exists()  # stopped before the first iteration
     problem = brief(eq.TSNE).problem(X)
     problem.optimize(n_iter=33, callbacks=[eq.Checkpoint(path, every=4)])
@@ -243,11 +242,11 @@ def test_a_problem_takes_checkpoints_too(tmp_path):
     assert again.tobytes() == whole.tobytes()
 
 
-# What is refused
+# Invalid checkpoints
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def checkpoint_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("checkpoint") / "run.eqc"
     brief(eq.TSNE, callbacks=[eq.Checkpoint(path, every=10)]).fit(X)
     return path
@@ -269,15 +268,15 @@ def kept(tmp_path_factory):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_another_run_is_refused(kept, method, data, what):
-    method.set_params(callbacks=[eq.Checkpoint(kept, resume=True)])
+def test_checkpoint_of_another_run_raises(checkpoint_path, method, data, what):
+    method.set_params(callbacks=[eq.Checkpoint(checkpoint_path, resume=True)])
     with pytest.raises(ValueError, match=f"a checkpoint of another run: .*{what}.* differs?; use the data"):
         method.fit(data)
 
 
-def test_another_version_is_refused(kept, tmp_path):
+def test_checkpoint_of_another_version_raises(checkpoint_path, tmp_path):
     path = tmp_path / "run.eqc"
-    with zipfile.ZipFile(kept) as file, zipfile.ZipFile(path, "w") as other:
+    with zipfile.ZipFile(checkpoint_path) as file, zipfile.ZipFile(path, "w") as other:
         for name in file.namelist():
             content = file.read(name)
             if name == "content.json":
@@ -287,33 +286,33 @@ def test_another_version_is_refused(kept, tmp_path):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
 
 
-def test_other_files_are_refused(kept, tmp_path):
+def test_invalid_checkpoint_files_raise(checkpoint_path, tmp_path):
     path = tmp_path / "method.eqz"
     eq.save(brief(eq.TSNE).fit(X), path)
     with pytest.raises(ValueError, match="is not a checkpoint"):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
     with pytest.raises(ValueError, match="does not contain a fitted method"):
-        eq.load(kept)
-    path.write_bytes(kept.read_bytes()[:3000])
+        eq.load(checkpoint_path)
+    path.write_bytes(checkpoint_path.read_bytes()[:3000])
     for Method in (eq.TSNE, eq.MDS, eq.PCA):
         with pytest.raises(ValueError, match="damaged or is not an equipoise file"):
             brief(Method, callbacks=[eq.Checkpoint(path, resume=True)]).fit("before the data is looked at")
 
 
-def test_nothing_to_resume_is_told(tmp_path):
+def test_missing_checkpoint_warns_and_starts_over(tmp_path):
     with pytest.warns(UserWarning, match="there is no checkpoint .* yet; starting from the beginning"):
         method = brief(eq.TSNE, callbacks=[eq.Checkpoint(tmp_path / "run.eqc", resume=True)]).fit(X)
-    same(method, brief(eq.TSNE).fit(X))
+    assert_same(method, brief(eq.TSNE).fit(X))
 
 
-def test_checkpoints_are_checked_when_made(tmp_path):
+def test_invalid_checkpoint_arguments_raise(tmp_path):
     with pytest.raises(ValueError, match="every must be an integer >= 1, got 0"):
         eq.Checkpoint(tmp_path / "run.eqc", every=0)
     with pytest.raises(ValueError, match=r"the checkpoint's folder .* does not exist; create it first"):
         eq.Checkpoint(tmp_path / "nowhere" / "run.eqc")
 
 
-def test_a_fingerprint_sees_every_part():
+def test_fingerprints_of_different_values_differ():
     A = sparse.csr_matrix(np.eye(3))
     B = A.copy()
     B.data[1] = 2.0
@@ -323,13 +322,13 @@ def test_a_fingerprint_sees_every_part():
     assert fingerprint(eq.kernels.StudentT(2.0)) == fingerprint(eq.kernels.StudentT(2.0))
 
 
-def test_fingerprints_tell_functions_and_dicts_apart():
+def test_fingerprints_of_functions_and_dicts():
     assert fingerprint(len) != fingerprint(max) and fingerprint({"a": 1}) != fingerprint({"a": 2})
     assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
 
 
 @pytest.mark.parametrize("method", [eq.TSNE, eq.MDS, eq.UMAP], ids=lambda method: method.__name__)
-def test_a_run_that_cannot_be_repeated_is_not_kept(method, tmp_path):
-    kept = eq.Checkpoint(tmp_path / "run.eqc")
+def test_checkpoint_without_integer_random_state_raises(method, tmp_path):
+    checkpoint = eq.Checkpoint(tmp_path / "run.eqc")
     with pytest.raises(ValueError, match="Checkpoint requires an integer random_state, got None"):
-        method(callbacks=[kept]).fit(np.eye(9))
+        method(callbacks=[checkpoint]).fit(np.eye(9))

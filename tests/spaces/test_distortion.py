@@ -1,4 +1,4 @@
-"""What a map does to the metric: isometries, dilation, absolute distortion, and their summaries by blocks."""
+"""Isometries, dilation, absolute distortion, and their summaries by blocks."""
 
 from importlib import import_module
 
@@ -22,7 +22,7 @@ X = np.random.default_rng(0).normal(size=(60, 4))
 Y = X[:, :2] * [1.5, 0.5]
 
 
-def test_a_rigid_motion_is_an_isometry_and_a_scaling_is_not():
+def test_rigid_motions_are_isometries_and_scalings_are_not():
     moved = X @ ortho_group.rvs(4, random_state=0) + 5
     assert is_isometry(X, moved) and is_isometry(moved, Euclidean(X))
     assert not is_isometry(X, 1.0001 * moved) and is_isometry(X, 1.0001 * moved, tol=1e-3)
@@ -33,7 +33,7 @@ def test_a_rigid_motion_is_an_isometry_and_a_scaling_is_not():
     assert scaled.distortion == pytest.approx(1) and scaled.dilation.median == pytest.approx(3, rel=1e-4)
 
 
-def test_pairs_follow_the_formulas():
+def test_dilation_and_distortion_match_their_formulas():
     d_x, d_y = Euclidean(X).matrix(), Euclidean(Y).matrix()
     i, j = [4, 7], slice(10, 20)
     np.testing.assert_allclose(dilation(X, Y, i, j), (d_y / np.where(d_x > 0, d_x, 1))[i, j])
@@ -44,7 +44,7 @@ def test_pairs_follow_the_formulas():
 
 
 @pytest.mark.parametrize("block", [1, 100, 2**22])
-def test_the_summary_is_that_of_all_pairs_whatever_the_blocks(block, monkeypatch):
+def test_summary_matches_all_pairs_for_any_block_size(block, monkeypatch):
     monkeypatch.setattr(import_module("equipoise.spaces.distortion"), "BLOCK", block)
     pairs = np.triu_indices(len(X), 1)
     space = LogCompressed(PNorm(X, 1))
@@ -67,35 +67,35 @@ def test_the_summary_is_that_of_all_pairs_whatever_the_blocks(block, monkeypatch
     assert is_isometry(space, space) and not is_isometry(space, Y)
 
 
-def test_the_summary_does_not_depend_on_the_order_of_the_points():
+def test_summary_does_not_depend_on_the_order_of_points():
     order = np.random.default_rng(1).permutation(len(X))
     a, b = summarize_distortion(X, Y), summarize_distortion(X[order], Y[order])
     assert a.dilation.quantiles == b.dilation.quantiles and a.absolute.quantiles == b.absolute.quantiles
     assert a.stress == pytest.approx(b.stress) and {order[k] for k in b.expanded} == set(a.expanded)
 
 
-def test_never_more_than_a_block_of_distances(monkeypatch):
-    asked = []
+def test_at_most_one_block_of_distances_is_computed(monkeypatch):
+    block_sizes = []
 
     class Watched(Euclidean):
         def distances(self, i=None, j=None):
             block = super().distances(i, j)
-            asked.append(block.size)
+            block_sizes.append(block.size)
             return block
 
     monkeypatch.setattr(import_module("equipoise.spaces.distortion"), "BLOCK", 500)
     summarize_distortion(Watched(X), Watched(Y))
-    assert max(asked) <= 500 and sum(asked) < 2 * len(X) ** 2 * 0.75  # about half of either matrix
+    assert max(block_sizes) <= 500 and sum(block_sizes) < 2 * len(X) ** 2 * 0.75  # about half of either matrix
 
 
-def test_points_that_fall_together_and_points_torn_apart():
+def test_coincident_and_separated_points_give_infinite_distortion():
     together = summarize_distortion(X[:4], np.ones((4, 2)) * [[1, 1], [1, 1], [0, 0], [5, 5]])
     assert together.contraction == np.inf and together.contracted == (0, 1) and together.dilation.min == 0
     torn = summarize_distortion(X[[0, 0, 1]], X[[2, 3, 1]])
     assert torn.expansion == np.inf and torn.expanded == (0, 1)
 
 
-def test_the_sphere_of_four_points_has_no_isometric_map():
+def test_sphere_of_four_points_has_no_isometric_map():
     D = np.ones((4, 4)) - np.eye(4)
     D[2, 3] = D[3, 2] = 2  # Rodolà, "Non-embeddability of the sphere"
     square = np.array([[0, 0.5], [0, -0.5], [-1, 0], [1, 0]])
@@ -104,6 +104,6 @@ def test_the_sphere_of_four_points_has_no_isometric_map():
     assert not is_isometry(Precomputed(D), square)
 
 
-def test_other_points_are_refused():
+def test_different_numbers_of_points_raise():
     with pytest.raises(ValueError, match="the space has 60 points and the map has 59; they must have the same points"):
         dilation(X, Y[1:])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
+from support.cases import changed
 
 from equipoise.neighbors.search import nearest_neighbors
 from equipoise.spaces import (
@@ -47,7 +48,7 @@ SPACES = (
 
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
-def test_every_space_is_a_metric_and_gives_its_matrix_in_parts(space):
+def test_every_space_is_a_metric_with_consistent_blocks(space):
     D = space.matrix()
     assert D.shape == (space.n, space.n) and D.dtype == np.float64
     report = check_metric(space)
@@ -59,11 +60,11 @@ def test_every_space_is_a_metric_and_gives_its_matrix_in_parts(space):
     assert space.distances([], [0]).shape == (0, 1)
     rows = list(space.row_blocks())
     np.testing.assert_allclose(np.concatenate([block for _, block in rows]), D, rtol=1e-14)
-    space.distances()[:] = -1  # the caller's own
+    space.distances()[:] = -1  # the result is a copy
     np.testing.assert_array_equal(space.matrix(), D)
 
 
-def test_formulas():
+def test_distances_match_their_formulas():
     gap = np.abs(X[:, None] - X[None])
     np.testing.assert_allclose(Euclidean(X).matrix(), np.sqrt((gap**2).sum(axis=2)), rtol=1e-13)
     np.testing.assert_allclose(PNorm(X, 1).matrix(), gap.sum(axis=2), rtol=1e-13)
@@ -78,20 +79,20 @@ def test_formulas():
     )
 
 
-def test_points_with_coordinates_in_two_spaces_are_the_diagonal_of_the_product():
+def test_diagonal_of_a_product_is_the_joint_space():
     n = 10
     together = Restriction(Product(Euclidean(X[:n, :2]), Euclidean(X[:n, 2:])), np.arange(n) * (n + 1))
     np.testing.assert_allclose(together.matrix(), Euclidean(X[:n]).matrix(), rtol=1e-13)
 
 
-def test_great_circles_keep_their_digits_near_and_opposite():
+def test_great_circles_are_accurate_for_near_and_antipodal_points():
     angle = np.array([0, 1e-9, 0.3, np.pi - 1e-9, np.pi])
     points = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
     np.testing.assert_allclose(Sphere(points, 3).distances([0])[0], 3 * angle, rtol=1e-7, atol=0)
     np.testing.assert_allclose(Sphere(UNIT).matrix(), np.arccos(np.clip(UNIT @ UNIT.T, -1, 1)), atol=1e-7)
 
 
-def test_a_space_of_ones_own_takes_ten_lines():
+def test_user_defined_space():
     class Clock(MetricSpace):
         n = 12
 
@@ -129,34 +130,30 @@ def test_a_space_of_ones_own_takes_ten_lines():
         (lambda: check_metric([[0, np.inf], [1, 0]]), r"d\(0, 1\) = inf"),
     ],
 )
-def test_errors_say_what_to_do(make, message):
+def test_invalid_arguments_raise(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def spoiled(i, j, value, both=True):
-    D = Euclidean(X[:6]).matrix()
-    D[i, j] = value
-    if both:
-        D[j, i] = value
-    return D
+def changed_distances(i, j, value, both=True):
+    return changed(Euclidean(X[:6]).matrix(), i, j, value, both)
 
 
-def test_the_axiom_that_fails_is_named_with_its_points():
-    negative = check_metric(spoiled(1, 4, -0.5)).violations[0]
+def test_check_metric_names_the_failed_axiom_and_points():
+    negative = check_metric(changed_distances(1, 4, -0.5)).violations[0]
     assert negative.axiom == "non-negativity" and set(negative.points) == {1, 4}
-    (own,) = check_metric(spoiled(3, 3, 0.1)).violations
+    (own,) = check_metric(changed_distances(3, 3, 0.1)).violations
     assert own.axiom == "identity of indiscernibles" and own.points == (3, 3)
     twins = check_metric(Euclidean(X[[0, 1, 0]]))
     assert twins.violations[0].points == (0, 2) and "two different points" in twins.violations[0].text
-    D = spoiled(2, 5, Euclidean(X[:6]).matrix()[2, 5] - 1e-3, both=False)
+    D = changed_distances(2, 5, Euclidean(X[:6]).matrix()[2, 5] - 1e-3, both=False)
     (uneven,) = check_metric(D).violations
     assert uneven.axiom == "symmetry" and set(uneven.points) == {2, 5} and uneven.amount == pytest.approx(1e-3)
     assert check_metric(D, tol=1e-2)
 
 
-def test_the_offending_triple_is_the_worst_one():
-    D = PNorm(X, 1).matrix() ** 2  # squares obey no triangle inequality
+def test_check_metric_reports_the_worst_triple():
+    D = PNorm(X, 1).matrix() ** 2  # squared distances violate the triangle inequality
     with pytest.raises(ValueError, match="not a metric on 40 points: triangle inequality: d"):
         check_metric(D).require()
     (violation,) = check_metric(D).violations
@@ -168,7 +165,7 @@ def test_the_offending_triple_is_the_worst_one():
 
 
 @given(st.integers(2, 9), st.integers(0, 2**32 - 1))
-def test_a_random_matrix_is_a_metric_exactly_when_it_is_its_own_shortest_paths(n, seed):
+def test_matrix_is_a_metric_iff_it_equals_its_shortest_paths(n, seed):
     rng = np.random.default_rng(seed)
     D = rng.integers(1, 6, size=(n, n)).astype(float)
     D = np.triu(D, 1) + np.triu(D, 1).T
@@ -177,7 +174,7 @@ def test_a_random_matrix_is_a_metric_exactly_when_it_is_its_own_shortest_paths(n
     assert check_metric(shortest)
 
 
-def test_graph_geodesics_are_those_of_isomap():
+def test_graph_geodesics_match_scikit_learn_isomap():
     rng = np.random.default_rng(1)
     t = rng.uniform(4, 12, 300)
     roll = np.column_stack([t * np.cos(t), rng.uniform(0, 10, 300), t * np.sin(t)])
@@ -186,7 +183,7 @@ def test_graph_geodesics_are_those_of_isomap():
     np.testing.assert_array_equal(GraphGeodesic(nearest_neighbors(roll, 8)).distances([5]), space.distances([5]))
 
 
-def test_an_edge_of_either_direction_and_of_length_zero_counts():
+def test_directed_and_zero_length_edges_count():
     graph = sparse.csr_matrix(([3.0, 2.0, 0.0, 1.0], ([0, 1, 1, 3], [1, 0, 2, 2])), shape=(4, 4))
     np.testing.assert_array_equal(GraphGeodesic(graph).distances([0])[0], [0, 2, 2, 3])
     twice = np.repeat(X[:10], 2, axis=0)
@@ -195,19 +192,19 @@ def test_an_edge_of_either_direction_and_of_length_zero_counts():
     assert (D[np.arange(0, 20, 2), np.arange(1, 20, 2)] == 0).all()
 
 
-def test_a_table_that_falls_apart_is_joined_by_the_shortest_bridges():
+def test_components_of_a_table_are_joined_by_shortest_bridges():
     line = np.concatenate([np.arange(5.0), 10 + np.arange(5.0), 100 + np.arange(4.0)])[:, None]
     with pytest.warns(
         UserWarning, match="3 components, of 5, 5, 4 points.* 2 bridges, of length 6 to 86, the longest.* 9"
     ):
         space = GraphGeodesic.from_table(line, 2)
-    np.testing.assert_allclose(space.matrix(), np.abs(line - line.T))  # on a line, straight through
+    np.testing.assert_allclose(space.matrix(), np.abs(line - line.T))  # on a line, paths are straight
     for metric in ("manhattan", "canberra"):
         with pytest.warns(UserWarning, match="bridges"):
             GraphGeodesic.from_table(np.abs(line) + 1, 2, metric=metric)
 
 
-def test_many_islands_of_duplicates_are_joined():
+def test_many_components_of_duplicates_are_joined():
     islands = np.repeat(np.random.default_rng(2).normal(size=(30, 2)), 4, axis=0)
     with pytest.warns(UserWarning, match="30 components"):
         space = GraphGeodesic.from_table(islands, 3)
@@ -215,27 +212,27 @@ def test_many_islands_of_duplicates_are_joined():
     assert np.isfinite(D).all() and (D - Euclidean(islands).matrix() > -1e-12).all()
 
 
-def test_a_given_graph_that_falls_apart_is_refused():
+def test_disconnected_graph_raises():
     graph = sparse.block_diag([np.ones((3, 3)), np.ones((2, 2))])
     with pytest.raises(ValueError, match="2 components, of 3, 2 points, and there is no path from point 0 to point 3"):
         GraphGeodesic(graph)
 
 
-def test_farthest_points_spread_and_bring_their_distances():
+def test_farthest_points_are_greedy_and_return_distances():
     space = GraphGeodesic.from_table(X, 6)
     points, rows = farthest_points(space, 12, random_state=3)
     D = space.matrix()
     assert len(set(points)) == 12
     np.testing.assert_allclose(rows, D[points], rtol=1e-14)
-    for k in range(1, 12):  # each is the farthest from those before
+    for k in range(1, 12):  # each is the farthest from the previous ones
         assert D[points[k]][points[:k]].min() == pytest.approx(D[:, points[:k]].min(axis=1).max())
     np.testing.assert_array_equal(farthest_points(space, 12, random_state=3)[0], points)
 
 
-def test_the_python_of_the_guide_runs(capsys):
+def test_spaces_guide_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
     namespace = {}
-    for block in blocks:  # each goes on from the one before
+    for block in blocks:  # each block continues the previous one
         exec(compile(block, "spaces.md", "exec"), namespace)
     assert namespace["Y"].shape == (200, 2) and len(namespace["report"].violations) == 1
     assert "not a metric on 200 points: triangle inequality: d(" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Geodesics of triangle meshes against closed forms; odd meshes handled or refused."""
+"""Geodesics on triangulated surfaces against closed forms; degenerate and invalid surfaces."""
 
 import subprocess
 import sys
@@ -20,20 +20,20 @@ from equipoise.spaces import (
 
 
 def tube(around, high):
-    """An open tube: a regular prism without its two ends."""
+    """Return an open tube: a regular prism without its two ends."""
     angle, z = np.meshgrid(2 * np.pi * np.arange(around) / around, np.arange(high + 1.0))
     flat, faces = sheet(high, around)
     ring = np.round(flat[:, 0]).astype(int) % around + around * np.round(flat[:, 1]).astype(int)
     return np.column_stack([np.cos(angle.ravel()), np.sin(angle.ravel()), z.ravel()]), ring[faces]
 
 
-def test_a_flat_sheet_has_straight_lines():
+def test_flat_sheet_has_euclidean_distances():
     V, F = sheet(6, 9)
     D = MeshGeodesic(V, F, "exact").matrix()
     np.testing.assert_allclose(D, Euclidean(V).matrix(), atol=1e-9)
 
 
-def test_random_triangles_of_a_square_and_a_rolled_sheet_have_straight_lines():
+def test_random_triangulation_and_rolled_sheet_have_flat_distances():
     corners = [[0, 0], [1, 0], [0, 1], [1, 1]]
     square = np.concatenate([corners, np.random.default_rng(0).uniform(size=(120, 2))])
     flat = np.column_stack([square, np.zeros(len(square))])
@@ -46,7 +46,7 @@ def test_random_triangles_of_a_square_and_a_rolled_sheet_have_straight_lines():
     np.testing.assert_allclose(D, Euclidean(V * [chord, 1, 1]).matrix(), atol=1e-12)
 
 
-def test_corner_to_corner_over_a_cube_is_the_root_of_five():
+def test_opposite_corners_of_a_cube_are_sqrt_5_apart():
     V = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
     F = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4]]
     F += [[1, 5, 7], [1, 7, 3]]
@@ -55,7 +55,7 @@ def test_corner_to_corner_over_a_cube_is_the_root_of_five():
     np.testing.assert_allclose(D, np.array([0, 1, np.sqrt(2), np.sqrt(5)])[apart.astype(int)], atol=1e-12)
 
 
-def test_round_a_tube_as_on_its_unrolled_sheet():
+def test_tube_distances_match_the_unrolled_sheet():
     V, F = tube(8, 5)
     side = 2 * np.sin(np.pi / 8)
     D = MeshGeodesic(V, F, "exact").distances([0])[0]
@@ -63,15 +63,15 @@ def test_round_a_tube_as_on_its_unrolled_sheet():
     np.testing.assert_allclose(D, np.hypot(side * np.minimum(turns, 8 - turns), V[:, 2]), atol=1e-9)
 
 
-def test_a_path_bends_at_the_corner_of_a_hole_and_at_a_saddle():
-    V, F = sheet(6, 6, keep=lambda x, y: not (x >= 3 and y >= 3))  # an L, with its inner corner at (3, 3)
+def test_paths_bend_at_concave_corners_and_saddles():
+    V, F = sheet(6, 6, keep=lambda x, y: not (x >= 3 and y >= 3))  # an L with its inner corner at (3, 3)
     start, end = (int(np.flatnonzero((V[:, :2] == place).all(axis=1))[0]) for place in ([5, 3], [3, 6]))
     assert MeshGeodesic(V, F, "exact").distances([start], [end])[0, 0] == pytest.approx(2 + 3)
-    # A fan of ten faces around one vertex, more than 450° in all: points over 180° apart go through it.
+    # A fan of ten faces around one vertex, more than 450° in total: paths of over 180° go through the vertex.
     angle = np.arange(10) * np.pi / 4
     V = np.concatenate([[[0, 0, 0]], np.column_stack([np.cos(angle), np.sin(angle), np.zeros(10)])])
     F = np.array([[0, 1 + k, 1 + (k + 1) % 10] for k in range(10)])
-    V[1:, 2] = 0.3 * (-1.0) ** np.arange(10)  # the sheet may pass through itself: only the lengths of the edges count
+    V[1:, 2] = 0.3 * (-1.0) ** np.arange(10)  # the sheet may intersect itself: only edge lengths matter
     angle = np.arccos((2 * (V[1] @ V[1]) - ((V[1] - V[2]) ** 2).sum()) / (2 * (V[1] @ V[1])))
     r = np.linalg.norm(V[1])
     D = MeshGeodesic(V, F, "exact").distances([1])[0]
@@ -82,7 +82,7 @@ def test_a_path_bends_at_the_corner_of_a_hole_and_at_a_saddle():
 
 
 @pytest.mark.parametrize("method", ["exact", "heat"])
-def test_a_fine_globe_has_great_circles(method):
+def test_globe_distances_approach_great_circles(method):
     if method == "heat":
         pytest.importorskip("potpourri3d")
     V, F = globe(600)
@@ -91,7 +91,7 @@ def test_a_fine_globe_has_great_circles(method):
     assert np.abs(D - arcs).max() < (0.02 if method == "exact" else 0.05) * np.pi
 
 
-def test_exact_distances_are_a_metric_and_obey_relabelling():
+def test_exact_distances_are_a_metric_invariant_to_relabelling():
     V, F = globe(150)
     V = V * [1, 0.3, 1] + np.random.default_rng(0).normal(scale=0.03, size=V.shape)
     space = MeshGeodesic(V, F, "exact")
@@ -99,24 +99,24 @@ def test_exact_distances_are_a_metric_and_obey_relabelling():
     assert check_metric(space)
     order = np.random.default_rng(1).permutation(150)
     place = np.argsort(order)
-    turned = np.random.default_rng(2).permuted(place[F], axis=1)  # each face in any order, so of any orientation
-    np.testing.assert_allclose(MeshGeodesic(V[order], turned, "exact").matrix(), D[np.ix_(order, order)], rtol=1e-9)
+    reordered = np.random.default_rng(2).permuted(place[F], axis=1)  # any vertex order, hence any orientation
+    np.testing.assert_allclose(MeshGeodesic(V[order], reordered, "exact").matrix(), D[np.ix_(order, order)], rtol=1e-9)
     np.testing.assert_array_equal(MeshGeodesic(V, F, "exact", n_threads=3).matrix(), D)
 
 
-def test_finer_triangles_of_the_same_faces_change_nothing():
+def test_subdividing_faces_does_not_change_distances():
     V, F = globe(60)
     edges, number = np.unique(
         np.sort(F[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0, return_inverse=True
     )
-    m = 60 + number.reshape(-1, 3)  # the middles of the three edges of each face
+    m = 60 + number.reshape(-1, 3)  # midpoints of the three edges of each face
     corners = [np.column_stack([F[:, k], m[:, k], m[:, k - 1]]) for k in range(3)]
     fine = np.concatenate([*corners, m])
     D = MeshGeodesic(np.concatenate([V, V[edges].mean(axis=1)]), fine, "exact").distances(slice(60), slice(60))
     np.testing.assert_allclose(D, MeshGeodesic(V, F, "exact").matrix(), atol=1e-9)
 
 
-def test_heat_is_near_exact_and_symmetric_among_its_sources():
+def test_heat_distances_are_symmetric_and_close_to_exact():
     pytest.importorskip("potpourri3d")
     V, F = globe(500)
     V = V * [1, 0.5, 1.5]
@@ -130,10 +130,10 @@ def test_heat_is_near_exact_and_symmetric_among_its_sources():
     np.testing.assert_array_equal(heat.distances(None, [3]), heat.distances([3]).T)
 
 
-def test_faces_without_area_are_stepped_over_with_a_warning():
+def test_zero_area_faces_warn():
     V, F = sheet(4, 4)
     a, _, e = F[0]
-    V = np.concatenate([V, [(V[a] + V[e]) / 2]])  # on the diagonal: one face beside it gets the vertex, one a sliver
+    V = np.concatenate([V, [(V[a] + V[e]) / 2]])  # on the diagonal: one face is split, and a sliver remains
     m = len(V) - 1
     d = F[1][2]
     F = np.concatenate([F[[0]], [[a, e, m]], [[a, m, d], [m, e, d]], F[2:]])
@@ -142,7 +142,7 @@ def test_faces_without_area_are_stepped_over_with_a_warning():
     np.testing.assert_allclose(D, Euclidean(V).matrix(), atol=1e-3)
 
 
-def test_heat_bears_faces_without_area():
+def test_heat_method_handles_zero_area_faces():
     pytest.importorskip("potpourri3d")
     V, F = globe(300)
     V[F[0, 0]] = (V[F[0, 1]] + V[F[0, 2]]) / 2
@@ -184,18 +184,18 @@ SHEET, FACES = sheet(2, 2)
         (np.zeros((9, 3)), FACES, "all vertices are at the same position"),
     ],
 )
-def test_what_is_no_surface_is_refused(vertices, faces, message):
+def test_invalid_surfaces_raise(vertices, faces, message):
     with pytest.raises(ValueError, match=message):
         MeshGeodesic(vertices, faces, "exact")
 
 
-def test_two_sheets_that_touch_at_a_vertex_are_crossed_there():
+def test_paths_cross_between_sheets_at_a_shared_vertex():
     V = np.array([[-1, -1, 0], [-1, 1, 0], [0, 0, 0], [1, -1, 0], [1, 1, 0]], float)
     D = MeshGeodesic(V, [[0, 1, 2], [2, 3, 4]], "exact").matrix()
     assert D[0, 3] == pytest.approx(2 * np.sqrt(2)) and D[0, 1] == pytest.approx(2)
 
 
-def test_an_unknown_method_and_a_missing_package(monkeypatch):
+def test_unknown_method_and_missing_package_raise(monkeypatch):
     with pytest.raises(ValueError, match='method must be "heat" or "exact", got \'dijkstra\''):
         MeshGeodesic(SHEET, FACES, "dijkstra")
     monkeypatch.setitem(sys.modules, "potpourri3d", None)
@@ -203,6 +203,6 @@ def test_an_unknown_method_and_a_missing_package(monkeypatch):
         MeshGeodesic(SHEET, FACES)
 
 
-def test_import_brings_no_mesh_library_with_it():
+def test_import_loads_no_mesh_library():
     code = "import sys, equipoise; sys.exit('potpourri3d' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

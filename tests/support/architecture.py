@@ -1,6 +1,6 @@
 """The layers of the package and the rules that `test_architecture.py` enforces.
 
-`LAYERS` is the one list of what the package root holds, in order: a module imports only from its own entry and from
+`LAYERS` lists the entries of the package root in order: a module imports only from its own entry and from
 entries above it. CONTRIBUTING.md shows the same list as a table.
 """
 
@@ -51,7 +51,7 @@ LAYERS = {
     "cli": "the command line, one file per verb",
 }
 
-# File names that occur more than once because they mean the same thing in each place.
+# File names that may occur in several folders because they mean the same in each.
 SAME_MEANING = {
     "__init__",
     "base",  # the protocol or base class of its folder
@@ -66,7 +66,7 @@ NAMEDTUPLE = {"_replace", "_asdict", "_fields", "_make"}
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: who imports it, in which line, and the imported names."""
+    """One import: the importing module, the imported module, the line and the imported names."""
 
     source: str
     target: str
@@ -75,7 +75,7 @@ class Import:
 
 
 class Package:
-    """The modules of a package below `root`, and what they import from one another."""
+    """The modules of the package at `root` and the imports between them."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -89,7 +89,7 @@ class Package:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def _imports(self, module: str) -> Iterator[Import]:
-        """Yield the imports of other modules of the package, those inside functions included."""
+        """Yield a module's imports from within the package, including imports inside functions."""
         package = module.split(".") if module else []
         if self.paths[module].name != "__init__.py":
             package = package[:-1]
@@ -115,7 +115,7 @@ class Package:
                         yield Import(module, full, node.lineno, (alias.name,))
 
     def unknown(self) -> list[str]:
-        """Return the entries of the root that `LAYERS` does not list."""
+        """Return the entries of the root that are missing from `LAYERS`."""
         return sorted({_entry(module) for module in self.paths} - set(LAYERS) - {""})
 
     def upward(self) -> list[str]:
@@ -158,7 +158,7 @@ class Package:
             if _is_private(name)
         ]
         defined = {module: _defined_names(tree) for module, tree in self.trees.items()}
-        ours = set().union(*defined.values())  # private names of other packages are not our concern
+        ours = set().union(*defined.values())  # private names of other packages are ignored
         for module, tree in self.trees.items():
             for node in ast.walk(tree):
                 if (
@@ -172,7 +172,7 @@ class Package:
         return result
 
     def long_functions(self, lines: int) -> list[str]:
-        """Return the functions of at least so many lines."""
+        """Return the functions with at least `lines` lines."""
         return [
             f"{module}.{node.name}: {_length(node)} lines"
             for module, tree in self.trees.items()
@@ -181,12 +181,12 @@ class Package:
         ]
 
     def long_files(self, lines: int) -> list[str]:
-        """Return the files of more than so many lines."""
+        """Return the files with more than `lines` lines."""
         counts = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in self.paths.values()}
         return [f"{path.relative_to(self.root)}: {count} lines" for path, count in counts.items() if count > lines]
 
     def long_signatures(self, arguments: int, callables: int) -> list[str]:
-        """Return the functions with more arguments, `self` not counted, or more callables than allowed."""
+        """Return the functions with more arguments (without `self`) or more callables than allowed."""
         result = []
         for module, tree in self.trees.items():
             for node in ast.walk(tree):
@@ -209,7 +209,7 @@ def _is_private(name: str) -> bool:
 
 
 def _length(node: ast.FunctionDef) -> int:
-    """Return the lines of a function, without its docstring."""
+    """Return the number of lines of a function without its docstring."""
     length = (node.end_lineno or node.lineno) - node.lineno + 1
     first = node.body[0]
     if ast.get_docstring(node) is not None:
@@ -218,7 +218,7 @@ def _length(node: ast.FunctionDef) -> int:
 
 
 def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield every node that is not under `if TYPE_CHECKING:`."""
+    """Yield every node outside `if TYPE_CHECKING:`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -227,7 +227,7 @@ def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _defined_names(tree: ast.AST) -> set[str]:
-    """Return the names that a module defines: functions, classes, variables and attributes that it assigns."""
+    """Return the names that a module defines: functions, classes, assigned variables and attributes."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

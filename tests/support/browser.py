@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages; they are skipped where there is none."""
+"""A real browser for the page tests, which are skipped if no browser is installed."""
 
 import shutil
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 @contextmanager
 def launched():
-    """A browser, or a skipped test that says what is missing."""
+    """Yield a headless Chromium; skip the test if Chromium or Playwright is missing."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         pytest.skip(f"no Chromium is installed ({', '.join(BROWSERS)})")
@@ -22,13 +22,13 @@ def launched():
 
 
 def complaint(message):
-    """Whether the console holds an error or a warning; how fast WebGL is without a graphics card is none."""
+    """Return whether a console message is an error or a warning; WebGL performance hints are ignored."""
     return message.type in ("error", "warning") and "GL Driver Message" not in message.text
 
 
 @contextmanager
 def watched(browser, **options):
-    """A tab without a network; in the end there must have been no error and no request to anywhere."""
+    """Yield an offline tab; assert on exit that there was no error and no network request."""
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 1000}, **options)
     tab, trouble = context.new_page(), []
     tab.on("console", lambda message: trouble.append(message.text) if complaint(message) else None)

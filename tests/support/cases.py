@@ -1,6 +1,7 @@
-"""Cases and helpers for tests: kernels, data, finite differences, errors."""
+"""Kernels, data, finite differences and error measures for tests."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 from equipoise.kernels import (
@@ -32,7 +33,7 @@ KERNELS = (
 
 
 class UserKernel(Kernel):
-    """A kernel as a user writes it, in NumPy: k = (1 + d2)^(-3/2)."""
+    """A user-defined kernel in NumPy: k = (1 + d2)^(-3/2)."""
 
     def value(self, d2):
         return (1 + d2) ** -1.5
@@ -41,17 +42,17 @@ class UserKernel(Kernel):
         return -1.5 * (1 + d2) ** -2.5
 
     def __repr__(self):
-        return "UserKernel()"  # no address: parallel test runs need equal ids
+        return "UserKernel()"  # without an address: parallel workers need equal test ids
 
 
 def unequal_digits(n):
-    """The first n digits of scikit-learn, moved a little: no two distances are the same."""
+    """Return the first n digits of scikit-learn with jitter, so that no two distances are equal."""
     X = load_digits().data[:n]
     return X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)
 
 
 def differences(f, Y, h=1e-5):
-    """The gradient of f at Y by central differences."""
+    """Return the gradient of f at Y by central differences."""
     found = np.zeros_like(Y)
     for at in np.ndindex(*Y.shape):
         step = np.zeros_like(Y)
@@ -70,5 +71,15 @@ def changed(A, i, j, value, both=False):
 
 
 def relative_error(result, truth):
-    """Largest deviation, as a part of the largest entry of the truth."""
+    """Return the largest deviation divided by the largest absolute entry of the truth."""
     return float(np.abs(np.asarray(result) - truth).max() / np.abs(truth).max())
+
+
+def correlations(A, B):
+    """Return the absolute correlations between corresponding columns of A and B."""
+    return np.abs([np.corrcoef(a, b)[0, 1] for a, b in zip(A.T, B.T, strict=True)])
+
+
+def to_dense(A):
+    """Return a dense or SciPy sparse matrix as a NumPy array."""
+    return A.toarray() if sparse.issparse(A) else A

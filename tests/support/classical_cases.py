@@ -19,16 +19,16 @@ X.flags.writeable = False
 
 
 def r2(A, B):
-    """Procrustes' R²: 1 for maps that are one up to translation, rotation, reflection and scale."""
+    """Return Procrustes' R²: 1 for maps that are equal up to translation, rotation, reflection and scale."""
     return 1 - procrustes(A, B)[2]
 
 
 def tie_free_digits(n=None):
-    """Digits with a jitter that decides between equally far neighbours, of which integer pixels have many."""
+    """Return digits with jitter that breaks the many ties between distances of integer pixels."""
     A = load_digits().data[:n]
     return A + 0.01 * np.random.RandomState(0).standard_normal(A.shape)
 
 
 def with_neighbors(Method, k):
-    """The method with so many neighbours, if it has any."""
+    """Return the method with n_neighbors=k if it has that parameter."""
     return Method(n_neighbors=k) if Method in (eq.Isomap, *LOCAL) else Method()

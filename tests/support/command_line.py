@@ -1,4 +1,4 @@
-"""Running the command line in tests."""
+"""Helpers that run the command line."""
 
 from equipoise.cli import main
 
@@ -9,18 +9,18 @@ def embed(*arguments):
 
 
 def one_line_error(capsys):
-    """The message on stderr: one line, no traceback."""
+    """Return the message on stderr after checking that it is one line without a traceback."""
     message = capsys.readouterr().err
     assert message.startswith("equipoise: error: ") and message.count("\n") == 1, message
     return message
 
 
 def read_csv(path):
-    """The header and the rows of a file without quotes."""
+    """Return the header and the rows of a CSV file without quotes."""
     header, *rows = (line.split(",") for line in path.read_text(encoding="utf-8").splitlines())
     return header, rows
 
 
 def names(folder):
-    """What is in a folder."""
+    """Return the sorted file names in a folder."""
     return sorted(path.name for path in folder.iterdir())

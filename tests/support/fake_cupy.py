@@ -1,4 +1,4 @@
-"""A stand-in for CuPy on machines without a GPU: arrays that only DLPack, `get` and indexing can read, as CuPy's."""
+"""A stand-in for CuPy on machines without a GPU: arrays that can be read only by DLPack, `get` and indexing."""
 
 import sys
 from types import ModuleType

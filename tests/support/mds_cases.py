@@ -1,4 +1,4 @@
-"""Dissimilarities that the tests of stress share, and stress itself as it is written."""
+"""Dissimilarities for the MDS tests, and a direct evaluation of the stress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPARSE = sparse.csr_matrix(np.where(W > 1, W, 0))
 
 
 def stress(delta, Y, weights=1.0):
-    """Σ_{i<j} w (d − δ)² and its gradient in float64, pair by pair as it is written."""
+    """Return Σ_{i<j} w (d − δ)² and its gradient, evaluated directly in float64."""
     d = squareform(pdist(np.asarray(Y, dtype=np.float64)))
     w = weights * (1 - np.eye(len(d)))
     factor = w * (1 - np.divide(delta, d, out=np.zeros_like(d), where=d > 0))
@@ -29,14 +29,14 @@ def stress(delta, Y, weights=1.0):
 
 
 def rigid_error(A, B):
-    """Largest distance between two configurations after the best isometry, as a part of their size."""
+    """Return the largest deviation between two configurations after the best isometry, relative to their size."""
     A, B = A - A.mean(axis=0), B - B.mean(axis=0)
     R, _ = orthogonal_procrustes(A, B)
     return float(np.abs(A @ R - B).max() / np.abs(B).max())
 
 
 class City:
-    """Points of a table under the city-block distance, as a metric space of one's own."""
+    """A user-defined metric space: the rows of X under the city-block distance."""
 
     def __init__(self, X):
         self.X, self.n = X, len(X)

@@ -1,4 +1,4 @@
-"""Every public method, with settings for small data, so that a new method is tested as soon as it is listed."""
+"""Every public method with settings for small data; a new method is tested as soon as it is listed in `ALL`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FLOWS = CLASSICAL  # closed forms unless solver="flow"
 
 
 def takes(Method, name):
-    """Whether the method has a parameter of this name."""
+    """Return whether the method has this parameter."""
     return name in Method().get_params()
 
 
 def brief(Method, **parameters):
-    """Return the method with settings for 60 points and little time; parameters that it does not have are left out."""
+    """Return the method with settings for a short run on 60 points; parameters it does not have are ignored."""
     settings = {**SETTINGS, **parameters}
     if Method is eq.Parametric:
         settings = {
@@ -40,17 +40,17 @@ def brief(Method, **parameters):
 
 
 def iterative(Method, **parameters):
-    """Return the method as one that iterates: the classical methods by their flow."""
+    """Return the method with an iterative solver: the classical methods use their gradient flow."""
     return brief(Method, **({"solver": "flow", "tol": 1e-9} if Method in FLOWS else {}) | parameters)
 
 
 def over(methods):
-    """Return the decorator that runs a test for each of these methods."""
+    """Return a decorator that runs a test for each of these methods."""
     return pytest.mark.parametrize("Method", methods, ids=lambda Method: Method.__name__)
 
 
 def over_those_with(*names):
-    """Return the decorator that runs a test for each public method that has these parameters."""
+    """Return a decorator that runs a test for each public method with these parameters."""
     return over([Method for Method in PUBLIC if all(takes(Method, name) for name in names)])
 
 

@@ -1,4 +1,4 @@
-"""Short runs by engine="torch" on the CPU, for the tests of several files."""
+"""Short runs with engine="torch" on the CPU."""
 
 import equipoise as eq
 

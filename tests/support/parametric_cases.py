@@ -1,4 +1,4 @@
-"""Data and small encoders for the tests of Parametric."""
+"""Data and small encoders for the Parametric tests."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ METHODS = {
 
 
 def small(method=None, **parameters):
-    """Return an encoder that trains for a few short epochs."""
+    """Return a Parametric with a few short epochs."""
     settings = {"epochs": 6, "batch_size": 32, "random_state": 0, "n_jobs": 1, "device": "cpu"}
     return eq.Parametric(method or eq.TSNE(perplexity=8), **{**settings, **parameters})

@@ -1,11 +1,11 @@
-"""Triangle meshes for tests."""
+"""Triangulated surfaces for tests."""
 
 import numpy as np
 from scipy.spatial import ConvexHull
 
 
 def sheet(rows, columns, keep=lambda x, y: True):
-    """A flat grid of unit squares, each cut along a diagonal; squares with their corner at (x, y) may be left out."""
+    """Return a flat grid of unit squares, each split in two triangles; `keep(x, y)` selects squares by their corner."""
     x, y = np.meshgrid(np.arange(columns + 1.0), np.arange(rows + 1.0))
     number = np.arange(x.size).reshape(x.shape)
     faces = []
