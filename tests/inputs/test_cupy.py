@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from support.fake_cupy import cupy  # noqa: F401
 from support.on_torch import brief
 
@@ -36,6 +37,40 @@ def test_cupy_input_gives_the_tensor_map_as_a_cupy_array(cupy, table, method):  
     new = method.transform(cupy.ndarray(table[:3] + 0.01))
     assert isinstance(new, cupy.ndarray)
     assert_allclose(new.get(), np.asarray(method.transform(table[:3] + 0.01)), rtol=1e-5, atol=1e-6)
+
+
+ITERATIVE = [
+    brief(),
+    brief(eq.UMAP, n_neighbors=10),
+    eq.PCA(engine="torch", device="cpu", solver="flow", random_state=0),
+    eq.MDS(engine="torch", device="cpu", n_iter=20, random_state=0),
+]
+
+
+@pytest.mark.parametrize("method", ITERATIVE, ids=lambda m: type(m).__name__)
+def test_interrupted_fit_keeps_the_map_as_a_cupy_array(cupy, table, method):  # noqa: F811
+    def interrupt(iteration, loss, Y):
+        raise KeyboardInterrupt
+
+    method = clone(method).set_params(callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(cupy.ndarray(table))
+    assert isinstance(method.embedding_, cupy.ndarray) and np.isfinite(method.embedding_.get()).all()
+
+
+def test_refused_fit_leaves_the_map_of_a_tensor(cupy, table):  # noqa: F811
+    method = brief().fit(torch.from_numpy(table))
+    Y = method.embedding_
+    with pytest.raises(ValueError, match="perplexity"):
+        method.set_params(perplexity=-1).fit(cupy.ndarray(table))
+    assert method.embedding_ is Y
+
+
+def test_problem_of_a_cupy_array_returns_cupy_arrays(cupy, table):  # noqa: F811
+    problem = brief().problem(cupy.ndarray(table))
+    Y = problem.optimize()
+    assert isinstance(Y, cupy.ndarray) and isinstance(problem.Y, cupy.ndarray)
+    assert_array_equal(Y.get(), brief().problem(torch.from_numpy(table)).optimize().numpy())
 
 
 def test_cpu_engines_return_numpy_arrays(cupy, table):  # noqa: F811

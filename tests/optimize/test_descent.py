@@ -6,10 +6,11 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from support.methods import X
 
 import equipoise as eq
-from equipoise.optimize.descent import Descent, Steps
+from equipoise.optimize.descent import Steps
 from equipoise.optimize.gradient_steps import EngineForces, GradientSteps
 from equipoise.studio.session.run import Run
 
@@ -30,14 +31,15 @@ every_problem = pytest.mark.parametrize("name", PROBLEMS)
 
 def start(name, n_iter=24, callbacks=(), saver=None):
     problem = PROBLEMS[name]().problem(X)
-    state = problem._start(problem._starts()[0])
-    with np.errstate(all="ignore"):
-        return problem, Descent(problem._steps(state, n_iter), state, n_iter, callbacks, saver)
+    descent = problem.descent(n_iter, callbacks=callbacks)
+    descent.saver = saver
+    return problem, descent
 
 
 @every_problem
 def test_single_steps_equal_a_run(name):
-    (problem, by_hand), (_, at_once), (_, in_parts) = (start(name) for _ in range(3))
+    runs = [start(name) for _ in range(3)]
+    (_, by_hand), (_, at_once), (_, in_parts) = runs
     while by_hand.step():
         pass
     at_once.run()
@@ -46,9 +48,9 @@ def test_single_steps_equal_a_run(name):
     in_parts.run()
     whole = PROBLEMS[name]().problem(X)
     expected = whole.optimize(n_iter=24).tobytes()
-    for descent in (by_hand, at_once, in_parts):
+    for problem, descent in runs:
         assert descent.finished and not descent.step() and descent.state.iteration == 24
-        assert problem._map(descent.state).tobytes() == expected
+        assert problem.Y.tobytes() == expected
         assert np.array(descent.state.curve).tobytes() == whole.loss_curve.tobytes()
 
 
@@ -58,7 +60,17 @@ def test_extra_evaluations_do_not_change_the_run(name):
     while descent.state.iteration < 20:
         descent.evaluate()
         descent.step()
-    assert problem._map(descent.state).tobytes() == start(name)[0]._map(start(name)[1].run(20)).tobytes()
+    other, at_once = start(name)
+    at_once.run(20)
+    assert problem.Y.tobytes() == other.Y.tobytes()
+
+
+@every_problem
+def test_report_evaluates_a_loss_that_was_left_out(name):
+    _, descent = start(name)
+    descent.evaluate(loss=False)
+    descent.run()
+    assert np.array(descent.state.curve).tobytes() == np.array(start(name)[1].run().curve).tobytes()
 
 
 @every_problem
@@ -94,7 +106,7 @@ def test_checkpoints_are_saved_every_k_iterations(name):
 def test_interrupted_step_keeps_the_last_state(name):
     problem, descent = start(name)
     descent.run(12)
-    before, steps = problem._map(descent.state).tobytes(), descent.steps
+    before, steps = problem.Y.tobytes(), descent.steps
 
     class Interrupted(type(steps)):
         def move(self, state):
@@ -103,7 +115,7 @@ def test_interrupted_step_keeps_the_last_state(name):
     steps.__class__ = Interrupted
     with pytest.raises(KeyboardInterrupt):
         descent.run()
-    assert descent.state.iteration == 12 and problem._map(descent.state).tobytes() == before
+    assert descent.state.iteration == 12 and problem.Y.tobytes() == before
 
 
 @every_problem
@@ -149,11 +161,15 @@ def test_replace_steps_continues_from_the_same_state():
     descent.run(20)
     forces = EngineForces(problem.objective, problem.engine, descent.state.order)
     other = GradientSteps(forces, problem.geometry, eq.GradientDescent(), problem.schedule.phases(24))
-    before = descent.state.U.copy()
+    before, phase = descent.state.U.copy(), problem.schedule.phases(24)[1]
+    balance = problem.objective.balance(before, problem.engine, loss=False, exaggeration=phase.exaggeration)
+    rate = other.rule.auto_rate(len(X), balance.stiffness, problem.objective.kernel.length)
+    expected = before + rate * (balance.attraction + balance.repulsion)  # before − rate · ∇E
     descent.replace_steps(other)
     descent.step()
-    rate = other.rule.auto_rate(len(X), 1.0, 1.0)
-    assert descent.state.iteration == 21 and np.isfinite(rate) and not np.array_equal(descent.state.U, before)
+    assert descent.state.iteration == 21
+    assert_allclose(descent.state.U, expected - expected.mean(axis=0), rtol=1e-5, atol=1e-7)
+    assert np.abs(descent.state.U - before).max() > 1e-3
 
 
 def test_set_state_repeats_the_same_steps():

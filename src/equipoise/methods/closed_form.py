@@ -171,7 +171,7 @@ class ClassicalEmbedding(Estimator):
     def fit(self, X: Any, y: Any = None) -> ClassicalEmbedding:
         """Embed X.
 
-        Ctrl-C during a flow raises KeyboardInterrupt.
+        Ctrl-C during a flow raises KeyboardInterrupt; `embedding_` is then the last map.
 
         Parameters
         ----------
@@ -183,39 +183,52 @@ class ClassicalEmbedding(Estimator):
         self : ClassicalEmbedding
         """
         with one_blas_thread(), self._explain_out_of_memory(X):  # same bytes on any machine
-            model = self._solve(X) if self.solver == "eigen" else self._flow(X)
-            self._data, self._objective = model.data, model.objective
-            self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
-            self._prepare_transform(model)
-        self.engine_ = "numpy" if self._device(X) is None else "torch"
-        self.embedding_ = on_device_of(X if self.engine_ == "torch" else None, self.embedding_)
+            if self.solver == "eigen":
+                self._solve(X)
+            else:
+                self._flow(X)
         return self
 
-    def _solve(self, X: Any) -> Model:
+    def _solve(self, X: Any) -> None:
         model, _ = self._build_model(X)
         stage("eigenvectors")
         self.eigenvalues_, U = model.objective.solve(self.n_components)
         self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.minimum(self.eigenvalues_)
         self.loss_curve_, self.n_iter_ = np.empty((0, 2)), 0
-        return model
+        self._take_model(model, X)
 
-    def _flow(self, X: Any) -> Model:
+    def _flow(self, X: Any) -> None:
         problem, model = self._problem(X)
-        Y = problem.optimize(callbacks=self.callbacks)
+        try:
+            problem.optimize(callbacks=self.callbacks)
+        finally:
+            if np.isfinite(problem.Y).all():  # a map that has diverged has no axes
+                self._take_flow(problem, model)
+                self._take_model(model, X)
         if problem.stopped == "n_iter":
-            gradient = float(np.linalg.norm(problem.gradient(Y)))
+            gradient = float(np.linalg.norm(problem.gradient(problem.Y)))
             warn(
                 f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its gradient is"
                 f" {gradient / model.objective.mass:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use"
                 ' solver="eigen"',
                 ConvergenceWarning,
             )
-        self.eigenvalues_, U = model.objective.aligned(model.geometry.work(Y))
+
+    def _take_flow(self, problem: ForceProblem, model: Model) -> None:
+        """Set the fitted attributes of the map where a flow stopped."""
+        self.eigenvalues_, U = model.objective.aligned(model.geometry.work(problem.Y))
         self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
         self.loss_curve_, self.n_iter_ = problem.loss_curve, problem.n_iter
-        return model
+
+    def _take_model(self, model: Model, X: Any) -> None:
+        """Set the fitted attributes of the model, and move the map to the device of X."""
+        self._data, self._objective = model.data, model.objective
+        self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
+        self._prepare_transform(model)
+        self.engine_ = "numpy" if self._device(X) is None else "torch"
+        self.embedding_ = on_device_of(X if self.engine_ == "torch" else None, self.embedding_)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Embed X and return the map (n, d)."""

@@ -16,22 +16,29 @@ from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
 from ..arrays.namespace import from_cupy, is_cupy, is_tensor, to_cupy
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, Input
+from ..problems.forces import Problem
 from ..saving.checkpoint import Checkpoint
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method of an estimator accept a CuPy array X, as a tensor that shares its memory.
 
-    Tensor results, and the map of a fit, are converted to CuPy arrays.
+    Tensor results, the map of a fit (also after Ctrl-C) and the maps of a problem are converted to CuPy arrays.
     """
 
     @wraps(method)
     def wrapped(self: Any, X: Any, *args: Any, **settings: Any) -> Any:
         if not is_cupy(X):
             return method(self, X, *args, **settings)
-        result = method(self, from_cupy(X), *args, **settings)
-        if result is self and is_tensor(self.embedding_):
-            self.embedding_ = to_cupy(self.embedding_)
+        before = getattr(self, "embedding_", None)
+        try:
+            result = method(self, from_cupy(X), *args, **settings)
+        finally:
+            Y = getattr(self, "embedding_", None)
+            if Y is not before and is_tensor(Y):
+                self.embedding_ = to_cupy(Y)
+        if isinstance(result, Problem):
+            result.convert_tensor = to_cupy
         return to_cupy(result) if is_tensor(result) else result
 
     return wrapped

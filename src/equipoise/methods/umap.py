@@ -16,7 +16,7 @@ from ..inputs.neighbor_graphs import limit_neighbors
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
 from ..problems.forces import ForceProblem
-from ..problems.negative_sampling_problem import SampledProblem
+from ..problems.negative_sampling_problem import NegativeSamplingProblem
 from .embedding import Embedding
 from .estimator import is_positive
 
@@ -158,7 +158,7 @@ class UMAP(Embedding):
         return super().resolve_early_exaggeration()
 
     def _problem_class(self) -> type[ForceProblem]:
-        return SampledProblem if self._samples_negatives() else ForceProblem
+        return NegativeSamplingProblem if self._samples_negatives() else ForceProblem
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

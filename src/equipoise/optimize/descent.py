@@ -56,6 +56,14 @@ class State:
         """Return U in the order of the input."""
         return unpermute(self.U, self.order)
 
+    def rewind(self, U: Array, iteration: int, phase: int) -> None:
+        """Go back to a map U, in the order of the input, of an earlier iteration and phase, and drop later reports."""
+        if phase < self.phase:
+            self.order = None  # points are sorted when a phase begins
+        self.U = U if self.order is None else U[self.order]
+        self.iteration, self.phase = iteration, phase
+        self.curve = [point for point in self.curve if point[0] <= iteration]
+
     def reset_momentum(self) -> None:
         """Reset velocity and gains, which are no longer valid after the forces change."""
         xp = array_namespace(self.U)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import accumulate
@@ -16,7 +17,7 @@ from ..engines import Engine
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import State, Steps
-from .rules import GradientDescent, Momentum, Phase, Rule
+from .rules import Phase, Rule
 
 # Fraction of the initial spread below which a map counts as collapsed; chosen. Low, because a map from a random start
 # first loses its fast modes and shrinks for a while before it expands.
@@ -95,6 +96,7 @@ class GradientSteps(Steps[State]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
         self._evaluated: tuple[Array, float, float] | None = None  # gradient, loss, stiffness at the current state
+        self._has_loss = False  # whether they were evaluated with the loss
         self._min_width: tuple[int, float] = -1, 0.0  # phase and its minimum width, for replayed steps
 
     def with_phases(self, phases: Sequence[Phase]) -> GradientSteps:
@@ -106,6 +108,10 @@ class GradientSteps(Steps[State]):
     def phase(self, state: State) -> Phase:
         return self.phases[max(state.phase, 0)]
 
+    def phase_at(self, iteration: int) -> int:
+        """Return the index of the phase of an iteration, if none has ended early; the last one from its end on."""
+        return min(bisect_right(self.ends, iteration), len(self.phases) - 1)
+
     def prepare(self, state: State) -> None:
         if self._evaluated is not None:  # this iteration is already prepared
             return
@@ -115,7 +121,7 @@ class GradientSteps(Steps[State]):
             self._enter(state, state.phase + 1)
 
     def _is_over(self, state: State) -> bool:
-        if state.iteration >= self.ends[state.phase]:
+        if self.phase_at(state.iteration) > state.phase:
             return True
         return not self.phase(state).late and collapsed(state.U, state.origin)
 
@@ -143,8 +149,8 @@ class GradientSteps(Steps[State]):
         return state.iteration < n_iter and state.iteration % self.rule.every == 0
 
     def evaluate(self, state: State, loss: bool) -> float:
-        if self._evaluated is None:
-            self._evaluated = self._gradient(state, self.phase(state), loss)
+        if self._evaluated is None or (loss and not self._has_loss):
+            self._evaluated, self._has_loss = self._gradient(state, self.phase(state), loss), loss
         return float(self._evaluated[1]) if loss else np.nan
 
     def _gradient(self, state: State, phase: Phase, loss: bool) -> tuple[Array, float, float]:
@@ -193,7 +199,7 @@ class GradientSteps(Steps[State]):
         every = self.rule.every
         report = -(-state.iteration // every) * every
         count = min(last, self.ends[state.phase], report) - state.iteration
-        if count <= 0 or type(self.rule) not in (Momentum, GradientDescent):  # other rules inspect each step
+        if count <= 0 or not getattr(self.rule, "replayable", False):  # other rules inspect each step
             return
         phase = self.phase(state)
 

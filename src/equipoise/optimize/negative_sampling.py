@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core
 from .._types import Array, Matrix
 from ..arrays.csr import compiled_pattern, entry_rows
-from ..engines import Engine, Sampled
+from ..engines import Sampled
 from ..geometry import Geometry
 from ..kernels import Membership
 from ..objectives import EffectiveCrossEntropy, Objective
@@ -45,25 +45,24 @@ class NegativeSamplingSteps(GradientSteps):
 
     reports_without_callbacks = False
 
-    def __init__(self, objective: Objective, engine: Engine, geometry: Geometry, rule: Rule, phases: list[Phase]):
+    def __init__(self, objective: Objective, engine: Sampled, geometry: Geometry, rule: Rule, phases: list[Phase]):
         if not (isinstance(objective, EffectiveCrossEntropy) and isinstance(objective.kernel, Membership)):
             raise TypeError(
                 f"negative sampling optimises the effective cross-entropy of UMAP, not {type(objective).__name__}"
             )
-        if not isinstance(engine, Sampled):
-            raise TypeError(f'negative sampling needs the engine "sampled", not {engine.traits.name!r}')
         super().__init__(EngineForces(objective, engine), geometry, rule, phases)
         self.cross_entropy, self.kernel, self.sampled = objective, objective.kernel, engine
         mu = objective.affinities
         self._graph = compiled_pattern(mu)
         self._period = (mu.data.max(initial=0.0) / mu.data).astype(np.float32)
         self._degrees = np.maximum(objective.degrees, np.finfo(np.float32).tiny).astype(np.float32)
+        self._spare: Array | None = None  # the other of two buffers between which the steps alternate
 
     def prepare(self, state: State) -> None:
         """Allocate the buffers and schedule the edges; phases need no preparation."""
         if state.due is None:
             state.due = self._period * edge_offsets(self.cross_entropy.affinities, self.sampled.seed)
-        if not hasattr(self, "_spare"):
+        if self._spare is None:
             state.U = np.array(state.U, dtype=np.float32, order="C")  # written in place
             self._spare = np.empty_like(state.U)
 
@@ -78,9 +77,9 @@ class NegativeSamplingSteps(GradientSteps):
 
     def move(self, state: State) -> bool:
         n_iter = self.ends[-1]
-        phase = next(phase for phase, end in zip(self.phases, self.ends, strict=True) if state.iteration < end)
+        phase = self.phases[self.phase_at(state.iteration)]
         rate = (RATE if phase.rate is None else phase.rate) * (1 - state.iteration / n_iter)
-        assert state.due is not None
+        assert state.due is not None and self._spare is not None
         Y, spare = state.U, self._spare
         for part in range(1, PARTS + 1):
             _core.negatives_step(
@@ -118,6 +117,9 @@ class NegativeSamplingSteps(GradientSteps):
         Y = self.geometry.map(state.U.copy())
         Y.flags.writeable = False
         return Y
+
+    def forget(self) -> None:
+        self._spare = None  # the map of another state must be copied before it is written
 
 
 def edge_offsets(mu: Matrix, seed: int) -> Array:

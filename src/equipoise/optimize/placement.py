@@ -102,7 +102,7 @@ class PlacementSteps(GradientSteps):
         return []
 
     def prepare(self, state: State) -> None:
-        state.phase = 0 if state.iteration < self.ends[0] else 1
+        state.phase = self.phase_at(state.iteration)
 
     def is_report_due(self, state: State, n_iter: int) -> bool:
         return False

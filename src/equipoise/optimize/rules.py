@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -60,7 +60,11 @@ class Steady(Schedule):
 
 
 class Rule(Protocol):
-    """Turns a gradient into a step, and defines when to stop."""
+    """Turns a gradient into a step, and defines when to stop.
+
+    A rule with the class attribute `replayable = True` may be recorded on a GPU and replayed: its `step` reads no value
+    back from the device and depends on nothing that changes except `state`.
+    """
 
     @property
     def every(self) -> int: ...
@@ -130,6 +134,8 @@ class Momentum:
     min_loss_change: float = 1e-5
     every: int = 50
 
+    replayable: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         _check_every(self.every)
         early_late = self.momentum
@@ -193,6 +199,8 @@ class GradientDescent:
     min_grad_norm: float = 1e-7
     min_loss_change: float = 1e-5
     every: int = 50
+
+    replayable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_every(self.every)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
-from ..arrays.namespace import to_numpy
+from ..arrays.namespace import is_tensor, to_numpy
 from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
@@ -40,6 +40,7 @@ class Problem:
     """
 
     Y0: Any
+    convert_tensor: Callable[[Any], Any] | None = None  # applied to a map that is returned as a tensor
     _default_n_iter: int
     _runs: list[Any]  # the state of each start so far
 
@@ -87,7 +88,7 @@ class Problem:
 
     def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
         """Optimise one start, from its current state."""
-        Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver).run()
+        self._descent(state, n_iter, callbacks, saver).run()
 
     # Shared by all problems.
 
@@ -97,7 +98,8 @@ class Problem:
 
     @property
     def Y(self) -> Any:
-        return self._map(self._best)
+        Y = self._map(self._best)
+        return Y if self.convert_tensor is None or not is_tensor(Y) else self.convert_tensor(Y)
 
     @property
     def loss_curve(self) -> Array:
@@ -171,6 +173,23 @@ class Problem:
             if state.stopped == "callback":
                 break
         return self.Y
+
+    def descent(
+        self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
+    ) -> Descent[Any]:
+        """Return the optimisation from one start, to be stepped by hand; `Y`, `loss_curve` and `n_iter` follow it.
+
+        Parameters are those of `optimize`; by default it starts at the first initial map.
+        """
+        n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
+        state = self._start(self._starts()[0] if Y0 is None else self._check(Y0))
+        self._runs = [state]
+        return self._descent(state, n_iter, callbacks)
+
+    def _descent(
+        self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None = None
+    ) -> Descent[Any]:
+        return Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver)
 
     def _check(self, Y: Array) -> Array:
         return check_map(Y, "Y", self.Y0.shape, keep_float32=True)

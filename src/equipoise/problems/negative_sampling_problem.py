@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ..engines import Sampled
 from ..optimize.descent import State
 from ..optimize.negative_sampling import NegativeSamplingSteps
 from .forces import ForceProblem
 
 
-class SampledProblem(ForceProblem):
+class NegativeSamplingProblem(ForceProblem):
     """The effective cross-entropy, optimised by sampling edges and negatives instead of by its gradient."""
+
+    engine: Sampled
 
     @property
     def engine_name(self) -> str:

@@ -13,7 +13,7 @@ from ...engines import Engine, make_engine
 from ...evaluate import Measured, trustworthiness
 from ...methods.estimator import threads
 from ...objectives import Objective
-from ...optimize.descent import Descent, State
+from ...optimize.descent import State
 from ...optimize.gradient_steps import EngineForces, GradientSteps
 from ...optimize.rules import Momentum, Phase, Schedule
 from ...problems.forces import ForceProblem
@@ -82,11 +82,11 @@ class Run:
         )  # a separate engine for the displayed forces, so that showing them does not affect the run
         # Working coordinates are the map itself: none of these methods has a metric tensor on it.
         self._geometry, self._objective = self.problem.geometry, self.problem.objective
-        state = State.start(self._geometry.retract(self._geometry.work(self.problem.Y0)))
-        self._descent = Descent(self._steps(state, self.problem.engine), state, sys.maxsize)
+        self._descent = self.problem.descent(sys.maxsize)
+        self._descent.replace_steps(self._steps(self._state, self.problem.engine))
         self._late_from: int | None = None  # the iteration at which early exaggeration ended
         self._evaluate(loss=True)
-        state.curve.append((0, self._loss))
+        self._state.curve.append((0, self._loss))
         self.history = History(self.frame)
         self.curve = [(0, self._loss)]
 
@@ -224,11 +224,10 @@ class Run:
         values, self.recipe, self.upcoming = self.values, self.recipe.until(frame.iteration), ()
         self.values = self._values(self.recipe)
         state = self._state
+        phase = state.phase
         if self._late_from is not None and frame.iteration < self._late_from:
-            self._late_from, state.order, state.phase = None, None, 0
-        state.U = frame.Y if state.order is None else frame.Y[state.order]
-        state.iteration = frame.iteration
-        state.curve = [point for point in state.curve if point[0] <= frame.iteration]
+            self._late_from, phase = None, 0
+        state.rewind(frame.Y, frame.iteration, phase)
         self._descent.set_state(state)
         for name in self.values:
             if self.values[name] != values[name]:
