@@ -98,9 +98,8 @@ class LLE(ClassicalEmbedding):
             return lle.lle_weights(cast("DeviceTable", data).X, neighbors, rows=rows, reg=self.reg)
         if isinstance(data, Table | SparseTable):
             return lle.lle_weights(data.X, neighbors, rows=rows, reg=self.reg)
-        assert isinstance(data, Distances)
         new = None if rows is None else square(rows)
-        return lle.lle_weights_from_distances(square(data.D), neighbors, rows=new, reg=self.reg)
+        return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=self.reg)
 
     def _keep(self, model: Model) -> None:
         pass
