@@ -197,7 +197,7 @@ def test_new_rows_that_do_not_fit(digits):
     ):
         with pytest.raises(ValueError, match=message):
             fit.transform(new)
-    assert check_tensor([[1, 2]], CPU, least=1).dtype == torch.float64  # whole numbers keep their digits
+    assert check_tensor([[1, 2]], CPU, min_rows=1).dtype == torch.float64  # whole numbers keep their digits
 
 
 def test_a_row_without_direction_is_named_as_on_the_cpu(digits):

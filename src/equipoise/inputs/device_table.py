@@ -109,7 +109,7 @@ class DeviceTable(Input):
         return Rows(self._squared(d2).flatten(), near.indices, near.indptr).host(), recall
 
     def check_new(self, X: Any) -> torch.Tensor:
-        return check_tensor(X, self.X.device, least=1)
+        return check_tensor(X, self.X.device, min_rows=1)
 
     def nearest(self, X: torch.Tensor, k: int, n_threads: int) -> Nearby:
         found = nearest(self._vectors(X), self._V, k)
@@ -152,13 +152,13 @@ class DeviceTable(Input):
         self.__init__(X, state["metric"])  # type: ignore[misc]
 
 
-def check_tensor(X: Any, device: torch.device, least: int = 2) -> torch.Tensor:
-    """Return a table of at least `least` rows as a floating-point tensor on a device, or name the invalid entry."""
+def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tensor:
+    """Return a table of at least `min_rows` rows as a floating-point tensor on a device, or name the invalid entry."""
     X = as_tensor(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.layout != torch.strided or X.is_meta:
         raise ValueError(f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense one, X.to_dense()")
-    if X.ndim != 2 or len(X) < least or X.shape[1] == 0:
-        raise ValueError(f"X must be a table of at least {least} rows and a column, got shape {tuple(X.shape)}")
+    if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
+        raise ValueError(f"X must be a table of at least {min_rows} rows and a column, got shape {tuple(X.shape)}")
     if X.is_complex():
         raise ValueError("X is complex; pass real numbers")
     X = X.to(device) if X.is_floating_point() else X.to(device, torch.float64)

@@ -72,7 +72,7 @@ class SparseTable(Input):
         return graph.into_squared(self.n), graph.recall
 
     def check_new(self, X: Any) -> Matrix:
-        return check_sparse_table(X, least=1)
+        return check_sparse_table(X, min_rows=1)
 
     def nearest(self, X: Matrix, k: int, n_threads: int) -> Nearby:
         graph = self._searcher().nearest(X, k) if self._reduced is None else self._reduced.nearest(X, k, n_threads)

@@ -68,7 +68,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _check_rows(self, X: Any) -> Any:
         """Return new rows as a numeric array; raise if their columns differ from those of the fitted data."""
-        rows = check_rows(X, least=1)
+        rows = check_rows(X, min_rows=1)
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
 

@@ -79,7 +79,7 @@ class GramLoss(ClosedForm):
         values, V = self.gram.top(d)
         return values, V * array_like(V, np.sqrt(np.maximum(values, 0.0)))
 
-    def least(self, values: Array) -> float:
+    def minimum_loss(self, values: Array) -> float:
         """Return ‖B‖² minus the part that the map explains."""
         return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
 

@@ -72,7 +72,7 @@ class TraceQuotient(ClosedForm):
             values, V = np.concatenate([values, more]), np.column_stack([V, W])
         return values, V * np.sqrt(self._spread)
 
-    def least(self, values: Array) -> float:
+    def minimum_loss(self, values: Array) -> float:
         return float(values.sum())
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:

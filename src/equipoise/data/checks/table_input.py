@@ -129,27 +129,27 @@ def _spans(chunks: Any, length: int, most: int) -> list[slice]:
     return [slice(start, end) for start, end in pairwise(edges) if start < end]
 
 
-def check_table(X: Any, least: int = 2, order: str = "C") -> Array:
+def check_table(X: Any, min_rows: int = 2, order: str = "C") -> Array:
     """Return X (n, D) as float64; raise if an entry is not a finite number.
 
     Parameters
     ----------
     X : array-like, shape (n, D)
-    least : int, default=2
+    min_rows : int, default=2
         Minimum number of rows.
     order : "C" or "rows", default="C"
         "C" returns a C-contiguous array; "rows" also accepts one with gaps between its rows.
     """
     columns = column_names(X)
-    X = check_rows(X, least, accept_sparse=False, order=order)
+    X = check_rows(X, min_rows, accept_sparse=False, order=order)
     check_finite(X, "X", columns)
     return np.asarray(X)
 
 
-def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C") -> Matrix:
+def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "C") -> Matrix:
     """Return X (n, D) as float64, dense or CSR; raise if an entry is not a number. NaN and inf are allowed."""
     X = as_array(X)
-    if _is_plain_table(X, least, order):
+    if _is_plain_table(X, min_rows, order):
         return X
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
         raise ValueError(
@@ -162,7 +162,7 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C")
             order="C",
             accept_sparse=accept_sparse,
             ensure_all_finite=False,
-            ensure_min_samples=least,
+            ensure_min_samples=min_rows,
         )
     except (TypeError, ValueError) as error:
         if any(words in str(error) for words in ("could not convert string", "float() argument", "with a sequence")):
@@ -170,17 +170,17 @@ def check_rows(X: Any, least: int, accept_sparse: Any = "csr", order: str = "C")
         raise
 
 
-def _is_plain_table(X: Any, least: int, order: str) -> bool:
+def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
     """Return whether X needs no conversion."""
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         return False
     laid_out = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
-    return laid_out and X.shape[0] >= least and X.shape[1] > 0
+    return laid_out and X.shape[0] >= min_rows and X.shape[1] > 0
 
 
-def check_sparse_table(X: Any, least: int = 2) -> Matrix:
+def check_sparse_table(X: Any, min_rows: int = 2) -> Matrix:
     """Return sparse X (n, D) as canonical CSR in float64; raise if an entry is not finite."""
-    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=least)
+    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=min_rows)
     X = sparse.csr_matrix(X)
     check_indices(X)
     if not X.has_canonical_format:

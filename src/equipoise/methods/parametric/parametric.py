@@ -278,20 +278,22 @@ class Parametric(Estimator):
                 raise ValueError(f'an encoder needs a table of rows, but {name}="precomputed" gives none')
 
 
-def _as_rows(X: Any, least: int) -> Tensor:
-    """Return a table (n, D) of at least `least` rows as a float32 tensor on the same device; raise if it is invalid."""
+def _as_rows(X: Any, min_rows: int) -> Tensor:
+    """Return a table (n, D) of at least `min_rows` rows as a float32 tensor on the same device; raise if it is invalid."""
     import torch
 
     if is_space(X):
         raise ValueError("an encoder needs a table of rows, but X is a metric space")
     if not is_tensor(X):
-        table = check_table(X, least)
+        table = check_table(X, min_rows)
         with np.errstate(over="ignore"):
             rows = table.astype(np.float32)
         check_finite(rows, "X in float32")
         return torch.as_tensor(rows)
-    if X.ndim != 2 or len(X) < least or X.shape[1] == 0:
-        raise ValueError(f"X must be a table (n, D) of at least {least} rows, got a tensor of shape {tuple(X.shape)}")
+    if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
+        raise ValueError(
+            f"X must be a table (n, D) of at least {min_rows} rows, got a tensor of shape {tuple(X.shape)}"
+        )
     rows = X.detach().to(torch.float32)
     if not bool(rows.isfinite().all()):
         i, j = (int(k) for k in (~rows.isfinite()).nonzero()[0])
