@@ -19,7 +19,8 @@ from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
 from ..inputs.neighbor_graphs import resolve_neighbors
-from ..objectives import TraceQuotient, normalized_laplacian
+from ..linalg.laplacian import normalized_laplacian
+from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
 from .estimator import is_positive

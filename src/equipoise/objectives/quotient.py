@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from .._types import Array, Matrix
-from ..arrays.csr import entry_rows, make_csr
 from ..engines import Engine
 from ..linalg import eigen
 from ..linalg.pca import fix_signs
@@ -103,10 +101,3 @@ class TraceQuotient(ClosedForm):
             members = self.components == part
             parts[members, column] = self.root[members]
         return fix_signs(np.linalg.qr(parts)[0])
-
-
-def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
-    """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric weights W (n, n)."""
-    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
-    scaled = make_csr(W.data / (root[entry_rows(W)] * root[W.indices]), W.indices, W.indptr, W.shape)
-    return (sparse.identity(W.shape[0], format="csr") - scaled).tocsr(), root

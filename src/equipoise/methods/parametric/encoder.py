@@ -15,7 +15,7 @@ from .batches import TrainingRows, in_blocks
 
 WIDTH, DEPTH = 256, 3  # of the hidden layers
 LOOKED_AT = 4096  # rows, at most, whose initial places set the scale of the map; chosen
-BLOCK = 2**24  # values that pass through an encoder at once; chosen
+BLOCK = 2**24  # values that pass through an encoder at once; fixed: the last digits of products depend on it
 
 
 class Standardized(nn.Module):

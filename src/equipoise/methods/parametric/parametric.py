@@ -279,7 +279,7 @@ class Parametric(Estimator):
 
 
 def _as_rows(X: Any, min_rows: int) -> Tensor:
-    """Return a table (n, D) of at least `min_rows` rows as a float32 tensor on the same device; raise if it is invalid."""
+    """Return a table (n, D) of at least `min_rows` rows as a float32 tensor on the same device, checked."""
     import torch
 
     if is_space(X):
