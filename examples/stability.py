@@ -77,7 +77,7 @@ def draw_row(figure, grid, row, column, method_name, method, sets):
 def fit(method, X):
     with warnings.catch_warnings():
         # Outliers of the heavy tail are components of their own; the method connects them.
-        warnings.filterwarnings("ignore", "the neighbour graph falls into")
+        warnings.filterwarnings("ignore", "the neighbour graph has")
         return method.fit_transform(X)
 
 

@@ -195,7 +195,7 @@ def test_only_fitted_methods_of_the_package_are_saved(tmp_path):
 
     with pytest.raises(NotFittedError):
         eq.save(eq.TSNE(), tmp_path / "method.eqz")
-    with pytest.raises(ValueError, match=r"save takes a method of equipoise, one of SNE, .*; got Mine"):
+    with pytest.raises(ValueError, match=r"save supports the methods SNE, .*; got Mine"):
         eq.save(Mine(), tmp_path / "method.eqz")
 
 
@@ -240,20 +240,20 @@ def npy(array, **options):
 
 
 def test_a_newer_format_is_refused_politely(tmp_path, entries):
-    message = r"written by equipoise 9\.0\.0 in format 2, .* which reads format 1: upgrade equipoise"
+    message = r"written by equipoise 9\.0\.0 in format 2, .* which reads format 1; upgrade equipoise"
     refused(tmp_path, changed(entries, format=2, equipoise="9.0.0"), message)
 
 
 @pytest.mark.parametrize(
     "about, message",
     [
-        ({"kind": "checkpoint"}, "holds no method"),
-        ({"format": None}, "does not say its format"),
+        ({"kind": "checkpoint"}, "does not contain a fitted method"),
+        ({"format": None}, "does not specify its format"),
         ({"method": "os.system"}, "a method that this version does not know, 'os.system'"),
         ({"method": ["TSNE"]}, "damaged"),
         ({"content": {"dict": {}}}, "damaged"),
-        ({"content": {"exec": "1"}}, "a value of an unknown kind, 'exec'"),
-        ({"content": {"object": "builtins.eval", "state": None}}, "it holds 'builtins.eval'"),
+        ({"content": {"exec": "1"}}, "a value of unknown kind, 'exec'"),
+        ({"content": {"object": "builtins.eval", "state": None}}, "it contains 'builtins.eval'"),
         ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": -1}}}}, "dof must be > 0"),
         ({"content": {"object": "kernels.StudentT", "state": {"dict": {"dof": 1, "x": 1}}}}, "StudentT has no 'x'"),
         ({"content": {"array": 10**6}}, "1000000.npy"),
@@ -296,9 +296,9 @@ def test_entries_that_are_not_ours(tmp_path, entries):
 
 def test_arrays_that_are_not_ours(tmp_path, entries):
     bad = {
-        "an array of object": npy(np.array([print], dtype=object), allow_pickle=True),
-        "an array of": npy(np.zeros(2, [("a", "i4")])),
-        "bytes where its header says 8000000128": npy(np.zeros(3)).replace(b"(3,), }         ", b"(1000000000,), }"),
+        "an array of dtype object": npy(np.array([print], dtype=object), allow_pickle=True),
+        "an array of dtype": npy(np.zeros(2, [("a", "i4")])),
+        "bytes, but its header declares 8000000128": npy(np.zeros(3)).replace(b"(3,), }         ", b"(1000000000,), }"),
         "damaged": b"no array",
         "Header info length .* is large": npy(np.zeros(3))[:8] + b"\xff\xff" + b" " * 65535,
     }
@@ -326,7 +326,7 @@ def test_damaged_files(tmp_path, entries):
         flipped[place] ^= 0xFF
     for damaged in (*pieces, bytes(flipped)):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="damaged, or is no file of equipoise"):
+        with pytest.raises(ValueError, match="damaged or is not an equipoise file"):
             eq.load(path)
     with pytest.raises(FileNotFoundError):
         eq.load(tmp_path / "nothing.eqz")

@@ -1,6 +1,6 @@
 // Stress and half its gradient, docs/math.md section 14: Σ w (d - δ)² and G_i = Σ_j w (1 - δ/d)(y_i - y_j).
-// Each pair is computed once and acts on both its points. The sums of the second points go to stripes, whose number
-// depends only on n and which are added in order, so results do not depend on the number of threads.
+// Each pair is computed once and acts on both its points. The sums of the second points are accumulated in stripes,
+// whose number depends only on n and which are added in order, so results do not depend on the number of threads.
 #pragma once
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace eq {
 namespace EQ_ISA {
 
 constexpr int ROWS = 32;     // rows per block: its 32 × 256 distances fit in an L1 cache of 32 kB
-constexpr int STRIPES = 32;  // at most; no more threads than stripes have work
+constexpr int STRIPES = 32;  // maximum number of stripes, and so of threads that have work
 
 template <class R> EQ_INLINE R square(R x) { return x * x; }
 

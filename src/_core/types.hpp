@@ -1,4 +1,4 @@
-// Plain data types and constants shared by the numerical code and the bindings. Pointers own nothing.
+// Plain data types and constants shared by the numerical code and the bindings. Pointers do not own memory.
 #pragma once
 #include <cstdint>
 
@@ -30,13 +30,13 @@ struct Charges {
     int m = 0;
 };
 
-// Where a field goes: Φ (n, m) and ½∇Φ (n, m, d).
+// Output of a field: Φ (n, m) and ½∇Φ (n, m, d).
 struct FieldSums {
     double *potential = nullptr;
     double *half_gradient = nullptr;
 };
 
-// Where edges go: Ψ (n) and E (n, d). A null potential is not computed.
+// Output of edges: Ψ (n) and E (n, d). Ψ is not computed if its pointer is null.
 struct EdgeSums {
     double *potential = nullptr;
     double *force = nullptr;
@@ -129,7 +129,7 @@ struct Targets {
     std::int64_t dimension = 0;
 };
 
-// A sample of partners: point i meets i + o modulo n for each offset o, from 1 to n - 1, with the weight of o.
+// A sample of partners: those of point i are i + o modulo n for each offset o, from 1 to n - 1, with the weight of o.
 struct Offsets {
     const std::int64_t *data = nullptr;
     const double *weights = nullptr;

@@ -9,16 +9,16 @@ adata : AnnData
     The data. By default the method uses the neighbour graph written by `scanpy.pp.neighbors`, if it has enough
     neighbours; otherwise `obsm["X_pca"]`; otherwise `X`, which may be sparse. A printed line says which was used.
 use_rep : str, optional
-    Use this instead: a key of `obsm`, or "X".
+    The table to embed instead: a key of `obsm`, or "X".
 neighbors_key : str, optional
-    Use this neighbour graph: the `key_added` of `scanpy.pp.neighbors`.
+    The neighbour graph to use: the `key_added` passed to `scanpy.pp.neighbors`.
 key_added : str, optional
     Key in `uns`, and after "X_" in `obsm`; by default the name of the function.
 
 Notes
 -----
 With a `metric` or `h`, which apply to columns, the graph is not used. Methods that need more distances than a graph has
-(`pca`, `classical_mds`, `mds`, `lle`, `dklle`) never use it, and `pca` always starts from `X`.
+(`pca`, `classical_mds`, `mds`, `lle`, `dklle`) never use it, and `pca` embeds `X` unless `use_rep` is set.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class GraphUse:
     Attributes
     ----------
     required : callable
-        Returns the number of neighbours needed for given parameters, 0 if any number will do.
+        Returns the number of neighbours needed for the user's parameters; 0 if any number will do.
     parameters : callable
-        Returns the parameters to set for a graph with k neighbours, if any number will do.
+        Returns the parameters to set for a graph with k neighbours, if any number of neighbours will do.
     """
 
     required: Callable[[Parameters], float]
     parameters: Callable[[int], Parameters]
 
 
-# A few neighbours of equal weight replace a Gaussian over many. Measured on 30 principal components of digits, the
+# With few neighbours, equal weights replace the Gaussian. Measured on 30 principal components of digits, the
 # trustworthiness of t-SNE is 0.991 with perplexity 30, 0.993 with 14 equal neighbours, 0.986 with perplexity 14/3.
 SNE = GraphUse(
     lambda given: 3 * np.max(given["perplexity"]) if not isinstance(given.get("perplexity", "auto"), str) else 0,
@@ -62,8 +62,8 @@ SNE = GraphUse(
 )
 # UMAP counts the point itself as a neighbour.
 FUZZY = GraphUse(lambda given: given.get("n_neighbors", 1) - 1, lambda k: {"n_neighbors": k + 1})
-COUNTED = GraphUse(lambda given: given.get("n_neighbors", 0), lambda k: {"n_neighbors": k})
-WHOLE = GraphUse(lambda given: 0, lambda k: {})  # the whole graph, whatever n_neighbors
+N_NEIGHBORS = GraphUse(lambda given: given.get("n_neighbors", 0), lambda k: {"n_neighbors": k})
+ALL_EDGES = GraphUse(lambda given: 0, lambda k: {})  # every edge of the graph, regardless of n_neighbors
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Representation:
     X : array or sparse matrix
         The input of the method.
     parameters : dict
-        Parameters of the method that go with it.
+        Parameters to pass to the method with X.
     """
 
     name: str
@@ -116,7 +116,7 @@ def _make_function(Method: type[Any], name: str, graph: GraphUse | None) -> Call
 def _choose_representation(
     adata: Any, name: str, graph: GraphUse | None, use_rep: str | None, neighbors_key: str | None, given: Parameters
 ) -> Representation:
-    """Return what to embed: what the user asks for, or the graph, or `obsm["X_pca"]`, or X."""
+    """Return the table or graph that the user chose; by default the graph if usable, else `obsm["X_pca"]`, else X."""
     for part in ("obsm", "obsp", "uns"):
         if not hasattr(adata, part):
             raise ValueError(f"adata must be an anndata.AnnData, got {type(adata).__name__}")
@@ -126,14 +126,14 @@ def _choose_representation(
         return _read_table(adata, use_rep)
     why_not = ""
     if neighbors_key is not None or "neighbors" in adata.uns:
-        found = _read_graph(adata, neighbors_key or "neighbors", graph, name, given)
-        if isinstance(found, Representation):
-            return found
+        result = _read_graph(adata, neighbors_key or "neighbors", graph, name, given)
+        if isinstance(result, Representation):
+            return result
         if neighbors_key is not None:
-            raise ValueError(f"{found}; omit neighbors_key={neighbors_key!r}")
-        why_not = f" ({found})"
-    best = _read_table(adata, "X_pca" if "X_pca" in adata.obsm and name != "pca" else "X")
-    return Representation(best.name + why_not, best.X, {})
+            raise ValueError(f"{result}; omit neighbors_key={neighbors_key!r}")
+        why_not = f" ({result})"
+    table = _read_table(adata, "X_pca" if "X_pca" in adata.obsm and name != "pca" else "X")
+    return Representation(table.name + why_not, table.X, {})
 
 
 def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: Parameters) -> Representation | str:
@@ -141,26 +141,28 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
     if key not in adata.uns:
         raise ValueError(f"adata.uns has no key {key!r}; choose from {', '.join(map(repr, adata.uns)) or 'none'}")
     stored = adata.uns[key].get("distances_key", "distances")
-    place = f"obsp[{stored!r}]"
+    location = f"obsp[{stored!r}]"
     if stored not in adata.obsp:
-        raise ValueError(f"adata.uns[{key!r}] refers to {place}, which does not exist; run scanpy.pp.neighbors again")
+        raise ValueError(
+            f"adata.uns[{key!r}] refers to {location}, which does not exist; run scanpy.pp.neighbors again"
+        )
     if graph is None:
-        return f"{name} needs more distances than the graph in {place} has"
+        return f"{name} needs more distances than the graph in {location} has"
     on_columns = [name for name in ("metric", "h") if name in given]
     if on_columns:
-        return f"{on_columns[0]} applies to columns, not to the graph in {place}"
+        return f"{on_columns[0]} applies to columns, not to the graph in {location}"
     D = adata.obsp[stored]
     if not sparse.issparse(D):
-        return Representation(f"the distances in {place}", D, {"metric": "precomputed"})
+        return Representation(f"the distances in {location}", D, {"metric": "precomputed"})
     counts = np.diff(sparse.csr_matrix(D).indptr)
     k = int(counts.min())
     if k == 0:
-        return f"row {int(counts.argmin())} of {place} has no neighbours"
+        return f"row {int(counts.argmin())} of {location} has no neighbours"
     required = graph.required(given)
     if required > k:
-        return f"{place} has {k} neighbours per point, but {required:g} are needed"
-    taken = {} if required else graph.parameters(k)
-    return Representation(f"the {k} neighbours per point in {place}", D, {"metric": "precomputed", **taken})
+        return f"{location} has {k} neighbours per point, but {required:g} are needed"
+    extra = {} if required else graph.parameters(k)
+    return Representation(f"the {k} neighbours per point in {location}", D, {"metric": "precomputed", **extra})
 
 
 def _read_table(adata: Any, rep: str) -> Representation:
@@ -181,11 +183,11 @@ def _in_memory(X: Any) -> Matrix:
 
 
 def _write(adata: Any, key: str, method: Any, source: str) -> None:
-    place, Y = f"X_{key}", method.embedding_
-    if place in adata.obsm and adata.obsm[place].shape[1] != Y.shape[1]:
-        before = adata.obsm[place].shape[1]
-        warn(f"obsm[{place!r}] had {before} columns and now has {Y.shape[1]}; set key_added to keep both")
-    adata.obsm[place] = Y
+    obsm_key, Y = f"X_{key}", method.embedding_
+    if obsm_key in adata.obsm and adata.obsm[obsm_key].shape[1] != Y.shape[1]:
+        before = adata.obsm[obsm_key].shape[1]
+        warn(f"obsm[{obsm_key!r}] had {before} columns and now has {Y.shape[1]}; set key_added to keep both")
+    adata.obsm[obsm_key] = Y
     adata.uns[key] = {
         "params": {name: _storable(value) for name, value in method.get_params(deep=False).items() if _is_set(value)},
         "source": source,
@@ -213,10 +215,10 @@ gsne = _make_function(methods.GSNE, "gsne", SNE)
 spherical_sne = _make_function(methods.SphericalSNE, "spherical_sne", SNE)
 umap = _make_function(methods.UMAP, "umap", FUZZY)
 dklle = _make_function(methods.DKLLE, "dklle", None)
-dkpca = _make_function(methods.DKPCA, "dkpca", COUNTED)
+dkpca = _make_function(methods.DKPCA, "dkpca", N_NEIGHBORS)
 pca = _make_function(methods.PCA, "pca", None)
 classical_mds = _make_function(methods.ClassicalMDS, "classical_mds", None)
-isomap = _make_function(methods.Isomap, "isomap", WHOLE)
+isomap = _make_function(methods.Isomap, "isomap", ALL_EDGES)
 lle = _make_function(methods.LLE, "lle", None)
-laplacian_eigenmaps = _make_function(methods.LaplacianEigenmaps, "laplacian_eigenmaps", WHOLE)
+laplacian_eigenmaps = _make_function(methods.LaplacianEigenmaps, "laplacian_eigenmaps", ALL_EDGES)
 mds = _make_function(methods.MDS, "mds", None)

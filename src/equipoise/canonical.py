@@ -20,17 +20,17 @@ def canonical_form(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Array:
-    """Return the canonical form of a surface: vertices whose Euclidean distances d fit the geodesic ones d_g.
+    """Return the canonical form of a surface: points whose Euclidean distances d approximate the geodesic ones d_g.
 
     It minimises Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
     translation, rotation and reflection (Elad & Kimmel 2003). Surfaces with more than `n_landmarks` vertices are
-    approximated: `MDS` places a farthest-point sample, and each other vertex minimises its stress against the sample.
+    approximated: `MDS` embeds a farthest-point sample, and every other vertex is placed where its stress is minimal.
 
     Parameters
     ----------
     vertices : array-like of shape (n, 3)
     faces : array-like of int, shape (m, 3)
-        Vertices of each triangle.
+        Vertex indices of each triangle.
     n_landmarks : int, default=500
         Size of the sample, at least 4.
     method : str, default="heat"

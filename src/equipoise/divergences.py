@@ -1,7 +1,7 @@
 """Divergences E = Σ_ij P_ij f(Q_ij / P_ij), f convex with f(1) = 0 (Lin et al. 2024, eq. 6).
 
 The α family uses s = (1−α)/2 and the deformed logarithm ln_e(t) = (t^e − 1)/e, ln_0 = log, which covers the limits
-α = ±1 without cancellation: f'_α(t) = ln_{−s}(t). Formulas take arrays of NumPy, PyTorch and CuPy.
+α = ±1 without cancellation: f'_α(t) = ln_{−s}(t). Formulas accept NumPy, PyTorch and CuPy arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ._tags import tagged
 from ._types import Array
 from .arrays.namespace import array_namespace, at_least
 
-TINY = np.finfo(np.float64).tiny  # replaces t = Q/P that underflows
+TINY = np.finfo(np.float64).tiny  # lower bound of t = Q/P, which may underflow
 
 
 def deformed_log(log_t: Array, e: float) -> Array:
@@ -30,15 +30,15 @@ def antiderivative(log_k: Any, e: float) -> Any:
     """Return ψ with dψ/dk = k^(e−1), from log k: ln_e(k) for |e| < NEAR_LOG, otherwise k^e / e."""
     if abs(e) < NEAR_LOG:
         return deformed_log(log_k, e)
-    with np.errstate(over="ignore"):  # at α < −1 the loss of a map with k = 0 is infinite
+    with np.errstate(over="ignore"):  # at α < −1 the loss is infinite if k underflows to 0
         return array_namespace(log_k).exp(e * log_k) / e
 
 
 class Divergence:
     """An f-divergence Σ P f(Q/P).
 
-    To define a divergence, subclass this and define `value` (f) and `slope` (f'). It is computed on all pairs and needs
-    a dense P.
+    To define a divergence, subclass this and define `value` (f) and `slope` (f'). A divergence with s = None is summed
+    over all pairs and needs a dense P.
 
     Attributes
     ----------
@@ -68,6 +68,7 @@ class Alpha(Divergence):
     Parameters
     ----------
     alpha : float, default=-1.0
+        Any finite number.
     """
 
     alpha: float = -1.0
@@ -98,7 +99,7 @@ def KL() -> Alpha:
 
 
 def Hellinger() -> Alpha:
-    """Return the divergence of α = 0, 2 Σ (√P − √Q)²: four times the squared Hellinger distance."""
+    """Return the divergence with α = 0, 2 Σ (√P − √Q)²: four times the squared Hellinger distance."""
     return Alpha(0.0)
 
 

@@ -49,7 +49,7 @@ def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, 
     Parameters
     ----------
     *methods : estimators
-        Methods, such as TSNE() or GSNE(beta=2, eta=0.25).
+        Unfitted methods, such as TSNE() or GSNE(beta=2, eta=0.25).
     r : array-like of shape (m,), optional
         Distances in the map; by default 400 from 0.02 to 5.
     p : float, default=1.0

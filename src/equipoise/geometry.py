@@ -1,4 +1,4 @@
-"""The space of the map: Euclidean, with a metric tensor if given, the unit sphere, or maps of fixed spread.
+"""Spaces of maps: Euclidean, optionally with a metric tensor; the unit sphere; and maps of fixed spread.
 
 The optimiser works in coordinates U in which distances are Euclidean. A geometry converts maps Y to U and back, and
 keeps steps on the surface.
@@ -16,7 +16,7 @@ from .arrays.namespace import array_like, array_namespace, centered, times_matri
 
 
 class Geometry(Protocol):
-    """A space for maps (n, d), given by working coordinates U. Arrays are those of NumPy, PyTorch or CuPy."""
+    """A space of maps (n, d), described by working coordinates U; arrays may be from NumPy, PyTorch or CuPy."""
 
     def work(self, Y: Array) -> Array:
         """Return the working coordinates U of a map Y."""
@@ -50,9 +50,9 @@ class Flat:
     Parameters
     ----------
     g : array-like of shape (d, d), default=None
-        The metric tensor G; None is the identity.
+        The metric tensor G; the identity if None.
     dimension : int, default=None
-        The d that `g` must have.
+        The dimension d that `g` must have; any if None.
     """
 
     def __init__(self, g: Array | None = None, dimension: int | None = None):
@@ -78,7 +78,7 @@ class Flat:
 
 
 class Placed(Flat):
-    """R^d for losses that depend on the position of the map, such as those with a metric g(y): it is not centred."""
+    """R^d without centring, for losses that depend on the position of the map, such as those with a metric g(y)."""
 
     def retract(self, U: Array) -> Array:
         return U
@@ -112,13 +112,13 @@ class Sphere:
         return self.work(U)
 
     def retract(self, U: Array) -> Array:
-        return U / _norms(U)  # no step ends at 0; testing for it would wait for the GPU
+        return U / _norms(U)  # no step ends at 0, and a check would wait for the GPU
 
 
 class Orthonormal:
     """Maps with the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
 
-    For losses that depend on the span of U alone. Steps move between spans (Edelman, Arias & Smith 1998, section 2.5)
+    For losses that depend only on the span of U. Steps move between spans (Edelman, Arias & Smith 1998, section 2.5)
     and end at the nearest point of the surface.
 
     Parameters
@@ -166,8 +166,8 @@ def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
         raise ValueError(f"the metric tensor {name} must be {size}, got shape {G.shape}")
     if not np.isfinite(G).all():
         raise ValueError(f"the metric tensor {name} contains NaN or inf")
-    if (uneven := np.argwhere(np.abs(G - G.T) > 1e-8 * np.abs(G).max())).size:
-        i, j = uneven[0]
+    if (asymmetric := np.argwhere(np.abs(G - G.T) > 1e-8 * np.abs(G).max())).size:
+        i, j = asymmetric[0]
         raise ValueError(f"the metric tensor {name} must be symmetric: {name}[{i}, {j}] differs from {name}[{j}, {i}]")
     try:
         return np.linalg.cholesky(G).T

@@ -7,7 +7,7 @@ including user-defined ones:
 ...     def value(self, d2): return (1 + d2) ** -1.5
 ...     def slope(self, d2): return -1.5 * (1 + d2) ** -2.5
 
-Formulas are written against the array API namespace of d2, so that they take arrays of NumPy, PyTorch and CuPy.
+Formulas are written against the array API namespace of d2, so that they accept NumPy, PyTorch and CuPy arrays.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Kernel:
     Attributes
     ----------
     length : float, default=1.0
-        The distance at which k leaves its plateau: the unit of the map (docs/math.md, section 2).
+        The distance at which k leaves its plateau; the unit of length of the map (docs/math.md, section 2).
     kink : float, default=0.0
-        The distance at which the slope jumps; 0 if it does not.
+        The distance at which the slope jumps; 0 if it is continuous.
     rational : tuple of float, default=None
         (a, c) if k'/k = −a/(c + d2).
     spread : float, default=1e-4
-        Standard deviation of the initial map, in units of `length`; inside the plateau, as in van der Maaten.
+        Standard deviation of the initial map, in units of `length`; inside the plateau, as in van der Maaten & Hinton.
     """
 
     length: float = 1.0
@@ -73,7 +73,7 @@ class Kernel:
 
 
 class _LogSlopeKernel(Kernel):
-    """A built-in kernel, defined by k and k'/k; k' = (k'/k) k in every engine, with the same rounding."""
+    """A built-in kernel, defined by k and k'/k; every engine computes k' = (k'/k) k, with the same rounding."""
 
     def slope(self, d2: Array) -> Array:
         return self.log_slope(d2) * self.value(d2)
@@ -91,7 +91,7 @@ class _LogSlopeKernel(Kernel):
 class Gaussian(_LogSlopeKernel):
     """k = exp(−d2): SNE and symmetric SNE (Hinton & Roweis 2002)."""
 
-    length = float(np.sqrt(0.5))  # its standard deviation: half the usual step, as the attraction grows without bound
+    length = float(np.sqrt(0.5))  # standard deviation; it halves the step, because the attraction has no bound
 
     def value(self, d2: Array) -> Array:
         return array_namespace(d2).exp(-d2)
@@ -263,7 +263,7 @@ class SphericalExit(_LogSlopeKernel):
 
     @property
     def length(self) -> float:  # type: ignore[override]
-        # At most the radius of the sphere.
+        # Capped at the radius of the sphere.
         return float(min(1.0, (1 - self.rho) / np.sqrt(self.rho * self.dimension / 2))) if self.rho > 0 else 1.0
 
     def value(self, d2: Array) -> Array:
@@ -309,12 +309,12 @@ class Squared(Kernel):
 @tagged("kernels.Membership")
 @dataclass(frozen=True)
 class Membership(_LogSlopeKernel):
-    """k = 1 / (1 + a d2^b): UMAP's membership of two points of the map in one neighbourhood (McInnes et al. 2018)."""
+    """k = 1 / (1 + a d2^b) for a, b > 0: UMAP's membership strength of two points (McInnes et al. 2018)."""
 
     a: float = 1.0
     b: float = 1.0
 
-    spread = 5.0  # the loss has no normaliser: forces have the right size in a map of about the final extent
+    spread = 5.0  # the loss has no normaliser: forces have the right size only if the map has about its final extent
 
     def __post_init__(self) -> None:
         _require_positive(self.a, "a")
@@ -322,7 +322,7 @@ class Membership(_LogSlopeKernel):
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
-        """Return the least-squares fit to 1 up to `min_dist` and exp(−(r − min_dist)/spread) beyond."""
+        """Return the least-squares fit to the curve 1 for r ≤ min_dist, exp(−(r − min_dist)/spread) beyond."""
         return cls(*_fit_membership(float(min_dist), float(spread)))
 
     @property
@@ -352,6 +352,7 @@ class NonMembership(_LogSlopeKernel):
     Parameters
     ----------
     a, b : float, default=1.0
+        Parameters of `Membership`.
     epsilon : float, default=1e-3
         ε, which keeps the potential finite at d2 = 0.
     """
@@ -382,6 +383,7 @@ class NonMembership(_LogSlopeKernel):
 
 @lru_cache(maxsize=64)
 def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
+    """Return a and b for `Membership.fitted`."""
     r, flat = np.linspace(0, 3, 300), min_dist / spread  # in units of spread; grid and range of umap-learn's fit
     target = np.where(r < flat, 1.0, np.exp(-(r - flat)))
     (a, b), _ = curve_fit(lambda r, a, b: 1 / (1 + a * r ** (2 * b)), r, target)
@@ -392,6 +394,6 @@ def _require_positive(value: Any, name: str) -> None:
     _require(value, name, "> 0", lambda x: x > 0)
 
 
-def _require(value: Any, name: str, condition: str, holds: Callable[[Any], bool]) -> None:
-    if not (isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and holds(value)):
+def _require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
+    if not (isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and is_valid(value)):
         raise ValueError(f"{name} must be {condition}, got {value!r}")

@@ -33,7 +33,7 @@ def fit_similarity(Y: Array, target: Array) -> Similarity:
     """Return the similarity that aligns Y (n, d) with `target` (n, d), min_R Σ_i ‖s (y_i − a) R + b − t_i‖².
 
     R = U Vᵀ for (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966), a and b are the centroids, and s is the ratio of the
-    radii. The least-squares s would shrink maps that agree badly, and so hide the disagreement.
+    radii. The least-squares s would shrink maps that agree poorly and hide the disagreement.
     """
     (Y, a, radius), (T, b, target_radius) = _center(Y), _center(target)
     with one_blas_thread():
@@ -55,8 +55,8 @@ def disagreement(Y: Array, target: Array) -> float:
 def superimpose(maps: Array) -> Array:
     """Return maps (m, n, d) aligned with their mean, which has radius 1: generalised Procrustes (Gower 1975).
 
-    Rows of NaN are points that a map does not have; it is aligned by the points that it has. The maps are first aligned
-    one by one with the mean of those before, then repeatedly with the mean of all until it converges.
+    Rows of NaN mark points missing from a map, which is then aligned by its other points. Each map is first aligned
+    with the mean of the preceding ones; then all are aligned repeatedly with their common mean until it converges.
     """
     maps = np.array(maps, dtype=np.float64)
     present = ~np.isnan(maps[:, :, 0])
@@ -78,20 +78,20 @@ def superimpose(maps: Array) -> Array:
 
 
 def mean_map(maps: Array) -> Array:
-    """Return the mean position (n, d) of each point over the maps (m, n, d) that have it; NaN if none has."""
+    """Return the mean position (n, d) of each point over the maps (m, n, d) that contain it; NaN if none does."""
     present = ~np.isnan(maps[:, :, :1])
     count = present.sum(axis=0)
     return np.where(count > 0, np.where(present, maps, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
 
 
 def variation(maps: Array) -> Array:
-    """Return v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)) over the maps (m, n, d) that have point i, NaN for fewer than 2.
+    """Return v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)) over the m_i of the maps (m, n, d) with point i; NaN if m_i < 2.
 
     For superimposed maps it is 0 for a point with a fixed position and about 1 for a random position.
     """
     count = (~np.isnan(maps[:, :, 0])).sum(axis=0)
-    moved = np.nansum(((maps - mean_map(maps)) ** 2).sum(axis=2), axis=0)
-    return np.where(count > 1, np.sqrt(moved / np.maximum(count - 1, 1)), np.nan)
+    squared = np.nansum(((maps - mean_map(maps)) ** 2).sum(axis=2), axis=0)
+    return np.where(count > 1, np.sqrt(squared / np.maximum(count - 1, 1)), np.nan)
 
 
 def _center(Y: Array) -> tuple[Array, Array, float]:

@@ -1,8 +1,8 @@
 """Progress bars for long computations.
 
-Code that takes time announces its stages: `stage("neighbours", n)`, then calls the function from `advance_callback()`
-as it advances. Inside `with shown():` this updates tqdm bars on stderr; inside `with show_on(display):` it goes to
-another `Display`. Otherwise, or if stderr is neither a terminal nor a notebook, these functions do nothing.
+A long computation announces each stage with `stage("neighbours", n)` and reports completed work to the function
+returned by `advance_callback()`. Inside `with shown():` this updates tqdm bars on stderr, if that is a terminal or a
+notebook; inside `with show_on(display):` it updates another `Display`. Otherwise these functions do nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _display: ContextVar[Display | None] = ContextVar("display", default=None)
 
 
 class Display(Protocol):
-    """What shows progress; `advance` may be called from any thread."""
+    """Interface of a progress display; `advance` may be called from any thread."""
 
     def begin(self, name: str, total: int | None, unit: str, done: int) -> None:
         """Begin a stage of `total` units (None if unknown), of which `done` are already complete."""
@@ -89,12 +89,12 @@ def shown(wanted: object = True) -> Iterator[bool]:
     Parameters
     ----------
     wanted : object, default=True
-        Show nothing if false.
+        Whether to show bars; any value, read as a boolean.
 
     Yields
     ------
     visible : bool
-        Whether progress is displayed: False if not wanted, or if stderr is neither a terminal nor a notebook.
+        Whether progress is displayed, by this block or an enclosing one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fitted methods as files: parameters, the map and what `transform` needs; loading executes no code."""
+"""Save and load fitted methods: parameters, the map and what `transform` needs; loading executes no code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .saving import archive
 from .saving.archive import Refused, Unstorable
 from .saving.migrate import migrate
 
-FORMAT = 1  # of the files; raised when an older reader could not read them
+FORMAT = 1  # version of the file format; incremented when older versions cannot read new files
 METHODS = {method.__name__: method for method in ALL}
 
 ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define them, imported when needed
@@ -28,17 +28,17 @@ ON_DEVICE = {  # tags of classes that need PyTorch, and the modules that define 
     "inputs.device_table.DeviceTable": "inputs.device_table",
     "device.rows.Rows": "arrays.device_csr",
 }
-LEFT_OUT = {  # not used after the fit
+OMITTED = {  # attributes that are not needed after the fit
     inputs.FromSpace: ("_space",),
 }
-NOT_STATE = ("_problem", "_objective")  # of a method: only for inspection in the process that fitted it
+NOT_STATE = ("_problem", "_objective")  # attributes of a method for inspection only, in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
-    "g": "a function has no place in a file; keep the map, embedding_, itself",
+    "g": "functions cannot be saved; save the map, embedding_, instead",
     "h": 'compute the distances under h and use metric="precomputed"',
     "kernel": "use a kernel of equipoise.kernels",
     "divergence": "use a divergence of equipoise.divergences",
-    "random_state": "set_params(random_state=0), or any number, changes nothing in a finished map",
+    "random_state": "use set_params(random_state=0), or any integer, which does not change a fitted map",
     "optimizer": "use Momentum(), GradientDescent() or None",
 }
 
@@ -47,19 +47,20 @@ def save(method: Any, path: str | Path) -> None:
     """Save a fitted method to a file, atomically.
 
     The file is a zip of .npy arrays and a JSON file, without pickle or code. It contains the parameters, the map, loss,
-    curve, affinities and what `transform` needs, including the data, but no callbacks. A parameter that is code, like
-    a function as metric or a user's kernel, raises ValueError before anything is written. A map that is a tensor is
-    loaded as an array; a method fitted on a GPU can be loaded on a machine without one, if PyTorch is installed.
+    curve, affinities and what `transform` needs, including the data, but no callbacks. A parameter that is code, such
+    as a metric function or a user-defined kernel, raises ValueError before anything is written. A tensor map is loaded
+    as an array; a method fitted on a GPU can be loaded on a machine without one, if PyTorch is installed.
 
     Parameters
     ----------
     method : estimator
         A fitted method of equipoise.
     path : str or Path
+        File to write; an existing file is replaced.
     """
     kind = type(method)
     if METHODS.get(kind.__name__) is not kind:
-        raise ValueError(f"save takes a method of equipoise, one of {', '.join(METHODS)}; got {kind.__name__}")
+        raise ValueError(f"save supports the methods {', '.join(METHODS)}; got {kind.__name__}")
     check_is_fitted(method, "embedding_")
     parameters = {**method.get_params(deep=False), "callbacks": ()}
     for name, value in parameters.items():
@@ -72,8 +73,8 @@ def save(method: Any, path: str | Path) -> None:
 def load(path: str | Path) -> Any:
     """Load a method written by `save`; its `transform` gives the same bytes.
 
-    Nothing in the file is executed, and only classes of equipoise are created. A file of a newer format, a damaged one
-    or one with other content raises ValueError.
+    Nothing in the file is executed, and only classes of equipoise are created. A file of a newer format, a damaged file
+    or a file with other content raises ValueError.
 
     Parameters
     ----------
@@ -88,17 +89,17 @@ def load(path: str | Path) -> Any:
 
     def accept(path: str | Path, about: dict[str, Any]) -> None:
         if about.get("kind") != "method":
-            raise Refused(f"{path} holds no method; equipoise.save writes them")
+            raise Refused(f"{path} does not contain a fitted method; use a file written by equipoise.save")
         version = about.get("format")
         if not isinstance(version, int) or version < 1:
-            raise ValueError("it does not say its format")
+            raise ValueError("it does not specify its format")
         if version > FORMAT:
             raise Refused(
-                f"{path} was written by equipoise {about.get('equipoise')} in format {version}, and this is equipoise"
-                f" {archive.version()}, which reads format {FORMAT}: upgrade equipoise"
+                f"{path} was written by equipoise {about.get('equipoise')} in format {version}, but this is equipoise"
+                f" {archive.version()}, which reads format {FORMAT}; upgrade equipoise"
             )
         if about.get("method") not in METHODS:
-            raise Refused(f"{path} holds a method that this version does not know, {about.get('method')!r}")
+            raise Refused(f"{path} contains a method that this version does not know, {about.get('method')!r}")
         kinds.append(METHODS[about["method"]])
 
     content = archive.read(path, accept, _make)
@@ -119,7 +120,7 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
             raise ValueError(f"a fitted {kind.__name__} has no attribute {name[:80]!r}")
         vars(method)[name] = value
     if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == method.n_components):
-        raise ValueError(f"the file holds no map in {method.n_components} dimensions")
+        raise ValueError(f"the file does not contain a map in {method.n_components} dimensions")
     return method
 
 
@@ -127,56 +128,56 @@ def _require_storable(name: str, value: Any) -> None:
     try:
         archive.check(value, _describe)
     except Unstorable as error:
-        remedy = REMEDIES.get(name, "give a number, a string or an array")
-        raise ValueError(f"{name} is a {error}, which a file without code cannot hold; {remedy}") from None
+        remedy = REMEDIES.get(name, "use a number, a string or an array")
+        raise ValueError(f"{name} is a {error}, which cannot be saved without code; {remedy}") from None
 
 
-def _describe(thing: Any) -> tuple[str, Any] | None:
+def _describe(item: Any) -> tuple[str, Any] | None:
     """Return the tag and state of an object whose class has a tag, else None."""
-    if isinstance(thing, FunctionType):
-        tag = tag_of(thing)
+    if isinstance(item, FunctionType):
+        tag = tag_of(item)
         return None if tag is None else (tag, None)
-    tag = tag_of(type(thing))
-    return None if tag is None else (tag, _state(thing))
+    tag = tag_of(type(item))
+    return None if tag is None else (tag, _state(item))
 
 
-def _state(thing: Any) -> dict[str, Any]:
-    kind = type(thing)
-    if is_dataclass(thing):
-        return {field.name: getattr(thing, field.name) for field in fields(thing)}
+def _state(item: Any) -> dict[str, Any]:
+    kind = type(item)
+    if is_dataclass(item):
+        return {field.name: getattr(item, field.name) for field in fields(item)}
     own = any("__getstate__" in vars(cls) for cls in kind.__mro__[:-1])
-    state = thing.__getstate__() if own else vars(thing)
-    made_again = archive.cached(kind).union(LEFT_OUT.get(kind, ()))
-    return _without(state, made_again)
+    state = item.__getstate__() if own else vars(item)
+    omitted = archive.cached_names(kind).union(OMITTED.get(kind, ()))
+    return _without(state, omitted)
 
 
 def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    """Return a state without some names, with device arrays as NumPy arrays."""
+    """Return a state without some attributes, with device arrays as NumPy arrays."""
     return {
         name: to_numpy(value) if is_device_array(value) else value for name, value in state.items() if name not in names
     }
 
 
 def _make(tag: str, state: Any) -> Any:
-    """Return the object with a tag and a state; a dataclass validates its fields."""
+    """Create an object from its tag and state; a dataclass validates its fields."""
     tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
         _import_torch_module(tag)
     kind: Any = from_tag(tag)
     if kind is None:
-        raise ValueError(f"it holds {tag[:80]!r}, which this version does not know")
+        raise ValueError(f"it contains {tag[:80]!r}, which this version does not know")
     if isinstance(kind, FunctionType):
         return kind
-    if "n_threads" in state:  # of the machine that fitted; this one may have fewer
+    if "n_threads" in state:  # this machine may have fewer than the one that fitted
         state["n_threads"] = max(1, min(int(state["n_threads"]), threads(None)))
     if is_dataclass(kind):
         return _make_dataclass(kind, state)
-    made = kind.__new__(kind)
+    item = kind.__new__(kind)
     if hasattr(kind, "__setstate__"):
-        made.__setstate__(state)
+        item.__setstate__(state)
     else:
-        vars(made).update(state)
-    return made
+        vars(item).update(state)
+    return item
 
 
 def _import_torch_module(tag: str) -> None:
@@ -187,8 +188,8 @@ def _import_torch_module(tag: str) -> None:
 
 
 def _make_dataclass(kind: Any, state: dict[str, Any]) -> Any:
-    made = kind(**{field.name: state.pop(field.name) for field in fields(kind) if field.init})
-    vars(made).update({field.name: state.pop(field.name) for field in fields(kind) if not field.init})
+    item = kind(**{field.name: state.pop(field.name) for field in fields(kind) if field.init})
+    vars(item).update({field.name: state.pop(field.name) for field in fields(kind) if not field.init})
     if state:
-        raise ValueError(f"{kind.__name__} has no {', '.join(state)[:80]!r}")
-    return made
+        raise ValueError(f"{kind.__name__} has no attribute {', '.join(state)[:80]!r}")
+    return item

@@ -1,3 +1,5 @@
+"""The command-line parser: help, errors, examples, and the studio verb."""
+
 import re
 import shlex
 import sys
@@ -21,7 +23,7 @@ def help_of(arguments, capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["embed"], ["embed", "iris", "--method", "no"], ["transform", "x"]])
-def test_a_wrong_command_line_exits_with_2(arguments, capsys):
+def test_invalid_command_line_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     assert stop.value.code == 2
@@ -37,20 +39,20 @@ def test_a_wrong_command_line_exits_with_2(arguments, capsys):
         (["plot", "m.csv", "--drak"], "unknown argument: --drak; did you mean --dark?"),
     ],
 )
-def test_what_was_probably_meant(arguments, message, capsys):
+def test_typos_get_suggestions(arguments, message, capsys):
     with pytest.raises(SystemExit):
         main(arguments)
     assert message in one_line_error(capsys)
 
 
-def test_version(capsys):
+def test_version_is_printed(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"equipoise {equipoise.__version__}\n"
 
 
-def test_the_help_lists_every_verb(capsys, monkeypatch):
+def test_help_lists_every_verb(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = help_of([], capsys)
     assert max(map(len, text.splitlines())) <= 80
@@ -58,7 +60,7 @@ def test_the_help_lists_every_verb(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_help_of_a_verb_fits_a_terminal_and_has_examples(verb, capsys, monkeypatch):
+def test_verb_help_fits_80_columns_and_has_examples(verb, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = help_of([verb], capsys)
     assert text.startswith(f"usage: equipoise {verb}")
@@ -68,7 +70,7 @@ def test_the_help_of_a_verb_fits_a_terminal_and_has_examples(verb, capsys, monke
 
 
 def examples(verb):
-    """Return the commands among the examples of a verb, without what belongs to the shell."""
+    """Yield the example commands of a verb without shell syntax."""
     (verbs,) = (action for action in parser.make_parser("tsne")._actions if action.dest == "verb")
     for line in verbs.choices[verb].epilog.splitlines()[1:]:
         for command in re.split(r"&&|;|\|", re.sub(r"  in .*|[<>] \S+", "", line)):
@@ -79,12 +81,12 @@ def examples(verb):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_examples_work(verb, tmp_path, monkeypatch):
-    """Each in the folder that the ones before it have left, with fewer iterations."""
+def test_help_examples_run(verb, tmp_path, monkeypatch):
+    """Run each example in the folder left by the previous ones, with fewer iterations."""
     pytest.importorskip("bokeh")
     monkeypatch.chdir(tmp_path)
     for words in examples(verb):
-        if words[-1] == "--help" or words[0] == "studio" or "-" in words:  # they stop, serve, or wait for input
+        if words[-1] == "--help" or words[0] == "studio" or "-" in words:  # these exit, serve, or wait for input
             with pytest.raises(SystemExit) if words[-1] == "--help" else nullcontext():
                 parser.parse(words)
             continue
@@ -92,7 +94,7 @@ def test_examples_work(verb, tmp_path, monkeypatch):
         assert main([*words, *(["--n-iter", "50"] if iterates else [])]) == 0, words
 
 
-def test_studio_serves_what_the_options_say(monkeypatch, tmp_path):
+def test_studio_passes_options_to_serve(monkeypatch, tmp_path):
     pytest.importorskip("bokeh")
     calls = []
     fake = SimpleNamespace(serve=lambda *data, **settings: calls.append((*data, settings)))
@@ -101,8 +103,8 @@ def test_studio_serves_what_the_options_say(monkeypatch, tmp_path):
     (tmp_path / "t.csv").write_text("a,kind\n1,x\n3,y\n")
     assert main(["studio"]) == 0
     assert main(["studio", str(tmp_path / "t.csv"), "--label", "kind", "--port", "5006", "--no-browser"]) == 0
-    here = {"address": "127.0.0.1"}
-    assert calls[0] == (None, {"port": 0, "show": True, **here})
+    local = {"address": "127.0.0.1"}
+    assert calls[0] == (None, {"port": 0, "show": True, **local})
     dataset, settings = calls[1]
-    assert settings == {"port": 5006, "show": False, **here}
+    assert settings == {"port": 5006, "show": False, **local}
     assert dataset.X.tolist() == [[1.0], [3.0]] and dataset.classes == ("x", "y")

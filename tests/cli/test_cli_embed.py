@@ -1,3 +1,5 @@
+"""`equipoise embed`: the map, the figure, the printed report, and options."""
+
 import re
 
 import numpy as np
@@ -14,7 +16,7 @@ METHODS = sorted(cli.METHODS)
 QUICK = ("--iterations", 20, "--plot", "none")
 
 
-def test_embed_writes_the_map_and_says_how_good_it_is(tmp_path, capsys):
+def test_embed_writes_map_and_figure_and_prints_quality(tmp_path, capsys):
     assert embed("iris", "--out", tmp_path) == 0
     assert names(tmp_path) == ["iris.csv", "iris.png"]
 
@@ -40,7 +42,7 @@ def test_embed_writes_the_map_and_says_how_good_it_is(tmp_path, capsys):
     assert report["wrote"] == f"{tmp_path / 'iris.csv'} and {tmp_path / 'iris.png'}"
 
 
-# What a person reads in place of a loss in units of the data: E = ‖B − YYᵀ‖² grows with the fourth power of its scale.
+# Printed instead of a loss that depends on the unit of the data: E = ‖B − YYᵀ‖² grows with its fourth power.
 MEASURES = {
     "pca": "variance kept ",
     "classicalmds": "Gram matrix kept ",
@@ -51,7 +53,7 @@ MEASURES = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method(method, tmp_path, capsys):
+def test_embed_runs_every_method(method, tmp_path, capsys):
     closed = issubclass(cli.METHODS[method], equipoise.methods.ClassicalEmbedding)
     iterations = () if closed else ("--iterations", 20)
     assert embed("iris", "--method", method, *iterations, "--plot", "none", "--out", tmp_path) == 0
@@ -68,15 +70,15 @@ def test_every_method(method, tmp_path, capsys):
     assert (" in closed form, " in result) == closed
 
 
-def test_the_share_of_the_gram_matrix_is_that_of_the_variance(tmp_path, capsys):
-    """B = XXᵀ has the squares of the variances as its own: for PCA as a flow, classical MDS and PCA alike."""
+def test_gram_matrix_share_matches_squared_variances(tmp_path, capsys):
+    """The eigenvalues of B = XXᵀ are proportional to the variances, so ‖B‖² is a sum of squared variances."""
     assert embed("iris", "--method", "classicalmds", "--plot", "none", "--out", tmp_path) == 0
     share = float(re.search(r"Gram matrix kept +([\d.]+)%", capsys.readouterr().out)[1])
     variance = np.linalg.eigvalsh(np.cov(data.load("iris").X.T)) ** 2
     assert share == pytest.approx(100 * variance[-2:].sum() / variance.sum(), abs=0.051)
 
 
-def test_a_flow_shows_its_loss(tmp_path, capsys):
+def test_pca_flow_prints_its_loss(tmp_path, capsys):
     assert embed("circle", "--method", "pca", "--solver", "flow", "--plot", "none", "--out", tmp_path) == 0
     text = capsys.readouterr().out
     assert "iteration     0 of 10000   loss " in text and re.search(
@@ -85,22 +87,22 @@ def test_a_flow_shows_its_loss(tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("default")
-def test_warnings_are_one_line_each(tmp_path, capsys):
+def test_warnings_are_printed_on_one_line(tmp_path, capsys):
     assert embed("iris", "--method", "isomap", "--out", tmp_path, "--plot", "none") == 0
     message = capsys.readouterr().err
-    assert message.startswith("equipoise: warning: the neighbour graph falls into 2 components")
+    assert message.startswith("equipoise: warning: the neighbour graph has 2 components")
     assert message.count("\n") == 1
 
 
 @pytest.mark.parametrize("d", [1, 3, 4])
-def test_any_dimension_of_the_map(d, tmp_path):
+def test_components_sets_the_map_dimension(d, tmp_path):
     assert embed("iris", "--components", d, "--iterations", 10, "--out", tmp_path) == 0
     header, _ = read_csv(tmp_path / "iris.csv")
     assert header == [*(f"y{c + 1}" for c in range(d)), "class"]
     assert (tmp_path / "iris.png").stat().st_size > 10_000
 
 
-def test_same_seed_same_files_other_seed_another_map(tmp_path):
+def test_same_seed_gives_same_files_and_other_seed_another_map(tmp_path):
     contents = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         assert embed("iris", "--seed", seed, *QUICK, "--plot", "svg", "--out", tmp_path / name) == 0
@@ -109,19 +111,19 @@ def test_same_seed_same_files_other_seed_another_map(tmp_path):
     assert contents[0][0] != contents[2][0]
 
 
-def test_npy_table(tmp_path, capsys):
+def test_embed_reads_npy_tables(tmp_path, capsys):
     X = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     np.save(tmp_path / "mine.npy", X)
     assert embed(tmp_path / "mine.npy", "--perplexity", 5, "--iterations", 50, "--out", tmp_path) == 0
-    header, rows = read_csv(tmp_path / "mine-map.csv")  # mine.csv may be where the table came from
+    header, rows = read_csv(tmp_path / "mine-map.csv")  # mine.csv might be the source of the table
     assert header == ["y1", "y2"] and len(rows) == 40
     text = capsys.readouterr().out
     assert text.startswith("mine: 40 rows, 5 columns")
     assert "neighbours kept" in text and "class" not in text
 
 
-def test_columns_label_id_and_preparation(tmp_path):
-    """Columns are chosen and prepared as in the library, and what is left goes along."""
+def test_columns_label_id_and_preparation_match_the_library(tmp_path):
+    """Columns are chosen and prepared as in the library; the remaining columns are copied to the output."""
     rng = np.random.default_rng(0)
     X = rng.poisson(5, size=(30, 3))
     lines = [f"row {i},{a},{b},{c},{'ab'[i % 2]},{i % 3}" for i, (a, b, c) in enumerate(X)]
@@ -137,8 +139,8 @@ def test_columns_label_id_and_preparation(tmp_path):
     np.testing.assert_array_equal(np.array([row[1:3] for row in rows], dtype=np.float32), expected)
 
 
-def test_parameters_of_every_kind(tmp_path):
-    """A number, a word, several numbers, an array in a file, an object: as the library takes them."""
+def test_parameters_of_every_type_reach_the_method(tmp_path):
+    """Numbers, words, lists of numbers, arrays in files and objects are parsed for the library."""
     X = data.load("iris").X
     start = np.random.default_rng(0).normal(size=(150, 2))
     np.save(tmp_path / "start.npy", start)
@@ -157,7 +159,7 @@ def test_parameters_of_every_kind(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), expected.fit_transform(X))
 
 
-def test_precomputed_distances_and_affinities(tmp_path, capsys):
+def test_embed_accepts_precomputed_distances_and_affinities(tmp_path, capsys):
     X = data.load("iris").X[:40]
     D = np.linalg.norm(X[:, None] - X[None], axis=-1)
     np.save(tmp_path / "d.npy", (D + D.T) / 2)
@@ -168,20 +170,20 @@ def test_precomputed_distances_and_affinities(tmp_path, capsys):
     assert "neighbours kept     not measured: X contains affinities, not distances" in capsys.readouterr().out
 
 
-def test_a_few_rows_are_judged_by_fewer_neighbours(tmp_path, capsys):
+def test_few_rows_are_evaluated_with_fewer_neighbours(tmp_path, capsys):
     np.save(tmp_path / "few.npy", np.arange(12.0).reshape(6, 2) ** 2)
     assert embed(tmp_path / "few.npy", "--iterations", 10, "--out", tmp_path) == 0
     assert "of the 5 nearest" in capsys.readouterr().out
 
 
-def test_an_existing_map_is_replaced(tmp_path):
+def test_existing_map_file_is_replaced(tmp_path):
     (tmp_path / "iris.csv").write_text("old")
     assert embed("iris", *QUICK, "--out", tmp_path) == 0
     assert len(read_csv(tmp_path / "iris.csv")[1]) == 150
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "parquet", "npy"])
-def test_formats_hold_the_same_map(format, tmp_path):
+def test_all_formats_contain_the_same_map(format, tmp_path):
     assert embed("circle", *QUICK, "--format", format, "--out", tmp_path / "new" / "folder") == 0
     path = tmp_path / "new" / "folder" / f"circle.{format}"
     Y = equipoise.TSNE(n_iter=20, random_state=0).fit_transform(data.load("circle").X)
@@ -190,7 +192,7 @@ def test_formats_hold_the_same_map(format, tmp_path):
     assert read.extra.keys() == ({"class"} if format != "npy" else set())
 
 
-def test_out_as_a_file_writes_that_file_alone_unless_a_picture_is_asked_for(tmp_path):
+def test_out_file_writes_no_figure_unless_plot_is_set(tmp_path):
     assert embed("circle", "--iterations", 5, "--out", tmp_path / "a.tsv") == 0
     assert names(tmp_path) == ["a.tsv"]
     assert embed("circle", "--iterations", 5, "--out", tmp_path / "a.csv", "--plot", "png,svg") == 0
@@ -198,14 +200,14 @@ def test_out_as_a_file_writes_that_file_alone_unless_a_picture_is_asked_for(tmp_
     assert b"<svg" in (tmp_path / "a.svg").read_bytes()
 
 
-def test_a_folder_with_a_dot_in_its_name(tmp_path):
-    """It is one if it is there, or if its name says so; else the dot begins a suffix that no map has."""
+def test_out_folder_may_have_a_dot_in_its_name(tmp_path):
+    """A path with a dot is a folder if it exists or ends in a slash."""
     assert embed("circle", "--iterations", 5, "--plot", "none", "--out", f"{tmp_path}/run.1/") == 0
     assert embed("circle", "--iterations", 5, "--plot", "none", "--out", tmp_path / "run.1", "--format", "npy") == 0
     assert names(tmp_path / "run.1") == ["circle.csv", "circle.npy"]
 
 
-def test_text_cannot_be_embedded(tmp_path, capsys):
+def test_embedding_a_text_column_is_an_error(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,7,x\n")
     assert embed(tmp_path / "t.csv", "--columns", "a,kind", "--out", tmp_path / "m.csv") == 2
     message = one_line_error(capsys)
@@ -213,7 +215,7 @@ def test_text_cannot_be_embedded(tmp_path, capsys):
     assert "; numeric columns: 'a', 'b'" in message
 
 
-def test_one_thing_is_one_and_a_class_is_called_as_in_the_file(tmp_path, capsys):
+def test_report_uses_singular_forms_and_class_names(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,kind\n" + "".join(f"{i * i},whale\n" for i in range(12)))
     words = ("--label", "kind", "--components", 1, "--iterations", 1, "--plot", "none", "--out", tmp_path / "m.csv")
     assert embed(tmp_path / "t.csv", *words) == 0
@@ -222,14 +224,14 @@ def test_one_thing_is_one_and_a_class_is_called_as_in_the_file(tmp_path, capsys)
     assert "1-NN class error    not measured: all labels are 'whale'" in text
 
 
-def test_a_page(tmp_path):
+def test_plot_html_writes_a_page(tmp_path):
     pytest.importorskip("bokeh")
     assert embed("circle", "--iterations", 5, "--plot", "html", "--out", tmp_path) == 0
     assert names(tmp_path) == ["circle.csv", "circle.html"]
     assert "circle, TSNE" in (tmp_path / "circle.html").read_text(encoding="utf-8")
 
 
-def test_help_has_the_parameters_of_the_method_that_is_named(capsys):
+def test_help_lists_parameters_of_the_chosen_method(capsys):
     helps = {}
     for method in METHODS:
         with pytest.raises(SystemExit) as stop:
@@ -244,7 +246,7 @@ def test_help_has_the_parameters_of_the_method_that_is_named(capsys):
     assert 'the first 100 (at most half) are early exaggeration. "auto" is 200 above' in text
 
 
-def test_the_engine_and_the_device_reach_the_method(tmp_path, capsys):
+def test_engine_and_device_reach_the_method(tmp_path, capsys):
     pytest.importorskip("torch", reason="PyTorch is not installed")
     options = ("--engine", "torch", "--device", "cpu", "--deterministic", "no", "--tol", 0.02)
     assert embed("iris", *options, *QUICK, "--save", tmp_path / "iris.eq", "--out", tmp_path) == 0
@@ -264,15 +266,15 @@ def test_the_engine_and_the_device_reach_the_method(tmp_path, capsys):
         (("--engine", "torch", "--deterministic", "perhaps"), "'perhaps' is not a boolean; use true or false"),
     ],
 )
-def test_a_device_that_cannot_be(options, message, tmp_path, capsys):
+def test_invalid_engine_and_device_are_errors(options, message, tmp_path, capsys):
     try:
         assert embed("iris", *options, *QUICK, "--out", tmp_path) == 2
-    except SystemExit as left:  # the parser's own complaints
+    except SystemExit as left:  # raised by the parser
         assert left.code == 2
     assert message in one_line_error(capsys)
 
 
-def test_help_tells_of_engine_and_device(capsys):
+def test_help_describes_engine_and_device(capsys):
     with pytest.raises(SystemExit):
         embed("--help")
     text = " ".join(capsys.readouterr().out.split())
@@ -280,7 +282,7 @@ def test_help_tells_of_engine_and_device(capsys):
         assert words in text
 
 
-def test_parameter_texts_leave_out_numpydoc_types():
+def test_parameter_texts_omit_numpydoc_types():
     class Method:
         """A method.
 

@@ -1,4 +1,4 @@
-"""Bad input, bad options and interrupts of `equipoise embed`: one line, and no half-written files."""
+"""Invalid input, invalid options and interrupts of `equipoise embed`: one line, and no partial files."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from equipoise.cli.console import Console
         (["digit"], "did you mean digits?"),
         (
             ["iris", "--engine", "warp"],
-            "engine must be one of 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch', got",
+            "unknown engine 'warp'; choose from 'auto', 'reference', 'exact', 'grid', 'sampled', 'torch'",
         ),
         (["iris", "--perplexity", "200"], "perplexity=200 is too large for n_samples=150"),
         (["iris", "--perplexity", "0"], "perplexity must be at least 1, got 0"),
@@ -34,11 +34,11 @@ from equipoise.cli.console import Console
             "pca is computed in closed form and has no checkpoints",
         ),
         (["iris", "--resume"], "--resume needs a checkpoint; add --checkpoint FILE"),
-        (["iris", "--label", "species"], "--label is for files; the bundled data set iris has no column names"),
+        (["iris", "--label", "species"], "--label applies to files only; the bundled data set iris has no column"),
         (["iris", "--pca", "5"], "pca=5 is out of range for a table of shape (150, 4)"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(arguments, message, tmp_path, capsys):
+def test_invalid_input_prints_one_line_and_writes_no_files(arguments, message, tmp_path, capsys):
     assert embed(*arguments, "--out", tmp_path) == 2
     assert message in one_line_error(capsys)
     assert list(tmp_path.iterdir()) == []
@@ -58,7 +58,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, message, tmp_path, 
         ),
         (["--method", "symmetricsne", "--kernel", "StudentT(dof=-1)"], "'StudentT(dof=-1)': dof must be"),
         (["--method", "symmetricsne", "--kernel", "StudentT(__import__('os'))"], "choose from"),
-        (["--init", "missing.npy"], "no array in 'missing.npy'"),
+        (["--init", "missing.npy"], "cannot read an array from 'missing.npy'"),
         (["--plot", "pdf"], "unknown format 'pdf'; choose from png, svg, html"),
         (["--format", "doc"], "invalid choice: 'doc'"),
         (["--perplexty", "5"], "unknown argument: --perplexty 5; did you mean --perplexity?"),
@@ -68,15 +68,15 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments, message, tmp_path, 
         (["--method", "UMAP"], "invalid choice: 'UMAP'; did you mean umap?"),
     ],
 )
-def test_a_wrong_option_is_one_line(arguments, message, capsys):
+def test_invalid_option_prints_one_line(arguments, message, capsys):
     with pytest.raises(SystemExit) as stop:
         embed("iris", *arguments)
     assert stop.value.code == 2
     assert message in one_line_error(capsys)
 
 
-def test_outputs_that_cannot_be_are_refused_before_the_work(tmp_path, capsys):
-    (tmp_path / "iris.csv").mkdir()  # in the way
+def test_invalid_outputs_are_rejected_before_fitting(tmp_path, capsys):
+    (tmp_path / "iris.csv").mkdir()  # blocks the output file
     (tmp_path / "file").write_text("mine")
     for out, more, message in (
         (tmp_path, [], "iris.csv' is a folder; choose another name for the file"),
@@ -106,7 +106,7 @@ def test_outputs_that_cannot_be_are_refused_before_the_work(tmp_path, capsys):
     ],
     ids=["missing", "flat", "nan", "objects"],
 )
-def test_bad_npy(array, message, tmp_path, capsys):
+def test_invalid_npy_files_are_rejected(array, message, tmp_path, capsys):
     path, out = tmp_path / "mine.npy", tmp_path / "out"
     if array is not None:
         np.save(path, array, allow_pickle=True)
@@ -115,13 +115,13 @@ def test_bad_npy(array, message, tmp_path, capsys):
     assert not out.exists()
 
 
-def test_a_folder_in_place_of_a_file(tmp_path, capsys):
+def test_folder_as_input_file_is_an_error(tmp_path, capsys):
     (tmp_path / "table.csv").mkdir()
     assert embed(tmp_path / "table.csv") == 2
     assert "table.csv" in one_line_error(capsys)
 
 
-def test_an_error_in_the_picture_leaves_the_map(tmp_path, monkeypatch, capsys):
+def test_error_in_plotting_keeps_the_map_file(tmp_path, monkeypatch, capsys):
     def fail(*arguments, **settings):
         raise RuntimeError("no ink")
 
@@ -131,7 +131,7 @@ def test_an_error_in_the_picture_leaves_the_map(tmp_path, monkeypatch, capsys):
     assert names(tmp_path) == ["circle.csv"] and len(read_csv(tmp_path / "circle.csv")[1]) == 100
 
 
-def test_debug_shows_where_an_error_arose(capsys):
+def test_debug_prints_the_traceback(capsys):
     assert embed("iris", "--perplexity", 0, "--debug") == 2
     message = capsys.readouterr().err
     assert message.startswith("Traceback") and message.splitlines()[-1].startswith("equipoise: error: perplexity")
@@ -152,7 +152,7 @@ def test_interrupt_writes_the_map_so_far(tmp_path, monkeypatch, capsys):
     assert "interrupted at iteration 100; the map so far is in" in capsys.readouterr().out
 
 
-def test_interrupt_before_there_is_a_map(tmp_path, monkeypatch, capsys):
+def test_interrupt_before_the_first_map_writes_nothing(tmp_path, monkeypatch, capsys):
     def interrupt(*arguments, **settings):
         raise KeyboardInterrupt
 

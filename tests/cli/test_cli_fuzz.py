@@ -1,4 +1,4 @@
-"""Whatever the words and the file: a map and the code 0, or one line and the code 2, and never a part of a file."""
+"""Fuzzed `embed`: a map and exit code 0, or one error line and exit code 2, and never a partial file."""
 
 import tempfile
 import warnings
@@ -24,7 +24,7 @@ ORDINARY = st.integers(-99, 99).map(str)
 
 @st.composite
 def tables(draw):
-    """Return the bytes of a CSV: mostly a decent one with something odd in it, sometimes noise."""
+    """Draw the bytes of a CSV file: usually a valid table with a few odd cells, sometimes random bytes."""
     if draw(st.integers(0, 9)) == 0:
         return draw(st.binary(max_size=60))
     rows, columns = draw(st.integers(0, 9)), draw(st.integers(1, 3))
@@ -54,7 +54,7 @@ WORDS = st.one_of(
 
 @settings(max_examples=120, derandomize=True)
 @given(content=tables(), words=st.lists(WORDS, max_size=2), suffix=st.sampled_from([".csv", ".csv", ".tsv", ".npy"]))
-def test_a_map_or_one_line(content, words, suffix):
+def test_embed_writes_a_map_or_prints_one_error_line(content, words, suffix):
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, f"table{suffix}"), Path(folder, "out")
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The verbs that only tell something: data, info, completion."""
+"""The verbs that only print information: data, info, completion."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from equipoise import cli, data
 from equipoise.cli import main
 
 
-def test_data_lists_what_embed_takes(capsys):
+def test_data_lists_the_bundled_data_sets(capsys):
     assert main(["data"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(data.DATASETS)
@@ -26,7 +26,7 @@ def test_data_lists_what_embed_takes(capsys):
 
 
 @pytest.mark.parametrize("name", ["digits", "trefoil", "noise"])
-def test_data_describes_one(name, capsys):
+def test_data_describes_one_data_set(name, capsys):
     assert main(["data", name]) == 0
     text = capsys.readouterr().out
     n, D = data.load(name).X.shape
@@ -36,20 +36,20 @@ def test_data_describes_one(name, capsys):
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_data_that_does_not_exist(capsys):
+def test_unknown_data_set_gets_a_suggestion(capsys):
     assert main(["data", "trefol"]) == 2
     assert "unknown data set 'trefol'; did you mean trefoil?" in one_line_error(capsys)
 
 
-def facts_of_info(capsys):
+def info_facts(capsys):
     assert main(["info"]) == 0
     facts = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
     return {name: fact.strip() for name, fact in facts.items()}
 
 
-def test_info(capsys, monkeypatch):
+def test_info_prints_version_engines_and_cores(capsys, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    facts = facts_of_info(capsys)
+    facts = info_facts(capsys)
     assert facts["equipoise"] == equipoise.__version__
     assert facts["engines"] == "reference, exact, grid, sampled" + ", torch" * bool(find_spec("torch"))
     assert facts["instruction set"] in ("avx2", "base")
@@ -59,13 +59,13 @@ def test_info(capsys, monkeypatch):
 
 def test_info_without_pytorch(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    facts = facts_of_info(capsys)
+    facts = info_facts(capsys)
     assert facts["engines"] == "reference, exact, grid, sampled"
     assert facts["GPU"].endswith('is not installed: pip install "equipoise[gpu]"')
 
 
-def gpus(monkeypatch, version, cuda):
-    """PyTorch of a version, with this for its `cuda`."""
+def fake_torch(monkeypatch, version, cuda):
+    """Replace PyTorch by a fake with this version and this `cuda` module."""
     real = metadata.version
     monkeypatch.setattr(metadata, "version", lambda name: version if name == "torch" else real(name))
     module = SimpleNamespace(__spec__=SimpleNamespace(), cuda=cuda)
@@ -78,16 +78,16 @@ def test_info_names_the_gpus(capsys, monkeypatch):
     seen = SimpleNamespace(
         is_available=lambda: True, device_count=lambda: 2, get_device_properties=lambda number: (large, small)[number]
     )
-    gpus(monkeypatch, "2.9.0", seen)
-    assert facts_of_info(capsys)["GPU"] == "NVIDIA H200, 150 GB, Small, 8 GB, with PyTorch 2.9.0"
-    gpus(monkeypatch, "2.9.0", SimpleNamespace(is_available=lambda: False))
-    assert facts_of_info(capsys)["GPU"] == "none found by PyTorch 2.9.0"
-    gpus(monkeypatch, "2.9.0+cpu", None)  # it is not looked at
-    assert facts_of_info(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is a CPU build"
+    fake_torch(monkeypatch, "2.9.0", seen)
+    assert info_facts(capsys)["GPU"] == "NVIDIA H200, 150 GB, Small, 8 GB, with PyTorch 2.9.0"
+    fake_torch(monkeypatch, "2.9.0", SimpleNamespace(is_available=lambda: False))
+    assert info_facts(capsys)["GPU"] == "none found by PyTorch 2.9.0"
+    fake_torch(monkeypatch, "2.9.0+cpu", None)  # not queried for a CPU build
+    assert info_facts(capsys)["GPU"] == "none: PyTorch 2.9.0+cpu is a CPU build"
 
 
 def completed(words, folder):
-    """What bash offers for the last of some words."""
+    """Return the completions that bash offers for the last word."""
     call = 'eval "$SCRIPT"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_equipoise'
     script = call + '; printf "%s\\n" "${COMPREPLY[@]}"'
     return subprocess.run(
@@ -101,7 +101,7 @@ def completed(words, folder):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_bash_completes(capsys, tmp_path):
+def test_bash_completion_offers_verbs_files_and_options(capsys, tmp_path):
     assert main(["completion", "bash"]) == 0
     completed.script = capsys.readouterr().out
     (tmp_path / "table.csv").touch()
@@ -119,12 +119,12 @@ def test_bash_completes(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_scripts_know_every_method_and_are_well_formed(shell, capsys, tmp_path):
+def test_completion_scripts_contain_every_method_and_parse(shell, capsys, tmp_path):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     for word in (*cli.METHODS, *data.DATASETS, "perplexity", "n-landmarks", "checkpoint", "compare"):
         assert word in script, word
     if shutil.which(shell) is None:
-        pytest.skip(f"no {shell} to read the script")
+        pytest.skip(f"no {shell} to check the script")
     (tmp_path / "script").write_text(script)
     assert subprocess.run([shell, "-n", str(tmp_path / "script")], capture_output=True, text=True).stderr == ""

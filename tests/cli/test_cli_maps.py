@@ -1,4 +1,4 @@
-"""The verbs that take a finished map or a fitted method: transform, evaluate, compare, sweep, plot."""
+"""The verbs for finished maps and fitted methods: transform, evaluate, compare, sweep, plot."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def maps(tmp_path_factory):
     return folder
 
 
-def test_transform_places_rows_where_the_library_does(maps, tmp_path, capsys):
+def test_transform_matches_the_library(maps, tmp_path, capsys):
     X = data.load("iris").X[::10] + 0.01
     np.save(tmp_path / "new.npy", X)
     assert run("transform", maps / "tsne.eq", tmp_path / "new.npy", "--out", tmp_path) == 0
@@ -38,8 +38,8 @@ def test_transform_places_rows_where_the_library_does(maps, tmp_path, capsys):
     assert "new: 15 rows placed among 150; TSNE" in capsys.readouterr().out
 
 
-def test_new_rows_are_prepared_as_those_of_the_fit_were(tmp_path):
-    """By the columns, means, deviations and directions of the first table, whatever else the second one holds."""
+def test_transform_prepares_new_rows_like_the_fitted_data(tmp_path):
+    """The columns, means, deviations and principal axes are those of the fit; other columns are ignored."""
     X = np.random.default_rng(0).gamma(2.0, size=(60, 4)) * [1, 10, 100, 1000]
     (tmp_path / "old.csv").write_text("a,b,c,d\n" + "\n".join(",".join(map(str, row)) for row in X[:40]))
     later = [f"x,{d},,{c},{b},{a}" for a, b, c, d in X[40:].tolist()]
@@ -54,7 +54,7 @@ def test_new_rows_are_prepared_as_those_of_the_fit_were(tmp_path):
     np.testing.assert_allclose(np.abs(np.load(tmp_path / "later.npy")), np.abs(expected), atol=1e-9)
 
 
-def test_transform_refuses_what_is_no_method(maps, tmp_path, capsys):
+def test_transform_rejects_invalid_models_and_data(maps, tmp_path, capsys):
     assert run("transform", maps / "tsne.csv", "iris", "--out", tmp_path) == 2
     message = one_line_error(capsys)
     assert "tsne.csv is not a model; models are written by `equipoise embed DATA --save model.eq`" in message
@@ -65,7 +65,7 @@ def test_transform_refuses_what_is_no_method(maps, tmp_path, capsys):
     assert names(tmp_path) == []
 
 
-def test_evaluate_prints_the_report_of_the_library(maps, tmp_path, capsys):
+def test_evaluate_prints_the_library_report(maps, tmp_path, capsys):
     out = tmp_path / "new"
     assert run("evaluate", "iris", maps / "tsne.csv", "--k", 10, "--figure", out / "f.png") == 0
     iris = data.load("iris")
@@ -77,20 +77,20 @@ def test_evaluate_prints_the_report_of_the_library(maps, tmp_path, capsys):
     assert names(out) == ["f.png"] and (out / "f.png").stat().st_size > 10_000
 
 
-def test_evaluate_writes_a_page(maps, tmp_path, capsys):
+def test_evaluate_html_writes_a_page(maps, tmp_path, capsys):
     pytest.importorskip("bokeh")
     assert run("evaluate", "iris", maps / "tsne.csv", "--html", tmp_path / "report.html") == 0
     assert capsys.readouterr().out.endswith(f"\nwrote               {tmp_path / 'report.html'}\n")
     assert "trustworthiness" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_class_comes_from_the_map_where_the_data_has_none(maps, tmp_path, capsys):
+def test_evaluate_takes_classes_from_the_map_if_the_data_has_none(maps, tmp_path, capsys):
     np.save(tmp_path / "bare.npy", data.load("iris").X)
     assert run("evaluate", tmp_path / "bare.npy", maps / "tsne.csv") == 0
     assert "nearest of another class" in capsys.readouterr().out
 
 
-def test_evaluate_needs_the_same_rows(maps, capsys):
+def test_evaluate_requires_the_same_number_of_rows(maps, capsys):
     assert run("evaluate", "circle", maps / "tsne.csv") == 2
     assert "X has 100 rows and Y has 150" in one_line_error(capsys)
 
@@ -106,10 +106,10 @@ def test_compare_names_maps_by_their_files(maps, tmp_path, capsys):
     assert run("compare", "iris", maps / "tsne.csv", other) == 0
     assert str(other) in capsys.readouterr().out
     assert run("compare", "iris", other, other) == 2
-    assert "is given twice" in one_line_error(capsys)
+    assert "is listed twice" in one_line_error(capsys)
 
 
-def test_sweep_is_that_of_the_library(tmp_path, capsys):
+def test_sweep_matches_the_library(tmp_path, capsys):
     words = ("--perplexity", 20, 5, "--n-iter", 60, "--k", 5, "--seed", 3, "--figure", tmp_path / "f.png")
     assert run("sweep", "three_distances", *words) == 0
     text = capsys.readouterr().out
@@ -128,13 +128,13 @@ def test_sweep_is_that_of_the_library(tmp_path, capsys):
 @pytest.mark.parametrize(
     "words", [["--perplexity", "5"], [], ["--seed", "1", "2", "--dof", "1", "2"]], ids=["one", "none", "seeds"]
 )
-def test_sweep_says_what_it_needs(words, capsys):
+def test_sweep_requires_parameters_with_several_values(words, capsys):
     assert run("sweep", "circle", *words) == 2
-    assert "give one or two parameters several values" in one_line_error(capsys)
+    assert "pass several values for one or two parameters" in one_line_error(capsys)
 
 
 @pytest.mark.parametrize("out", ["m.png", "m.svg", "m.html"])
-def test_plot_draws_a_map_by_any_column(out, maps, tmp_path, capsys):
+def test_plot_colours_by_any_column_in_every_format(out, maps, tmp_path, capsys):
     if out.endswith("html"):
         pytest.importorskip("bokeh")
     assert run("plot", maps / "tsne.csv", "--color", "y1", "--dark", "--title", "mine", "--out", tmp_path / out) == 0
@@ -142,11 +142,11 @@ def test_plot_draws_a_map_by_any_column(out, maps, tmp_path, capsys):
     assert f"wrote               {tmp_path / out}" in capsys.readouterr().out
 
 
-def test_plot_colours_by_class_and_writes_here(maps, tmp_path, monkeypatch):
+def test_plot_colours_by_class_and_writes_to_the_current_folder(maps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     drawn = {}
     monkeypatch.setattr(
-        "equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(color=color, **more) or FIGURE
+        "equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(color=color, **more) or FakeFigure
     )
     assert run("plot", maps / "tsne.csv") == 0
     assert names(tmp_path) == ["tsne-plot.png"] and drawn["title"] == "tsne"
@@ -154,15 +154,15 @@ def test_plot_colours_by_class_and_writes_here(maps, tmp_path, monkeypatch):
     assert drawn["color"].tolist() == [iris.classes[label] for label in iris.labels]
 
 
-class FIGURE:
-    """Stands for a figure."""
+class FakeFigure:
+    """Minimal stand-in for a Matplotlib figure."""
 
     @staticmethod
     def savefig(file, **settings):
         file.write(b"ink")
 
 
-def test_plot_says_which_columns_there_are(maps, tmp_path, capsys):
+def test_plot_with_unknown_column_lists_the_columns(maps, tmp_path, capsys):
     assert run("plot", maps / "tsne.csv", "--color", "clas", "--out", tmp_path / "m.png") == 2
     assert "has no column 'clas'; did you mean 'class'?" in one_line_error(capsys)
     assert run("plot", maps / "tsne.csv", "--color", "weight", "--out", tmp_path / "m.png") == 2
@@ -172,15 +172,15 @@ def test_plot_says_which_columns_there_are(maps, tmp_path, capsys):
     assert "must end in .png or .svg or .html" in one_line_error(capsys)
 
 
-def test_whole_numbers_are_classes_and_no_coordinates(tmp_path):
-    """A class called 3 is read from a CSV as a number, and must become neither a coordinate nor 3.0."""
+def test_read_map_keeps_integer_classes(tmp_path):
+    """A class named 3 is read from CSV as an integer and becomes neither a coordinate nor 3.0."""
     (tmp_path / "m.csv").write_text("y1,y2,class,weight\n0,1,3,0.5\n1,1,4,1\n2,0,3,2\n")
     drawn = read_map(str(tmp_path / "m.csv"))
     np.testing.assert_array_equal(drawn.Y, [[0, 1], [1, 1], [2, 0]])
     assert drawn.others["class"].dtype == np.int64 and drawn.others["weight"].dtype == np.float64
 
 
-def test_a_map_is_read_back_with_gaps_and_odd_names_beside_it(tmp_path):
+def test_read_map_keeps_extra_columns_with_gaps_and_name_clashes(tmp_path):
     extra = {"y3": np.array([9.0, 8.0, 7.0]), "z": np.array([1.0, np.nan, 3.0])}
     Y = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
     data.write_map(tmp_path / "map.csv", Y, data.Dataset("a", Y, None, (), extra=extra))
@@ -191,7 +191,7 @@ def test_a_map_is_read_back_with_gaps_and_odd_names_beside_it(tmp_path):
 
 
 @pytest.mark.parametrize("cell", ["a", ""])
-def test_a_coordinate_that_is_no_number_is_named(cell, tmp_path, monkeypatch):
+def test_read_map_names_the_invalid_coordinate(cell, tmp_path, monkeypatch):
     path = tmp_path / "m.csv"
     path.write_text(f"y1,y2\n0,1\n1,{cell}\n2,0\n")
     with pytest.raises(ValueError, match=r"m\.csv, line 3, column 'y2': "):
@@ -202,7 +202,7 @@ def test_a_coordinate_that_is_no_number_is_named(cell, tmp_path, monkeypatch):
             read_map("-")
 
 
-def test_a_sparse_map_is_read_as_an_array(tmp_path):
+def test_read_map_converts_sparse_maps_to_arrays(tmp_path):
     ad, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
     Y = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 5.0]])
     rows, columns = pd.DataFrame(index=["p", "q", "r"]), pd.DataFrame(index=["y1", "y2"])
@@ -213,8 +213,8 @@ def test_a_sparse_map_is_read_as_an_array(tmp_path):
     np.testing.assert_array_equal(read_map(str(tmp_path / "m.mtx")).Y, Y)
 
 
-def test_a_table_is_no_map(maps, tmp_path, capsys):
-    """Its columns are named, and what to do about it; as are columns that have no names."""
+def test_table_without_coordinates_is_not_a_map(maps, tmp_path, capsys):
+    """The error lists the columns, or counts unnamed ones, and suggests a remedy."""
     table, array = tmp_path / "t.csv", tmp_path / "wide.npy"
     table.write_text("age,weight,height,kind\n1,2,3,a\n4,5,7,b\n7,8,8,a\n2,1,9,b\n")
     np.save(array, np.arange(20.0).reshape(4, 5))
@@ -234,7 +234,7 @@ def test_a_table_is_no_map(maps, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npy", "parquet", "h5ad"])
-def test_a_map_is_read_back_from_every_format(suffix, maps, tmp_path):
+def test_read_map_reads_every_format(suffix, maps, tmp_path):
     if suffix == "h5ad":
         pytest.importorskip("anndata")
     Y = read_map(str(maps / "tsne.csv")).Y
@@ -242,12 +242,12 @@ def test_a_map_is_read_back_from_every_format(suffix, maps, tmp_path):
     np.testing.assert_array_equal(read_map(str(tmp_path / f"m.{suffix}")).Y, Y)
 
 
-def test_columns_without_names_are_a_map(tmp_path):
+def test_read_map_accepts_unnamed_columns(tmp_path):
     (tmp_path / "m.csv").write_text("0,1\n2,3\n4,5\n")
     np.testing.assert_array_equal(read_map(str(tmp_path / "m.csv")).Y, [[0, 1], [2, 3], [4, 5]])
 
 
-def test_plot_leaves_the_picture_of_embed_alone(maps, tmp_path, monkeypatch):
+def test_plot_does_not_overwrite_the_figure_of_embed(maps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert embed("circle", "--n-iter", 5) == 0
     before = (tmp_path / "circle.png").read_bytes()
@@ -256,16 +256,16 @@ def test_plot_leaves_the_picture_of_embed_alone(maps, tmp_path, monkeypatch):
     assert (tmp_path / "circle.png").read_bytes() == before
 
 
-def test_the_picture_of_new_rows_lies_over_the_map(maps, tmp_path, monkeypatch):
+def test_transform_draws_new_rows_over_the_map(maps, tmp_path, monkeypatch):
     drawn = {}
-    monkeypatch.setattr("equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(Y=Y, **more) or FIGURE)
+    monkeypatch.setattr("equipoise.views.plot.plot", lambda Y, color, **more: drawn.update(Y=Y, **more) or FakeFigure)
     assert run("transform", maps / "tsne.eq", "iris", "--out", tmp_path) == 0
     np.testing.assert_array_equal(drawn["over"], eq.load(maps / "tsne.eq").embedding_)
     np.testing.assert_array_equal(drawn["Y"].round(3), read_map(str(tmp_path / "iris.csv")).Y.astype("f4").round(3))
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-def test_the_page_of_new_rows_has_the_map_in_grey(labelled, maps, tmp_path, monkeypatch):
+def test_transform_page_shows_the_map_in_grey(labelled, maps, tmp_path, monkeypatch):
     pytest.importorskip("bokeh")
     drawn = {}
 
@@ -282,15 +282,15 @@ def test_the_page_of_new_rows_has_the_map_in_grey(labelled, maps, tmp_path, monk
     assert set(drawn["color"][150:]) == (set(data.load("iris").classes) if labelled else {"new"})
 
 
-def test_a_column_called_placed_does_not_hide_the_new_rows():
+def test_with_reference_avoids_a_clash_with_a_column_named_placed():
     columns = {"placed": np.array(["yes", "no"], dtype=object)}
     drawing = with_reference(Drawing(np.zeros((2, 2)), columns, None, "t"), np.ones((3, 2)))
     assert drawing.color == "placed_" and drawing.columns["placed_"].tolist() == [None] * 3 + ["new"] * 2
     assert drawing.columns["placed"].tolist() == [None] * 3 + ["yes", "no"]
 
 
-def test_evaluate_prepares_as_the_model_did(tmp_path, capsys):
-    """By the columns, preparation and metric of the fit; they are said, and cannot be said twice."""
+def test_evaluate_uses_the_preparation_of_the_model(tmp_path, capsys):
+    """The columns, preparation and metric of the fit are used and printed; options that repeat them are errors."""
     X = np.random.default_rng(0).gamma(2.0, size=(60, 4)) * [1, 10, 100, 1000]
     lines = [",".join(map(str, [*row, 9 * i])) for i, row in enumerate(X.tolist())]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d,noise", *lines]))
@@ -311,15 +311,15 @@ def test_evaluate_prepares_as_the_model_did(tmp_path, capsys):
     assert "m.eq already defines the preparation of its data; omit --pca" in one_line_error(capsys)
 
 
-def test_compare_needs_one_preparation(maps, tmp_path, capsys):
+def test_compare_requires_equal_preparation(maps, tmp_path, capsys):
     assert embed("iris", "--standardize", "--n-iter", 5, "--out", tmp_path / "s.csv", "--save", tmp_path / "s.eq") == 0
     assert run("compare", "iris", maps / "tsne.eq", maps / "pca.csv") == 0
     assert "iris, unchanged, as for tsne" in capsys.readouterr().out
     assert run("compare", "iris", maps / "tsne.eq", tmp_path / "s.eq") == 2
-    assert "tsne and s were made from differently prepared data (unchanged; standardised)" in one_line_error(capsys)
+    assert "tsne and s were fitted to differently prepared data (unchanged; standardised)" in one_line_error(capsys)
 
 
-def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
+def test_compare_requires_equal_metrics_and_columns(tmp_path, capsys):
     X = np.random.default_rng(0).normal(size=(40, 3))
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in X.tolist())]))
     choices = {"e": (), "cos": ("--metric", "cosine"), "ab": ("--columns", "a,b")}
@@ -329,28 +329,28 @@ def test_compare_needs_one_metric_and_the_same_columns(tmp_path, capsys):
     e, cos, ab = (tmp_path / f"{name}.eq" for name in choices)
     capsys.readouterr()
     assert run("compare", tmp_path / "t.csv", e, cos) == 2
-    message = "e and cos were made with different metrics (euclidean; cosine); choose one for all with --metric"
+    message = "e and cos were fitted with different metrics (euclidean; cosine); choose one for all with --metric"
     assert message in one_line_error(capsys)
     assert run("compare", tmp_path / "t.csv", e, cos, "--metric", "cosine") == 0
     assert "cosine distances" in capsys.readouterr().out
     assert run("compare", tmp_path / "t.csv", ab, e) == 2
-    message = "e was made from other columns than an earlier model ('a', 'b', 'c'; 'a', 'b'); choose the columns"
+    message = "e was fitted to other columns than an earlier model ('a', 'b', 'c'; 'a', 'b'); choose the columns"
     assert message in one_line_error(capsys)
     assert run("compare", tmp_path / "t.csv", ab, e, "--columns", "a,c") == 0
     assert "2 columns" in capsys.readouterr().out
 
 
-def test_a_model_from_affinities_has_no_distances(tmp_path, capsys):
+def test_evaluate_of_a_model_from_affinities_requires_a_metric(tmp_path, capsys):
     P = np.exp(-np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0)))) * (1 - np.eye(20))
     np.save(tmp_path / "p.npy", P)
     words = ("--affinity", "precomputed", "--n-iter", 5, "--out", tmp_path / "m.csv", "--save", tmp_path / "m.eq")
     assert embed(tmp_path / "p.npy", *words) == 0
     capsys.readouterr()
     assert run("evaluate", tmp_path / "p.npy", tmp_path / "m.eq") == 2
-    assert "made from affinities, not distances; choose the metric of DATA with --metric" in one_line_error(capsys)
+    assert "fitted to affinities, not distances; choose the metric of DATA with --metric" in one_line_error(capsys)
 
 
-def test_evaluate_looks_at_fewer_neighbours_of_few_rows(tmp_path, capsys):
+def test_evaluate_uses_fewer_neighbours_for_few_rows(tmp_path, capsys):
     np.save(tmp_path / "few.npy", np.random.default_rng(0).normal(size=(12, 2)))
     assert run("evaluate", tmp_path / "few.npy", tmp_path / "few.npy") == 0
     assert "k = 5 neighbours" in capsys.readouterr().out

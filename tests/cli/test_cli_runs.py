@@ -1,4 +1,4 @@
-"""The command line as a process: pipes, Ctrl-C, a sudden end, and going on from a checkpoint."""
+"""The command line as a process: pipes, Ctrl-C, SIGKILL, and resuming from a checkpoint."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from equipoise import TSNE, data
 
 RUN = """
 import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the shell has switched it off
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also if the shell ignores SIGINT
 from equipoise.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -31,7 +31,7 @@ def start(*arguments):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_ctrl_c(tmp_path):
+def test_ctrl_c_writes_the_map_so_far(tmp_path):
     with start("embed", "digits", "--iterations", 100_000, "--out", tmp_path) as run:
         try:
             for line in run.stdout:
@@ -48,7 +48,7 @@ def test_ctrl_c(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-def test_killed_and_resumed_gives_the_same_bytes(tmp_path):
+def test_killed_and_resumed_run_gives_the_same_bytes(tmp_path):
     checkpoint = tmp_path / "run.eqc"
     words = ("embed", "digits", "--n-iter", 200, "--plot", "none", "--checkpoint", checkpoint, "--out")
     with start(*words, tmp_path / "killed") as run:
@@ -62,12 +62,12 @@ def test_killed_and_resumed_gives_the_same_bytes(tmp_path):
     iterations = [int(line.split()[1]) for line in resumed.stdout.splitlines() if line.startswith("iteration")]
     assert min(iterations) >= 100 and iterations[-1] == 200
     rows = read_csv(tmp_path / "digits.csv")[1]
-    whole = TSNE(n_iter=200, random_state=0, n_jobs=1).fit_transform(data.load("digits").X)
-    np.testing.assert_array_equal(np.array([row[:2] for row in rows], dtype=np.float32), whole)
+    uninterrupted = TSNE(n_iter=200, random_state=0, n_jobs=1).fit_transform(data.load("digits").X)
+    np.testing.assert_array_equal(np.array([row[:2] for row in rows], dtype=np.float32), uninterrupted)
 
 
-def test_from_a_pipe_to_a_pipe(tmp_path):
-    """Standard output holds the map and nothing else; without a reader the program ends quietly."""
+def test_embed_reads_stdin_and_writes_only_the_map_to_stdout(tmp_path):
+    """Standard output contains only the map; the report goes to standard error."""
     X = data.load("iris").X
     table = "a,b,c,d\n" + "\n".join(",".join(map(str, row)) for row in X) + "\n"
     words = command("embed", "-", "--n-iter", 50, "--out", "-")
@@ -81,8 +81,8 @@ def test_from_a_pipe_to_a_pipe(tmp_path):
     assert "neighbours kept" in done.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows tells writers of closed pipes something else")
-def test_a_pipe_that_nobody_reads():
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows reports closed pipes differently")
+def test_closed_pipe_exits_quietly():
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(command("data"), stdout=write, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)

@@ -79,7 +79,7 @@ def test_sparse_table(container):
     refuses(eq.TSNE(), container(two), "inf at row 0, column 3, and 1 more")
     refuses(eq.TSNE(), container(X[:1]), "1 sample")
     refuses(eq.TSNE(metric="chebyshev"), container(X), "metric='chebyshev' is not available for sparse X.*toarray")
-    refuses(eq.TSNE(h=np.eye(4)), container(X), "h needs a dense table.*toarray")
+    refuses(eq.TSNE(h=np.eye(4)), container(X), "h requires a dense table.*toarray")
     refuses(eq.TSNE(n_components=5), container(X), "n_components=5 is too large for n_features=4")
 
 
@@ -131,8 +131,11 @@ DISTANCES, INDICES = NearestNeighbors(n_neighbors=9).fit(X).kneighbors(X)
         ((INDICES[:, :0], DISTANCES[:, :0]), r"the same shape .* got \(20, 0\)"),
         ((DISTANCES, INDICES), "indices must be integers, got float64; .* returns \\(distances, indices\\)"),
         ((INDICES, DISTANCES.astype(str)), "distances must be numbers"),
-        ((changed(INDICES, 4, 2, -1), DISTANCES), "row 4 of indices has -1 at column 2: .* search for fewer"),
-        ((changed(INDICES, 4, 2, 20), DISTANCES), "row 4 of indices contains 20, but the 20 points are 0 to 19"),
+        ((changed(INDICES, 4, 2, -1), DISTANCES), "row 4 of indices has -1 at column 2: .* request fewer"),
+        (
+            (changed(INDICES, 4, 2, 20), DISTANCES),
+            "row 4 of indices contains 20, but the 20 points have indices 0 to 19",
+        ),
         ((changed(INDICES, 4, 2, -7), DISTANCES), "row 4 of indices contains -7, but the 20 points"),
         ((changed(INDICES, 4, 2, INDICES[4, 6]), DISTANCES), r"row 4 of indices contains the neighbour \d+ twice"),
         ((INDICES, changed(DISTANCES, 4, 2, -1.0)), "row 4, column 2 is -1, negative"),
@@ -156,7 +159,7 @@ def test_lists_of_neighbours(pair, words):
         (changed(D, 1, 3, -1.0), r"P\[1, 3\] = -1 is negative"),
         (changed(D, 1, 3, np.nan), r"P\[1, 3\] = nan is NaN"),
         (changed(D, 1, 3, np.inf), r"P\[1, 3\] = inf is infinite"),
-        (changed(D, 6, slice(None), 0), r"row 6 .*no positive entry off the diagonal; give it a neighbour"),
+        (changed(D, 6, slice(None), 0), r"row 6 .*no positive entry off the diagonal; add a neighbour"),
         (changed(changed(D, 6, slice(None), 0), 6, 6, 1.0), r"row 6 .*no positive entry off the diagonal"),
         (D[:, :7], r"affinities must be square; got shape \(20, 7\)"),
     ],
@@ -172,7 +175,7 @@ def test_unknown_affinity():
 
 @pytest.mark.parametrize("init", ["pca", "random"])
 def test_a_named_start_belongs_to_the_constructor(init):
-    with pytest.raises(ValueError, match=rf"fit\(init=...\) takes a map \(n, d\); use TSNE\(init='{init}'\)"):
+    with pytest.raises(ValueError, match=rf"fit\(init=...\) requires a map \(n, d\); use TSNE\(init='{init}'\)"):
         eq.TSNE().fit(X, init=init)
 
 
@@ -238,7 +241,7 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.GSNE(alpha=np.nan), "alpha must be a finite number, got nan"),
         (eq.SphericalSNE(rho=1.0), r"rho must be in \[0, 1\), got 1.0"),
         (eq.SphericalSNE(rho=-0.1), r"rho must be in \[0, 1\), got -0.1"),
-        (eq.TSNE(engine="gpu"), "engine must be one of 'auto', .*got 'gpu'"),
+        (eq.TSNE(engine="gpu"), "unknown engine 'gpu'; choose from 'auto'"),
         (eq.TSNE(metric="euclid"), "metric.*'euclid'"),
         (eq.TSNE(learning_rate=0), 'learning_rate must be a positive number or "auto", got 0'),
         (eq.TSNE(learning_rate="fast"), "learning_rate must be .*got 'fast'"),
@@ -291,11 +294,11 @@ def test_more_components_than_samples(Method):
 
 
 def test_combinations():
-    refuses(eq.TSNE(h=np.eye(20), metric="precomputed"), D, "h replaces the Euclidean metric.*'precomputed'")
+    refuses(eq.TSNE(h=np.eye(20), metric="precomputed"), D, "h requires metric=.euclidean., got 'precomputed'")
     for data, parameters in ((GRAPH, {"metric": "precomputed"}), (D, {"affinity": "precomputed"})):
         refuses(eq.TSNE(init="pca", perplexity=5, **parameters), data, 'init="pca" needs coordinates.*"spectral"')
     for parameters in ({"metric": "cosine"}, {"h": np.eye(4)}):
-        refuses(eq.TSNE(affinity="precomputed", **parameters), D, "X holds affinities")
+        refuses(eq.TSNE(affinity="precomputed", **parameters), D, "X contains affinities")
 
 
 @pytest.mark.parametrize("Optimizer", [eq.Momentum, eq.GradientDescent])

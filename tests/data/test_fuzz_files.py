@@ -188,7 +188,7 @@ def test_broken_files(suffix, data):
         path = Path(folder) / f"t{suffix}"
         path.write_bytes(content)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(annotated, "_check_in_other_process", lambda path: None)
+            patch.setattr(annotated, "_check_in_separate_process", lambda path: None)
             outcome(Path(folder) if suffix == ".png" else path)
 
 

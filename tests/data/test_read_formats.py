@@ -278,7 +278,7 @@ def test_the_trial_of_an_h5ad_follows_links_into_other_files(tmp_path, monkeypat
     seen = []
     monkeypatch.setattr(hdf5_trial, "read", lambda array: seen.append(array[0]))
     with h5py.File(tmp_path / "a.h5", "r") as file:
-        hdf5_trial.touch(file, set())
+        hdf5_trial.read_all(file, set())
     assert seen == [1, 2]
 
 
@@ -359,7 +359,7 @@ def test_images(tmp_path, shape):
     (tmp_path / ".hidden" / "8.png").write_text("no image")
     assert len(data.read(tmp_path).X) == 6
     picture(tmp_path / "c" / "7.png", np.zeros((4, 3), np.uint8))
-    refused(tmp_path, r"7\.png is 3 × 4 in grey, but .*0\.png is 3 × 5")
+    refused(tmp_path, r"7\.png is 3 × 4 in greyscale, but .*0\.png is 3 × 5")
 
 
 def test_images_of_16_bits_and_jpeg(tmp_path):

@@ -1,4 +1,4 @@
-"""The fidelity page in a real browser, without a network: no error, and a click tells the neighbours of a point."""
+"""The fidelity page in a real browser without a network: text, legends, and the neighbours of a clicked point."""
 
 import importlib
 import re
@@ -25,7 +25,7 @@ def report():
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open the page of a report."""
+    """Return a function that opens the page of a report."""
     with watched(browser) as tab:
 
         def visit(report):
@@ -38,7 +38,7 @@ def visit(browser, tmp_path):
 
 
 def click(tab, row):
-    """Click on a row of the data, where the map shows it."""
+    """Click on the point of a row in the map."""
     x, y = tab.evaluate(
         """(row) => {
             const view = [...Bokeh.index.roots].find((view) => view.model.name === "plot")
@@ -51,19 +51,19 @@ def click(tab, row):
     tab.mouse.click(x, y)
 
 
-def alone(report):
-    """The measured row with the widest free space around it: a click there can mean no other."""
+def most_isolated_row(report):
+    """Return the measured row farthest from its nearest neighbour, so that a click on it is unambiguous."""
     Y = report.Y[report.points]
     d2 = ((Y[:, None] - Y[None]) ** 2).sum(axis=2) + np.diag(np.full(len(Y), np.inf))
     return int(report.points[d2.min(axis=1).argmax()])
 
 
-def rows_listed(tab, kind):
+def listed_rows(tab, kind):
     return [int(text) for text in tab.locator(f"#chosen table.{kind} tbody th").all_inner_texts()]
 
 
 def neighbors(report, row):
-    """False, missing and kept neighbours, in the order of the page."""
+    """Return the false, missing and preserved neighbours in the order of the page."""
     hoods, k = report.neighborhoods, report.k
     (i,) = np.flatnonzero(report.points == row)
     in_map, in_data = hoods.near_y[i, :k], hoods.near_x[i, :k]
@@ -76,7 +76,7 @@ def neighbors(report, row):
     }
 
 
-def test_the_page_says_what_the_report_says(report, visit):
+def test_page_shows_sentences_and_numbers_of_the_report(report, visit):
     tab = visit(report)
     assert tab.title() == "Fidelity of a map of 240 points"
     words = tab.inner_text("main")
@@ -86,17 +86,17 @@ def test_the_page_says_what_the_report_says(report, visit):
         assert tab.locator(f"#{plot}").bounding_box()["height"] > 250
 
 
-def test_a_click_on_a_point_lists_its_neighbours(report, visit):
+def test_click_on_a_point_lists_its_neighbours(report, visit):
     tab = visit(report)
-    row = alone(report)
+    row = most_isolated_row(report)
     expected = neighbors(report, row)
-    assert expected["false"] and expected["missing"]  # four dimensions are missing in the map
+    assert expected["false"] and expected["missing"]  # the map drops four dimensions
     click(tab, row)
     head = tab.inner_text("#head")
     i = int(np.flatnonzero(report.points == row)[0])
     assert head.startswith(f"Row {row}, class {report.labels[row]}: trust {report.trust[i]:.3f}")
     assert f"{len(expected['kept'])} of 8 neighbours preserved" in head
-    assert {kind: rows_listed(tab, kind) for kind in expected} == expected
+    assert {kind: listed_rows(tab, kind) for kind in expected} == expected
     first = tab.locator("#chosen table.false tbody tr").first.inner_text().split()
     hoods = report.neighborhoods
     place = hoods.near_y[i].tolist().index(expected["false"][0])
@@ -113,12 +113,12 @@ def test_a_click_on_a_point_lists_its_neighbours(report, visit):
     assert tab.evaluate(MODEL.format(name="false") + ".data.x.length") == 0
 
 
-def test_a_row_of_the_list_leads_on(report, visit):
+def test_listed_row_links_to_its_own_neighbours(report, visit):
     tab = visit(report)
     tab.fill("#row", "17")
     tab.press("#row", "Enter")
     assert tab.inner_text("#head").startswith("Row 17,")
-    other = rows_listed(tab, "missing")[0]
+    other = listed_rows(tab, "missing")[0]
     tab.locator("#chosen table.missing tbody a").first.click()
     assert tab.inner_text("#head").startswith(f"Row {other},") and tab.input_value("#row") == str(other)
     tab.fill("#row", "240")
@@ -126,27 +126,29 @@ def test_a_row_of_the_list_leads_on(report, visit):
     assert "Rows go from 0 to 239" in tab.inner_text("#one")
 
 
-def test_other_colours(report, visit):
+def test_colouring_by_other_measures_changes_the_legend(report, visit):
     tab = visit(report)
     assert "0.99 or more" in tab.inner_text("#legend")
     for key, word in (("continuity", "0.95 to 0.99"), ("kept", "75% or more"), ("class", str(NAMES[2]))):
         tab.check(f"input[value={key}]")
         assert word in tab.inner_text("#legend")
     assert set(tab.evaluate(f"Array.from({MODEL.format(name='points')}.data.code)")) == {0, 1, 2}
-    assert not tab.locator("#legend b").count()  # a name is text, whatever it holds
+    assert not tab.locator("#legend b").count()  # names are escaped
 
 
-def test_of_a_sample_the_others_are_grey_and_say_so(visit, monkeypatch):
+def test_unmeasured_points_of_a_sample_are_marked(visit, monkeypatch):
     pytest.importorskip("bokeh")
     monkeypatch.setattr(sampling, "ALL", 200)
-    monkeypatch.setattr(sampling, "LEAST", 100)
-    monkeypatch.setattr(importlib.import_module("equipoise.evaluate.figures.fidelity"), "MANY", 200)  # drawn by WebGL
+    monkeypatch.setattr(sampling, "MIN_SAMPLE", 100)
+    monkeypatch.setattr(
+        importlib.import_module("equipoise.evaluate.figures.fidelity"), "MAX_ON_CANVAS", 200
+    )  # drawn by WebGL
     X = np.random.default_rng(0).normal(size=(400, 4))
     report = eq.evaluate(X, X[:, :2])
     tab = visit(report)
     assert "not measured" in tab.inner_text("#legend")
-    click(tab, alone(report))
-    assert re.match(rf"Row {alone(report)}: trust", tab.inner_text("#head"))  # without classes
+    click(tab, most_isolated_row(report))
+    assert re.match(rf"Row {most_isolated_row(report)}: trust", tab.inner_text("#head"))  # without classes
     out = int(np.setdiff1d(np.arange(400), report.points)[0])
     tab.fill("#row", str(out))
     tab.press("#row", "Enter")
@@ -154,20 +156,20 @@ def test_of_a_sample_the_others_are_grey_and_say_so(visit, monkeypatch):
 
 
 @pytest.mark.parametrize("d", [1, 3])
-def test_maps_in_other_dimensions(d, visit):
+def test_page_states_how_other_dimensions_are_projected(d, visit):
     pytest.importorskip("bokeh")
     X = np.random.default_rng(0).normal(size=(60, 4))
     tab = visit(eq.evaluate(X, X[:, :d], k=5))
     assert "This plot shows" in tab.inner_text("main")
 
 
-def test_large_maps_are_drawn_by_webgl_and_take_few_bytes(monkeypatch):
+def test_large_maps_use_webgl_and_few_bytes_per_point(monkeypatch):
     pytest.importorskip("bokeh")
     from equipoise.evaluate.figures import fidelity
 
-    monkeypatch.setattr(fidelity, "MANY", 500)
+    monkeypatch.setattr(fidelity, "MAX_ON_CANVAS", 500)
     X = np.random.default_rng(0).normal(size=(1000, 3))
     large, small = (eq.evaluate(X[:n], X[:n, :2], k=10).to_html() for n in (1000, 400))
     assert '"output_backend": "webgl"' in large and '"output_backend": "webgl"' not in small
-    # x, y, row, class, three measures, four codes, and 4 × 10 numbers of two bytes: 4/3 of it in base 64
+    # x, y, row, class, three measures, four codes, and 4 × 10 two-byte numbers, times 4/3 for base64
     assert len(large) - len(small) < 1.1 * 600 * 4 / 3 * (2 * 4 + 2 + 4 + 3 * 4 + 4 + 4 * 10 * 2)

@@ -1,4 +1,4 @@
-"""Measures of distances, of structure and of classes, and losses: closed forms, scikit-learn's, and invariances."""
+"""Measures of distances, structure and classes, and losses, against closed forms and scikit-learn."""
 
 import copy
 import importlib
@@ -21,7 +21,7 @@ Y = X[:, :2] + 0.3 * np.random.default_rng(1).normal(size=(120, 2))
 LABELS = np.array(["a", "b", "c", "d"])[(X[:, 0] > 0) * 2 + (X[:, 1] > 0)]
 
 
-def test_a_measured_number_is_a_number_and_more():
+def test_measured_is_a_float_with_error_and_values():
     values = np.array([0.0, 1.0, 1.0, 0.0])
     some, every = ev.Measured.over(values, np.arange(4), 10), ev.Measured.over(values, np.arange(4), 4)
     assert some == every == 0.5 and f"{some:.1%}" == "50.0%"
@@ -33,20 +33,20 @@ def test_a_measured_number_is_a_number_and_more():
 # Distances
 
 
-def test_stress_of_all_pairs_follows_the_formulas():
+def test_stress_of_all_pairs_matches_the_formulas():
     d_x, d_y = pdist(X), pdist(Y)
     found = ev.stress(X, Y)
     assert found.raw == pytest.approx(((d_y - d_x) ** 2).sum())
     assert found.normalised == pytest.approx(np.sqrt(((d_y - d_x) ** 2).sum() / (d_x**2).sum()))
     scales = found.scale * np.array([0.99, 1.0, 1.01])
-    least = [np.sqrt(((s * d_y - d_x) ** 2).sum() / (d_x**2).sum()) for s in scales]
-    assert found.scale_free == pytest.approx(least[1]) and least[1] < min(least[0], least[2])
+    stresses = [np.sqrt(((s * d_y - d_x) ** 2).sum() / (d_x**2).sum()) for s in scales]
+    assert found.scale_free == pytest.approx(stresses[1]) and stresses[1] < min(stresses[0], stresses[2])
     assert ev.stress(X, found.scale * Y).normalised == pytest.approx(found.scale_free)
     assert found.raw == pytest.approx(ev.loss(eq.MDS(), X, Y), rel=1e-6)
     assert found.raw.error == found.normalised.error == found.scale_free.error == 0
 
 
-def test_stress_of_an_isometry_is_nothing_and_of_a_multiple_only_of_scale():
+def test_stress_is_zero_for_isometries_and_scale_free_stress_for_similarities():
     moved = X @ ortho_group.rvs(5, random_state=0) + 3
     assert ev.stress(X, moved).normalised < 1e-7 and ev.stress(X, moved).raw < 1e-12
     double = ev.stress(X, 2 * moved)
@@ -54,12 +54,12 @@ def test_stress_of_an_isometry_is_nothing_and_of_a_multiple_only_of_scale():
 
 
 @pytest.mark.parametrize("block", [1, 1000])
-def test_stress_does_not_depend_on_the_blocks(block, monkeypatch):
+def test_stress_does_not_depend_on_block_size(block, monkeypatch):
     monkeypatch.setattr(distances, "BLOCK", block)
     assert ev.stress(X, Y).raw == pytest.approx(((pdist(Y) - pdist(X)) ** 2).sum())
 
 
-def test_sampled_stress_is_within_its_error(monkeypatch):
+def test_sampled_stress_is_within_its_standard_error(monkeypatch):
     whole = ev.stress(X, Y)
     monkeypatch.setattr(distances, "ALL", 100)
     monkeypatch.setattr(distances, "PAIRS", 2000)
@@ -71,7 +71,7 @@ def test_sampled_stress_is_within_its_error(monkeypatch):
         assert np.median(errors) == pytest.approx(numbers.std(), rel=0.3)
 
 
-def test_a_shepard_diagram_of_all_pairs_has_spearmans_correlation():
+def test_shepard_diagram_of_all_pairs_has_spearman_correlation():
     found = ev.shepard(X, Y)
     np.testing.assert_allclose(found.d_x, pdist(X))
     np.testing.assert_allclose(found.d_y, pdist(Y))
@@ -80,7 +80,7 @@ def test_a_shepard_diagram_of_all_pairs_has_spearmans_correlation():
     assert ev.shepard(X, np.exp(-1) * X).correlation == pytest.approx(1)
 
 
-def test_a_sampled_shepard_diagram_is_within_its_error():
+def test_sampled_shepard_correlation_is_within_its_standard_error():
     whole = ev.shepard(X, Y).correlation
     draws = [ev.shepard(X, Y, 1000, random_state=seed) for seed in range(60)]
     numbers = np.array([float(draw.correlation) for draw in draws])
@@ -91,7 +91,7 @@ def test_a_sampled_shepard_diagram_is_within_its_error():
     np.testing.assert_allclose(one.d_x, np.linalg.norm(X[one.i] - X[one.j], axis=1))
 
 
-def test_distortions_are_those_of_the_spaces(monkeypatch):
+def test_distortions_match_summarize_distortion(monkeypatch):
     found, truth = ev.distortions(X, Y), summarize_distortion(X, Y)
     assert found == truth
     monkeypatch.setattr(distances, "DISTORTION_POINTS", 40)
@@ -104,10 +104,10 @@ def test_distortions_are_those_of_the_spaces(monkeypatch):
 # Structure
 
 
-def test_triplets_by_hand():
+def test_triplet_accuracy_matches_enumeration():
     line = np.arange(4.0)[:, None]
     assert ev.triplet_accuracy(line, 3 * line + 1) == 1
-    # 0 1 2 3 → 0 1 3 2: from 0, 2 and 3 change places (1 of 3); from 1 too (of 0, 2: equal → farther), …
+    # Points 2 and 3 change places; a triplet is kept if the order of its two distances (or their tie) is.
     swapped = np.array([[0.0], [1.0], [3.0], [2.0]])
     kept = []
     for i in range(4):
@@ -120,7 +120,7 @@ def test_triplets_by_hand():
     assert found == pytest.approx(np.mean(kept)) and found.error == 0 and len(found.values) == 4
 
 
-def test_sampled_triplets_are_within_their_error(monkeypatch):
+def test_sampled_triplet_accuracy_is_within_its_standard_error(monkeypatch):
     monkeypatch.setattr(structure, "TRIPLETS", 2000)
     draws = [ev.triplet_accuracy(X, Y, random_state=seed) for seed in range(60)]
     monkeypatch.setattr(structure, "ALL_TRIPLETS", 200)
@@ -130,9 +130,9 @@ def test_sampled_triplets_are_within_their_error(monkeypatch):
     assert np.median([draw.error for draw in draws]) == pytest.approx(numbers.std(), rel=0.3)
 
 
-def test_triplets_of_a_sample_of_points_are_within_their_error(monkeypatch):
+def test_triplet_accuracy_of_sampled_points_is_within_its_standard_error(monkeypatch):
     monkeypatch.setattr(sample, "ALL", 100)
-    monkeypatch.setattr(sample, "LEAST", 40)
+    monkeypatch.setattr(sample, "MIN_SAMPLE", 40)
     monkeypatch.setattr(structure, "TRIPLETS", 400)
     draws = [ev.triplet_accuracy(X, Y, random_state=seed) for seed in range(60)]
     numbers = np.array([float(draw) for draw in draws])
@@ -140,21 +140,21 @@ def test_triplets_of_a_sample_of_points_are_within_their_error(monkeypatch):
     assert np.median([draw.error for draw in draws]) == pytest.approx(numbers.std(), rel=0.3)
 
 
-def test_chance_is_one_half(rng):
+def test_triplet_accuracy_of_a_random_map_is_one_half(rng):
     found = ev.triplet_accuracy(rng.normal(size=(300, 3)), rng.normal(size=(300, 2)))
     assert abs(found - 0.5) < 0.01
 
 
-def test_no_point_is_compared_with_itself(rng):
+def test_sampled_triplets_have_three_distinct_points(rng):
     points = np.arange(7)
     first = sample.draw_partners(points, 7, 500, np.random.RandomState(0))
     second = structure._draw_third(points, first, 7, np.random.RandomState(1))
     assert (first != points[:, None]).all() and (second != points[:, None]).all() and (first != second).all()
-    for chosen in (first, second):  # and all others as often
+    for chosen in (first, second):  # and the others about equally often
         assert np.bincount(chosen[3], minlength=7)[[0, 1, 2, 4, 5, 6]].min() > 50
 
 
-def test_centres_of_classes():
+def test_centroid_correlation_matches_spearman():
     centres = [np.array([V[label == LABELS].mean(axis=0) for label in "abcd"]) for V in (X, Y)]
     truth = spearmanr(pdist(centres[0]), pdist(centres[1])).statistic
     assert ev.centroid_correlation(X, Y, LABELS) == pytest.approx(truth)
@@ -165,36 +165,36 @@ def test_centres_of_classes():
 # Classes
 
 
-def test_silhouette_and_davies_bouldin_are_scikit_learns():
-    for labels in (LABELS, np.r_[[7, 8], np.repeat([1, 2], 59)]):  # with classes of one point
+def test_silhouette_and_davies_bouldin_match_scikit_learn():
+    for labels in (LABELS, np.r_[[7, 8], np.repeat([1, 2], 59)]):  # including single-point classes
         found = ev.silhouette(Y, labels)
         assert found == pytest.approx(silhouette_score(Y, labels), abs=1e-12)
         np.testing.assert_allclose(found.values, silhouette_samples(Y, labels), atol=1e-12)
         assert ev.davies_bouldin(Y, labels) == pytest.approx(davies_bouldin_score(Y, labels), abs=1e-12)
 
 
-def test_a_silhouette_by_hand():
+def test_silhouette_matches_hand_computed_values():
     Y = np.array([[0.0], [1.0], [10.0], [11.0]])
     found = ev.silhouette(Y, [0, 0, 1, 1])
     np.testing.assert_allclose(found.values, [9.5 / 10.5, 8.5 / 9.5, 8.5 / 9.5, 9.5 / 10.5])
     assert ev.davies_bouldin(Y, [0, 0, 1, 1]) == pytest.approx((0.5 + 0.5) / 10)
 
 
-def test_a_sampled_silhouette_is_within_its_error(monkeypatch):
+def test_sampled_silhouette_is_within_its_standard_error(monkeypatch):
     whole = ev.silhouette(Y, LABELS)
     monkeypatch.setattr(sample, "ALL", 100)
-    monkeypatch.setattr(sample, "LEAST", 10)
+    monkeypatch.setattr(sample, "MIN_SAMPLE", 10)
     numbers = [ev.silhouette(Y, LABELS, random_state=seed) for seed in range(60)]
     assert (numbers[0].values == whole.values[numbers[0].points]).all()
     assert numbers[0].error == pytest.approx(np.std([float(v) for v in numbers]), rel=0.3)
 
 
-def test_classes_in_one_place_have_an_infinite_index():
+def test_davies_bouldin_of_coincident_centroids_is_infinite():
     Y = np.array([[-1.0], [1.0], [-2.0], [2.0]])
     assert ev.davies_bouldin(Y, [0, 0, 1, 1]) == np.inf
 
 
-def test_the_index_is_lowest_at_the_true_number_of_clusters(rng):
+def test_davies_bouldin_curve_is_lowest_at_the_true_number_of_clusters(rng):
     centres = 10 * np.array([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(7) / 7])
     Y = np.repeat(centres, 30, axis=0) + 0.3 * rng.normal(size=(210, 2))
     curve = ev.davies_bouldin_curve(Y, range(2, 12))
@@ -202,7 +202,7 @@ def test_the_index_is_lowest_at_the_true_number_of_clusters(rng):
     assert curve.index[5] == pytest.approx(ev.davies_bouldin(Y, np.repeat(np.arange(7), 30)))
 
 
-def test_knn_accuracy_of_one_neighbour_is_one_minus_the_error(rng):
+def test_knn_accuracy_with_k_1_is_one_minus_one_nn_error(rng):
     labels = rng.integers(0, 3, size=120)
     assert ev.knn_accuracy(Y, labels, k=1) == pytest.approx(1 - ev.one_nn_error(Y, labels))
     apart = Y + 100 * np.c_[labels, labels]
@@ -215,19 +215,19 @@ def test_knn_accuracy_of_one_neighbour_is_one_minus_the_error(rng):
 @pytest.mark.parametrize(
     "method", [eq.TSNE(perplexity=10), eq.GSNE(perplexity=10), eq.DKLLE(), eq.UMAP(), eq.MDS(), eq.PCA(), eq.Isomap()]
 )
-def test_the_loss_of_a_map_is_that_of_the_problem(method):
+def test_loss_matches_the_problem(method):
     assert ev.loss(method, X, Y) == pytest.approx(method.problem(X).loss(Y), rel=1e-6)
     assert not hasattr(method, "embedding_")
 
 
-def test_a_method_finds_its_own_map_better_than_another(rng):
+def test_loss_is_lower_for_the_map_of_the_method(rng):
     method = eq.TSNE(perplexity=10, random_state=0)
     own = method.fit_transform(X)
     assert ev.loss(method, X, own) == pytest.approx(method.loss_, rel=1e-5)
     assert ev.loss(method, X, own) < ev.loss(method, X, eq.PCA().fit_transform(X))
 
 
-# What is refused
+# Invalid input
 
 
 MEASURES = {
@@ -252,33 +252,36 @@ ON_MAPS = {
 }
 
 
-def spoilt(V, value):
+def corrupted(V, value):
     V = V.copy()
     V[3, 1] = value
     return V
 
 
 @pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
-def test_bad_data_and_maps_are_refused(measure):
-    for data, made, match in (
+def test_invalid_data_and_maps_raise(measure):
+    for data, embedding, match in (
         (X, Y[1:], "X has 120 rows and Y has 119; they must be the same points"),
-        (X, spoilt(Y, np.nan), "Y contains NaN at row 3, column 1"),
-        (X, spoilt(Y, np.inf), "Y contains inf at row 3, column 1"),
-        (spoilt(X, np.nan), Y, "X contains NaN at row 3, column 1; drop these rows or fill them in"),
+        (X, corrupted(Y, np.nan), "Y contains NaN at row 3, column 1"),
+        (X, corrupted(Y, np.inf), "Y contains inf at row 3, column 1"),
+        (corrupted(X, np.nan), Y, "X contains NaN at row 3, column 1; drop these rows or fill them in"),
         (X, np.ones_like(Y), "all 120 points of Y are at the same position"),
         (X, Y[:, 0], r"Y must be a map of shape \(n, d\) with one row per point, got shape \(120,\); for a map in one"),
         (X[:2], Y[:2], "at least 3 are needed"),
         (X, np.full(Y.shape, "a"), r"Y must be a map of numbers"),
     ):
         with pytest.raises(ValueError, match=match):
-            measure(data, made)
+            measure(data, embedding)
 
 
 @pytest.mark.parametrize("measure", ON_MAPS.values(), ids=ON_MAPS)
-def test_bad_maps_are_refused_by_measures_of_classes(measure):
-    for made, match in ((spoilt(Y, np.nan), "Y contains NaN at row 3, column 1"), (np.ones_like(Y), "same position")):
+def test_invalid_maps_raise_in_class_measures(measure):
+    for embedding, match in (
+        (corrupted(Y, np.nan), "Y contains NaN at row 3, column 1"),
+        (np.ones_like(Y), "same position"),
+    ):
         with pytest.raises(ValueError, match=match):
-            measure(made, LABELS)
+            measure(embedding, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +291,7 @@ def test_bad_maps_are_refused_by_measures_of_classes(measure):
         lambda Y, labels: ev.centroid_correlation(X, Y, labels),
     ],
 )
-def test_bad_labels_are_refused(measure):
+def test_invalid_labels_raise(measure):
     missing = LABELS.astype(object)
     missing[5] = None
     mixed = LABELS.astype(object)
@@ -305,7 +308,7 @@ def test_bad_labels_are_refused(measure):
             measure(Y, labels)
 
 
-def test_other_things_are_refused():
+def test_invalid_arguments_raise():
     D = squareform(pdist(X))
     for call, match in (
         (lambda: ev.stress(np.ones((9, 2)), Y[:9]), "all 9 rows of X are equal"),
@@ -330,7 +333,7 @@ def test_other_things_are_refused():
             ev.loss(method, X, Y)
 
 
-def test_measures_take_what_methods_take():
+def test_measures_accept_distances_spaces_and_sparse_tables():
     D = squareform(pdist(X))
     truth = ev.stress(X, Y), ev.shepard(X, Y).correlation, ev.distortions(X, Y).dilation.mean
     for data, metric in ((D, "precomputed"), (Euclidean(X), "euclidean"), (sparse.csr_matrix(X), "euclidean")):

@@ -1,4 +1,4 @@
-"""The report of a map: numbers as by the single measures, sentences that follow from them, and comparisons."""
+"""The report of a map: numbers equal to the individual measures, verdicts, text, HTML and comparisons."""
 
 import doctest
 import importlib
@@ -30,7 +30,7 @@ from equipoise.evaluate.reading import CARE, NOT, READ, Limits
 from equipoise.evaluate.report_table import random_trust
 from equipoise.views.plane import in_plane
 
-FAR = "distances between groups"
+GROUP_DISTANCES = "distances between groups"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def verdicts(report):
     return {reading.about: reading.verdict for reading in report.readings}
 
 
-def test_of_a_similar_map_everything_may_be_read(rng):
+def test_similar_map_is_readable_in_every_respect(rng):
     X, labels = rng.normal(size=(300, 2)), rng.integers(0, 4, size=300)
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     report = eq.evaluate(X, 5 * X @ turn + 1, labels)
@@ -61,12 +61,12 @@ def test_of_a_similar_map_everything_may_be_read(rng):
     assert float(report.class_errors[0]) == float(report.class_errors[1])
 
 
-def test_of_a_random_map_nothing_may_be_read(rng):
+def test_random_map_is_unreadable_in_every_respect(rng):
     report = eq.evaluate(rng.normal(size=(300, 5)), rng.normal(size=(300, 2)))
     assert set(verdicts(report).values()) == {NOT} and len(report.sentences) == 6
 
 
-def test_of_t_sne_neighbours_may_be_read_and_sizes_not(report):
+def test_tsne_map_has_readable_groups_but_not_sizes(report):
     found = verdicts(report)
     assert found["groups of near points"] == found["gaps"] == READ
     assert found["sizes"] == NOT and found["densities"] != READ
@@ -75,7 +75,7 @@ def test_of_t_sne_neighbours_may_be_read_and_sizes_not(report):
     assert f"{report.stretch:.1f}-fold" in report.sentences[4]
 
 
-def test_the_numbers_are_those_of_the_single_measures(report, digits):
+def test_report_numbers_match_the_individual_measures(report, digits):
     X, labels = digits
     Y = report.Y
     assert report.trustworthiness == trustworthiness(X, Y, 15)
@@ -92,40 +92,40 @@ def test_the_numbers_are_those_of_the_single_measures(report, digits):
         np.testing.assert_allclose(values.mean(), float(getattr(report, whole)))
 
 
-def test_errors_of_classes_by_hand():
+def test_class_errors_match_hand_computed_values():
     X = np.array([[0.0], [1.0], [3.0], [7.0]])  # nearest: 1, 0, 1, 2
     Y = np.array([[0.0], [1.0], [9.0], [7.0]])  # nearest: 1, 0, 3, 2
     in_map, in_data = eq.evaluate(X, Y, ["a", "a", "b", "b"], k=1).class_errors
     assert (in_map, in_data) == (0.0, 0.25)
 
 
-def test_densities_by_hand():
-    X = np.arange(1.0, 21.0)[:, None] ** 2  # the farther out, the sparser
+def test_density_correlation_of_known_spacings():
+    X = np.arange(1.0, 21.0)[:, None] ** 2  # spacing grows outwards
     same, turned = eq.evaluate(X, 3 * X, k=1), eq.evaluate(X, np.sqrt(X), k=1)
     assert same.density_correlation == pytest.approx(1)
     assert turned.density_correlation == 0  # evenly spaced
     assert verdicts(same)["densities"] == READ and verdicts(turned)["densities"] == NOT
 
 
-def test_the_spread_of_the_dilation_is_that_of_its_quantiles(report, digits):
+def test_stretch_is_the_ratio_of_dilation_quantiles(report, digits):
     d_x, d_y = (spaces.Euclidean(V).matrix()[np.triu_indices(400, 1)] for V in (digits[0], report.Y))
     low, high = np.quantile(d_y / d_x, (0.05, 0.95))
     np.testing.assert_allclose(report.stretch, high / low, rtol=0.03)  # from a sample of the pairs
 
 
-def test_points_in_one_place_have_no_scale(rng):
+def test_coincident_points_have_infinite_stretch(rng):
     X = rng.normal(size=(60, 3))
     report = eq.evaluate(X, np.repeat([[0.0], [1.0]], 30, axis=0))
     assert report.stretch == np.inf and verdicts(report)["sizes"] == NOT and "inf" in str(report)
 
 
 @pytest.mark.parametrize(("n", "k"), [(200, 15), (60, 29), (60, 50)])
-def test_chance_is_what_random_maps_have(n, k, rng):
+def test_random_trust_matches_random_maps(n, k, rng):
     found = [trustworthiness(rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), k) for _ in range(60)]
     np.testing.assert_allclose(np.mean(found), random_trust(n, k), atol=0.03)
 
 
-def test_limits():
+def test_limits_give_verdicts():
     limits = Limits(0.9, 0.5)
     found = [limits.verdict(value) for value in (1.0, 0.9, 0.89, 0.5, 0.49, np.nan)]
     assert found == [READ, READ, CARE, CARE, NOT, NOT]
@@ -133,31 +133,31 @@ def test_limits():
         assert getattr(reading, name).read > getattr(reading, name).care
 
 
-def test_far_distances_are_as_good_as_the_worse_of_their_two_numbers(rng):
+def test_group_distance_verdict_is_the_worse_of_two(rng):
     X = rng.normal(size=(300, 2))
-    X[:150, 0] += 100  # two islands: each triplet across them is in order, whatever happens inside
+    X[:150, 0] += 100  # two islands: triplets across them keep their order, whatever happens inside
     Y = np.where(X[:, :1] > 50, [50.0, 0.0], [0.0, 0.0]) + rng.normal(size=(300, 2))
     report = eq.evaluate(X, Y)
-    assert reading.ORDER.verdict(report.triplet_accuracy) == verdicts(report)[FAR] == CARE
+    assert reading.ORDER.verdict(report.triplet_accuracy) == verdicts(report)[GROUP_DISTANCES] == CARE
     assert reading.RANKS.verdict(report.shepard.correlation) == CARE
 
 
 @pytest.mark.parametrize(
     ("mapped", "verdict", "word"), [(0, READ, "as much as"), (1, CARE, "more separated in the map")]
 )
-def test_classes(mapped, verdict, word, rng):
+def test_class_verdict_compares_map_and_data(mapped, verdict, word, rng):
     labels = np.repeat([0, 1], 100)
     X = rng.normal(size=(200, 3))
     Y = X[:, :2] if mapped == 0 else rng.normal(size=(200, 2)) + 100 * labels[:, None]
     report = eq.evaluate(X if mapped else Y, Y, labels)
     assert verdicts(report)["classes"] == verdict and word in report.sentences[-1]
-    assert report.centroid_correlation is None  # two classes have one distance
+    assert report.centroid_correlation is None  # two classes have only one distance
     if mapped:
         turned = eq.evaluate(Y, X[:, :2], labels)
         assert verdicts(turned)["classes"] == CARE and "mix more in the map" in turned.sentences[-1]
 
 
-def test_the_table_is_short_and_tells_what_there_is(report, digits):
+def test_text_is_short_and_omits_unavailable_rows(report, digits):
     text = str(report)
     lines = text.splitlines()
     assert len(lines) <= 36 and max(map(len, lines)) <= 90
@@ -169,7 +169,7 @@ def test_the_table_is_short_and_tells_what_there_is(report, digits):
     assert "class" not in bare
 
 
-def test_data_of_any_kind(rng):
+def test_report_accepts_distances_spaces_and_other_metrics(rng):
     X, labels = rng.normal(size=(80, 3)), np.repeat([0, 1, 2, 3], 20)
     Y, D = X[:, :2], cdist(X, X)
     table = eq.evaluate(X, Y, labels)
@@ -177,7 +177,7 @@ def test_data_of_any_kind(rng):
         assert same.trustworthiness == table.trustworthiness and same.class_errors == table.class_errors
         np.testing.assert_allclose(same.shepard.correlation, table.shepard.correlation, atol=1e-9)
         np.testing.assert_allclose(same.density_correlation, table.density_correlation, atol=1e-9)
-        assert same.centroid_correlation is None  # no table, no centres
+        assert same.centroid_correlation is None  # centroids need a table
     assert "precomputed distances" in str(eq.evaluate(D, Y, metric="precomputed"))
     assert "the space Euclidean(n=80)" in str(eq.evaluate(spaces.Euclidean(X), Y))
     cosine = eq.evaluate(X, Y, labels, metric="cosine")
@@ -185,9 +185,9 @@ def test_data_of_any_kind(rng):
     assert "cosine distances" in str(cosine)
 
 
-def test_of_many_points_a_sample_is_looked_at(rng, monkeypatch):
+def test_large_maps_are_evaluated_on_a_sample(rng, monkeypatch):
     monkeypatch.setattr(sampling, "ALL", 200)
-    monkeypatch.setattr(sampling, "LEAST", 100)
+    monkeypatch.setattr(sampling, "MIN_SAMPLE", 100)
     X = rng.normal(size=(400, 3))
     whole = trustworthiness(X, X[:, :2], 15)
     report = eq.evaluate(X, X[:, :2], rng.integers(0, 3, size=400))
@@ -212,7 +212,7 @@ def test_of_many_points_a_sample_is_looked_at(rng, monkeypatch):
         ({"k": 30}, "k must be between 1 and n_samples - 1 = 29, got 30"),
     ],
 )
-def test_what_cannot_be_compared(change, message, rng):
+def test_invalid_arguments_raise(change, message, rng):
     given = {"X": rng.normal(size=(30, 3)), "Y": rng.normal(size=(30, 2)), **change}
     with pytest.raises(ValueError, match=message):
         eq.evaluate(**given)
@@ -224,7 +224,7 @@ def test_three_points_are_enough():
 
 
 class Tags(HTMLParser):
-    """Open and close tags, and fail on what does not fit."""
+    """HTML parser that fails on unbalanced tags."""
 
     def __init__(self, text):
         super().__init__()
@@ -241,13 +241,13 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_in_a_notebook(report):
+def test_notebook_html_has_table_list_and_figure(report):
     text = report._repr_html_()
     assert {"table", "li", "img"} <= Tags(text).seen
     assert "data:image/png;base64," in text and all(sentence in text for sentence in report.sentences)
 
 
-def test_comparison(digits, rng):
+def test_compare_marks_the_best_map_in_each_row(digits, rng):
     X, labels = digits
     X, labels = X[:200], labels[:200]
     maps = {"PCA": eq.PCA(n_components=2).fit_transform(X), "<noise>": rng.normal(size=(200, 2))}
@@ -263,7 +263,7 @@ def test_comparison(digits, rng):
     assert len(found.figure().get_axes()) == 3
 
 
-def test_names_of_compared_maps(rng):
+def test_compare_names_maps_and_rejects_invalid_ones(rng):
     X = rng.normal(size=(40, 3))
     Y = X[:, :2]
     fitted = eq.PCA(n_components=2).fit(X)
@@ -278,7 +278,7 @@ def test_names_of_compared_maps(rng):
         eq.compare(X, [Y, Y[1:]])
 
 
-def test_every_map_has_a_place_in_the_plane(rng):
+def test_in_plane_projects_maps_of_any_dimension(rng):
     Y = rng.normal(size=(50, 4))
     np.testing.assert_array_equal(in_plane(Y[:, :2])[0], Y[:, :2])
     line, how = in_plane(Y[:, :1])
@@ -286,19 +286,19 @@ def test_every_map_has_a_place_in_the_plane(rng):
     assert "line" in how
     plane, how = in_plane(np.column_stack([Y[:, :2], 0 * Y[:, :1]]))
     assert plane.shape == (50, 2) and "3 dimensions" in how
-    np.testing.assert_allclose(cdist(plane, plane), cdist(Y[:, :2], Y[:, :2]), atol=1e-9)  # a plane stays as it is
+    np.testing.assert_allclose(cdist(plane, plane), cdist(Y[:, :2], Y[:, :2]), atol=1e-9)  # distances are kept
     sphere, how = in_plane(Y[:, :3] / np.linalg.norm(Y[:, :3], axis=1, keepdims=True))
     assert np.abs(sphere[:, 1]).max() <= 1 and "sphere" in how
 
 
-def test_bands_hold_the_pairs(rng):
+def test_distance_bands_are_quantiles_of_the_pairs(rng):
     d_x = rng.uniform(size=20_000)
     at, low, median, high = distance_bands(d_x, d_x + rng.uniform(-0.1, 0.1, size=20_000))
     np.testing.assert_allclose(median, at, atol=0.03)
     np.testing.assert_allclose(high - low, 0.18, atol=0.03)
 
 
-def test_points_are_shaded_by_the_limits_of_the_sentences(report):
+def test_shadings_bin_points_by_fixed_limits(report):
     shades = shadings(report)
     assert list(shades) == ["trust", "continuity", "kept", "class"]
     trust = shades["trust"]
@@ -308,19 +308,19 @@ def test_points_are_shaded_by_the_limits_of_the_sentences(report):
     assert shades["class"].names == tuple("0123456789")
 
 
-def test_a_page_needs_bokeh(report, monkeypatch):
+def test_missing_bokeh_names_the_extra_to_install(report, monkeypatch):
     monkeypatch.setitem(sys.modules, "bokeh.resources", None)
     with pytest.raises(ImportError, match=r'pip install "equipoise\[pages\]"'):
         report.to_html()
 
 
-def test_measured_numbers_are_written_with_the_digits_that_hold():
+def test_table_rows_format_values_with_standard_errors():
     row = importlib.import_module("equipoise.evaluate.report_table").ROWS[0]
     assert row.write(Measured(0.98765, 0.0123)) == "0.988 ± 0.012"
     assert row.write(Measured(0.98765, 0.0001)) == row.write(0.98765) == "0.988"
     assert row.write(None) == ""
 
 
-def test_the_example_in_the_docstring():
+def test_docstring_example_runs():
     result = doctest.testmod(importlib.import_module("equipoise.evaluate.report"))
     assert result.attempted > 3 and result.failed == 0

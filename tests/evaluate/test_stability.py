@@ -1,4 +1,4 @@
-"""Stability over runs: what does not move, what does, and what is said of it."""
+"""Stability over runs: variation, preserved neighbours, text and figure."""
 
 import io
 
@@ -22,14 +22,14 @@ IRIS = data.load("iris")
 
 
 class Fixed(BaseEstimator):
-    """Two columns of X as they are: what moves is the data's."""
+    """Return the first two columns of X, so that only changes of the data move the map."""
 
     def fit_transform(self, X, y=None):
         return np.asarray(X)[:, :2]
 
 
-class Dice(BaseEstimator):
-    """A map that has nothing to do with X."""
+class RandomMap(BaseEstimator):
+    """Return random positions, independent of X."""
 
     def __init__(self, random_state=None):
         self.random_state = random_state
@@ -38,41 +38,41 @@ class Dice(BaseEstimator):
         return np.random.RandomState(self.random_state).standard_normal((len(X), 2))
 
 
-def test_a_closed_form_stands_still_and_dice_do_not(rng):
+def test_pca_is_stable_and_random_maps_are_not(rng):
     X = rng.normal(size=(400, 5)) * [5, 3, 1, 1, 1]
-    still, dice = eq.stability(eq.PCA(), X, runs=3), eq.stability(Dice(), X, runs=6)
+    still, random = eq.stability(eq.PCA(), X, runs=3), eq.stability(RandomMap(), X, runs=6)
     assert still.variation.max() < 1e-6 and still.kept.min() == 1
     assert still.sentences == ["Positions are reliable: half of the points stay within a tenth of the map's radius."]
-    assert 0.9 < np.sqrt((dice.variation**2).mean()) <= 1
-    np.testing.assert_allclose(dice.kept.mean(), 10 / 399, atol=0.01)  # chance
-    assert dice.sentences[0].startswith("A single map is not reliable")
+    assert 0.9 < np.sqrt((random.variation**2).mean()) <= 1
+    np.testing.assert_allclose(random.kept.mean(), 10 / 399, atol=0.01)  # chance
+    assert random.sentences[0].startswith("A single map is not reliable")
 
 
-def test_noise_moves_each_point_by_as_much_as_it_says(rng):
+def test_variation_equals_the_noise_level(rng):
     X = rng.normal(size=(800, 2)) * [1, 7]
     found = eq.stability(Fixed(), X, runs=5, noise=0.05)
-    # The map is the table: radius √(1 + 49), noise 0.05 of it; what the alignment takes up is 4 of 1600 numbers.
+    # The map is the table: radius √(1 + 49), noise 0.05 of it; alignment absorbs only 4 of 1600 numbers.
     np.testing.assert_allclose(np.sqrt((found.variation**2).mean()), 0.05, rtol=0.03)
     assert found.causes == "noise of 0.05"
     assert np.isnan(found.losses).all() and "loss" not in str(found)
 
 
-def test_a_part_of_the_points(rng):
+def test_subsampled_runs_leave_missing_positions(rng):
     X = rng.normal(size=(200, 4))
     found = eq.stability(Fixed(), X, runs=4, subsample=0.7)
-    there = ~np.isnan(found.maps[:, :, 0])
-    np.testing.assert_array_equal(there.sum(axis=1), 140)
-    assert len({row.tobytes() for row in there}) == 4  # drawn anew
-    judged = there.sum(axis=0) > 1
-    np.testing.assert_array_equal(np.isfinite(found.variation), judged)
-    assert found.variation[judged].max() < 1e-9
+    present = ~np.isnan(found.maps[:, :, 0])
+    np.testing.assert_array_equal(present.sum(axis=1), 140)
+    assert len({row.tobytes() for row in present}) == 4  # a different sample in each run
+    compared = present.sum(axis=0) > 1
+    np.testing.assert_array_equal(np.isfinite(found.variation), compared)
+    assert found.variation[compared].max() < 1e-9
     assert found.kept[np.isfinite(found.kept)].min() == 1
-    assert f"{(~judged).sum()} points in fewer than two runs" in str(found)
+    assert f"{(~compared).sum()} points in fewer than two runs" in str(found)
     assert found.causes == "70% of the points"
 
 
-def test_one_restless_point_is_found():
-    """A point in the middle of two clouds belongs to neither."""
+def test_ambiguous_point_has_the_largest_variation():
+    """A point midway between two clouds belongs to neither."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(80, 3)), np.zeros((1, 3))])
     X[:40, 0] -= 12
@@ -81,7 +81,7 @@ def test_one_restless_point_is_found():
     assert found.variation[80] == found.variation.max() > 3 * np.median(found.variation)
 
 
-def test_the_start_decides_where_islands_lie(rng):
+def test_random_init_varies_more_than_pca_init(rng):
     X = rng.normal(size=(160, 10)) + 30 * np.repeat(rng.normal(size=(8, 10)), 20, axis=0)
     pca = eq.stability(eq.TSNE(perplexity=10, n_jobs=1), X, runs=4)
     random = eq.stability(eq.TSNE(perplexity=10, init="random", n_jobs=1), X, runs=4)
@@ -91,7 +91,7 @@ def test_the_start_decides_where_islands_lie(rng):
     assert pca.losses.shape == (4,) and (pca.losses > 0).all()
 
 
-def test_the_same_seed_gives_the_same_bytes():
+def test_same_seed_gives_the_same_bytes():
     X = IRIS.X[::3]
     runs = [
         eq.stability(eq.TSNE(n_iter=30, n_jobs=jobs), X, runs=3, subsample=0.9, noise=0.01, random_state=seed)
@@ -102,7 +102,7 @@ def test_the_same_seed_gives_the_same_bytes():
     assert not np.array_equal(runs[0].variation, runs[2].variation)
 
 
-def test_the_method_and_the_data_are_left_alone():
+def test_method_and_data_are_not_modified():
     method, X = eq.TSNE(n_iter=5, random_state=7), IRIS.X.copy()
     eq.stability(method, X, runs=2, noise=0.1)
     assert method.random_state == 7 and not hasattr(method, "embedding_")
@@ -119,15 +119,15 @@ def test_the_method_and_the_data_are_left_alone():
         (eq.MDS(n_iter=5), spaces.Euclidean(IRIS.X)),
         (KernelPCA(2, random_state=0), IRIS.X.tolist()),
     ],
-    ids=["sparse", "distances", "affinities", "frame", "space", "another package, a list"],
+    ids=["sparse", "distances", "affinities", "data frame", "metric space", "scikit-learn method, list"],
 )
-def test_whatever_the_method_takes(method, X):
+def test_stability_accepts_every_input_type(method, X):
     found = eq.stability(method, X, runs=3, subsample=0.8)
     assert found.maps.shape == (3, 150, 2)
     np.testing.assert_array_equal((~np.isnan(found.maps[:, :, 0])).sum(axis=1), 120)
 
 
-def test_a_part_of_distances_is_a_part_of_both_sides():
+def test_subsample_of_distances_selects_rows_and_columns():
     D = squareform(np.arange(1.0, 16))
     rows, draws = np.array([1, 4, 5]), np.random.RandomState(0)
     part = Variants(eq.TSNE(metric="precomputed"), D, subsample=0.5).make(rows, draws)
@@ -136,15 +136,15 @@ def test_a_part_of_distances_is_a_part_of_both_sides():
     np.testing.assert_allclose(space.distances([0], [1]), cdist(IRIS.X[[1]], IRIS.X[[4]]))
 
 
-def test_neighbours_kept_are_the_recall_of_one_map_in_the_next(rng):
+def test_neighbors_kept_is_the_mean_pairwise_recall(rng):
     maps = rng.normal(size=(2, 50, 2))
     np.testing.assert_allclose(neighbors_kept(maps, 5), neighbor_recall(*maps, 5).values)
-    three = np.stack([maps[0], maps[0], maps[1]])  # one pair alike, two not
+    three = np.stack([maps[0], maps[0], maps[1]])  # one pair equal, two different
     kept = (1 + neighbor_recall(*maps, 5) + neighbor_recall(*maps[::-1], 5)) / 3
     np.testing.assert_allclose(neighbors_kept(three, 5).mean(), kept)
 
 
-def test_text_and_figure(rng):
+def test_text_and_figure_describe_the_runs(rng):
     found = eq.stability(eq.TSNE(n_iter=50, perplexity=10), IRIS.X, runs=4, noise=0.05)
     lines = str(found).splitlines()
     assert lines[0].startswith("TSNE(") and "4 runs with different seeds and noise of 0.05, 150 points" in lines[0]
@@ -175,13 +175,13 @@ def test_text_and_figure(rng):
         ),
     ],
 )
-def test_what_is_refused(arguments, message):
+def test_invalid_arguments_raise(arguments, message):
     given = {"method": eq.PCA(), "X": IRIS.X, "runs": 2, **arguments}
     with pytest.raises(ValueError, match=message):
         eq.stability(given.pop("method"), given.pop("X"), **given)
 
 
-def test_lists_of_neighbours_cannot_be_thinned():
+def test_neighbour_lists_cannot_be_subsampled():
     graph = eq.neighbors.nearest_neighbors(IRIS.X, 30)
     with pytest.raises(ValueError, match="X contains neighbour lists"):
         eq.stability(eq.TSNE(metric="precomputed"), graph, subsample=0.5)
@@ -189,8 +189,8 @@ def test_lists_of_neighbours_cannot_be_thinned():
     assert found.maps.shape == (2, 150, 2)
 
 
-def test_the_figure_of_the_paper_in_small():
-    """Draganov & Dohn 2024, Fig. 1: the closed forms follow a change of the data, and stay where there is none."""
+def test_closed_forms_follow_changes_of_the_data():
+    """Draganov & Dohn 2024, Fig. 1: closed-form maps move only where the data change."""
     rolls, planes = (toys.swiss_roll(), toys.swiss_roll(added=20)), (toys.plane(), toys.plane_and_line())
     for method in (eq.PCA(), eq.Isomap()):
         moved = [disagreement(*(method.fit_transform(shape.X)[:1000] for shape in pair)) for pair in (rolls, planes)]

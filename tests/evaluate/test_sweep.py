@@ -1,4 +1,4 @@
-"""Sweeps over parameters: scores, warm starts, and advice that follows from them."""
+"""Parameter sweeps: scores, warm starts, and advice based on the scores."""
 
 import io
 
@@ -17,54 +17,54 @@ QUICK = eq.TSNE(n_iter=40, n_jobs=1)
 
 
 @pytest.fixture(scope="module")
-def found():
+def sweep_result():
     return eq.sweep(QUICK, IRIS.X, {"perplexity": [40, 20, 5]}, IRIS.labels)
 
 
-def test_every_map_goes_on_from_the_one_before(found):
+def test_every_map_starts_from_the_previous_one(sweep_result):
     Y = None
-    for perplexity, swept in zip((40, 20, 5), found.maps, strict=True):
+    for perplexity, swept in zip((40, 20, 5), sweep_result.maps, strict=True):
         method = eq.TSNE(perplexity=perplexity, n_iter=40, n_jobs=1, random_state=0)
         Y = method.fit_transform(IRIS.X, init=Y)
         np.testing.assert_array_equal(swept, Y)
-    assert np.isnan(found.steps[0])
-    np.testing.assert_allclose(found.steps[1:], [disagreement(*found.maps[i : i + 2]) for i in (0, 1)])
-    assert found.losses[-1] == method.loss_
+    assert np.isnan(sweep_result.steps[0])
+    np.testing.assert_allclose(sweep_result.steps[1:], [disagreement(*sweep_result.maps[i : i + 2]) for i in (0, 1)])
+    assert sweep_result.losses[-1] == method.loss_
 
 
-def test_scores_are_those_of_the_measures(found):
-    for i, Y in enumerate(found.maps):
-        assert found.scores["neighbours"][i] == neighbor_recall(IRIS.X, Y, 10)
-        assert found.scores["trustworthiness"][i] == trustworthiness(IRIS.X, Y, 10)
-        assert found.scores["triplets"][i] == triplet_accuracy(IRIS.X, Y)
-        assert found.scores["classes"][i] == knn_accuracy(Y, IRIS.labels, 10)
-    assert found.best("neighbours") == found.settings[int(np.argmax(found.scores["neighbours"]))]
+def test_scores_match_the_measures(sweep_result):
+    for i, Y in enumerate(sweep_result.maps):
+        assert sweep_result.scores["neighbours"][i] == neighbor_recall(IRIS.X, Y, 10)
+        assert sweep_result.scores["trustworthiness"][i] == trustworthiness(IRIS.X, Y, 10)
+        assert sweep_result.scores["triplets"][i] == triplet_accuracy(IRIS.X, Y)
+        assert sweep_result.scores["classes"][i] == knn_accuracy(Y, IRIS.labels, 10)
+    assert sweep_result.best("neighbours") == sweep_result.settings[int(np.argmax(sweep_result.scores["neighbours"]))]
     assert "classes" not in eq.sweep(eq.PCA(), IRIS.X, {"solver": ["eigen"]}).scores
 
 
-def test_two_parameters_start_along_rows_and_down_the_first_column():
+def test_two_parameter_sweep_warm_starts_along_rows_and_first_column():
     values = {"exaggeration": [4, 1], "perplexity": [30, 10]}
-    found = eq.sweep(QUICK, IRIS.X, values)
-    assert found.settings == [{"exaggeration": e, "perplexity": p} for e in (4, 1) for p in (30, 10)]
-    assert found.shape == (2, 2)
-    made = {}
-    for i, (setting, before) in enumerate(zip(found.settings, (None, 0, 0, 2), strict=True)):
+    sweep_result = eq.sweep(QUICK, IRIS.X, values)
+    assert sweep_result.settings == [{"exaggeration": e, "perplexity": p} for e in (4, 1) for p in (30, 10)]
+    assert sweep_result.shape == (2, 2)
+    maps = {}
+    for i, (setting, before) in enumerate(zip(sweep_result.settings, (None, 0, 0, 2), strict=True)):
         method = eq.TSNE(n_iter=40, n_jobs=1, random_state=0, **setting)
-        made[i] = method.fit_transform(IRIS.X, init=made.get(before))
-        np.testing.assert_array_equal(found.maps[i], made[i])
+        maps[i] = method.fit_transform(IRIS.X, init=maps.get(before))
+        np.testing.assert_array_equal(sweep_result.maps[i], maps[i])
 
 
 @pytest.mark.parametrize("name", ["early_exaggeration", "init"])
-def test_what_concerns_the_start_starts_afresh(name):
+def test_sweep_of_start_parameters_has_no_warm_start(name):
     values = {"early_exaggeration": [12, 1], "init": ["pca", "random"]}[name]
-    found = eq.sweep(QUICK, IRIS.X, {name: values})
-    for value, Y in zip(values, found.maps, strict=True):
+    sweep_result = eq.sweep(QUICK, IRIS.X, {name: values})
+    for value, Y in zip(values, sweep_result.maps, strict=True):
         expected = eq.TSNE(n_iter=40, n_jobs=1, random_state=0, **{name: value}).fit_transform(IRIS.X)
         np.testing.assert_array_equal(Y, expected)
 
 
-@pytest.mark.filterwarnings("ignore:the neighbour graph falls into 2 components")
-def test_other_methods():
+@pytest.mark.filterwarnings("ignore:the neighbour graph has 2 components")
+def test_sweep_of_isomap_and_mds_matches_direct_fits():
     isomap = eq.sweep(eq.Isomap(), IRIS.X, {"n_neighbors": [20, 10]})
     np.testing.assert_array_equal(isomap.maps[1], eq.Isomap(n_neighbors=10, random_state=0).fit_transform(IRIS.X))
     first = eq.MDS(metric="manhattan", n_iter=2, random_state=0).fit(IRIS.X)
@@ -74,25 +74,25 @@ def test_other_methods():
     assert mds.scores["neighbours"][1] == neighbor_recall(IRIS.X, then.embedding_, 10, metric="manhattan")
 
 
-def test_precomputed_distances_score_as_the_table_does():
+def test_precomputed_distances_score_like_the_table():
     D = cdist(IRIS.X, IRIS.X)
-    found = eq.sweep(eq.TSNE(metric="precomputed", n_iter=20, init="random"), D, {"perplexity": [20, 5]})
-    table = [triplet_accuracy(IRIS.X, Y) for Y in found.maps]
-    np.testing.assert_allclose(found.scores["triplets"], table, atol=1e-3)
+    sweep_result = eq.sweep(eq.TSNE(metric="precomputed", n_iter=20, init="random"), D, {"perplexity": [20, 5]})
+    table = [triplet_accuracy(IRIS.X, Y) for Y in sweep_result.maps]
+    np.testing.assert_allclose(sweep_result.scores["triplets"], table, atol=1e-3)
 
 
-def test_text(found):
-    lines = str(found).splitlines()
-    assert lines[0].startswith("TSNE(") and lines[1].split() == [*found.scores, "moved"]
+def test_text_lists_settings_scores_and_advice(sweep_result):
+    lines = str(sweep_result).splitlines()
+    assert lines[0].startswith("TSNE(") and lines[1].split() == [*sweep_result.scores, "moved"]
     assert lines[2].startswith("perplexity 40") and lines[2].endswith("–")
     assert lines[4].split()[:2] == ["perplexity", "5"]
-    assert lines[4].split()[4] == f"{found.scores['neighbours'][2]:.3f}"
-    assert lines[5:] == found.sentences and EFFECTS["perplexity"] in lines
+    assert lines[4].split()[4] == f"{sweep_result.scores['neighbours'][2]:.3f}"
+    assert lines[5:] == sweep_result.sentences and EFFECTS["perplexity"] in lines
 
 
-def test_figures(found):
+def test_figures_of_one_and_two_parameter_sweeps(sweep_result):
     grid = eq.sweep(QUICK, IRIS.X, {"exaggeration": [2, 1], "perplexity": [20, 5]})
-    for result, labels, panels in ((found, IRIS.labels, 4), (found, None, 4), (grid, None, 4)):
+    for result, labels, panels in ((sweep_result, IRIS.labels, 4), (sweep_result, None, 4), (grid, None, 4)):
         figure = result.figure(labels)
         assert len(figure.axes) == panels
         assert figure.axes[1].get_title().startswith(("perplexity 20", "exaggeration 2, perplexity 5"))
@@ -102,30 +102,36 @@ def test_figures(found):
     assert figure.axes[3].get_title().startswith("exaggeration 1, perplexity 5\nneighbours ")
 
 
-def words(neighbours, triplets, steps=(np.nan, 0.1), parameter="perplexity", **more):
+def advice_text(neighbours, triplets, steps=(np.nan, 0.1), parameter="perplexity", **more):
     scores = {"neighbours": np.array(neighbours), "triplets": np.array(triplets)}
     scores.update({name: np.array(values) for name, values in more.items()})
     return " ".join(advise([{parameter: 30}, {parameter: 5}], scores, np.array(steps)))
 
 
 def test_advice_follows_from_the_scores():
-    assert "hardly depend on the value" in words([0.50, 0.51], [0.80, 0.81])
-    assert "Choose perplexity 5: it keeps the most neighbours (60%), and as much" in words([0.4, 0.6], [0.7, 0.8])
-    assert "Choose perplexity 5: it keeps the most neighbours (60%), and as much" in words([0.4, 0.6], [0.81, 0.80])
-    assert "Choose perplexity 30: it keeps the most large structure (0.80), and" in words([0.61, 0.62], [0.8, 0.7])
-    both = words([0.4, 0.6], [0.8, 0.7])
+    assert "hardly depend on the value" in advice_text([0.50, 0.51], [0.80, 0.81])
+    assert "Choose perplexity 5: it keeps the most neighbours (60%), and as much" in advice_text([0.4, 0.6], [0.7, 0.8])
+    assert "Choose perplexity 5: it keeps the most neighbours (60%), and as much" in advice_text(
+        [0.4, 0.6], [0.81, 0.80]
+    )
+    assert "Choose perplexity 30: it keeps the most large structure (0.80), and" in advice_text(
+        [0.61, 0.62], [0.8, 0.7]
+    )
+    both = advice_text([0.4, 0.6], [0.8, 0.7])
     assert (
         "preserved best at perplexity 5 (60%; large structure 0.70), the large structure at perplexity 30 (0.80;"
         in both
     )
     assert "is the same in all maps" in both
-    assert "changes most at perplexity 5" in words([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
-    assert "Classes are separated best at perplexity 30 (90%)" in words([0.4, 0.6], [0.8, 0.7], classes=[0.9, 0.8])
-    assert words([0.4, 0.6], [0.8, 0.7], parameter="alpha").endswith(EFFECTS["alpha"])
+    assert "changes most at perplexity 5" in advice_text([0.4, 0.6], [0.8, 0.7], steps=(np.nan, 0.6))
+    assert "Classes are separated best at perplexity 30 (90%)" in advice_text(
+        [0.4, 0.6], [0.8, 0.7], classes=[0.9, 0.8]
+    )
+    assert advice_text([0.4, 0.6], [0.8, 0.7], parameter="alpha").endswith(EFFECTS["alpha"])
     assert advise([{"perplexity": 30}], {}, np.array([np.nan])) == [EFFECTS["perplexity"]]
 
 
-def test_advice_knows_only_parameters_that_exist():
+def test_advice_names_only_existing_parameters():
     parameters = {name for method in eq.methods.ALL for name in method().get_params()}
     assert set(EFFECTS) <= parameters
 
@@ -144,14 +150,14 @@ def test_advice_knows_only_parameters_that_exist():
         (eq.TSNE(affinity="precomputed"), {"exaggeration": [1]}, "but X contains affinities"),
     ],
 )
-def test_what_is_refused(method, values, message):
+def test_invalid_arguments_raise(method, values, message):
     with pytest.raises(ValueError, match=message):
         eq.sweep(method, IRIS.X, values)
 
 
-def test_labels_and_scores_are_checked_before_the_work(found):
+def test_labels_and_k_are_checked_before_fitting(sweep_result):
     def never(iteration, loss, Y):
-        raise AssertionError("the work began")
+        raise AssertionError("fitting began")
 
     method = eq.TSNE(callbacks=[never])
     with pytest.raises(ValueError, match=r"labels have shape \(3,\), but there are 150 points"):
@@ -159,4 +165,4 @@ def test_labels_and_scores_are_checked_before_the_work(found):
     with pytest.raises(ValueError, match="k must be between 1 and n_samples - 1 = 149, got 150"):
         eq.sweep(method, IRIS.X, {"perplexity": [5]}, k=150)
     with pytest.raises(ValueError, match="unknown score 'beauty'; choose from trustworthiness"):
-        found.best("beauty")
+        sweep_result.best("beauty")

@@ -122,7 +122,10 @@ def test_what_does_not_converge_is_reported_and_smooth(monkeypatch):
         raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
     monkeypatch.setattr(laplacian, "eigsh", never)
-    with pytest.warns(UserWarning, match=r"spectral start of 2000 points did not converge in 100 restarts; 100 steps"):
+    with pytest.warns(
+        UserWarning,
+        match=r"spectral initial map of 2000 points did not converge in 100 restarts and is replaced by 100",
+    ):
         Y = spectral(W, 2, seed())
     rough = np.abs(Y[:, None] - Y[kneighbors_graph(X, 5).indices.reshape(-1, 5)]).mean()
     assert rough < 0.2 * Y.std()

@@ -154,7 +154,9 @@ def test_the_start_is_that_of_the_dense_table():
 def reduced(monkeypatch, metric, data=X, **parameters):
     monkeypatch.setattr(sparse_table, "SEARCH_WORK", 10.0)
     monkeypatch.setattr(sparse_table, "RANK", 30)
-    with pytest.warns(UserWarning, match=r"in the 30 leading singular vectors.*for exact neighbours pass them"):
+    with pytest.warns(
+        UserWarning, match=r"in the space of the 30 leading singular vectors.*for exact neighbours pass them"
+    ):
         return eq.TSNE(metric=metric, engine="grid", random_state=0, **parameters).fit(data)
 
 

@@ -61,7 +61,7 @@ def test_new_rows_under_h(X):
 def test_what_h_excludes(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"h\(X\) must return one metric tensor \(5, 5\)"):
         eq.TSNE(h=lambda X: np.eye(2)).fit(X)
-    with pytest.raises(ValueError, match="with it, not 'cosine'"):
+    with pytest.raises(ValueError, match=r"h requires metric=.euclidean., got 'cosine'"):
         eq.TSNE(h=by_place, metric="cosine").fit(X)
     fitted = eq.TSNE(perplexity=5, h=by_place, n_iter=1, random_state=0).fit(X)
     with pytest.raises(ValueError, match=r"h is a function.*precomputed"):

@@ -1,4 +1,4 @@
-"""PCA, classical MDS, Isomap, LLE and Laplacian eigenmaps: closed forms, flows, new points, and what they refuse."""
+"""PCA, classical MDS, Isomap, LLE and Laplacian eigenmaps: closed forms, gradient flows, landmarks, new points."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist.npz"
 
 def mnist_1000():
     if not MNIST.exists():
-        pytest.skip("../shared/data/mnist.npz is not there")
+        pytest.skip("../shared/data/mnist.npz is missing")
     with np.load(MNIST, allow_pickle=False) as file:
         images = file["X"]
     return images[np.sort(np.random.RandomState(0).permutation(len(images))[:1000])] / 255.0
 
 
 @every_method
-def test_parameters_go_round_and_are_documented(Method):
+def test_clone_keeps_parameters_and_docstring_lists_them(Method):
     method = Method(n_components=3, solver="flow", tol=1e-3)
     assert clone(method).get_params() == method.get_params()
     text = inspect.getdoc(Method)
@@ -53,13 +53,13 @@ def test_parameters_go_round_and_are_documented(Method):
         (eq.Isomap(n_neighbors=8), manifold.Isomap(n_neighbors=8)),
         (eq.LLE(n_neighbors=12), manifold.LocallyLinearEmbedding(n_neighbors=12)),
         (
-            eq.LaplacianEigenmaps(n_neighbors=12),  # theirs counts the point itself
+            eq.LaplacianEigenmaps(n_neighbors=12),  # scikit-learn counts the point itself
             manifold.SpectralEmbedding(affinity="nearest_neighbors", n_neighbors=13, random_state=0),
         ),
     ],
     ids=lambda method: type(method).__name__,
 )
-def test_closed_forms_are_those_of_scikit_learn(ours, theirs, shape):
+def test_closed_forms_match_scikit_learn(ours, theirs, shape):
     data = {"digits": tie_free_digits, "s_curve": lambda n: make_s_curve(n, random_state=0)[0]}
     data["swiss_roll"] = lambda n: make_swiss_roll(n, random_state=0)[0]
     A = data[shape](700)
@@ -67,7 +67,7 @@ def test_closed_forms_are_those_of_scikit_learn(ours, theirs, shape):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine"])
-def test_classical_mds_is_the_eigenvectors_of_the_centred_squares(metric):
+def test_classical_mds_matches_eigenvectors_of_centred_squared_distances(metric):
     A = load_digits().data[:400]
     D2 = cdist(A, A, {"manhattan": "cityblock"}.get(metric, metric)) ** 2
     C = np.eye(400) - 1 / 400
@@ -79,7 +79,7 @@ def test_classical_mds_is_the_eigenvectors_of_the_centred_squares(metric):
     np.testing.assert_allclose(method.loss_, (values**2).sum() - (values[:-4:-1] ** 2).sum(), rtol=1e-6)
 
 
-def test_pca_has_what_scikit_learn_reports():
+def test_pca_attributes_match_scikit_learn():
     A = load_digits().data[:300]
     ours, theirs = eq.PCA(5).fit(A), decomposition.PCA(5, svd_solver="full").fit(A)
     for name in ("explained_variance_", "explained_variance_ratio_", "mean_"):
@@ -92,7 +92,7 @@ def test_pca_has_what_scikit_learn_reports():
 
 
 @pytest.mark.parametrize(("n", "D"), [(1200, 1100), (60, 2000), (1100, 30)])
-def test_pca_of_wide_and_of_sparse_tables(n, D):
+def test_pca_of_wide_and_sparse_tables_matches_svd(n, D):
     A = sparse.random(n, D, 0.05, random_state=0, format="csr")
     A.data *= 10
     A = (A @ sparse.diags(np.linspace(3, 0.1, D) ** 2)).tocsr()
@@ -104,14 +104,14 @@ def test_pca_of_wide_and_of_sparse_tables(n, D):
 
 
 @every_method
-def test_the_same_bytes_with_any_number_of_threads_and_without_the_users_signs(Method):
+def test_result_is_independent_of_threads_and_signs_are_fixed(Method):
     one, two = (Method(n_jobs=jobs, random_state=0).fit(X).embedding_ for jobs in (1, 2))
     assert one.tobytes() == two.tobytes()
     assert (one[np.abs(one).argmax(axis=0), [0, 1]] > 0).all()
 
 
 @every_method
-def test_a_fitted_method_is_pickled(Method):
+def test_pickled_method_gives_the_same_transform(Method):
     method = Method(random_state=0).fit(X)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(method)).transform(X[:5]), method.transform(X[:5]))
 
@@ -125,20 +125,21 @@ def test_a_fitted_method_is_pickled(Method):
     [eq.PCA(), eq.ClassicalMDS(), eq.ClassicalMDS(metric="manhattan"), eq.Isomap(n_neighbors=10)],
     ids=["PCA", "ClassicalMDS", "ClassicalMDS-L1", "Isomap"],
 )
-def test_the_flow_reaches_the_closed_form(method, name):
+def test_flow_converges_to_closed_form(method, name):
     A = {"iris": lambda: load_iris().data, "digits": lambda: load_digits().data, "mnist": mnist_1000}[name]()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the neighbour graph falls into 2")  # iris does
+        warnings.filterwarnings("ignore", "the neighbour graph has 2")  # iris has 2 components
         closed = clone(method).fit(A)
         flow = clone(method).set_params(solver="flow", random_state=0).fit(A)
     assert r2(flow.embedding_, closed.embedding_) >= 0.999999
-    np.testing.assert_allclose(flow.embedding_, closed.embedding_, atol=2e-3 * closed.embedding_.std())  # turned too
+    # The orientation is the same as well.
+    np.testing.assert_allclose(flow.embedding_, closed.embedding_, atol=2e-3 * closed.embedding_.std())
     np.testing.assert_allclose(flow.loss_, closed.loss_, rtol=1e-6)
     assert 0 < flow.n_iter_ < 1000 and closed.n_iter_ == 0
 
 
 @pytest.mark.parametrize("Method", LOCAL)
-def test_the_flow_of_local_methods_reaches_the_closed_form(Method):
+def test_flow_of_local_methods_converges_to_closed_form(Method):
     A = tie_free_digits(150)
     closed = Method(n_neighbors=20).fit(A)
     flow = Method(n_neighbors=20, solver="flow", random_state=1).fit(A)
@@ -147,7 +148,7 @@ def test_the_flow_of_local_methods_reaches_the_closed_form(Method):
 
 
 @every_method
-def test_gradient_by_finite_differences_and_as_two_forces(Method, rng):
+def test_gradient_matches_finite_differences_and_sum_of_forces(Method, rng):
     problem = Method(n_components=3, random_state=0).problem(X[:40])
     Y = problem.Y0 + 0.1 * problem.Y0.std() * rng.standard_normal(problem.Y0.shape)
     gradient, step = problem.gradient(Y), 1e-5 * Y.std()
@@ -159,7 +160,7 @@ def test_gradient_by_finite_differences_and_as_two_forces(Method, rng):
     np.testing.assert_allclose(problem.attraction(Y) + problem.repulsion(Y), -gradient, rtol=1e-12)
 
 
-def test_the_forces_of_pca_act_between_pairs(rng):
+def test_pca_gradient_is_a_sum_over_pairs(rng):
     problem = eq.PCA(random_state=0).problem(X[:30])
     Y = rng.standard_normal((30, 2))
     C = np.eye(30) - 1 / 30
@@ -171,7 +172,7 @@ def test_the_forces_of_pca_act_between_pairs(rng):
 
 
 @pytest.mark.parametrize("method", [eq.PCA(), eq.ClassicalMDS(metric="cosine"), *(Method() for Method in LOCAL)])
-def test_losses_are_blind_to_place_and_rotation(method, rng):
+def test_loss_is_invariant_to_translation_and_rotation(method, rng):
     problem = method.problem(X[:60])
     Y = rng.standard_normal((60, 2))
     turn = np.linalg.qr(rng.standard_normal((2, 2)))[0]
@@ -179,7 +180,7 @@ def test_losses_are_blind_to_place_and_rotation(method, rng):
 
 
 @every_method
-def test_plain_steps_of_the_stated_length_never_go_uphill(Method):
+def test_gradient_descent_never_increases_the_loss(Method):
     problem = Method(random_state=3).problem(X)
     problem.rule = eq.GradientDescent(every=1, min_loss_change=0.0, min_grad_norm=1e-12)
     problem.optimize(n_iter=200)
@@ -187,7 +188,7 @@ def test_plain_steps_of_the_stated_length_never_go_uphill(Method):
     assert (np.diff(loss) <= 1e-9 * loss[0]).all() and loss[-1] < loss[0]
 
 
-def test_momentum_saves_steps():
+def test_momentum_needs_fewer_steps_than_gradient_descent():
     A = load_iris().data
     steps = []
     for rule in (eq.GradientDescent(every=10, min_loss_change=0.0, min_grad_norm=1e-6), None):
@@ -196,10 +197,10 @@ def test_momentum_saves_steps():
         problem.optimize()
         assert problem.stopped == "min_grad_norm"
         steps.append(problem.n_iter)
-    assert 4 * steps[1] < steps[0]  # 130 and 1,260 were seen
+    assert 4 * steps[1] < steps[0]  # measured: 130 and 1,260
 
 
-def test_a_flow_that_is_cut_short_says_so_and_tells_its_callbacks():
+def test_unconverged_flow_warns_and_calls_callbacks():
     seen = []
     with pytest.warns(ConvergenceWarning, match=r"did not converge in n_iter=20 steps: .*, above tol=1e-06"):
         eq.PCA(solver="flow", n_iter=20, random_state=0, callbacks=[lambda i, E, Y: seen.append(i)]).fit(X)
@@ -208,7 +209,7 @@ def test_a_flow_that_is_cut_short_says_so_and_tells_its_callbacks():
     assert stopped.n_iter_ == 10 and len(stopped.loss_curve_) == 2
 
 
-def test_maps_of_one_spread_stay_so(rng):
+def test_orthonormal_retraction_satisfies_the_constraints(rng):
     root = rng.uniform(1, 2, 30)
     surface = Orthonormal(root)
     U = surface.retract(surface.work(rng.standard_normal((30, 3))))
@@ -223,7 +224,7 @@ def test_maps_of_one_spread_stay_so(rng):
 
 @pytest.mark.parametrize("solver", ["eigen", "flow"])
 @pytest.mark.parametrize("Method", SCALING)
-def test_landmarks_come_close_to_all_points(Method, solver):
+def test_landmark_maps_approximate_full_maps(Method, solver):
     A = make_swiss_roll(500, random_state=0)[0]
     full = Method().fit(A)
     few = Method(n_landmarks=60, solver=solver, random_state=0).fit(A)
@@ -232,26 +233,26 @@ def test_landmarks_come_close_to_all_points(Method, solver):
     np.testing.assert_allclose(few.transform(A[:9]), few.embedding_[:9], atol=1e-6 * np.abs(few.embedding_).max())
 
 
-def test_all_points_as_landmarks_are_exact():
+def test_using_all_points_as_landmarks_is_exact():
     method = eq.ClassicalMDS(metric="euclidean", n_landmarks=160).fit(X)
     assert method.low_rank_error_ < 1e-9
     np.testing.assert_allclose(method.embedding_, eq.PCA().fit_transform(X), atol=1e-9)
 
 
-def test_the_error_of_landmarks_is_as_stated(rng):
+def test_low_rank_error_matches_true_error(rng):
     A = load_digits().data[:300]
     errors = []
     for m in (5, 15, 40, 80):
         method = eq.PCA(n_landmarks=m, random_state=0).fit(A)
         G = (A - A.mean(axis=0)) @ (A - A.mean(axis=0)).T
         true = np.linalg.norm(G - method._gram.times(np.eye(300))) / np.linalg.norm(G)
-        assert method.low_rank_error_ == pytest.approx(true, rel=0.35, abs=1e-4)  # from 64 of 300 rows
+        assert method.low_rank_error_ == pytest.approx(true, rel=0.35, abs=1e-4)  # estimated from 64 of 300 rows
         errors.append(true)
     assert errors == sorted(errors, reverse=True) and errors[-1] < 0.05
 
 
 @pytest.mark.parametrize("mean", [0.0, 1.0, 1e3, 1e6])
-def test_a_large_mean_costs_pca_no_digits(rng, mean):
+def test_pca_is_accurate_for_data_with_a_large_mean(rng, mean):
     A = rng.standard_normal((200, 5)) * [5, 3, 2, 1, 0.5]
     shifted = eq.PCA().fit(A + mean)
     plain = eq.PCA().fit(A)
@@ -260,28 +261,28 @@ def test_a_large_mean_costs_pca_no_digits(rng, mean):
     assert shifted.mean_ == pytest.approx(plain.mean_ + mean)
 
 
-def test_pca_takes_rows_that_are_apart_in_memory_as_they_are(rng):
+def test_pca_accepts_strided_and_fortran_arrays(rng):
     wide = rng.standard_normal((100, 8))
-    apart = wide[:, :5]
-    np.testing.assert_array_equal(eq.PCA().fit_transform(apart), eq.PCA().fit_transform(apart.copy()))
-    np.testing.assert_array_equal(eq.PCA().fit_transform(apart.copy(order="F")), eq.PCA().fit_transform(apart))
+    strided = wide[:, :5]
+    np.testing.assert_array_equal(eq.PCA().fit_transform(strided), eq.PCA().fit_transform(strided.copy()))
+    np.testing.assert_array_equal(eq.PCA().fit_transform(strided.copy(order="F")), eq.PCA().fit_transform(strided))
 
 
-def test_the_low_rank_gradient_leads_downhill_within_its_bound():
+def test_low_rank_gradient_is_a_descent_direction_within_its_error_bound():
     A = load_digits().data[:300]
     exact, low = (eq.PCA(n_landmarks=m, random_state=0).problem(A) for m in (None, 20))
     Y = low.Y0
     true, approximate = exact.gradient(Y), low.gradient(Y)
     assert (true * approximate).sum() > 0
     bound = low.objective.gradient_error(Y)
-    assert 0.02 * bound < np.linalg.norm(true - approximate) < bound  # 0.07 was seen
+    assert 0.02 * bound < np.linalg.norm(true - approximate) < bound  # measured: 0.07
 
 
 # New points
 
 
 @every_method
-def test_fitted_rows_keep_their_places_and_new_ones_fall_between(Method):
+def test_transform_keeps_fitted_rows_and_places_new_rows_near_neighbours(Method):
     A = make_swiss_roll(900, random_state=0)[0]
     fitted, new = A[:800], A[800:]
     method = with_neighbors(Method, 10).fit(fitted)
@@ -293,7 +294,7 @@ def test_fitted_rows_keep_their_places_and_new_ones_fall_between(Method):
     assert np.median(np.linalg.norm(together - method.embedding_[nearest], axis=1)) < 0.15 * scale
 
 
-def test_new_distances_give_the_places_of_new_rows():
+def test_transform_of_precomputed_distances_matches_transform_of_rows():
     A = load_digits().data[:200].astype(float)
     new = load_digits().data[200:210].astype(float)
     table = eq.ClassicalMDS(metric="manhattan").fit(A)
@@ -302,7 +303,7 @@ def test_new_distances_give_the_places_of_new_rows():
     np.testing.assert_allclose(given.transform(cdist(new, A, "cityblock")), table.transform(new), atol=1e-8)
 
 
-def test_gram_matrices_agree_with_their_definition(rng):
+def test_gram_matrices_match_dense_definition(rng):
     F, V = rng.standard_normal((25, 6)), rng.standard_normal((25, 2))
     C = np.eye(25) - 1 / 25
     B = C @ F @ F.T @ C

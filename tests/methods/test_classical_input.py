@@ -1,4 +1,4 @@
-"""Distances, graphs, sparse tables, degenerate data and refusals of the classical methods."""
+"""Classical methods: distances, graphs, sparse tables, degenerate data and invalid input."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from support.classical_cases import LOCAL, SCALING, X, every_method, r2, tie_fre
 import equipoise as eq
 from equipoise.spaces import PNorm
 
-# What X may be
+# Kinds of input
 
 
 @pytest.mark.parametrize("Method", [eq.ClassicalMDS, eq.Isomap, eq.LLE, eq.LaplacianEigenmaps])
-def test_distances_in_place_of_coordinates(Method):
+def test_precomputed_distances_give_the_same_map(Method):
     D = squareform(pdist(X))
     np.testing.assert_allclose(
         Method(metric="precomputed").fit_transform(D), Method().fit_transform(X), atol=1e-5, rtol=1e-5
@@ -28,7 +28,7 @@ def test_distances_in_place_of_coordinates(Method):
 
 
 @every_method
-def test_sparse_tables(Method):
+def test_sparse_tables_give_the_same_map(Method):
     A = tie_free_digits(250)
     A[A < 0.5] = 0
     dense, thin = (with_neighbors(Method, 25).fit(table) for table in (A, sparse.csr_matrix(A)))
@@ -36,7 +36,7 @@ def test_sparse_tables(Method):
     np.testing.assert_allclose(thin.transform(sparse.csr_matrix(A[:5])), thin.embedding_[:5], atol=1e-6)
 
 
-def test_a_metric_space_in_place_of_a_table():
+def test_classical_mds_accepts_a_metric_space():
     A = load_iris().data
     method = eq.ClassicalMDS().fit(PNorm(A, 1))
     np.testing.assert_allclose(method.embedding_, eq.ClassicalMDS(metric="manhattan").fit_transform(A), atol=1e-9)
@@ -45,14 +45,14 @@ def test_a_metric_space_in_place_of_a_table():
         method.transform(A)
 
 
-def test_isomap_of_a_given_graph_is_that_of_its_table():
+def test_isomap_of_precomputed_graph_matches_isomap_of_table():
     graph = eq.neighbors.nearest_neighbors(X, 8)
     np.testing.assert_allclose(
         eq.Isomap(metric="precomputed").fit_transform(graph), eq.Isomap(n_neighbors=8).fit_transform(X), atol=1e-9
     )
 
 
-def test_eigenmaps_of_given_weights():
+def test_laplacian_eigenmaps_with_precomputed_and_gaussian_affinities():
     W = eq.LaplacianEigenmaps(n_neighbors=8).fit(X).affinities_
     given = eq.LaplacianEigenmaps(affinity="precomputed").fit(W)
     np.testing.assert_allclose(given.embedding_, eq.LaplacianEigenmaps(n_neighbors=8).fit_transform(X), atol=1e-7)
@@ -61,7 +61,7 @@ def test_eigenmaps_of_given_weights():
     assert (abs(heat - heat.T) > 1e-15).nnz == 0
 
 
-# Odd input
+# Degenerate and invalid input
 
 
 def two_groups():
@@ -69,7 +69,7 @@ def two_groups():
 
 
 @pytest.mark.parametrize("Method", LOCAL)
-def test_components_are_told_apart_with_a_warning(Method):
+def test_local_methods_separate_components_with_a_warning(Method):
     with pytest.warns(UserWarning, match="2 components, of 60, 40 points, and the first 1 axes"):
         method = Method(n_neighbors=6).fit(two_groups())
     first = method.embedding_[:, 0]
@@ -78,7 +78,7 @@ def test_components_are_told_apart_with_a_warning(Method):
     assert np.ptp(method.embedding_[:, 1]) > 0.5
 
 
-def test_isomap_joins_components_with_a_warning():
+def test_isomap_connects_components_with_a_warning():
     with pytest.warns(UserWarning, match="2 components, of 60, 40 points; they are connected by 1 bridge"):
         Y = eq.Isomap(n_neighbors=6).fit_transform(two_groups())
     assert np.abs(Y[:60].mean(axis=0) - Y[60:].mean(axis=0)).max() > 50
@@ -86,7 +86,7 @@ def test_isomap_joins_components_with_a_warning():
 
 @pytest.mark.parametrize("solver", ["eigen", "flow"])
 @every_method
-def test_duplicates_and_constant_columns(Method, solver):
+def test_duplicate_rows_and_constant_columns_give_finite_maps(Method, solver):
     A = np.column_stack([np.repeat(X[:50], 3, axis=0), np.full(150, 7.0)])
     extra = {} if Method is eq.PCA else {"metric": "euclidean"}
     with warnings.catch_warnings():
@@ -100,14 +100,14 @@ def test_duplicates_and_constant_columns(Method, solver):
 
 @pytest.mark.parametrize("solver", ["eigen", "flow"])
 @pytest.mark.parametrize("Method", SCALING)
-def test_data_without_a_second_dimension(Method, solver):
+def test_collinear_points_give_a_one_dimensional_map(Method, solver):
     line = np.linspace(0, 1, 40)[:, None] * [[1.0, 2.0, 3.0]]
     Y = Method(solver=solver, random_state=0).fit_transform(line)
     assert abs(np.corrcoef(Y[:, 0], line[:, 0])[0, 1]) > 1 - 1e-9
     assert np.abs(Y[:, 1]).max() < 0.05 * np.abs(Y[:, 0]).max()
 
 
-def test_all_points_in_one_place():
+def test_identical_points_give_a_zero_map():
     np.testing.assert_array_equal(eq.PCA().fit_transform(np.ones((20, 4))), 0)
     assert np.abs(eq.PCA(solver="flow", random_state=0).fit_transform(np.ones((20, 4)))).max() < 0.05
 
@@ -136,17 +136,17 @@ def test_all_points_in_one_place():
         (eq.PCA(n_iter=-1), X, "n_iter must not be negative"),
     ],
 )
-def test_refusals(method, A, message):
+def test_invalid_input_raises(method, A, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         method.fit(A)
 
 
-def test_isomap_refuses_a_given_graph_that_falls_apart():
+def test_isomap_rejects_disconnected_precomputed_graph():
     graph = sparse.block_diag([squareform(pdist(X[:5])), squareform(pdist(X[5:9]))], format="csr")
-    with pytest.raises(ValueError, match="the graph falls into 2 components"):
+    with pytest.raises(ValueError, match="the graph has 2 components"):
         eq.Isomap(metric="precomputed").fit(graph)
 
 
-def test_inverse_transform_wants_places():
+def test_inverse_transform_checks_the_shape():
     with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); expected \(m, 2\)"):
         eq.PCA().fit(X).inverse_transform(np.ones((3, 3)))

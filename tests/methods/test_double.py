@@ -1,4 +1,4 @@
-"""Double-kernel LLE and PCA: their losses and forces against dense formulas, their limits, and odd input."""
+"""Double-kernel LLE and PCA: losses and forces against dense formulas, limiting cases, degenerate and invalid input."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def random_map(rng, problem, dtype=np.float64):
 
 
 def dense_loss(problem, Y):
-    """The loss as Draganov & Dohn 2024 write it, eq. (8) and (6), over dense matrices."""
+    """Return the loss of Draganov & Dohn 2024, eq. (8) or (6), computed with dense matrices."""
     n, A = len(Y), problem.affinities
     A = A.toarray() if sparse.issparse(A) else A
     K_Y = 1 / (1 + cdist(Y, Y, "sqeuclidean"))
@@ -64,7 +64,7 @@ def dense_loss(problem, Y):
 
 
 @every_case
-def test_the_loss_is_the_papers(X, rng, method):
+def test_loss_matches_the_paper(X, rng, method):
     problem = build(method, X)
     for scale in (0.1, 1.0, 10.0):
         Y = scale * random_map(rng, problem)
@@ -72,15 +72,15 @@ def test_the_loss_is_the_papers(X, rng, method):
 
 
 @every_case
-def test_the_gradient_is_the_finite_difference_of_the_dense_loss(X, rng, method):
+def test_gradient_matches_finite_differences(X, rng, method):
     problem = build(method, X)
     Y = random_map(rng, problem)
     assert relative_error(problem.gradient(Y), differences(lambda Y: dense_loss(problem, Y), Y)) < 1e-7
 
 
 @every_case
-def test_a_sparse_kernel_gives_the_gradient_of_its_own_loss(X, rng, method):
-    problem = build(method, X, "grid")  # K_X on the nearest neighbours alone
+def test_gradient_with_sparse_affinities_matches_finite_differences(X, rng, method):
+    problem = build(method, X, "grid")  # K_X on nearest neighbours only
     problem.engine = make_engine("reference", 1, 0.01, seed=0)
     assert sparse.issparse(problem.affinities)
     Y, step = random_map(rng, problem), 1e-5
@@ -91,7 +91,7 @@ def test_a_sparse_kernel_gives_the_gradient_of_its_own_loss(X, rng, method):
 
 @every_case
 @pytest.mark.parametrize(("engine", "tol"), [("exact", 1e-5), ("grid", 0.02), ("sampled", 1e-5)])
-def test_engines_agree(rng, method, engine, tol):
+def test_engines_agree_with_reference(rng, method, engine, tol):
     X = rng.standard_normal((300, 4))
     problem = build(method, X, engine)
     Y = random_map(rng, problem, np.float32)
@@ -104,7 +104,7 @@ def test_engines_agree(rng, method, engine, tol):
 
 
 @every_case
-def test_forces_sum_to_minus_the_gradient_and_to_zero(X, rng, method):
+def test_forces_sum_to_minus_gradient_and_to_zero(X, rng, method):
     problem = build(method, X)
     Y = random_map(rng, problem)
     attraction, repulsion = problem.attraction(Y), problem.repulsion(Y)
@@ -113,7 +113,7 @@ def test_forces_sum_to_minus_the_gradient_and_to_zero(X, rng, method):
         assert_allclose(force.sum(axis=0), 0, atol=1e-10 * np.abs(force).max())
 
 
-def test_attraction_is_that_of_the_negative_entries(X, rng):
+def test_dklle_attraction_comes_from_negative_entries(X, rng):
     problem = build(eq.DKLLE(n_neighbors=K), X)
     Y = random_map(rng, problem)
     M = problem.affinities.toarray()
@@ -123,7 +123,7 @@ def test_attraction_is_that_of_the_negative_entries(X, rng):
 
 
 @every_case
-def test_invariances(X, rng, method):
+def test_loss_and_gradient_are_invariant_to_isometries_and_row_order(X, rng, method):
     problem = build(method, X)
     Y = random_map(rng, problem)
     loss, gradient = problem.loss(Y), problem.gradient(Y)
@@ -141,7 +141,7 @@ def test_invariances(X, rng, method):
 
 @every_case
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-def test_the_loss_is_not_negative(X, rng, method, scale):
+def test_loss_is_positive(X, rng, method, scale):
     problem = build(method, X)
     assert problem.loss(scale * random_map(rng, problem)) > 0
 
@@ -149,7 +149,7 @@ def test_the_loss_is_not_negative(X, rng, method, scale):
 # Limits
 
 
-def test_a_small_map_has_the_loss_of_lle(X, rng):
+def test_dklle_loss_of_a_small_map_approaches_lle_loss(X, rng):
     """E(εY) = n + ε² [2 tr(YᵀMY) − (1/n) Σ d2] + O(ε⁴), as k = 1 − d2 + … and M 1 = 0."""
     problem = build(eq.DKLLE(n_neighbors=K), X)
     Y, eps = random_map(rng, problem), 1e-4
@@ -159,14 +159,14 @@ def test_a_small_map_has_the_loss_of_lle(X, rng):
     assert_allclose((problem.loss(eps * Y) - N) / eps**2, second, rtol=1e-5)
 
 
-def test_points_far_apart_keep_the_trace(X, rng):
+def test_dklle_loss_of_distant_points_is_the_trace_plus_one(X, rng):
     problem = build(eq.DKLLE(n_neighbors=K), X)
     far = 1e6 * random_map(rng, problem)
     assert_allclose(problem.loss(far), problem.affinities.diagonal().sum() + 1, rtol=1e-6)
 
 
-def test_a_wide_kernel_makes_dkpca_pca(X):
-    """Where both kernels are linear, K_X ≈ 1 − d²/2σ² and K_Y ≈ 1 − d2: the map of PCA over √2 σ is a minimum."""
+def test_dkpca_with_wide_kernel_reduces_to_pca(X):
+    """For large σ, K_X ≈ 1 − d²/2σ² and K_Y ≈ 1 − d2, so the PCA map divided by √2 σ is a minimum."""
     sigma = 300.0
     problem = build(eq.DKPCA(n_neighbors=K, bandwidth=sigma), X)
     truth = PCA(2).fit_transform(X) / (np.sqrt(2) * sigma)
@@ -176,12 +176,12 @@ def test_a_wide_kernel_makes_dkpca_pca(X):
     assert losses[1] < min(losses[0], losses[2])
 
 
-def test_a_wide_kernel_makes_the_weights_those_of_the_input_space(X):
+def test_dklle_weights_with_wide_kernel_match_linear_kernel(X):
     wide, linear = (build(eq.DKLLE(n_neighbors=3, bandwidth=sigma), X).affinities for sigma in (1e3, np.inf))
     assert_allclose(wide.toarray(), linear.toarray(), atol=1e-4)
 
 
-def test_the_square_of_a_kernel(rng):
+def test_squared_kernel_value_slope_and_field(rng):
     d2 = rng.uniform(0, 9, 100)
     for kernel in (StudentT(), StudentT(3.0), Gaussian()):
         squared = Squared(kernel)
@@ -194,7 +194,7 @@ def test_the_square_of_a_kernel(rng):
     assert relative_error(exact.gradient, reference.gradient) < 1e-12
 
 
-def test_force_laws():
+def test_pair_forces_match_formulas():
     r = np.linspace(0.1, 5, 9)
     slope = 1 / (1 + r**2) ** 2
     attraction, repulsion = eq.DKLLE().pair_forces(r, 0.5, 10.0)
@@ -208,7 +208,7 @@ def test_force_laws():
 # Estimators
 
 
-def test_what_the_mesh_errs_by_does_not_drive_the_map_of_dkpca():
+def test_grid_errors_do_not_raise_the_dkpca_loss():
     fit = eq.DKPCA(random_state=0, engine="grid", n_jobs=1).fit(load_digits().data)
     losses = fit.loss_curve_[:, 1]
     assert losses[-1] <= 1.002 * losses.min() < 0.95 * losses[0]
@@ -221,20 +221,20 @@ def test_same_bytes_for_any_number_of_threads(Method):
     assert maps[0] == maps[1]
 
 
-def test_neighbours_stay_neighbours_and_new_points_join_them():
+def test_dklle_separates_digits_and_places_new_rows_in_their_class():
     X, labels = load_digits(return_X_y=True)
     method = eq.DKLLE(random_state=0).fit(X[:600])
     curve = method.loss_curve_[:, 1]
     assert curve[-1] < 0.25 * curve[0]
     score = cross_val_score(KNeighborsClassifier(10), method.embedding_, labels[:600], cv=5).mean()
-    assert score > 0.9  # 0.93 was seen
+    assert score > 0.9  # measured: 0.93
     new = method.transform(X[600:800])
-    assert KNeighborsClassifier(10).fit(method.embedding_, labels[:600]).score(new, labels[600:800]) > 0.85  # 0.89 seen
+    assert KNeighborsClassifier(10).fit(method.embedding_, labels[:600]).score(new, labels[600:800]) > 0.85  # got 0.89
     assert_allclose(method.transform(X[600:603]), new[:3], atol=1e-5)
     assert_allclose(method.transform(X[5:7]), method.embedding_[5:7])
 
 
-def test_new_points_of_dkpca_land_near_their_own_class():
+def test_dkpca_places_new_rows_near_their_class():
     X, labels = make_blobs(200, 5, centers=3, random_state=0)
     method = eq.DKPCA(random_state=0).fit(X[:150])
     new = method.transform(X[150:])
@@ -242,7 +242,7 @@ def test_new_points_of_dkpca_land_near_their_own_class():
 
 
 @both
-def test_distances_and_sparse_tables_give_the_same_affinities(X, Method):
+def test_precomputed_distances_and_sparse_tables_give_the_same_affinities(X, Method):
     table = Method(n_neighbors=K, engine="reference").problem(X).affinities
     distances = Method(n_neighbors=K, engine="reference", metric="precomputed", init="random").problem(cdist(X, X))
     rows = Method(n_neighbors=K, engine="reference").problem(sparse.csr_matrix(X))
@@ -250,18 +250,18 @@ def test_distances_and_sparse_tables_give_the_same_affinities(X, Method):
         assert_allclose(*(A.toarray() if sparse.issparse(A) else A for A in (other, table)), atol=1e-8)
 
 
-def test_another_metric(X):
+def test_dklle_metric_matches_precomputed_distances(X):
     method = eq.DKLLE(n_neighbors=K, metric="cityblock", random_state=0, n_iter=50).fit(X)
     given = eq.DKLLE(n_neighbors=K, metric="precomputed").problem(cdist(X, X, "cityblock"))
     assert_allclose(method.affinities_.toarray(), given.affinities.toarray(), rtol=1e-5, atol=1e-6)
     assert_allclose(method.transform(X[:2] + 1e-9), method.embedding_[:2], atol=0.5)
 
 
-# Odd input
+# Degenerate and invalid input
 
 
 @both
-def test_duplicates_have_no_bandwidth_of_their_own(rng, Method):
+def test_duplicate_rows_warn_and_stay_close(rng, Method):
     X = np.concatenate([rng.standard_normal((40, 3)), np.ones((10, 3))])
     with pytest.warns(UserWarning, match=re.escape("10 rows (the first is row 40) have 5 duplicates or more")):
         method = Method(n_neighbors=5, bandwidth="local", random_state=0).fit(X)
@@ -272,18 +272,18 @@ def test_duplicates_have_no_bandwidth_of_their_own(rng, Method):
 
 @both
 @pytest.mark.filterwarnings("ignore:.*duplicates or more")
-def test_points_all_alike(Method):
+def test_identical_points_give_finite_maps(Method):
     assert np.isfinite(Method(n_neighbors=5, random_state=0).fit_transform(np.ones((20, 3)))).all()
 
 
 @both
-def test_a_constant_column_changes_nothing(X, Method):
+def test_constant_column_does_not_change_affinities(X, Method):
     wide = np.column_stack([X, np.full(N, 7.0)])
     plain, padded = (Method(n_neighbors=K).problem(V).affinities for V in (X, wide))
     assert_allclose(*(A.toarray() if sparse.issparse(A) else A for A in (padded, plain)), rtol=1e-4, atol=1e-5)
 
 
-def test_components_stay_apart(rng):
+def test_dklle_keeps_components_separate(rng):
     X = np.concatenate([rng.standard_normal((60, 3)), 1000 + rng.standard_normal((60, 3))])
     Y = eq.DKLLE(n_neighbors=5, random_state=0).fit_transform(X)
     nearest = np.argsort(cdist(Y, Y), axis=1)[:, 1]
@@ -299,14 +299,14 @@ def test_components_stay_apart(rng):
     ],
 )
 @both
-def test_refused_settings(X, Method, settings, message):
+def test_invalid_parameters_raise(X, Method, settings, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Method(**settings).problem(X)
 
 
-def test_refused_data(X, monkeypatch):
+def test_invalid_data_and_metrics_raise(X, monkeypatch):
     graph = sparse.csr_matrix(cdist(X, X))
-    with pytest.raises(ValueError, match="a graph does not store them all; give a table, or distances"):
+    with pytest.raises(ValueError, match="a graph does not store them all; pass a table, or distances"):
         eq.DKLLE(metric="precomputed").problem(graph)
     with pytest.raises(ValueError, match="row 0 of the precomputed graph stores 29 neighbours, fewer than"):
         bandwidth.variances(graph, 40)
@@ -326,7 +326,7 @@ def test_refused_data(X, monkeypatch):
         eq.DKLLE(metric="cityblock").problem(X)
 
 
-def test_a_graph_is_enough_for_dkpca(X):
+def test_dkpca_accepts_a_precomputed_graph(X):
     graph = sparse.csr_matrix(cdist(X, X))
     dense = eq.DKPCA(n_neighbors=K, engine="reference").problem(X)
     sparse_problem = eq.DKPCA(n_neighbors=K, engine="reference", metric="precomputed").problem(graph)

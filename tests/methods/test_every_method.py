@@ -1,4 +1,4 @@
-"""What holds for every public method: parameters, fitted attributes, determinism, containers and invariances."""
+"""Properties of every public method: parameters, fitted attributes, determinism, containers and invariances."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from support.methods import FLOWS, LABELS, NEW, PUBLIC, X, brief, every_method, 
 
 import equipoise as eq
 
-quietly = pytest.mark.filterwarnings("ignore::UserWarning")  # duplicates, components, few points, flows that stop early
+# Warnings of duplicates, components, few points, and flows that stop early.
+ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")
 WITHOUT_ENCODER = over([Method for Method in PUBLIC if Method is not eq.Parametric])
-INTEGERS = np.round(X)  # exact in every type
+INTEGERS = np.round(X)  # exact in every dtype
 
 
 def n_components(method):
@@ -27,13 +28,13 @@ def n_components(method):
 
 
 def with_init(Method, rows=slice(None), **parameters):
-    """Return a brief run that starts at columns of the data, if the method takes a start."""
+    """Return a method with few iterations, initialised with columns of the data if it has an `init` parameter."""
     columns = getattr(Method(), "n_components", 2)
     return brief(Method, init=0.1 * X[rows, :columns], **parameters)
 
 
-def shape(Y):
-    """Return the distances within a map, as parts of the largest: the same for maps up to rotation and reflection."""
+def relative_distances(Y):
+    """Return the pairwise distances of a map divided by the largest: invariant to rotation and reflection."""
     d = pdist(np.asarray(Y, dtype=np.float64))
     return d / d.max()
 
@@ -61,7 +62,7 @@ def test_parameters_survive_set_params_and_clone(Method):
 
 
 @every_method
-def test_an_unknown_parameter_is_refused(Method):
+def test_unknown_parameter_raises(Method):
     with pytest.raises(TypeError, match="n_component"):
         Method(n_component=2)
     with pytest.raises(ValueError, match="n_component"):
@@ -76,7 +77,7 @@ def test_every_parameter_is_documented(Method):
 
 
 @every_method
-def test_fit_changes_no_parameter(Method):
+def test_fit_does_not_change_parameters(Method):
     method = brief(Method)
     before = repr(method.get_params())
     method.fit(X)
@@ -87,7 +88,7 @@ def test_fit_changes_no_parameter(Method):
 
 
 @every_method
-def test_fitted_attributes(Method):
+def test_fitted_attributes_have_expected_shapes(Method):
     method = brief(Method)
     assert method.fit(X) is method
     assert method.embedding_.shape == (60, n_components(method)) and method.embedding_.dtype.kind == "f"
@@ -99,19 +100,19 @@ def test_fitted_attributes(Method):
 
 
 @every_method
-def test_fit_transform_is_fit(Method):
+def test_fit_transform_returns_the_embedding_of_fit(Method):
     assert brief(Method).fit_transform(X).tobytes() == brief(Method).fit(X).embedding_.tobytes()
 
 
 @every_method
-def test_fitted_rows_keep_their_places(Method):
+def test_transform_of_fitted_rows_returns_their_embedding(Method):
     method = brief(Method).fit(X)
     Y = method.transform(X[:7])
     assert_allclose(Y, method.embedding_[:7], rtol=0, atol=1e-4 * np.abs(method.embedding_).max())
 
 
 @every_method
-def test_new_rows_fall_inside_the_map(Method):
+def test_transform_places_new_rows_inside_the_map(Method):
     method = brief(Method).fit(X)
     Y = method.transform(NEW)
     assert Y.shape == (10, n_components(method)) and np.isfinite(Y).all()
@@ -119,11 +120,11 @@ def test_new_rows_fall_inside_the_map(Method):
     assert np.abs(Y - center).max() < 3 * np.abs(method.embedding_ - center).max()
 
 
-# The same bytes
+# Determinism
 
 
 @every_method
-def test_same_seed_same_bytes_for_any_number_of_threads(Method):
+def test_same_seed_gives_same_bytes_for_any_number_of_threads(Method):
     one, again, two = (brief(Method, n_jobs=n).fit(X) for n in (1, 1, 2))
     assert one.embedding_.tobytes() == again.embedding_.tobytes() == two.embedding_.tobytes()
     assert one.loss_curve_.tobytes() == again.loss_curve_.tobytes() == two.loss_curve_.tobytes()
@@ -134,13 +135,13 @@ def test_same_seed_same_bytes_for_any_number_of_threads(Method):
 
 
 @over_those_with("init")
-def test_seeds_differ(Method):
+def test_different_seeds_give_different_maps(Method):
     first, second = (brief(Method, init="random", random_state=seed, n_iter=5).fit_transform(X) for seed in (0, 1))
     assert np.abs(first - second).max() > 0.1 * np.abs(first).max()
 
 
 @every_method
-def test_pickled_methods_give_the_same_bytes(Method):
+def test_pickled_method_gives_the_same_bytes(Method):
     method = brief(Method).fit(X)
     copy = pickle.loads(pickle.dumps(method))
     assert repr(copy) == repr(method)
@@ -170,10 +171,10 @@ CONTAINERS = {
 }
 
 
-@quietly
+@ignore_warnings
 @pytest.mark.parametrize("container", CONTAINERS)
 @every_method
-def test_container_does_not_matter(Method, container):
+def test_container_type_does_not_change_the_map(Method, container):
     plain, other = (brief(Method).fit_transform(data) for data in (INTEGERS, CONTAINERS[container](INTEGERS)))
     assert other.tobytes() == plain.tobytes()
 
@@ -181,27 +182,27 @@ def test_container_does_not_matter(Method, container):
 # Sizes
 
 
-@quietly
+@ignore_warnings
 @pytest.mark.parametrize("d", [1, 2, 3])
 @over_those_with("n_components")
-def test_dimensions_of_the_map(Method, d):
+def test_n_components_sets_the_map_dimension(Method, d):
     method = brief(Method, n_components=d).fit(X)
     assert method.embedding_.shape == (60, d) and np.isfinite(method.embedding_).all()
     assert method.transform(NEW).shape == (10, d)
 
 
-@quietly
+@ignore_warnings
 @pytest.mark.parametrize("n", [4, 5, 8])
 @WITHOUT_ENCODER
-def test_few_points(Method, n):
+def test_few_points_give_distinct_finite_positions(Method, n):
     data = np.random.RandomState(n).standard_normal((n, 4))
     Y = brief(Method, n_neighbors=2, perplexity=2).fit_transform(data)
     assert len(Y) == n and np.isfinite(Y).all() and len(np.unique(Y.round(9), axis=0)) == n
 
 
-@quietly
+@ignore_warnings
 @every_method
-def test_duplicates_stay_together(Method):
+def test_duplicate_rows_stay_close(Method):
     Y = brief(Method).fit_transform(np.repeat(X[:30], 2, axis=0))
     twins = np.linalg.norm(Y[::2] - Y[1::2], axis=1)
     assert np.isfinite(Y).all() and np.median(twins) < 0.2 * np.median(pdist(Y))
@@ -211,51 +212,51 @@ def test_duplicates_stay_together(Method):
 
 
 @WITHOUT_ENCODER
-def test_constant_columns_change_nothing(Method):
+def test_constant_columns_do_not_change_the_map(Method):
     padded = np.hstack([np.full((60, 1), 7.0), X, np.zeros((60, 2))])
     plain, constant = (with_init(Method, n_iter=15).fit_transform(data) for data in (X, padded))
-    assert_allclose(shape(constant), shape(plain), atol=1e-3)
+    assert_allclose(relative_distances(constant), relative_distances(plain), atol=1e-3)
 
 
 @every_method
-def test_the_origin_does_not_matter(Method):
+def test_translating_the_data_does_not_change_the_map(Method):
     plain, shifted = (with_init(Method, n_iter=15).fit_transform(data) for data in (X, X + 100.0))
-    assert_allclose(shape(shifted), shape(plain), atol=1e-3)
+    assert_allclose(relative_distances(shifted), relative_distances(plain), atol=1e-3)
 
 
 @WITHOUT_ENCODER
-def test_the_order_of_rows_does_not_matter(Method):
+def test_row_order_does_not_change_the_map(Method):
     order = np.random.RandomState(0).permutation(60)
     plain = with_init(Method, n_iter=15).fit_transform(X)
     permuted = with_init(Method, order, n_iter=15).fit_transform(X[order])
-    assert_allclose(shape(permuted), shape(plain[order]), atol=1e-3)
+    assert_allclose(relative_distances(permuted), relative_distances(plain[order]), atol=1e-3)
 
 
 # Other inputs
 
 
 @over_those_with("metric")
-def test_precomputed_distances_give_the_map_of_the_table(Method):
+def test_precomputed_distances_give_the_same_map_as_the_table(Method):
     D = squareform(pdist(X))
     table = with_init(Method, n_iter=15).fit_transform(X)
     given = with_init(Method, n_iter=15, metric="precomputed").fit_transform(D)
-    assert_allclose(shape(given), shape(table), atol=1e-3)
+    assert_allclose(relative_distances(given), relative_distances(table), atol=1e-3)
 
 
-@quietly
+@ignore_warnings
 @every_method
-def test_sparse_tables_give_the_map_of_dense_ones(Method):
+def test_sparse_tables_give_the_same_map_or_raise(Method):
     table = np.maximum(X, 0)
     if not brief(Method).__sklearn_tags__().input_tags.sparse:
         with pytest.raises(TypeError, match=r"[Ss]parse"):
             brief(Method).fit(sparse.csr_matrix(table))
         return
     dense, stored = (with_init(Method, n_iter=15).fit_transform(data) for data in (table, sparse.csr_matrix(table)))
-    assert_allclose(shape(stored), shape(dense), atol=1e-3)
+    assert_allclose(relative_distances(stored), relative_distances(dense), atol=1e-3)
 
 
 @every_method
-def test_labels_are_accepted(Method):
+def test_fit_transform_accepts_labels(Method):
     Y = brief(Method).fit_transform(X, LABELS)
     assert len(Y) == 60 and np.isfinite(Y).all()
 
@@ -263,9 +264,9 @@ def test_labels_are_accepted(Method):
 # Callbacks
 
 
-@quietly
+@ignore_warnings
 @every_method
-def test_callbacks_see_every_report(Method):
+def test_callbacks_get_iteration_loss_and_map(Method):
     seen = []
     method = iterative(Method, callbacks=[lambda iteration, loss, Y: seen.append((iteration, loss, np.shape(Y)))]).fit(
         X
@@ -276,16 +277,16 @@ def test_callbacks_see_every_report(Method):
     assert np.isin(iterations, method.loss_curve_[:, 0]).all()
 
 
-@quietly
+@ignore_warnings
 @every_method
-def test_a_callback_ends_the_run(Method):
+def test_callback_returning_true_stops_the_run(Method):
     method = iterative(Method, callbacks=[lambda iteration, loss, Y: True]).fit(X)
     assert len(method.embedding_) == 60 and np.isfinite(method.embedding_).all()
     assert method.loss_curve_[-1, 0] < iterative(Method).fit(X).loss_curve_[-1, 0]
 
 
 @over([Method for Method in PUBLIC if Method not in FLOWS])
-def test_ctrl_c_keeps_the_last_map(Method):
+def test_interrupted_fit_keeps_the_last_map(Method):
     def interrupt(iteration, loss, Y):
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Stress of odd data, and what MDS refuses."""
+"""MDS on degenerate data, and invalid input."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from support.mds_cases import KNOWN, City, D, W, X, Y, stress
 import equipoise as eq
 
 
-def test_duplicates_and_coincident_starts():
+def test_duplicate_rows_and_coincident_starts_stay_finite():
     twice = np.vstack([X[:30], X[:30]])
     method = eq.MDS(random_state=0, tol=0).fit(twice)
     assert np.abs(method.embedding_[:30] - method.embedding_[30:]).max() < 1e-2 * np.abs(method.embedding_).max()
-    heap = eq.MDS(init=np.zeros((70, 2)), n_iter=3).fit(X)  # no direction to go: it stays, without NaN
+    heap = eq.MDS(init=np.zeros((70, 2)), n_iter=3).fit(X)  # zero gradient: the map stays, without NaN
     assert heap.loss_ == pytest.approx((pdist(X) ** 2).sum(), rel=1e-5) and not heap.embedding_.any()
     same = eq.MDS(random_state=0).fit(np.ones((5, 3)))
     assert same.loss_ < 1e-10 and np.isfinite(same.embedding_).all() and np.isfinite(same.stress_1_)
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_fewer_points_than_dimensions(n):
+def test_fewer_points_than_dimensions_keep_their_distances(n):
     method = eq.MDS(3, random_state=0, tol=0).fit(X[:n])
     np.testing.assert_allclose(pdist(method.embedding_), pdist(X[:n]), rtol=1e-3)
 
 
-def test_not_a_metric_is_said_and_done():
+def test_triangle_inequality_violation_warns_and_is_fitted():
     bent = D.copy()
     bent[3, 7] = bent[7, 3] = 100
-    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is more than D"):
+    with pytest.warns(UserWarning, match=r"not a metric: D\[\d+, \d+\] = 100 is larger than D"):
         method = eq.MDS(metric="precomputed", random_state=0).fit(bent)
     assert method.loss_ == pytest.approx(stress(bent, method.embedding_)[0], rel=1e-5)
 
@@ -41,7 +41,7 @@ given = eq.MDS(metric="precomputed")
 
 
 @pytest.mark.parametrize(
-    ("method", "data", "words"),
+    ("method", "data", "message"),
     [
         (given, changed(D, 1, 3, 9.0), r"not symmetric: D\[1, 3\] = 9 but D\[3, 1\] = "),
         (given, changed(D, 1, 3, np.nan), r"D\[1, 3\] is missing \(NaN\) but D\[3, 1\]"),
@@ -59,7 +59,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(weights=changed(W, 1, 3, -1.0, True)), X, r"weights\[1, 3\] = -1"),
         (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
         (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
-        (eq.MDS(metric="manhattan"), City(X), "a metric space has its own distance"),
+        (eq.MDS(metric="manhattan"), City(X), "a metric space defines its own distance"),
         (eq.MDS(), City(X[:1]), "has 1 points; at least 2 are needed"),
         (eq.MDS(n_components=0), X, "n_components must be an integer >= 1"),
         (eq.MDS(n_init=0), X, "n_init must be an integer >= 1"),
@@ -74,25 +74,25 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(init=Y[:5]), X, r"init has shape \(5, 2\)"),
         (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
         (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),
-        (eq.MDS(engine="random_pairs", weights=W), X, "chooses the pairs; it takes no weights"),
-        (eq.MDS(engine="listed"), X, "for sparse weights or distances, and for nothing else"),
+        (eq.MDS(engine="random_pairs", weights=W), X, "chooses the pairs; it does not support weights"),
+        (eq.MDS(engine="listed"), X, "for sparse weights or distances, and only for these"),
         (eq.MDS(stress="ordinal", engine="random_pairs"), X, "ranks all pairs"),
         (eq.MDS(metric="correlation"), changed(X, 4, slice(None), 1.0), "distance between points 0 and 4 is nan"),
     ],
 )  # fmt: skip
-def test_refuses(method, data, words):
-    with pytest.raises(ValueError, match=words):
+def test_invalid_input_raises(method, data, message):
+    with pytest.raises(ValueError, match=message):
         method.fit(data)
 
 
-def test_transform_refuses():
-    for method, data, new, words in [
+def test_transform_rejects_invalid_input():
+    for method, data, new, message in [
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ does not determine"),
         (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
-        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and not negative"),
+        (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and nonnegative"),
         (eq.MDS(n_iter=2), City(X), D, "no points other than its own"),
     ]:
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             method.fit(data).transform(new)
     problem = eq.MDS().problem(X)
     with pytest.raises(ValueError, match=r"Y has shape \(5, 2\)"):

@@ -1,4 +1,4 @@
-"""Stress of ranks: what ordinal MDS sees, where it starts and what it finds."""
+"""Ordinal MDS: invariance to monotone transformations, initialisation and stress-1."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from support.mds_cases import D, X, Y, rigid_error
 import equipoise as eq
 
 
-def test_ordinal_loss_never_rises():
+def test_ordinal_loss_decreases_at_every_step():
     for solver in ("smacof", "lbfgs"):
         curve = eq.MDS(stress="ordinal", init="random", solver=solver, random_state=0, n_iter=40).fit(X).loss_curve_
         assert (np.diff(curve[:, 1]) < 0).all() and curve[-1, 1] < 0.9 * curve[0, 1]
 
 
-def test_ordinal_sees_the_order_alone():
+def test_ordinal_map_depends_only_on_the_order_of_distances():
     a, b, c = (
         eq.MDS(stress="ordinal", metric="precomputed", random_state=0, n_iter=50).fit(delta)
         for delta in (D, D**3, np.log1p(D))
@@ -26,7 +26,7 @@ def test_ordinal_sees_the_order_alone():
     assert a.embedding_.tobytes() == b.embedding_.tobytes() == c.embedding_.tobytes()
 
 
-def test_ordinal_starts_where_it_is_told():
+def test_ordinal_start_is_the_rescaled_init():
     a, b = (eq.MDS(stress=stress, init="pca", random_state=0).problem(X).Y0 for stress in ("metric", "ordinal"))
     np.testing.assert_allclose(b / np.linalg.norm(b), a / np.linalg.norm(a), atol=1e-6)
     assert np.sqrt((pdist(b) ** 2).mean()) == pytest.approx(1, rel=1e-5)
@@ -40,7 +40,7 @@ def test_ordinal_recovers_a_configuration_up_to_scale():
     assert method.stress_1_ < 0.01
 
 
-def test_ordinal_stress_is_kruskals():
+def test_ordinal_stress_is_kruskal_stress_1():
     method = eq.MDS(stress="ordinal", random_state=0).fit(X)
     assert method.stress_1_ == pytest.approx(np.sqrt(method.loss_))
     assert method.stress_1_ < eq.MDS(random_state=0).fit(X).stress_1_
@@ -51,8 +51,8 @@ def test_ordinal_stress_is_kruskals():
     assert problem.loss(3 * Y) == pytest.approx(problem.loss(Y), rel=1e-5)
 
 
-def test_ties_may_be_broken():
-    levels = np.ceil(D / 2)  # a handful of values; any order within one is as good
+def test_tied_distances_may_have_different_disparities():
+    levels = np.ceil(D / 2)  # a handful of distinct values; the order within each is free
     np.fill_diagonal(levels, 0)
     loose = eq.MDS(stress="ordinal", metric="precomputed", random_state=0).fit(levels)
     problem = loose.problem(levels)

@@ -1,4 +1,4 @@
-"""Every public method as a scikit-learn estimator, its determinism, its quality, and the metrics it accepts."""
+"""The methods in METHODS as scikit-learn estimators: determinism, quality, metrics and metric tensors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ D = pairwise_distances(X)
 np.fill_diagonal(D, 0)
 
 
-# The parameters
+# Parameters
 
 
 @every_method
-def test_parameters_go_round(Method):
+def test_parameters_survive_set_params_and_clone(Method):
     names = [name for name in inspect.signature(Method).parameters if name != "self"]
     method = Method()
     assert sorted(names) == sorted(method.get_params())
@@ -43,11 +43,11 @@ def test_parameters_go_round(Method):
     assert repr(copy).startswith(Method.__name__)
 
 
-# What fit leaves
+# Fitted attributes
 
 
 @every_method
-def test_fitted_attributes(Method):
+def test_fitted_attributes_are_consistent(Method):
     method = Method(random_state=0, n_iter=300).fit(X)
     n, d = len(X), method.n_components
     assert method.embedding_.shape == (n, d)
@@ -66,7 +66,7 @@ def test_fitted_attributes(Method):
 
 
 @every_method
-def test_reference_engine_maps_in_float64(Method):
+def test_reference_engine_computes_in_float64(Method):
     exact = Method(random_state=0, n_iter=20).fit(X)
     reference = Method(random_state=0, n_iter=20, engine="reference").fit(X)
     assert reference.embedding_.dtype == np.float64
@@ -77,18 +77,18 @@ def test_reference_engine_maps_in_float64(Method):
 def test_verbose_prints_the_loss(capsys):
     eq.TSNE(random_state=0, n_iter=60, verbose=1).fit(X)
     first, *lines = capsys.readouterr().out.splitlines()
-    assert first == "engine exact: 80 points in 2-D, P on all pairs"
+    assert first == "engine exact: 80 points in 2-D, dense P"
     assert [line.split()[:2] for line in lines] == [["iteration", "0"], ["iteration", "50"], ["iteration", "60"]]
 
 
-def test_verbose_names_the_engine(capsys):
+def test_verbose_describes_engine_and_affinities(capsys):
     eq.TSNE(random_state=0, n_iter=0, verbose=1, engine="grid", perplexity=5).fit(X)
     first = capsys.readouterr().out.splitlines()[0]
-    assert re.fullmatch(r"engine grid: 80 points in 2-D, sparse P of \d\d entries a row, recall 1.00", first)
+    assert re.fullmatch(r"engine grid: 80 points in 2-D, sparse P with \d\d entries per row, recall 1.00", first)
 
 
 @every_method
-def test_same_seed_same_bytes_for_any_number_of_threads(Method):
+def test_same_seed_gives_same_bytes_for_any_number_of_threads(Method):
     one, again, two = (Method(random_state=1, n_iter=120, n_jobs=n).fit(X) for n in (1, 1, 2))
     assert one.embedding_.tobytes() == again.embedding_.tobytes() == two.embedding_.tobytes()
     assert one.loss_curve_.tobytes() == two.loss_curve_.tobytes()
@@ -106,7 +106,7 @@ def test_input_is_not_modified(Method, metric):
 
 
 @every_method
-def test_pickle(Method):
+def test_pickled_method_keeps_map_and_parameters(Method):
     method = Method(random_state=0, n_iter=30, optimizer=eq.GradientDescent()).fit(X)
     copy = pickle.loads(pickle.dumps(method))
     assert copy.embedding_.tobytes() == method.embedding_.tobytes()
@@ -124,8 +124,8 @@ def neighbors(A, k=10):
 
 
 @every_method
-def test_digits_keep_classes_and_neighbours(Method):
-    # 5-NN in the 64 pixels is right for 0.948, in two principal components for 0.68 with recall 0.30. Over three seeds
+def test_digits_map_preserves_classes_and_neighbours(Method):
+    # 5-NN accuracy is 0.948 on 64 pixels and 0.68 on two principal components (recall 0.30). Over three seeds
     # the Gaussian methods reach 0.91 and 0.61, the heavy-tailed ones 0.93-0.96 and 0.69-0.73.
     gaussian = Method in (eq.SNE, eq.SymmetricSNE)
     Y = Method(random_state=0).fit_transform(DIGITS)
@@ -140,8 +140,8 @@ ROLL, _ = make_swiss_roll(150, random_state=0)
 
 @every_method
 @pytest.mark.parametrize("data", [ROLL, DIGITS[:60], DIGITS[:150]], ids=["roll", "60 digits", "150 digits"])
-def test_small_data_do_not_collapse(Method, data):
-    # On few points early exaggeration outweighs the repulsion of every pair; the map must come back from it.
+def test_small_data_sets_do_not_collapse(Method, data):
+    # With few points early exaggeration outweighs all repulsion; the map must recover from it.
     method = Method(random_state=0)
     problem = method.problem(data)
     collapsed = problem.loss(np.ones_like(problem.Y0))
@@ -156,7 +156,7 @@ def test_small_data_do_not_collapse(Method, data):
 
 
 @pytest.mark.parametrize("metric", ["cosine", "manhattan", "sqeuclidean", "chebyshev", "correlation"])
-def test_metric_is_the_precomputed_one(metric):
+def test_metric_gives_same_affinities_as_precomputed_distances(metric):
     distances = pairwise_distances(X, metric=metric)
     distances = (distances + distances.T) / 2
     np.fill_diagonal(distances, 0)
@@ -166,7 +166,7 @@ def test_metric_is_the_precomputed_one(metric):
     assert np.isfinite(method.embedding_).all() and method.loss_ < method.loss_curve_[0, 1]
 
 
-def test_callable_metric():
+def test_callable_metric_matches_named_metric():
     def city(a, b):
         return np.abs(a - b).sum()
 
@@ -175,7 +175,7 @@ def test_callable_metric():
 
 
 @every_method
-def test_precomputed_euclidean_gives_the_same_affinities(Method):
+def test_precomputed_euclidean_distances_give_the_same_affinities(Method):
     points, distances = Method(n_iter=0).fit(X), Method(n_iter=0, metric="precomputed").fit(D)
     np.testing.assert_allclose(points.affinities_, distances.affinities_, rtol=1e-5, atol=1e-9)
 
@@ -186,7 +186,7 @@ def tensor(d, seed=0):
 
 
 @every_method
-def test_h_is_a_linear_map_of_the_data(Method):
+def test_h_is_equivalent_to_a_linear_map_of_the_data(Method):
     h = tensor(5)
     A = np.linalg.cholesky(h).T
     tensored, mapped = Method(h=h, random_state=0, n_iter=30).fit(X), Method(random_state=0, n_iter=30).fit(X @ A.T)
@@ -196,7 +196,7 @@ def test_h_is_a_linear_map_of_the_data(Method):
 
 
 @pytest.mark.parametrize("Method", [M for M in METHODS if M is not SphericalSNE], ids=lambda M: M.__name__)
-def test_g_is_a_linear_map_of_the_map(Method):
+def test_g_is_equivalent_to_a_linear_map_of_the_embedding(Method):
     g = tensor(2)
     A = np.linalg.cholesky(g).T
     Y = 5 * np.random.RandomState(0).standard_normal((len(X), 2))
@@ -210,8 +210,8 @@ def test_g_is_a_linear_map_of_the_map(Method):
     np.testing.assert_allclose(curved.embedding_ @ A.T, flat.embedding_, atol=1e-3 * scale)
 
 
-def test_import_is_light():
-    heavy = ["matplotlib", "torch", "faiss", "bokeh", "pandas"]  # scikit-learn itself imports pandas where it finds it
+def test_import_loads_no_optional_packages():
+    heavy = ["matplotlib", "torch", "faiss", "bokeh", "pandas"]  # scikit-learn imports pandas if installed
     code = (
         "import sys, sklearn.metrics; before = set(sys.modules); import equipoise;"
         f"print([name for name in {heavy} if name in sys.modules and name not in before])"
@@ -220,17 +220,17 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
-def test_the_number_of_threads(monkeypatch):
+def test_threads_follow_n_jobs_and_omp_num_threads(monkeypatch):
     from equipoise.methods.estimator import threads
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     all_cores = threads(None)
     assert threads(-1) == all_cores and threads(3) == 3
-    for said in ("1000", "", "many", "0"):
-        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    for value in ("1000", "", "many", "0"):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
         assert threads(None) == all_cores
-    for said, expected in {"1": 1, "1,2": 1}.items():
-        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    for value, expected in {"1": 1, "1,2": 1}.items():
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
         assert threads(None) == expected and threads(-1) == all_cores
     with pytest.raises(ValueError, match="n_jobs must be a positive number of threads"):
         threads(0)

@@ -1,4 +1,4 @@
-"""Odd input and new rows for the methods outside the SNE family, whose own tests are in test_odd_input.py."""
+"""Degenerate input and new rows for the methods outside the SNE family; test_odd_input.py tests the SNE family."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ MAKERS = {
     "LLE": lambda **p: eq.LLE(n_neighbors=3, **p),
     "LaplacianEigenmaps": lambda **p: eq.LaplacianEigenmaps(n_neighbors=4, **p),
 }
-BY_FORCES = ("UMAP", "UMAP, sampled", "DKLLE", "DKPCA")
+FORCE_METHODS = ("UMAP", "UMAP, sampled", "DKLLE", "DKPCA")
 every_method = pytest.mark.parametrize("name", MAKERS)
-handled = pytest.mark.filterwarnings("ignore::UserWarning")  # duplicates, components and few points are told
+ignore_warnings = pytest.mark.filterwarnings("ignore::UserWarning")  # duplicates, components and few points warn
 
 
-@handled
+@ignore_warnings
 @every_method
 @pytest.mark.parametrize("n", [5, 6, 9])
-def test_few_points(name, n):
+def test_few_points_give_distinct_finite_positions(name, n):
     Y = MAKERS[name]().fit_transform(np.random.RandomState(n).standard_normal((n, 4)))
     assert Y.shape == (n, 2) and np.isfinite(Y).all() and len(np.unique(Y.round(9), axis=0)) == n
 
 
-@handled
+@ignore_warnings
 @every_method
-def test_duplicates_keep_apart_what_is_apart(name):
+def test_duplicate_rows_stay_close(name):
     data = np.repeat(X[:30], 2, axis=0)
     Y = MAKERS[name]().fit_transform(data)
     twins = np.linalg.norm(Y[::2] - Y[1::2], axis=1)
@@ -51,10 +51,10 @@ def test_duplicates_keep_apart_what_is_apart(name):
     assert np.isfinite(Y).all() and np.median(twins) < 0.2 * np.median(others)
 
 
-@handled
-@pytest.mark.parametrize("name", BY_FORCES)
+@ignore_warnings
+@pytest.mark.parametrize("name", FORCE_METHODS)
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_unit_of_the_data_does_not_matter(name, scale):
+def test_rescaling_the_data_does_not_change_the_map(name, scale):
     plain, scaled = MAKERS[name](n_iter=5).fit(X), MAKERS[name](n_iter=5).fit(scale * X)
     assert_allclose(scaled.affinities_.toarray() if sparse.issparse(scaled.affinities_) else scaled.affinities_,
                     plain.affinities_.toarray() if sparse.issparse(plain.affinities_) else plain.affinities_,
@@ -62,23 +62,23 @@ def test_unit_of_the_data_does_not_matter(name, scale):
     assert_allclose(scaled.embedding_, plain.embedding_, atol=1e-2 * np.abs(plain.embedding_).max())
 
 
-@handled
+@ignore_warnings
 @every_method
-def test_a_place_does_not_depend_on_the_batch(name):
+def test_transform_of_a_row_does_not_depend_on_the_batch(name):
     method = MAKERS[name]().fit(X[:50])
     together = method.transform(X[50:])
     for i in range(10):
         alone = method.transform(X[50 + i : 51 + i])
-        if name in BY_FORCES or name == "MDS":
+        if name in FORCE_METHODS or name == "MDS":
             assert_array_equal(alone[0], together[i])
         else:  # a matrix product rounds with the number of rows
             assert_allclose(alone[0], together[i], rtol=1e-9, atol=1e-9 * np.abs(together).max())
 
 
-@handled
+@ignore_warnings
 @every_method
 @pytest.mark.parametrize("metric", ["seuclidean", "mahalanobis"])
-def test_new_rows_under_a_metric_that_the_data_set(name, metric):
+def test_transform_under_metrics_estimated_from_the_data(name, metric):
     if name == "PCA":
         pytest.skip("PCA has no metric")
     method = MAKERS[name](metric=metric).fit(X[:50])
@@ -87,15 +87,15 @@ def test_new_rows_under_a_metric_that_the_data_set(name, metric):
     assert (LABELS[:50][nearest] == LABELS[50:]).mean() >= 0.7
 
 
-@handled
+@ignore_warnings
 @pytest.mark.parametrize("metric", ["cosine", "manhattan"])
-def test_new_sparse_rows_of_double_kernels(metric):
+def test_dklle_transform_of_sparse_rows_matches_dense(metric):
     rows = sparse.csr_matrix(np.abs(X))
     sparse_, dense = (eq.DKLLE(metric=metric, n_iter=20, random_state=0).fit(V[:50]) for V in (rows, rows.toarray()))
     assert_allclose(sparse_.transform(rows[50:]), dense.transform(rows[50:].toarray()), atol=1e-3)
 
 
-def test_an_exaggerated_map_takes_new_points_under_its_own_attraction():
+def test_transform_of_exaggerated_map_places_rows_near_fitted_points():
     strong, weak = (eq.TSNE(exaggeration=x, random_state=0).fit(X[:50]) for x in (6, 1))
     for method in (strong, weak):
         near = np.linalg.norm(method.transform(X[50:])[:, None] - method.embedding_, axis=2).min(axis=1)
@@ -103,31 +103,31 @@ def test_an_exaggerated_map_takes_new_points_under_its_own_attraction():
         assert np.median(near) < 2 * np.median(own.min(axis=1))
 
 
-def test_a_new_row_far_beyond_the_data_has_neighbours():
+def test_searcher_finds_neighbours_of_a_distant_row():
     near = Searcher(X, "euclidean", 1).nearest(np.full((1, 4), 1e30), 5)
     assert near.indices.min() >= 0 and len(np.unique(near.indices)) == 5
 
 
-def test_landmarks_far_from_the_origin():
+def test_landmark_map_is_accurate_far_from_the_origin():
     far = eq.ClassicalMDS(n_landmarks=20, random_state=0).fit(X + 1e7)
     near = eq.ClassicalMDS(n_landmarks=20, random_state=0).fit(X)
     assert_allclose(far.embedding_, near.embedding_, atol=1e-4)
 
 
-def test_new_points_of_eigenmaps_on_a_complete_graph():
+def test_laplacian_eigenmaps_transform_on_a_complete_graph_is_bounded():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         method = eq.LaplacianEigenmaps(n_neighbors=8).fit(X[:9])  # eigenvalues above 1
     assert np.abs(method.transform(X[9:12])).max() < 10 * np.abs(method.embedding_).max()
 
 
-@handled
-def test_eigenmaps_of_an_outlier():
+@ignore_warnings
+def test_laplacian_eigenmaps_with_an_outlier_are_finite():
     data = np.vstack([1e-6 * X[:20], [[1e3, 0, 0, 0]]])
     assert np.isfinite(eq.LaplacianEigenmaps(n_neighbors=4, affinity="gaussian").fit_transform(data)).all()
 
 
-def test_a_point_without_neighbours_is_named():
+def test_isolated_point_in_precomputed_graph_raises():
     D = sparse.csr_matrix(np.array([[0, 1.0, 2, 0], [1, 0, 1, 0], [2, 1, 0, 0], [0, 0, 0, 0]]))
     with pytest.raises(ValueError, match="row 3 of the precomputed graph has no neighbour"):
         eq.LaplacianEigenmaps(metric="precomputed", n_neighbors=2).fit(D)
@@ -137,8 +137,8 @@ def distances(data):
     return np.linalg.norm(data[:, None] - data, axis=2)
 
 
-@handled
-def test_some_distances_do_not_place_a_new_point():
+@ignore_warnings
+def test_transform_rejects_incomplete_distances():
     method = eq.LLE(metric="precomputed", n_neighbors=5).fit(distances(X))
     with pytest.raises(ValueError, match="LLE needs the distances of new points to all n fitted ones"):
         method.transform(sparse.csr_matrix(np.ones((1, 60))))
@@ -148,7 +148,7 @@ def test_some_distances_do_not_place_a_new_point():
 
 
 @pytest.mark.parametrize("Method", [eq.ClassicalMDS, eq.LLE, eq.MDS])
-def test_not_a_metric_is_told(Method):
+def test_triangle_inequality_violation_warns(Method):
     D = distances(X[LABELS == 0])
     D[3, 7] = D[7, 3] = 1e3
     with pytest.warns(UserWarning, match="the dissimilarities are not a metric"):
@@ -156,7 +156,7 @@ def test_not_a_metric_is_told(Method):
 
 
 @dataclass
-class Thawed(eq.kernels.Kernel):
+class UnhashableKernel(eq.kernels.Kernel):
     def value(self, d2):
         return 1 / (1 + d2)
 
@@ -164,6 +164,6 @@ class Thawed(eq.kernels.Kernel):
         return -1 / (1 + d2) ** 2
 
 
-def test_a_kernel_that_cannot_be_told_from_others():
+def test_unhashable_kernel_raises():
     with pytest.raises(ValueError, match=r"is not hashable; declare its class with @dataclass\(frozen=True\)"):
-        eq.SymmetricSNE(kernel=Thawed()).problem(X)
+        eq.SymmetricSNE(kernel=UnhashableKernel()).problem(X)

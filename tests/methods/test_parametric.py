@@ -1,4 +1,4 @@
-"""Encoders trained on the losses of methods: their batches estimate the stated loss, and a run can be repeated."""
+"""Parametric encoders: batch estimates of the loss, training, determinism and invalid input."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from equipoise.kernels import Kernel
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.methods.parametric.batches import Edges, TrainingRows, as_csr  # noqa: E402
-from equipoise.methods.parametric.encoder import Standardized, default_encoder, working  # noqa: E402
+from equipoise.methods.parametric.encoder import Standardized, default_encoder, to_working  # noqa: E402
 from equipoise.objectives.autograd.stochastic import Batch, squared, stochastic  # noqa: E402
 
 CPU = torch.device("cpu")
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
-def everything(problem, Y):
-    """All points and all edges as one batch, and the tensor of places that it is a function of."""
+def full_batch(problem, Y):
+    """Return the loss, one batch of all points and edges, and the tensor of positions it depends on."""
     loss = stochastic(problem.objective, len(Y), CPU)
     A = as_csr(loss.A).tocoo()
     Y = torch.tensor(Y, requires_grad=True)
-    U = working(Y, problem.geometry)
+    U = to_working(Y, problem.geometry)
     d2 = squared(U[A.row] - U[A.col])
     return loss, Batch(len(Y), torch.arange(len(Y)), U, d2, torch.as_tensor(A.data.astype(np.float64))), Y
 
 
 @every_method
-def test_all_points_and_all_edges_give_the_loss_and_the_gradient(name, rng):
+def test_full_batch_gives_exact_loss_and_gradient(name, rng):
     method = clone(METHODS[name])
     if method.engine == "auto":
         method.set_params(engine="reference")
     problem = method.problem(X)
     Y = rng.standard_normal(problem.Y0.shape)
-    loss, batch, at = everything(problem, Y)
+    loss, batch, at = full_batch(problem, Y)
     loss.linearized(batch).backward()
     truth = problem.gradient(Y)
     tol = 0.01 if method.engine == "grid" else 1e-5
@@ -54,10 +54,10 @@ def test_all_points_and_all_edges_give_the_loss_and_the_gradient(name, rng):
 
 
 @every_method
-def test_exaggeration_multiplies_the_attraction_alone(name, rng):
+def test_exaggeration_scales_only_the_attraction(name, rng):
     problem = clone(METHODS[name]).set_params(engine="reference").problem(X)
     Y = rng.standard_normal(problem.Y0.shape)
-    loss, batch, at = everything(problem, Y)
+    loss, batch, at = full_batch(problem, Y)
     loss.linearized(batch, 3.0).backward()
     F = problem.objective.balance(problem.geometry.work(Y), problem.engine, loss=False, exaggeration=3.0)
     truth = -problem.geometry.pull_back(Y, F.attraction + F.repulsion)
@@ -65,18 +65,18 @@ def test_exaggeration_multiplies_the_attraction_alone(name, rng):
 
 
 @every_method
-def test_batches_estimate_the_sums_without_bias(name, rng):
-    """The mean over many batches is within four of its own standard errors, and these are small."""
+def test_batch_estimates_are_unbiased(name, rng):
+    """The mean over many batches is within four standard errors of the truth, and these are small."""
     problem = clone(METHODS[name]).set_params(engine="reference").problem(X)
     Y = rng.standard_normal(problem.Y0.shape)
-    loss, batch, _ = everything(problem, Y)
+    loss, batch, _ = full_batch(problem, Y)
     truth = loss.estimate(batch).detach().numpy()
-    if name == "SNE":  # the logarithms of few partners are biased; what they are taken of is not
+    if name == "SNE":  # the logarithm of an estimate is biased; its argument is not
         loss.estimate = lambda batch: torch.stack(
             [batch.over_edges(batch.d2), batch.over_points(batch.over_partners(loss.objective.kernel))]
         )
         truth = loss.estimate(batch).detach().numpy()
-    edges, U = Edges(as_csr(loss.A), CPU), working(torch.as_tensor(Y), problem.geometry)
+    edges, U = Edges(as_csr(loss.A), CPU), to_working(torch.as_tensor(Y), problem.geometry)
     generator, found = torch.Generator().manual_seed(0), []
     for _ in range(400):
         for heads, tails, weights in edges.batches(32, generator):
@@ -87,7 +87,7 @@ def test_batches_estimate_the_sums_without_bias(name, rng):
     assert (error < 0.05 * np.abs(truth).max()).all()
 
 
-def test_the_average_of_a_row_of_SNE_is_over_its_own_batches(rng):
+def test_sne_row_normalisers_average_over_their_own_batches(rng):
     problem = eq.SNE(perplexity=8, engine="reference").problem(X)
     Y = rng.standard_normal(problem.Y0.shape)
     loss, edges, U = stochastic(problem.objective, 80, CPU), Edges(as_csr(problem.affinities), CPU), torch.as_tensor(Y)
@@ -101,11 +101,11 @@ def test_the_average_of_a_row_of_SNE_is_over_its_own_batches(rng):
     assert abs(np.mean(found / Z) - 1) < 0.05 and np.corrcoef(found, Z)[0, 1] > 0.9
 
 
-def test_edges_are_drawn_in_proportion_to_their_weights():
+def test_edges_are_sampled_in_proportion_to_their_weights():
     A = sparse.csr_matrix(np.array([[0, 1, 3.0], [0, 0, 0], [2, 0, 0]]))
     edges, generator = Edges(A, CPU), torch.Generator().manual_seed(0)
     heads = torch.arange(3).repeat(4000)
-    tails, weights = (t.reshape(4000, 3) for t in edges.drawn(heads, generator))
+    tails, weights = (t.reshape(4000, 3) for t in edges.sample(heads, generator))
     assert weights[0].tolist() == [4, 0, 2]
     assert (tails[:, 0] == 2).double().mean() == pytest.approx(0.75, abs=0.03) and not (tails[:, 0] == 0).any()
     assert (tails[:, 1] == 1).all() and (tails[:, 2] == 0).all()  # no edge: the point itself, with weight 0
@@ -115,14 +115,14 @@ def test_edges_are_drawn_in_proportion_to_their_weights():
     "n, size, lengths",
     [(90, 20, [18] * 5), (91, 20, [19] + [18] * 4), (80, 20, [20] * 4), (7, 2, [3, 2, 2]), (3, 2, [3]), (2, 2, [2])],
 )
-def test_an_epoch_sees_every_point_once(n, size, lengths):
+def test_epoch_contains_every_point_once(n, size, lengths):
     edges = Edges(as_csr(np.ones((n, n))), CPU)
     heads = [h for h, _, _ in edges.batches(size, torch.Generator().manual_seed(0))]
     assert [len(h) for h in heads] == lengths and sorted(torch.cat(heads).tolist()) == list(range(n))
 
 
 @every_method
-def test_every_loss_falls(name):
+def test_training_lowers_the_loss(name):
     encoder = small(METHODS[name], epochs=60).fit(X)
     start = small(METHODS[name], epochs=0).fit(X)
     assert encoder.loss_ < start.loss_ and start.loss_curve_.shape == (0, 2)
@@ -134,14 +134,14 @@ def test_every_loss_falls(name):
 
 
 @every_method
-def test_rows_that_are_equal_do_no_harm(name):
+def test_duplicate_rows_get_equal_positions(name):
     twice = np.repeat(X[:40], 2, axis=0)
     encoder = small(METHODS[name]).fit(twice)
     assert np.isfinite(encoder.loss_) and np.array_equal(encoder.embedding_[::2], encoder.embedding_[1::2])
 
 
 @pytest.mark.slow
-def test_digits_and_rows_that_were_not_there():
+def test_encoder_classifies_fitted_and_unseen_digits():
     data, digit = load_digits(return_X_y=True)
     order = np.random.RandomState(0).permutation(len(data))
     old, new = order[:1400], order[1400:]
@@ -152,7 +152,7 @@ def test_digits_and_rows_that_were_not_there():
     assert encoder.loss_ < 1.0 and np.mean(encoder.loss_curve_[-10:, 1]) == pytest.approx(encoder.loss_, abs=0.05)
 
 
-def test_the_same_seed_gives_the_same_bytes_and_leaves_the_random_numbers_of_others_alone():
+def test_fit_is_deterministic_and_keeps_global_random_state():
     torch.manual_seed(3)
     expected, threads = torch.rand(3), torch.get_num_threads()
     torch.manual_seed(3)
@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_bytes_and_leaves_the_random_numbers_of_oth
     assert torch.equal(torch.rand(3), expected) and torch.get_num_threads() == threads
 
 
-def test_it_is_an_estimator_of_scikit_learn():
+def test_parametric_follows_the_scikit_learn_interface():
     encoder = small(eq.TSNE(3, perplexity=8))
     assert clone(encoder).set_params(method__perplexity=9).method.perplexity == 9
     assert "epochs=6" in repr(encoder)
@@ -181,7 +181,7 @@ def test_it_is_an_estimator_of_scikit_learn():
     assert np.array_equal(clone(encoder).fit_transform(X), fitted.embedding_)
 
 
-def test_the_guide_runs_as_it_is_read():
+def test_code_of_the_parametric_guide_runs():
     page = Path(__file__).parents[2] / "docs" / "parametric.md"
     namespace = {}
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)[:3]:
@@ -189,7 +189,7 @@ def test_the_guide_runs_as_it_is_read():
     assert namespace["Y"].shape == (1400, 2) and namespace["Y_new"].shape == (397, 2)
 
 
-def test_columns_have_names():
+def test_feature_names_are_checked():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     encoder = small().fit(frame)
@@ -200,7 +200,7 @@ def test_columns_have_names():
         small().fit(X).transform(X[:, :4])
 
 
-def test_a_tensor_in_gives_a_tensor_out():
+def test_tensor_input_gives_tensor_output():
     table = torch.as_tensor(X)
     encoder = small().fit(table)
     assert isinstance(encoder.embedding_, torch.Tensor) and encoder.embedding_.device == table.device
@@ -213,7 +213,7 @@ def test_a_tensor_in_gives_a_tensor_out():
     assert isinstance(Z, torch.Tensor) and torch.equal(Z, encoder.embedding_)
 
 
-def test_labels_reach_the_methods_that_use_them():
+def test_labels_are_passed_to_the_method():
     def between(encoder):
         mu = encoder.affinities_.tocoo()
         return mu.data[LABELS[mu.row] != LABELS[mu.col]].sum() / mu.data.sum()
@@ -222,8 +222,8 @@ def test_labels_reach_the_methods_that_use_them():
     assert between(small(umap).fit(X, LABELS)) < 0.3 * between(small(umap).fit(X))
 
 
-class Images(torch.nn.Module):
-    """Rows of 64 as images of 8 × 8."""
+class ImageEncoder(torch.nn.Module):
+    """Convolutional encoder of rows of 64 pixels, reshaped to 8 × 8 images."""
 
     def __init__(self):
         super().__init__()
@@ -235,17 +235,17 @@ class Images(torch.nn.Module):
         return self.layers(x.reshape(-1, 1, 8, 8) / 16)
 
 
-def test_an_encoder_of_ones_own_is_copied_and_trained():
+def test_custom_encoder_is_copied_and_trained():
     data = load_digits().data[:200]
-    given = Images()
+    given = ImageEncoder()
     before = pickle.dumps(given.state_dict())
     encoder = eq.Parametric(encoder=given, epochs=20, batch_size=64, random_state=0, n_jobs=1, device="cpu").fit(data)
-    assert pickle.dumps(given.state_dict()) == before and isinstance(encoder.encoder_, Images)
+    assert pickle.dumps(given.state_dict()) == before and isinstance(encoder.encoder_, ImageEncoder)
     assert encoder.loss_ < eq.Parametric(encoder=given, epochs=0, random_state=0, device="cpu").fit(data).loss_
     assert np.array_equal(clone(encoder).fit(data).embedding_, encoder.embedding_)
 
 
-def test_the_default_encoder_begins_with_a_map_of_the_spread_asked_for(rng):
+def test_default_encoder_output_has_the_requested_spread(rng):
     table = torch.as_tensor(1000 + 5 * rng.standard_normal((300, 7)), dtype=torch.float32)
     encoder = default_encoder(TrainingRows(table, CPU), 2, 3.0)
     assert float(encoder(table).detach().std(dim=0).mean()) == pytest.approx(3.0, rel=0.01)
@@ -254,7 +254,7 @@ def test_the_default_encoder_begins_with_a_map_of_the_spread_asked_for(rng):
     assert TrainingRows(torch.ones(4, 2), CPU).mean_and_scale()[1] == 1.0
 
 
-class Numeric(Kernel):
+class NumPyKernel(Kernel):
     def value(self, d2):
         return np.exp(-d2)
 
@@ -262,7 +262,7 @@ class Numeric(Kernel):
         return -np.exp(-d2)
 
 
-class Loop(Kernel):
+class CustomKernel(Kernel):
     def value(self, d2):
         return (1 + d2) ** -1.5
 
@@ -270,10 +270,10 @@ class Loop(Kernel):
         return -1.5 * (1 + d2) ** -2.5
 
 
-def test_a_kernel_of_ones_own():
-    assert np.isfinite(small(eq.SymmetricSNE(kernel=Loop(), perplexity=8)).fit(X).loss_)
+def test_custom_kernel_must_support_tensors():
+    assert np.isfinite(small(eq.SymmetricSNE(kernel=CustomKernel(), perplexity=8)).fit(X).loss_)
     with pytest.raises(ValueError, match="array_namespace"):
-        small(eq.SymmetricSNE(kernel=Numeric(), perplexity=8)).fit(X)
+        small(eq.SymmetricSNE(kernel=NumPyKernel(), perplexity=8)).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ def test_a_kernel_of_ones_own():
         ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "not a function of sums"),
         ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "not a function of sums"),
         ({"method": eq.PCA()}, "must be an Embedding such as TSNE"),
-        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" gives none'),
-        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" gives none'),
+        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" does not provide'),
+        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" does not provide'),
         ({"method": eq.TSNE(n_components=0)}, "n_components must be"),
         ({"epochs": -1}, "epochs must be an integer >= 0"),
         ({"epochs": 1.5}, "epochs must be an integer >= 0"),
@@ -300,13 +300,13 @@ def test_a_kernel_of_ones_own():
         ({"encoder": torch.nn.Linear(6, 3)}, r"to \(2, 2\) for n_components=2, got shape \(2, 3\)"),
     ],
 )
-def test_what_cannot_be_is_said_before_any_work(parameters, message, monkeypatch):
+def test_invalid_parameters_raise_before_neighbour_search(parameters, message, monkeypatch):
     monkeypatch.setattr(eq.Embedding, "problem", lambda *_: pytest.fail("neighbours were searched"))
     with pytest.raises(ValueError, match=message):
         small(**parameters).fit(X)
 
 
-def test_bad_tables():
+def test_invalid_tables_raise():
     hole = X.copy()
     hole[3, 2] = np.nan
     for rows in (hole, torch.as_tensor(hole)):
@@ -320,12 +320,12 @@ def test_bad_tables():
         small().fit(X).transform(torch.zeros(6))
 
 
-def test_a_rate_that_is_too_large_is_named():
+def test_too_large_learning_rate_raises():
     with pytest.raises(FloatingPointError, match="lower learning_rate"):
         small(learning_rate=1e30).fit(X)
 
 
-def test_without_torch_it_says_what_to_install(monkeypatch):
+def test_missing_torch_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r'Parametric needs torch: pip install "equipoise\[gpu\]"'):
         eq.Parametric().fit(X)

@@ -8,49 +8,49 @@ from support.parametric_cases import METHODS, X, small
 
 import equipoise as eq
 from equipoise.inputs import table
-from equipoise.saving import neighbors_cache as kept_neighbors
+from equipoise.saving import neighbors_cache
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
 class Stop:
-    """A callback that presses Ctrl-C, or returns True, after so many epochs."""
+    """Callback that raises KeyboardInterrupt, or returns True, after `epoch` epochs."""
 
-    def __init__(self, epoch, press=True):
-        self.epoch, self.press, self.seen = epoch, press, []
+    def __init__(self, epoch, interrupt=True):
+        self.epoch, self.interrupt, self.seen = epoch, interrupt, []
 
     def __call__(self, epoch, loss, Y):
         self.seen.append((epoch, loss, Y))
-        if epoch == self.epoch and self.press:
+        if epoch == self.epoch and self.interrupt:
             raise KeyboardInterrupt
         return epoch == self.epoch
 
 
 @pytest.mark.parametrize("name", ["TSNE", "SNE", "UMAP"])
-def test_an_interrupted_run_goes_on_to_the_same_bytes(name, tmp_path):
+def test_resumed_run_gives_the_same_bytes(name, tmp_path):
     method, path = METHODS[name], tmp_path / "run.eqc"
-    whole = small(method, epochs=9).fit(X)
+    full = small(method, epochs=9).fit(X)
     stopped = small(method, epochs=9, callbacks=[eq.Checkpoint(path, every=2), Stop(5)])
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X)
     assert stopped.n_epochs_ == 5 and np.array_equal(stopped.transform(X), stopped.embedding_)
     resumed = small(method, epochs=9, callbacks=[eq.Checkpoint(path, every=2, resume=True)]).fit(X)
-    assert resumed.embedding_.tobytes() == whole.embedding_.tobytes()
-    assert resumed.loss_curve_.tobytes() == whole.loss_curve_.tobytes() and resumed.loss_ == whole.loss_
+    assert resumed.embedding_.tobytes() == full.embedding_.tobytes()
+    assert resumed.loss_curve_.tobytes() == full.loss_curve_.tobytes() and resumed.loss_ == full.loss_
     assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
 
 
-def test_neighbours_are_kept_beside_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_neighbors, "LEAST", 50)
+def test_checkpoint_saves_the_neighbours(tmp_path, monkeypatch):
+    monkeypatch.setattr(neighbors_cache, "MIN_POINTS", 50)
     method, path = eq.TSNE(perplexity=8, engine="grid"), tmp_path / "run.eqc"
-    whole = small(method, callbacks=[eq.Checkpoint(path, every=4)]).fit(X)
+    full = small(method, callbacks=[eq.Checkpoint(path, every=4)]).fit(X)
     monkeypatch.setattr(table, "nearest_neighbors", lambda *_, **__: pytest.fail("neighbours were searched again"))
     resumed = small(method, callbacks=[eq.Checkpoint(path, every=4, resume=True)]).fit(X)
-    assert resumed.embedding_.tobytes() == whole.embedding_.tobytes()
+    assert resumed.embedding_.tobytes() == full.embedding_.tobytes()
 
 
-class Impatient(torch.nn.Linear):
-    """A layer during whose fifth batch someone presses Ctrl-C."""
+class InterruptingLayer(torch.nn.Linear):
+    """Linear layer that raises KeyboardInterrupt in its fifth training batch."""
 
     calls = 0
 
@@ -61,15 +61,15 @@ class Impatient(torch.nn.Linear):
         return super().forward(x)
 
 
-def test_ctrl_c_in_the_middle_of_an_epoch_leaves_an_encoder():
-    encoder, threads = small(encoder=Impatient(6, 2)), torch.get_num_threads()
+def test_interrupt_within_an_epoch_leaves_a_usable_encoder():
+    encoder, threads = small(encoder=InterruptingLayer(6, 2)), torch.get_num_threads()
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(X)
     assert encoder.n_epochs_ == 1 and torch.get_num_threads() == threads
     assert np.array_equal(encoder.transform(X), encoder.embedding_) and np.isfinite(encoder.loss_)
 
 
-def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+def test_checkpoint_of_a_different_run_is_rejected(tmp_path):
     path = tmp_path / "run.eqc"
     small(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
     on = [eq.Checkpoint(path, resume=True)]
@@ -92,14 +92,14 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         small(random_state=None, callbacks=on).fit(X)
 
 
-def test_callbacks_see_the_map_and_stop_the_run():
-    stop = Stop(3, press=False)
+def test_callbacks_get_the_map_and_stop_the_run():
+    stop = Stop(3, interrupt=False)
     encoder = small(callbacks=[stop]).fit(X)
     assert encoder.n_epochs_ == 3 and len(encoder.loss_curve_) == 3
     assert [(epoch, loss) for epoch, loss, _ in stop.seen] == [tuple(row) for row in encoder.loss_curve_]
     assert np.array_equal(stop.seen[-1][2], encoder.embedding_) and not stop.seen[0][2].flags.writeable
 
 
-def test_the_loss_is_printed_where_no_bar_can_be_seen(capsys):
+def test_verbose_prints_the_loss_without_a_progress_bar(capsys):
     small(verbose=1, epochs=2).fit(X)
     assert capsys.readouterr().out.count("epoch") == 2

@@ -1,4 +1,4 @@
-"""Every public method refuses bad data and bad parameters, and the message names the place and the parameter."""
+"""Every public method rejects invalid data and parameters; the message names the row, column or parameter."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import equipoise as eq
 
 
 def refuses(call, message, error=ValueError):
+    """Assert that a call raises an error whose message matches a regular expression."""
     with pytest.raises(error, match=message):
         call()
 
@@ -23,8 +24,8 @@ BAD = {
     "NaN": (changed(X, 3, 2, np.nan), r"NaN at row 3, column 2\b"),
     "inf": (changed(X, 59, 0, np.inf), r"inf at row 59, column 0\b"),
     "-inf": (changed(X, 0, 4, -np.inf), r"inf at row 0, column 4\b"),
-    "several": (changed(X, [5, 7], 1, np.nan), r"NaN at row 5, column 1, and .*1 more"),
-    "a named column": (pd.DataFrame(changed(X, 3, 2, np.nan), columns=list("abcde")), r"row 3, column 2 \('c'\)"),
+    "several NaN": (changed(X, [5, 7], 1, np.nan), r"NaN at row 5, column 1, and .*1 more"),
+    "named column": (pd.DataFrame(changed(X, 3, 2, np.nan), columns=list("abcde")), r"row 3, column 2 \('c'\)"),
     "text": (changed(X.astype(object), 4, 1, "red"), r"'red' at row 4, column 1\b"),
     "complex": (X + 1j, r"[Cc]omplex"),
     "1-D": (X[0], "2D array, got 1D array"),
@@ -38,7 +39,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 @every_method
-def test_bad_tables(Method, name):
+def test_invalid_tables_raise(Method, name):
     data, message = BAD[name]
     refuses(lambda: brief(Method).fit(data), message)
 
@@ -53,13 +54,13 @@ def test_bad_tables(Method, name):
     ids=["columns", "NaN", "1-D"],
 )
 @every_method
-def test_bad_new_rows(Method, data, message):
+def test_transform_of_invalid_rows_raises(Method, data, message):
     method = brief(Method).fit(X)
     refuses(lambda: method.transform(data), message)
 
 
 @every_method
-def test_new_rows_need_a_fit(Method):
+def test_transform_before_fit_raises(Method):
     refuses(lambda: brief(Method).transform(NEW), f"This {Method.__name__} instance is not fitted yet", NotFittedError)
 
 
@@ -68,50 +69,50 @@ def test_new_rows_need_a_fit(Method):
 
 @pytest.mark.parametrize("value", [0, -2, 2.5, "2"])
 @over_those_with("n_components")
-def test_n_components(Method, value):
+def test_invalid_n_components_raises(Method, value):
     refuses(lambda: brief(Method, n_components=value).fit(X), f"n_components must be .*{value!r}")
 
 
 @over([Method for Method in PUBLIC if takes(Method, "n_components") and Method is not eq.MDS])
-def test_more_components_than_the_data_has(Method):
+def test_too_large_n_components_raises(Method):
     refuses(lambda: brief(Method, n_components=61).fit(X), "n_components=61 is too large|n_components must be .*61")
 
 
 @pytest.mark.parametrize("value", [0, -2])
 @every_method
-def test_n_jobs(Method, value):
+def test_invalid_n_jobs_raises(Method, value):
     refuses(lambda: brief(Method, n_jobs=value).fit(X), f"n_jobs must be .*{value}")
 
 
 @pytest.mark.parametrize("value", [-1, 2.5])
 @over_those_with("n_iter")
-def test_n_iter(Method, value):
+def test_invalid_n_iter_raises(Method, value):
     refuses(lambda: iterative(Method, n_iter=value).fit(X), f"n_iter must .*{value}")
 
 
 @every_method
-def test_callbacks(Method):
+def test_invalid_callbacks_raise(Method):
     refuses(lambda: iterative(Method, callbacks=print).fit(X), "callbacks must be a list")
 
 
 @over_those_with("engine")
-def test_engine(Method):
+def test_unknown_engine_raises(Method):
     refuses(lambda: brief(Method, engine="gpu").fit(X), "engine.* 'gpu'")
 
 
 @every_method
-def test_device(Method):
+def test_unknown_device_raises(Method):
     name = {"engine": "torch"} if takes(Method, "engine") else {}
     refuses(lambda: brief(Method, **name, device="tpu").fit(X), "device must be .*'tpu'")
 
 
 @over_those_with("metric")
-def test_metric(Method):
+def test_unknown_metric_raises(Method):
     refuses(lambda: brief(Method, metric="euclid").fit(X), "metric must be .*'euclid'")
 
 
 @over_those_with("metric")
-def test_precomputed_distances(Method):
+def test_invalid_precomputed_distances_raise(Method):
     method = brief(Method, metric="precomputed")
     refuses(lambda: method.fit(X), r"square, got shape \(60, 5\)")
     D = np.abs(X[:, :1] - X[:, 0])
@@ -120,7 +121,7 @@ def test_precomputed_distances(Method):
 
 
 @over_those_with("init")
-def test_init(Method):
+def test_invalid_init_raises(Method):
     d = Method().n_components
     for shape in ((3, d), (60, d + 1), (60,)):
         refuses(lambda shape=shape: brief(Method, init=np.zeros(shape)).fit(X), rf"init .*\(60, {d}\)")
@@ -131,25 +132,25 @@ def test_init(Method):
 
 @pytest.mark.parametrize("value", [0, -1, np.nan, "a"])
 @over_those_with("tol")
-def test_tol(Method, value):
+def test_invalid_tol_raises(Method, value):
     if Method is eq.MDS and value == 0:
-        assert np.isfinite(brief(Method, tol=0).fit_transform(X)).all()  # until n_iter
+        assert np.isfinite(brief(Method, tol=0).fit_transform(X)).all()  # runs until n_iter
     else:
         refuses(lambda: iterative(Method, **{"tol": value}).fit(X), "tol must ")
 
 
 @over_those_with("n_neighbors")
-def test_n_neighbors(Method):
+def test_invalid_n_neighbors_raises(Method):
     for value in (0, -3):
         refuses(lambda value=value: brief(Method, n_neighbors=value).fit(X), f"n_neighbors must be .*{value}")
 
 
 @over([Method for Method in PUBLIC if Method in FLOWS])
-def test_solver(Method):
+def test_unknown_solver_raises(Method):
     refuses(lambda: brief(Method, solver="svd").fit(X), "solver must be .*'svd'")
 
 
 @every_method
-def test_a_checkpoint_needs_a_seed(Method, tmp_path):
+def test_checkpoint_without_random_state_raises(Method, tmp_path):
     method = iterative(Method, random_state=None, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")])
     refuses(lambda: method.fit(X), "random_state")

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator, for every public method; none is left out."""
+"""scikit-learn's estimator checks for every public method, without exceptions."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ SMALL[eq.Parametric] = {
     "random_state": 0,
     "device": "cpu",
 }
-TOLD = (  # the checks have few rows, in blobs far apart
+EXPECTED_WARNINGS = (  # the data of the checks have few rows, in distant blobs
     "the neighbour graph .* components",
     "n_neighbors=15 is too large for n_samples",
 )
 
 
 def small(Method):
-    """Return the method with few iterations, and with parameters for data of few rows."""
+    """Return an instance with few iterations and with parameters suited to few rows."""
     short = {"n_iter": 20} if takes(Method, "n_iter") and Method not in FLOWS else {}
     return Method(**short, **SMALL.get(Method, {}))
 
 
 @parametrize_with_checks([*map(small, PUBLIC), eq.PCA(solver="flow")])
-def test_scikit_learn_convention(estimator, check):
+def test_scikit_learn_estimator_checks(estimator, check):
     with warnings.catch_warnings():
-        for message in TOLD:
+        for message in EXPECTED_WARNINGS:
             warnings.filterwarnings("ignore", message)
         check(estimator)

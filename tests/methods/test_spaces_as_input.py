@@ -48,19 +48,19 @@ def test_map_from_neighbours_is_that_of_the_distances(Method):
 
 @over_those_with("metric")
 def test_metric_with_a_space(Method):
-    with pytest.raises(ValueError, match="a metric space has its own distance; leave out metric='cosine'"):
+    with pytest.raises(ValueError, match="a metric space defines its own distance; omit metric='cosine'"):
         brief(Method, metric="cosine").fit(eq.spaces.Euclidean(X))
 
 
 @over_those_with("h")
 def test_metric_tensor_with_a_space(Method):
-    with pytest.raises(ValueError, match="h needs a dense table, but X is a metric space"):
+    with pytest.raises(ValueError, match="h requires a dense table, but X is a metric space"):
         brief(Method, h=np.eye(5)).fit(Bare())
 
 
 @over_those_with("affinity")
 def test_precomputed_affinities_with_a_space(Method):
-    with pytest.raises(ValueError, match="needs affinities"):
+    with pytest.raises(ValueError, match="requires affinities"):
         brief(Method, affinity="precomputed").fit(Bare())
 
 

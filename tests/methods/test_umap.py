@@ -1,4 +1,4 @@
-"""UMAP: affinities against their formula, both losses against finite differences, the sampled descent, and errors."""
+"""UMAP: affinities, both losses against finite differences, negative sampling, kinds of input and errors."""
 
 import numpy as np
 import pytest
@@ -36,29 +36,29 @@ def one_nn(Y, labels):
     return float((labels[graph.indices[:, 0]] == labels).mean())
 
 
-# The affinities
+# Affinities
 
 
-def test_memberships_have_the_stated_sum_and_form(rng):
+def test_memberships_sum_to_log2_k_and_decay_exponentially(rng):
     D = np.sort(rng.uniform(0.5, 3, (40, 9)), axis=1)
     graph = sparse.csr_matrix((D.ravel() ** 2, np.tile(np.arange(9), 40), np.arange(0, 361, 9)), shape=(40, 40))
     W = fuzzy.memberships(graph, 10, np.float64, 1).data.reshape(40, 9)
     assert_allclose(W.sum(axis=1), np.log2(10), rtol=1e-8)
     assert_allclose(W[:, 0], 1)
-    sigma = -(D[:, 1:] - D[:, :1]) / np.log(W[:, 1:])  # one number in every row
+    sigma = -(D[:, 1:] - D[:, :1]) / np.log(W[:, 1:])  # constant within each row
     assert_allclose(sigma, sigma[:, :1] * np.ones((1, 8)), rtol=1e-9)
 
 
-def test_duplicates_have_weight_one_and_measure_nothing():
+def test_duplicates_have_membership_one():
     D2 = sparse.csr_matrix(([0.0, 0, 0, 0, 0, 4, 9], ([0] * 7, range(1, 8))), shape=(8, 8))
     D2 = sparse.csr_matrix((D2.data, D2.indices, np.arange(0, 57, 7)[:2].tolist() + [7] * 7), shape=(8, 8))
     W = np.empty(7)
     _core.memberships(compiled_pattern(D2), D2.data, 3.0, 1e-3, W, 1)
-    assert_allclose(W[:6], 1)  # five duplicates and the nearest at a distance
+    assert_allclose(W[:6], 1)  # five duplicates and the nearest distinct point
     assert 0 <= W[6] < 1e-10
 
 
-def test_fuzzy_union_is_the_chance_of_either_direction(rng):
+def test_fuzzy_union_is_the_probabilistic_sum(rng):
     W = sparse.random(30, 30, 0.2, format="csr", random_state=0)
     W.setdiag(0)
     W.eliminate_zeros()
@@ -67,17 +67,17 @@ def test_fuzzy_union_is_the_chance_of_either_direction(rng):
     assert_allclose(fuzzy.fuzzy_union(W).toarray(), dense + dense.T - dense * dense.T, atol=1e-12)
 
 
-def test_a_and_b_are_those_of_umap_learn():
+def test_a_and_b_match_umap_learn():
     kernel = Membership.fitted(0.1, 1.0)
     assert_allclose((kernel.a, kernel.b), (1.577, 0.895), atol=5e-4)
-    assert_allclose(Membership.fitted(0.2, 2.0).b, kernel.b, rtol=1e-5)  # a change of unit
+    assert_allclose(Membership.fitted(0.2, 2.0).b, kernel.b, rtol=1e-5)  # only the unit changes
 
 
-# The losses
+# Losses
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_gradient_by_finite_differences(blobs, rng, loss):
+def test_gradient_matches_finite_differences(blobs, rng, loss):
     problem = eq.UMAP(loss=loss, n_neighbors=6, engine="reference").problem(blobs[0][:40])
     Y = rng.standard_normal((40, 2))
     gradient, h = problem.gradient(Y), 1e-6
@@ -89,7 +89,7 @@ def test_gradient_by_finite_differences(blobs, rng, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_loss_is_the_stated_sum(blobs, rng, loss):
+def test_loss_matches_the_formula(blobs, rng, loss):
     problem = eq.UMAP(loss=loss, n_neighbors=6, negative_sample_rate=3, engine="reference").problem(blobs[0][:40])
     Y, mu = rng.standard_normal((40, 2)), problem.affinities.toarray()
     kernel, apart = problem.objective.kernel, problem.objective.apart
@@ -103,7 +103,7 @@ def test_loss_is_the_stated_sum(blobs, rng, loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("engine", ["exact", "grid"])
-def test_engines_agree(digits, loss, engine):
+def test_engines_agree_with_reference(digits, loss, engine):
     X = digits[0][:300]
     truth = eq.UMAP(loss=loss, engine="reference", random_state=0).problem(X)
     other = eq.UMAP(loss=loss, engine=engine, random_state=0).problem(X)
@@ -121,7 +121,7 @@ def test_non_membership_is_minus_log_of_one_minus_k(epsilon):
     assert_allclose(kernel.slope(d2 + h), (kernel.value(d2 + 2 * h) - kernel.value(d2)) / (2 * h), rtol=1e-5)
 
 
-# The sampled descent
+# Negative sampling
 
 
 def one_step(mu, Y, kernel, seed, step, rate=1e-3, count=5, clip=1e9):
@@ -134,12 +134,12 @@ def one_step(mu, Y, kernel, seed, step, rate=1e-3, count=5, clip=1e9):
     return (out - Y) / rate
 
 
-def test_the_mean_step_is_minus_the_gradient_of_the_effective_loss(rng):
+def test_mean_sampled_step_is_minus_the_gradient_of_the_effective_loss(rng):
     n, kernel = 60, Membership.fitted(0.1, 1.0)
     mu = sparse.random(n, n, 0.1, format="csr", random_state=1)
     mu = fuzzy.fuzzy_union(mu - sparse.diags(mu.diagonal()))
     mu.data = np.ones(mu.nnz, np.float32)  # every edge is due in every iteration
-    lattice = np.argwhere(np.ones((10, 6)))  # no two points so near that rare large pushes decide the mean
+    lattice = np.argwhere(np.ones((10, 6)))  # no two points so close that rare large repulsions dominate the mean
     Y = (lattice + rng.uniform(-0.3, 0.3, (n, 2))).astype(np.float32)
     mean = np.mean([one_step(mu, Y, kernel, 3, step) for step in range(4000)], axis=0)
     objective = EffectiveCrossEntropy(mu, kernel, NonMembership(kernel.a, kernel.b, SOFTENED), 5)
@@ -148,15 +148,15 @@ def test_the_mean_step_is_minus_the_gradient_of_the_effective_loss(rng):
     assert np.linalg.norm(mean - expected) < 0.03 * np.linalg.norm(expected)
 
 
-def test_steps_are_clipped():
+def test_repulsive_steps_are_clipped():
     mu, kernel = sparse.csr_matrix(np.array([[0, 1], [1, 0]], np.float32)), Membership.fitted(0.1, 1.0)
     Y = np.array([[0, 0], [0.01, 0]], np.float32)
     pull = one_step(mu, Y, kernel, 0, 0, count=0)[0, 0]
     pushes = [pull - one_step(mu, Y, kernel, 0, step, clip=CLIP)[0, 0] for step in range(60)]
-    assert_array_equal(np.unique(np.round(pushes)), [0, 4, 8, 12, 16, 20])  # one that is itself pushes 0
+    assert_array_equal(np.unique(np.round(pushes)), [0, 4, 8, 12, 16, 20])  # a sample of the point itself adds 0
 
 
-def test_phases_are_the_same_from_both_ends():
+def test_edge_offsets_are_symmetric():
     A = sparse.random(50, 50, 0.1, format="csr", random_state=0)
     A = (A + A.T).tocsr()
     phase = sparse.csr_matrix((edge_offsets(A, 5) + 1e-9, A.indices, A.indptr), shape=A.shape)
@@ -165,7 +165,7 @@ def test_phases_are_the_same_from_both_ends():
 
 
 @pytest.mark.parametrize("components", [2, 3, 5])
-def test_sampled_descent_has_the_same_bytes_for_any_number_of_threads(digits, components):
+def test_negative_sampling_gives_same_bytes_for_any_number_of_threads(digits, components):
     X = digits[0][:700]
     maps = [
         eq.UMAP(components, engine="negative_sampling", n_iter=10, random_state=0, n_jobs=jobs).fit_transform(X)
@@ -176,22 +176,22 @@ def test_sampled_descent_has_the_same_bytes_for_any_number_of_threads(digits, co
 
 
 @pytest.mark.parametrize("engine", ["auto", "negative_sampling"])
-def test_digits_are_told_apart(digits, engine):
+def test_umap_separates_digits(digits, engine):
     X, labels = digits
     umap = eq.UMAP(engine=engine, n_iter=200, random_state=0).fit(X)
     assert one_nn(umap.embedding_, labels) > 0.93
     assert umap.loss_ < umap._problem.loss(umap._problem.Y0)
 
 
-def test_rows_in_the_order_of_their_classes_make_as_good_a_map(digits):
-    X, labels = digits  # rows side by side share the points they are pushed from
+def test_negative_sampling_quality_does_not_depend_on_row_order(digits):
+    X, labels = digits  # adjacent rows share negative samples
     order = np.argsort(labels, kind="stable")
     mixed = eq.UMAP(engine="negative_sampling", random_state=0).fit_transform(X)
     sorted_ = eq.UMAP(engine="negative_sampling", random_state=0).fit_transform(X[order])
     assert one_nn(sorted_, labels[order]) > one_nn(mixed, labels) - 0.02
 
 
-def test_the_loss_of_the_sampled_descent_is_told_to_callbacks(blobs):
+def test_negative_sampling_reports_to_callbacks(blobs):
     seen = []
     umap = eq.UMAP(
         engine="negative_sampling", n_iter=100, callbacks=[lambda i, loss, Y: seen.append(i)], random_state=0
@@ -204,10 +204,10 @@ def test_the_loss_of_the_sampled_descent_is_told_to_callbacks(blobs):
     assert stop.n_iter_ == 50 and stop._problem.stopped == "callback"
 
 
-# What goes in
+# Input
 
 
-def test_labels_part_the_classes(digits):
+def test_labels_improve_class_separation(digits):
     X, labels = digits[0][:500], digits[1][:500]
     plain = eq.UMAP(random_state=0).fit_transform(X)
     known = eq.UMAP(random_state=0).fit_transform(X, labels)
@@ -217,14 +217,14 @@ def test_labels_part_the_classes(digits):
     assert_array_equal(known, eq.UMAP(random_state=0).fit_transform(X, names))
 
 
-def test_unknown_labels_leave_the_graph_as_it_is(blobs):
+def test_unknown_labels_only_repeat_the_fuzzy_union(blobs):
     X, _ = blobs
     none = eq.UMAP().problem(X, np.full(len(X), -1)).affinities.toarray()
     mu = eq.UMAP().problem(X).affinities.toarray()
-    assert_allclose(none, 2 * mu - mu**2, atol=1e-6)  # rows with a largest weight of 1, united once more
+    assert_allclose(none, 2 * mu - mu**2, atol=1e-6)  # row maxima are 1; the union is taken once more
 
 
-def test_transform_puts_new_points_with_their_class(digits):
+def test_transform_places_new_points_near_their_class(digits):
     X, labels = digits
     umap = eq.UMAP(random_state=0).fit(X[:1000])
     Y = umap.transform(X[1000:])
@@ -233,14 +233,14 @@ def test_transform_puts_new_points_with_their_class(digits):
     assert_array_equal(umap.transform(X[:3]), umap.embedding_[:3])
 
 
-def test_separate_components_are_laid_side_by_side(rng):
+def test_disconnected_components_stay_separate(rng):
     X = np.concatenate([rng.standard_normal((30, 3)) + 1000 * s for s in range(3)])
     Y = eq.UMAP(n_neighbors=5, random_state=0).fit_transform(X)
     assert np.isfinite(Y).all()
     assert one_nn(Y, np.repeat([0, 1, 2], 30)) == 1
 
 
-def test_precomputed_distances_and_neighbours_give_the_same_map(blobs):
+def test_precomputed_distances_and_neighbours_give_the_same_affinities(blobs):
     X = blobs[0][:80]
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     graph = nearest_neighbors(X, 14, "euclidean", n_threads=1)
@@ -254,7 +254,7 @@ def test_precomputed_distances_and_neighbours_give_the_same_map(blobs):
     assert_allclose(given.affinities_.toarray(), 2 * mu - mu**2, atol=1e-6)  # the union with itself
 
 
-def test_more_neighbours_than_points_are_all_points(blobs):
+def test_too_large_n_neighbors_warns_and_is_reduced(blobs):
     with pytest.warns(UserWarning, match="n_neighbors=15 is too large for n_samples=8; n_neighbors=8 is used"):
         Y = eq.UMAP(random_state=0, n_iter=20).fit_transform(blobs[0][:8])
     assert np.isfinite(Y).all()
@@ -273,15 +273,15 @@ def test_more_neighbours_than_points_are_all_points(blobs):
         ({"target_weight": 2}, "target_weight must be between 0 and 1, got 2"),
         ({"affinity": "gaussian"}, "unknown affinity 'gaussian'; choose from 'fuzzy', 'precomputed'"),
         ({"n_iter": "many"}, 'n_iter must be an integer or "auto", got'),
-        ({"engine": "negative_sampling", "optimizer": eq.Momentum()}, "takes its own steps; use optimizer=None"),
+        ({"engine": "negative_sampling", "optimizer": eq.Momentum()}, "has its own optimiser; use optimizer=None"),
     ],
 )
-def test_bad_parameters(blobs, parameters, message):
+def test_invalid_parameters_raise(blobs, parameters, message):
     with pytest.raises(ValueError, match=message):
         eq.UMAP(**parameters).fit(blobs[0])
 
 
-def test_bad_labels_and_short_lists(blobs):
+def test_invalid_labels_and_short_neighbour_lists_raise(blobs):
     X = blobs[0]
     with pytest.raises(ValueError, match=r"y has shape \(3,\), but X has 150 rows"):
         eq.UMAP().fit(X, [0, 1, 2])
@@ -292,21 +292,21 @@ def test_bad_labels_and_short_lists(blobs):
         eq.UMAP(metric="precomputed").fit((graph.indices, graph.distances))
 
 
-def test_engine_of_the_loss_is_the_sampling_one(blobs):
+def test_negative_sampling_evaluates_the_loss_with_the_sampled_engine(blobs):
     problem = eq.UMAP(engine="negative_sampling", random_state=0).problem(blobs[0])
     assert isinstance(problem.engine, Sampled)
     exact = eq.UMAP(engine="exact", random_state=0).problem(blobs[0])
     assert_allclose(problem.loss(problem.Y0), exact.loss(problem.Y0), rtol=1e-4)  # few points: all are partners
 
 
-def test_many_dimensions_are_descended_by_the_gradient():
+def test_auto_engine_in_many_dimensions_uses_gradient_descent():
     X = np.random.default_rng(0).standard_normal((3100, 6))
     umap = eq.UMAP(5, negative_sample_rate=0.5, n_iter=30, random_state=0).fit(X)
     assert umap._problem.engine.name == "sampled" and type(umap._problem) is ForceProblem
     assert umap.embedding_.std() > 0.5
 
 
-def test_the_former_name_of_negative_sampling_warns(blobs):
+def test_deprecated_engine_name_sampled_warns(blobs):
     with pytest.warns(FutureWarning, match='engine="negative_sampling"'):
         old = eq.UMAP(engine="sampled", n_iter=20, random_state=0).fit(blobs[0])
     new = eq.UMAP(engine="negative_sampling", n_iter=20, random_state=0).fit(blobs[0])
@@ -314,30 +314,30 @@ def test_the_former_name_of_negative_sampling_warns(blobs):
     assert old.embedding_.tobytes() == new.embedding_.tobytes()
 
 
-def test_the_sampled_engine_evaluates_the_intended_loss_without_a_warning(blobs):
+def test_sampled_engine_with_intended_loss_does_not_warn(blobs):
     umap = eq.UMAP(engine="sampled", loss="intended", n_iter=20, random_state=0).fit(blobs[0])
     assert umap.engine_ == "sampled" and type(umap._problem) is ForceProblem
 
 
-def test_callbacks_may_keep_the_maps_of_the_sampled_descent(blobs):
+def test_callbacks_get_copies_of_the_map_in_negative_sampling(blobs):
     frames = []
     keep = [lambda i, loss, Y: frames.append(Y)]
     eq.UMAP(engine="negative_sampling", n_iter=100, callbacks=keep, random_state=0).fit(blobs[0])
     assert len(frames) == 3 and not np.array_equal(frames[0], frames[1]) and not np.array_equal(frames[1], frames[2])
 
 
-def test_the_unit_of_the_map_is_free():
+def test_fitted_kernel_scales_with_spread():
     one, small = Membership.fitted(0.1, 1.0), Membership.fitted(0.001, 0.01)
     d2 = np.linspace(0, 9, 50)
     assert_allclose(small.value(d2 * 1e-4), one.value(d2), rtol=1e-6)
 
 
-def test_labels_that_no_neighbours_share_are_refused(blobs):
+def test_labels_that_remove_all_edges_raise(blobs):
     with pytest.raises(ValueError, match="no edges remain"):
         eq.UMAP(target_weight=1, n_iter=5).fit(blobs[0], np.arange(len(blobs[0])))
 
 
-def test_new_rows_of_a_graph_are_on_the_scale_of_the_fit(blobs):
+def test_transform_of_precomputed_affinities_uses_the_scale_of_the_fit(blobs):
     X = blobs[0]
     mu = eq.UMAP(random_state=0).problem(X).affinities
     umap = eq.UMAP(affinity="precomputed", random_state=0).fit(10 * mu)

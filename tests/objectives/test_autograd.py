@@ -310,7 +310,7 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
         eq.TSNE(g=local, engine="grid").fit(X)
     with pytest.raises(ValueError, match="a checkpoint cannot identify a function g"):
         eq.TSNE(g=local, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)
-    with pytest.raises(ValueError, match="SphericalSNE has the sphere's own metric"):
+    with pytest.raises(ValueError, match="SphericalSNE uses the metric of the sphere"):
         eq.SphericalSNE(g=local, perplexity=5).fit(X)
     fitted = eq.TSNE(g=local, perplexity=5, n_iter=1).fit(X)
     with pytest.raises(ValueError, match="transform needs a constant g"):
@@ -322,7 +322,7 @@ def test_what_a_function_g_excludes(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"g is a function.*keep the map"):
         eq.save(fitted, tmp_path / "map.eq")
     monkeypatch.setattr("equipoise.methods.sne.physical_memory", lambda: 1e4)
-    with pytest.raises(MemoryError, match=r"all pairs of 24 points in float64, which takes about 1.38e-05 GB"):
+    with pytest.raises(MemoryError, match=r"all pairs of 24 points in float64, which needs about 1.38e-05 GB"):
         eq.TSNE(g=local, perplexity=5).fit(X)
 
 
@@ -371,7 +371,7 @@ def test_the_guide_runs_as_it_is_read():
     for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
         exec(code, namespace)
     assert namespace["problem"].loss(namespace["Y"]) < 0.8 * namespace["problem"].loss(namespace["start"])
-    assert namespace["places"].shape == (50, 2)
+    assert namespace["Y_new"].shape == (50, 2)
 
 
 def test_without_torch_the_way_to_it_is_named(monkeypatch, X):

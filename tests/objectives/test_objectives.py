@@ -299,7 +299,7 @@ def test_a_divergence_over_all_pairs_refuses_a_graph_and_zeros(X, method):
     P = np.full((5, 5), 1 / 18)
     np.fill_diagonal(P, 0.0)
     P[1, 3] = P[3, 1] = 0.0
-    with pytest.raises(ValueError, match=r"but P\[1, 3\] = 0, as for 2 of .* pairs; raise the perplexity"):
+    with pytest.raises(ValueError, match=r"but P\[1, 3\] = 0, like 2 of .* pairs; raise the perplexity"):
         joint_objective(P, StudentT(), method._divergence())
     with pytest.raises(ValueError, match="needs P > 0 for each of them, but P is sparse; use dense distances"):
         build(clone(method).set_params(metric="precomputed", init="random"), X)
@@ -307,7 +307,7 @@ def test_a_divergence_over_all_pairs_refuses_a_graph_and_zeros(X, method):
 
 def test_clusters_too_far_apart_for_any_p_are_refused(X):
     X[: N // 2] += 1e4  # p = exp(−1e8) and less
-    with pytest.raises(ValueError, match=r"but P\[0, 12\] = 0, as for 288 of .* pairs; raise the perplexity"):
+    with pytest.raises(ValueError, match=r"but P\[0, 12\] = 0, like 288 of .* pairs; raise the perplexity"):
         build(eq.GSNE(alpha=1.5), X)
 
 

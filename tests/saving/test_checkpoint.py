@@ -157,7 +157,7 @@ def test_kill_9(tmp_path):
 def searches(monkeypatch):
     """The sizes of the tables that are searched for neighbours; they are kept of any number of points."""
     sizes, search = [], table.nearest_neighbors
-    monkeypatch.setattr(kept_neighbors, "LEAST", 0)
+    monkeypatch.setattr(kept_neighbors, "MIN_POINTS", 0)
     monkeypatch.setattr(table, "nearest_neighbors", lambda X, *a, **b: sizes.append(len(X)) or search(X, *a, **b))
     return sizes
 
@@ -216,7 +216,7 @@ def test_damaged_neighbors_are_refused(tmp_path, searches):
     del about["content"]
     archive.write(file, about, [indices + 1, distances, recall])
     with pytest.raises(
-        ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to search the neighbours again"
+        ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to repeat the neighbour search"
     ):
         resumed.fit(X)
     for wrong in ("high", 1.5, float("nan"), None):
@@ -271,7 +271,7 @@ def kept(tmp_path_factory):
 )
 def test_another_run_is_refused(kept, method, data, what):
     method.set_params(callbacks=[eq.Checkpoint(kept, resume=True)])
-    with pytest.raises(ValueError, match=f"a checkpoint of another run, whose .*{what}.* differs?; use the data"):
+    with pytest.raises(ValueError, match=f"a checkpoint of another run: .*{what}.* differs?; use the data"):
         method.fit(data)
 
 
@@ -292,16 +292,16 @@ def test_other_files_are_refused(kept, tmp_path):
     eq.save(brief(eq.TSNE).fit(X), path)
     with pytest.raises(ValueError, match="is not a checkpoint"):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
-    with pytest.raises(ValueError, match="holds no method"):
+    with pytest.raises(ValueError, match="does not contain a fitted method"):
         eq.load(kept)
     path.write_bytes(kept.read_bytes()[:3000])
     for Method in (eq.TSNE, eq.MDS, eq.PCA):
-        with pytest.raises(ValueError, match="damaged, or is no file of equipoise"):
+        with pytest.raises(ValueError, match="damaged or is not an equipoise file"):
             brief(Method, callbacks=[eq.Checkpoint(path, resume=True)]).fit("before the data is looked at")
 
 
 def test_nothing_to_resume_is_told(tmp_path):
-    with pytest.warns(UserWarning, match="there is no checkpoint .* yet; the run starts at the beginning"):
+    with pytest.warns(UserWarning, match="there is no checkpoint .* yet; starting from the beginning"):
         method = brief(eq.TSNE, callbacks=[eq.Checkpoint(tmp_path / "run.eqc", resume=True)]).fit(X)
     same(method, brief(eq.TSNE).fit(X))
 

@@ -105,5 +105,5 @@ def test_the_sphere_of_four_points_has_no_isometric_map():
 
 
 def test_other_points_are_refused():
-    with pytest.raises(ValueError, match="the space has 60 points and the map has 59; they must be the same points"):
+    with pytest.raises(ValueError, match="the space has 60 points and the map has 59; they must have the same points"):
         dilation(X, Y[1:])

@@ -162,7 +162,7 @@ SHEET, FACES = sheet(2, 2)
         (
             SHEET,
             FACES + 1,
-            "contains the vertex 9, but the 9 vertices are 0 to 8; if the file counts from 1, use faces - 1",
+            "contains the vertex 9, but the 9 vertices have indices 0 to 8; if the file counts from 1, use faces - 1",
         ),
         (SHEET, np.concatenate([FACES, [[0, 1, 0]]]), r"face 8 contains a vertex twice: \[0, 1, 0\]"),
         (

@@ -1,4 +1,4 @@
-"""The studio in a real browser: the points move, the parameters with them, and a link leads back."""
+"""The studio in a real browser: playback, sliders, links, forces, comparison and files."""
 
 import csv
 import threading
@@ -10,7 +10,7 @@ from equipoise import data
 
 MODEL = "Bokeh.documents[0].get_model_by_name('{name}')"
 
-# How much of the first map is covered by points.
+# Number of pixels of the first map that are covered by points.
 INK_PIXELS = """() => {
     const {canvas} = studio.scenes[0]
     const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d")
@@ -35,32 +35,32 @@ def studio():
     assert not thread.is_alive()
 
 
-def complaint(message):
-    """Whether the console holds an error or a warning; what the browser says of WebGL, of
-    figures that are not shown yet and of an upload that was refused is none."""
+def is_problem(message):
+    """Return whether a console message is an error or warning other than the harmless ones
+    about WebGL, hidden figures and rejected uploads."""
     known = ("GL Driver Message", "could not set initial ranges", "status of 400")
     return message.type in ("error", "warning") and not any(words in message.text for words in known)
 
 
 @pytest.fixture
 def visit(browser):
-    """Open a page of the studio; in the end there must have been no error and no request to anywhere else."""
+    """Return a function that opens a page of the studio; fail on console errors and requests to other hosts."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    trouble = []
+    problems = []
 
     def visit(address):
         tab = context.new_page()
         tab.set_default_timeout(20_000)
-        tab.on("console", lambda message: trouble.append(message.text) if complaint(message) else None)
-        tab.on("pageerror", lambda error: trouble.append(str(error)))
+        tab.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
+        tab.on("pageerror", lambda error: problems.append(str(error)))
         own = ("http://127.0.0.1", "ws://127.0.0.1", "data:", "blob:")
-        tab.on("request", lambda request: None if request.url.startswith(own) else trouble.append(request.url))
+        tab.on("request", lambda request: None if request.url.startswith(own) else problems.append(request.url))
         tab.goto(address)
         until(tab, f"{text('title a')}.includes('iteration')")
         return tab
 
     yield visit
-    assert not trouble
+    assert not problems
     context.close()
 
 
@@ -77,11 +77,11 @@ def get(tab, name, attribute):
 
 
 def put(tab, name, attribute, value):
-    """Move a widget as a person does: its model takes the value and tells the server."""
+    """Set a widget as a user does: its model changes and notifies the server."""
     tab.evaluate(f"(value) => {{ {MODEL.format(name=name)}.{attribute} = value }}", value)
 
 
-def places(tab, name="a"):
+def positions(tab, name="a"):
     return np.array(tab.evaluate(f"Array.from({MODEL.format(name='points')}.data.{name})")).reshape(-1, 2)
 
 
@@ -103,7 +103,7 @@ def play_to(tab, goal):
 
 
 def settle(tab):
-    """Wait until what is shown no longer changes."""
+    """Wait until the displayed texts stop changing."""
     tab.evaluate("""async () => {
         let last = "", quiet = 0
         while (quiet < 8) {
@@ -115,25 +115,25 @@ def settle(tab):
     }""")
 
 
-def test_points_move_with_the_sliders_and_a_link_leads_back(studio, visit):
+def test_sliders_move_points_and_a_link_restores_the_view(studio, visit):
     tab = visit(studio.url)
-    assert tab.title() == "Equipoise studio" and len(places(tab)) == 200
-    start = places(tab)
+    assert tab.title() == "Equipoise studio" and len(positions(tab)) == 200
+    start = positions(tab)
     play_to(tab, 120)
-    moved = places(tab)
+    moved = positions(tab)
     assert not np.allclose(moved, start)
     losses = get(tab, "curve a", "data.loss")
     losses = list(losses.values()) if isinstance(losses, dict) else losses
     assert losses[-1] < 0.8 * losses[0]
 
     at = iteration(tab)
-    put(tab, "dof", "value", float(np.log10(5)))  # a change in mid-run, the points stay
+    put(tab, "dof", "value", float(np.log10(5)))  # a change during the run leaves the points in place
     until(tab, f"{text('code')}.includes(\"run.change('dof', 5.0)\")")
-    assert np.array_equal(places(tab), moved) and iteration(tab) == at
+    assert np.array_equal(positions(tab), moved) and iteration(tab) == at
     press(tab, "Step")
     until(tab, f"{MODEL.format(name='history')}.value === {at + 10}")
     settle(tab)
-    assert not np.array_equal(places(tab), moved)
+    assert not np.array_equal(positions(tab), moved)
 
     press(tab, "Share link")
     until(tab, f"{MODEL.format(name='link')}.value.includes('changes')")
@@ -142,30 +142,30 @@ def test_points_move_with_the_sliders_and_a_link_leads_back(studio, visit):
     other = visit(link)
     until(other, f"{text('title a')} === {get(tab, 'title a', 'text')!r}")
     settle(other)
-    assert np.array_equal(places(other), places(tab))
+    assert np.array_equal(positions(other), positions(tab))
     assert get(other, "dof", "value") == pytest.approx(np.log10(5), abs=1e-3)
     assert get(other, "code", "text") == get(tab, "code", "text")
 
-    put(tab, "history", "value", 60)  # back, and on from there
+    put(tab, "history", "value", 60)  # rewind, then continue
     until(tab, f"{text('title a')}.includes('iteration {max(t for t in range(0, 61, 10))} ')")
     press(tab, "Step")
     until(tab, f"{text('code')}.includes('run.rewind(60)')")
     assert iteration(tab) == 70
 
 
-def test_the_points_of_the_data_set_before_are_not_left_behind(studio, visit):
+def test_points_of_the_previous_data_set_are_cleared(studio, visit):
     tab = visit(studio.url)
     settle(tab)
     assert tab.evaluate(INK_PIXELS) > 0
-    put(tab, "points", "data", {})  # as `Maps.load` does until the next frame
+    put(tab, "points", "data", {})  # as `Maps.load` does before the next frame
     until(tab, "studio.scenes[0].at === undefined")
     assert tab.evaluate(INK_PIXELS) == 0
 
 
-def test_a_click_shows_the_forces_on_a_point(studio, visit):
+def test_click_shows_the_forces_on_a_point(studio, visit):
     tab = visit(studio.url)
     play_to(tab, 40)
-    here = places(tab)
+    here = positions(tab)
     d2 = ((here[:, None] - here[None]) ** 2).sum(axis=2) + np.diag(np.full(len(here), np.inf))
     row = int(d2.min(axis=1).argmax())
     x, y = tab.evaluate(
@@ -185,14 +185,16 @@ def test_a_click_shows_the_forces_on_a_point(studio, visit):
     assert f"Row {row}, " in get(tab, "forces", "text")
     assert get(tab, "arrows a", "data.x0.length") == 2 and get(tab, "pulls a", "data.x0.length") == 30
     painted = tab.evaluate(INK_PIXELS)
-    assert painted > 1000  # the points are there, drawn by WebGL
-    press(tab, "Step")  # the arrows go with the point
+    assert painted > 1000  # WebGL has drawn the points
+    press(tab, "Step")  # the arrows follow the point
     until(tab, f"{MODEL.format(name='history')}.value > {iteration(tab)} || true")
     settle(tab)
-    assert tab.evaluate(f"{MODEL.format(name='arrows a')}.data.x0[0]") == pytest.approx(places(tab)[row, 0], rel=1e-5)
+    assert tab.evaluate(f"{MODEL.format(name='arrows a')}.data.x0[0]") == pytest.approx(
+        positions(tab)[row, 0], rel=1e-5
+    )
 
 
-def test_two_runs_beside_each_other_and_trust(studio, visit):
+def test_two_runs_side_by_side_with_trust_colours(studio, visit):
     tab = visit(studio.url)
     play_to(tab, 30)
     tab.get_by_role("button", name="Compare two runs").click()
@@ -201,26 +203,26 @@ def test_two_runs_beside_each_other_and_trust(studio, visit):
     assert get(tab, "method", "value") == "umap" and get(tab, "n_neighbors", "visible")
     assert not get(tab, "perplexity", "visible")
     assert get(tab, "title b", "text").split(" · ")[1] == get(tab, "title a", "text").split(" · ")[1]
-    first = places(tab)
+    first = positions(tab)
     put(tab, "min_dist", "value", 0.7)
     press(tab, "Step")
     until(tab, f"{text('code')}.includes('min_dist')")
     settle(tab)
-    assert not np.array_equal(places(tab), first)  # both go on
+    assert not np.array_equal(positions(tab), first)  # both runs advance
     put(tab, "color", "value", "trust")
     until(tab, f"{text('legend')}.includes('0.99 or more')")
     assert set(tab.evaluate(f"Array.from({MODEL.format(name='colors')}.data.b)")) <= {0, 1, 2, 3}
-    press(tab, "Step")  # the colours go on with the map
+    press(tab, "Step")  # the colours follow the map
     until(tab, f"{text('legend')}.includes('at iteration ' + {iteration(tab) + 10})")
     press(tab, "Share link")
     until(tab, f"{MODEL.format(name='link')}.value.includes('b.method=umap')")
     other = visit(get(tab, "link", "value"))
     until(other, f"{text('title b')} === {get(tab, 'title b', 'text')!r}")
     until(other, f"{text('legend')}.includes('0.99 or more')")
-    assert np.array_equal(places(other, "b"), places(tab, "b"))
+    assert np.array_equal(positions(other, "b"), positions(tab, "b"))
 
 
-def test_files_come_and_go(studio, visit, tmp_path):
+def test_files_are_exported_and_uploaded(studio, visit, tmp_path):
     tab = visit(studio.url)
     play_to(tab, 20)
     saved = {}
@@ -232,7 +234,7 @@ def test_files_come_and_go(studio, visit, tmp_path):
     with open(saved["CSV"], newline="") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["y1", "y2", "class"] and {row[2] for row in rows[1:]} == {"left", "right"}
-    assert np.allclose(np.array([row[:2] for row in rows[1:]], float), places(tab), rtol=1e-5, atol=1e-6)
+    assert np.allclose(np.array([row[:2] for row in rows[1:]], float), positions(tab), rtol=1e-5, atol=1e-6)
     assert saved["PNG"].read_bytes()[:4] == b"\x89PNG" and "two_lines" in saved["HTML"].name
     assert b"<title>two_lines, t-SNE" in saved["HTML"].read_bytes()
 
@@ -255,16 +257,16 @@ def test_files_come_and_go(studio, visit, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("data=file:../../secret.csv", "outside the studio's folder"),
         ("data=named:nonesuch", "unknown data set"),
         ("perplexity=many", "perplexity in the link must be a number"),
     ],
 )
-def test_bad_links_say_why(studio, browser, query, said):
+def test_invalid_links_show_the_reason(studio, browser, query, message):
     context = browser.new_context()
     tab = context.new_page()
     tab.goto(studio.url + "?" + query)
-    until(tab, f"{text('message')}.includes({said!r})")
+    until(tab, f"{text('message')}.includes({message!r})")
     context.close()

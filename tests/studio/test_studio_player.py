@@ -1,4 +1,4 @@
-"""What the studio shows and when: shots, pictures, the pace of frames, stages and trust; no browser and no server."""
+"""Studio playback without a browser or server: shots, pictures, frame pacing, stages and trust colours."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from equipoise.studio.page import flow
 from equipoise.studio.page.app import Page
 from equipoise.studio.page.flow import AHEAD, TIMEOUT, Flow
 from equipoise.studio.page.layout import Layout
-from equipoise.studio.page.link import Shown
+from equipoise.studio.page.link import LinkedRun
 from equipoise.studio.page.picture import Picture
 from equipoise.studio.page.trust_colors import TrustWatch
 from equipoise.studio.session import run
@@ -33,34 +33,34 @@ def digits():
 
 
 @pytest.fixture
-def said():
+def messages():
     return []
 
 
 @pytest.fixture
-def player(said, digits):
-    player = Player(said.append, lambda: None, n_jobs=1)
-    player.ask("", lambda: player.begin(digits.X, (Shown(),), None))
+def player(messages, digits):
+    player = Player(messages.append, lambda: None, n_jobs=1)
+    player.submit("", lambda: player.begin(digits.X, (LinkedRun(),), None))
     yield player
     player.close()
     player.worker.join(20)
 
 
 def finish(player):
-    """Wait until the worker has done all that it was asked for, and what follows is done here."""
+    """Wait until the worker has finished all tasks and their callbacks have run in this thread."""
     ended = []
-    player.ask("", lambda: None, ended.append)
+    player.submit("", lambda: None, ended.append)
     while not ended:
-        player.settle()
+        player.run_pending()
         time.sleep(0.002)
 
 
-def other_of_the_same_size(dataset):
+def other_data_of_same_size(dataset):
     return type(dataset)("other", dataset.X + 1.0, dataset.labels, dataset.classes)
 
 
-def test_a_shot_of_other_data_is_never_shown_even_of_the_same_size(digits):
-    old, new = Run(digits.X, n_jobs=1), other_of_the_same_size(digits)
+def test_shot_of_other_data_of_the_same_size_is_ignored(digits):
+    old, new = Run(digits.X, n_jobs=1), other_data_of_same_size(digits)
     picture = Picture("named:other", new)
     stale = Shot.of((old,), (old.frame,), None)
     assert picture.with_shot(stale) is picture
@@ -74,66 +74,66 @@ def test_a_shot_of_other_data_is_never_shown_even_of_the_same_size(digits):
     assert (view.data, view.color, view.point, view.runs[0].iteration) == ("named:other", "trust", 5, 3)
 
 
-def test_new_runs_take_the_waiting_shot_of_the_old_away(player, digits, said):
-    player.ask("", player.worker.publish)
+def test_starting_new_runs_discards_the_pending_shot(player, digits, messages):
+    player.submit("", player.worker.publish)
     finish(player)
     assert not player.worker.frames.empty()
-    player.ask("", lambda: player.begin(other_of_the_same_size(digits).X, (Shown(),), None))
+    player.submit("", lambda: player.begin(other_data_of_same_size(digits).X, (LinkedRun(),), None))
     finish(player)
-    assert player.take() is None and player.worker.shown is None and not said
+    assert player.next_shot() is None and player.worker.shown is None and not messages
 
 
-def test_a_click_on_the_data_before_and_a_replay_that_is_no_longer_wanted_do_nothing(player, digits, said):
+def test_stale_click_and_replay_are_ignored(player, digits, messages):
     arrived = []
-    player.ask("", player.worker.publish)
+    player.submit("", player.worker.publish)
     finish(player)
-    seen = player.take()
+    seen = player.next_shot()
     small = digits.X[:20]
     player.replay([400], lambda: arrived.append("old"))
-    player.ask("", lambda: player.begin(small, (Shown(), Shown(Recipe("umap"))), None))
+    player.submit("", lambda: player.begin(small, (LinkedRun(), LinkedRun(Recipe("umap"))), None))
     player.choose(N - 1, seen)
     player.step(lambda: arrived.append("step"))
     finish(player)
     finish(player)
-    assert said == [] and arrived == ["step"]
-    shot = player.take()
+    assert messages == [] and arrived == ["step"]
+    shot = player.next_shot()
     assert shot.point is None and [frame.Y.shape for frame in shot.frames] == [(20, 2), (20, 2)]
     assert [frame.iteration for frame in shot.frames] == [1, 1]
 
 
-def test_steps_are_counted_from_what_was_published_last(player):
-    for _ in range(3):  # as fast as they come, before the page has drawn any
+def test_steps_continue_from_the_last_published_frame(player):
+    for _ in range(3):  # before the page has drawn any frame
         player.step(lambda: None)
     finish(player)
     assert player.runs[0].iteration == 3
     player.look_back(1)
     player.step(lambda: None)
     finish(player)
-    assert player.take().frames[0].iteration == 2
+    assert player.next_shot().frames[0].iteration == 2
 
 
-def test_a_slider_that_runs_ahead_of_the_points_leaves_one_change(player):
+def test_fast_slider_moves_are_merged_into_one_change(player):
     player.step(lambda: None)
     finish(player)
-    player.ask("", lambda: time.sleep(0.2))
+    player.submit("", lambda: time.sleep(0.2))
     for value in np.linspace(2, 6, 41):
         player.change(0, "exaggeration", float(value), lambda: None)
-    assert player.moving == {(0, "exaggeration"): 6.0}
+    assert player.pending_changes == {(0, "exaggeration"): 6.0}
     finish(player)
-    assert not player.moving
+    assert not player.pending_changes
     assert [(event.name, event.value) for event in player.runs[0].recipe.events] == [("exaggeration", 6.0)]
 
 
 @pytest.mark.parametrize("after", ["pause", "reset", "look back", "failure"])
-def test_a_play_that_the_worker_has_not_come_to_can_be_taken_back(player, said, after):
+def test_queued_play_can_be_cancelled(player, messages, after):
     player.step(lambda: None)
     finish(player)
     busy = threading.Event()
-    player.ask("", lambda: busy.wait(20))
+    player.submit("", lambda: busy.wait(20))
     if after == "failure":
-        player.ask("", lambda: 1 / 0)
+        player.submit("", lambda: 1 / 0)
     player.play()
-    assert player.wanted and not player.playing
+    assert player.play_requested and not player.playing
     if after == "look back":
         player.look_back(0)
     elif after == "reset":
@@ -142,28 +142,28 @@ def test_a_play_that_the_worker_has_not_come_to_can_be_taken_back(player, said, 
         player.pause()
     busy.set()
     finish(player)
-    assert not player.wanted and not player.playing and bool(said) == (after == "failure")
+    assert not player.play_requested and not player.playing and bool(messages) == (after == "failure")
     assert player.runs[0].iteration == int(after != "reset")
     player.play()
     finish(player)
-    assert player.wanted and player.playing
+    assert player.play_requested and player.playing
 
 
-def test_a_shot_knows_how_far_its_run_has_come(player):
+def test_shot_records_the_last_iteration_of_its_run(player):
     player.speed(5)
     for _ in range(2):
         player.step(lambda: None)
     player.look_back(5)
     finish(player)
-    shot = player.take()
+    shot = player.next_shot()
     assert (shot.frames[0].iteration, shot.last) == (5, 10)
     player.reset(lambda: None)
     finish(player)
-    assert player.take().last == 0
+    assert player.next_shot().last == 0
 
 
-def test_a_title_says_of_which_iteration_its_loss_is(monkeypatch, digits):
-    monkeypatch.setattr(run, "MANY", N - 1)
+def test_title_shows_the_iteration_of_an_older_loss(monkeypatch, digits):
+    monkeypatch.setattr(run, "LARGE_N", N - 1)
     one, picture = Run(digits.X, n_jobs=1), Picture("named:digits", digits)
 
     def title():
@@ -176,11 +176,11 @@ def test_a_title_says_of_which_iteration_its_loss_is(monkeypatch, digits):
     assert title() == at_50.replace("iteration 50", "iteration 57") + " at 50"
 
 
-def test_what_a_client_sends_beyond_every_number_is_said():
-    said = []
-    page = SimpleNamespace(layout=SimpleNamespace(updating=False), _show_message=said.append)
+def test_infinite_value_from_a_client_shows_a_message():
+    messages = []
+    page = SimpleNamespace(layout=SimpleNamespace(updating=False), _show_message=messages.append)
     Page.make_listener(page, int)("value", 0, float("inf"))
-    assert said == ["cannot convert float infinity to integer"]
+    assert messages == ["cannot convert float infinity to integer"]
 
 
 @pytest.fixture
@@ -190,13 +190,13 @@ def layout():
     return Layout("session", tables, lambda name, value: None)
 
 
-def test_the_slider_of_the_past_ends_where_the_run_does(layout):
+def test_history_slider_ends_at_the_last_iteration(layout):
     for at, last, end in [(120, 120, 120), (60, 120, 120), (70, 70, 70), (0, 0, 1), (5, 0, 5)]:
         layout.show_iteration(at, last)
         assert (layout.history.value, layout.history.end) == (at, end)
 
 
-def test_a_second_loss_is_drawn_once_there_is_one(layout):
+def test_loss_curves_are_hidden_until_they_have_data(layout):
     visible = [renderer.visible for renderer in layout.loss.renderers]
     assert visible == [False, False]
     layout.show_curves([[(0, 4.0), (1, 2.0)]])
@@ -209,7 +209,7 @@ def test_a_second_loss_is_drawn_once_there_is_one(layout):
     assert [renderer.visible for renderer in layout.loss.renderers] == [True, False]
 
 
-def test_frames_wait_until_the_browser_has_drawn(monkeypatch):
+def test_frames_wait_until_the_browser_has_drawn_them(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(flow.time, "monotonic", lambda: now[0])
     pace = Flow()
@@ -221,11 +221,11 @@ def test_frames_wait_until_the_browser_has_drawn(monkeypatch):
     assert pace.ready()
     pace.sent()
     assert not pace.ready()
-    now[0] += TIMEOUT + 0.1  # a hidden tab, or a page that was not there yet
+    now[0] += TIMEOUT + 0.1  # a hidden tab, or a page that is still loading
     assert pace.ready()
     pace.sent()
     assert not pace.ready()
-    pace.drawn(1 + AHEAD)  # several at once
+    pace.drawn(1 + AHEAD)  # several frames at once
     pace.sent()
     assert pace.ready()
     now[0] += 0.25
@@ -233,48 +233,48 @@ def test_frames_wait_until_the_browser_has_drawn(monkeypatch):
     assert pace.rate == pytest.approx(2 / (TIMEOUT + 0.35))
 
 
-def test_a_stage_tells_what_is_done_and_how_much(monkeypatch):
+def test_stage_describes_task_share_and_time(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("equipoise.studio.session.stage.time.monotonic", lambda: now[0])
     stage = Stage()
-    assert stage.words == "" and stage.share is None
+    assert stage.description == "" and stage.share is None
     stage.clear("Reading the data")
     with progress.show_on(stage):
-        assert stage.words == "Reading the data …"
+        assert stage.description == "Reading the data …"
         progress.stage("neighbours", 70_000)
         progress.advance_callback()(17_500)
         now[0] = 4.0
-        assert stage.words == "Finding neighbours · 25% of 70,000 points · 4 s …" and stage.share == 0.25
+        assert stage.description == "Finding neighbours · 25% of 70,000 points · 4 s …" and stage.share == 0.25
         progress.stage("affinities")
-        assert stage.words == "Weighing neighbours · 4 s …" and stage.share is None
-    progress.stage("neighbours", 10)  # outside nobody is told
-    assert stage.words.startswith("Weighing")
+        assert stage.description == "Computing affinities · 4 s …" and stage.share is None
+    progress.stage("neighbours", 10)  # outside the context nothing is reported
+    assert stage.description.startswith("Computing affinities")
 
 
-def test_a_stage_names_its_unit():
+def test_stage_text_includes_the_unit():
     stage = Stage()
     with progress.show_on(stage):
         progress.stage("optimise", 40, "iterations")
         progress.advance_callback()(10)
-        assert stage.words == "optimise · 25% of 40 iterations …"
+        assert stage.description == "optimise · 25% of 40 iterations …"
 
 
-def test_a_stage_that_ends_while_it_is_looked_at_is_told_as_it_was():
+def test_stage_text_is_consistent_when_the_stage_ends_concurrently():
     stage, looking = Stage(), []
 
     class Total(int):
         def __bool__(self):
             if looking:
-                stage.end()  # as another thread may
+                stage.end()  # as another thread could
             return int(self) > 0
 
     stage.begin("neighbours", Total(8), "points", 2)
     looking.append(True)
-    assert stage.words == "Finding neighbours · 25% of 8 points …"
-    assert stage.words == "Finding neighbours …" and stage.share is None
+    assert stage.description == "Finding neighbours · 25% of 8 points …"
+    assert stage.description == "Finding neighbours …" and stage.share is None
 
 
-def test_counts_of_several_threads_at_once_are_all_counted():
+def test_concurrent_advances_are_all_counted():
     stage = Stage()
     stage.begin("neighbours", 8, "points", 0)
     other = threading.Thread(target=lambda: stage.advance(3))
@@ -282,7 +282,7 @@ def test_counts_of_several_threads_at_once_are_all_counted():
     class Slow(int):
         def __radd__(self, done):
             other.start()
-            other.join(0.1)  # it comes in between, unless it has to wait
+            other.join(0.1)  # it interleaves, unless it has to wait for a lock
             return done + int(self)
 
     stage.advance(Slow(1))
@@ -290,9 +290,9 @@ def test_counts_of_several_threads_at_once_are_all_counted():
     assert stage.share == 0.5
 
 
-def test_trust_is_measured_of_the_newest_shot(digits):
-    seen, wrong = [], []
-    watch = TrustWatch(lambda shot, colors: seen.append((shot, colors)), wrong.append)
+def test_trust_is_measured_on_the_newest_shot(digits):
+    seen, errors = [], []
+    watch = TrustWatch(lambda shot, colors: seen.append((shot, colors)), errors.append)
     one = Run(digits.X, n_jobs=1)
     shots = [Shot.of((one,), (one.step(5),), None) for _ in range(30)]
     for shot in shots:
@@ -301,13 +301,13 @@ def test_trust_is_measured_of_the_newest_shot(digits):
         time.sleep(0.01)
     watch.stop()
     colors = seen[-1][1][0]
-    assert colors.iteration == 150 and len(seen) < 30 and not wrong
+    assert colors.iteration == 150 and len(seen) < 30 and not errors
     assert colors.mean == pytest.approx(float(one.trust(shots[-1].frames[0])))
     assert colors.codes.dtype == np.uint8 and colors.codes.shape == (N,)
 
 
-def test_the_loss_of_many_points_is_taken_rarely_and_the_python_says_so(monkeypatch, digits):
-    monkeypatch.setattr(run, "MANY", N - 1)
+def test_loss_of_many_points_is_computed_rarely_and_in_exported_python(monkeypatch, digits):
+    monkeypatch.setattr(run, "LARGE_N", N - 1)
     assert loss_every(N) == 10 and loss_every(N - 1) == 1
     one = Run(digits.X, n_jobs=1)
     frames = [one.step() for _ in range(217)]

@@ -1,4 +1,4 @@
-"""The live run of the studio, its recipe, its links and its Python: no browser and no server."""
+"""Live runs of the studio without a browser or server: recipes, links, exported Python and data sources."""
 
 from types import SimpleNamespace
 
@@ -7,12 +7,12 @@ import pytest
 
 from equipoise import data
 from equipoise.studio.data_sources import DataSources
-from equipoise.studio.page.link import Shown, View, from_query, to_query
-from equipoise.studio.session import history as kept
+from equipoise.studio.page.link import LinkedRun, View, from_query, to_query
+from equipoise.studio.session import history as history_module
 from equipoise.studio.session.history import Frame, History
 from equipoise.studio.session.parameters import METHODS, PARAMETERS, check_value, defaults
 from equipoise.studio.session.python_source import python_source
-from equipoise.studio.session.recipe import REST, Event, Recipe
+from equipoise.studio.session.recipe import RESET_MOMENTUM, Event, Recipe
 from equipoise.studio.session.run import Run
 from equipoise.studio.session.worker import Worker
 
@@ -24,14 +24,14 @@ def X():
     return data.load("digits").X[:N]
 
 
-def executed(source, n=N):
+def run_source(source, n=N):
     namespace = {}
     exec(source.replace(".X\n", f".X[:{n}]\n"), namespace)
     return namespace["Y"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_without_changes_a_run_is_the_estimator(X, method):
+def test_run_without_changes_matches_the_estimator(X, method):
     run = Run(X, Recipe(method, seed=3), n_jobs=1)
     assert run.frame.iteration == 0 and run.curve == [(0, run.frame.loss)]
     run.step(150)
@@ -39,15 +39,15 @@ def test_without_changes_a_run_is_the_estimator(X, method):
     assert frame.loss < run.curve[0][1]
     source = python_source(run, "named:digits", 210)
     assert "fit_transform" in source and source.count("run.") == 0
-    assert np.array_equal(executed(source), frame.Y)
+    assert np.array_equal(run_source(source), frame.Y)
 
 
-def test_many_points_are_sorted_on_the_way_as_in_the_estimator(monkeypatch):
+def test_run_with_reordered_points_matches_the_estimator(monkeypatch):
     monkeypatch.setattr("equipoise.optimize.gradient_steps.LOCALITY", 1000)
     run = Run(data.load("digits").X[:1050])
     frame = run.step(205)
     assert run.problem.engine.gains_from_locality and run._state.order is not None
-    assert np.array_equal(executed(python_source(run, "named:digits", 205), 1050), frame.Y)
+    assert np.array_equal(run_source(python_source(run, "named:digits", 205), 1050), frame.Y)
     here = run.problem.gradient(frame.Y)
     for i in (0, 7):
         assert np.allclose(sum(run.forces(frame, i)), -here[i], atol=1e-6)
@@ -56,7 +56,7 @@ def test_many_points_are_sorted_on_the_way_as_in_the_estimator(monkeypatch):
     run.step(5)
     run.change("perplexity", 20.0)
     last = run.step(60)
-    assert np.array_equal(Run(run.X, run.recipe).step(270).Y, last.Y)  # looking at forces has changed nothing
+    assert np.array_equal(Run(run.X, run.recipe).step(270).Y, last.Y)  # computing forces has no side effects
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_many_points_are_sorted_on_the_way_as_in_the_estimator(monkeypatch):
         ("umap", "min_dist", 0.5),
     ],
 )
-def test_a_change_acts_on_the_run_and_its_recipe_repeats_it(X, method, name, value):
+def test_parameter_change_affects_the_run_and_is_replayed_by_the_recipe(X, method, name, value):
     run = Run(X, Recipe(method), n_jobs=1)
     run.step(110)
     before = run.frame
     affinities = run.problem.affinities
     run.change(name, value)
-    assert np.array_equal(run.frame.Y, before.Y)  # nothing jumps
+    assert np.array_equal(run.frame.Y, before.Y)  # the points stay in place
     assert (run.problem.affinities is not affinities) == PARAMETERS[name].rebuilds
     after = run.step(30)
     assert not np.array_equal(after.Y, before.Y)
@@ -88,10 +88,10 @@ def test_a_change_acts_on_the_run_and_its_recipe_repeats_it(X, method, name, val
     assert np.array_equal(again.step(140).Y, after.Y)
     plain = Run(X, Recipe(method), n_jobs=1)
     assert not np.array_equal(plain.step(140).Y, after.Y)
-    assert np.array_equal(executed(python_source(run, "named:digits", 140)), after.Y)
+    assert np.array_equal(run_source(python_source(run, "named:digits", 140)), after.Y)
 
 
-def test_changed_values_descend_the_loss_they_say(X):
+def test_loss_and_forces_follow_changed_parameters(X):
     run = Run(X, Recipe("gsne"), n_jobs=1)
     run.step(120)
     run.change("beta", 2.0)
@@ -102,7 +102,7 @@ def test_changed_values_descend_the_loss_they_say(X):
     assert np.allclose(sum(run.forces(frame, 5)), -expected.gradient(frame.Y)[5], atol=1e-6)
 
 
-def test_early_exaggeration_pulls_that_much_harder(X):
+def test_early_exaggeration_scales_the_attraction(X):
     run = Run(X, Recipe("tsne", (("early_exaggeration", 4.0),)), n_jobs=1)
     frame = run.step(5)
     attraction, repulsion = run.forces(frame, 3)
@@ -119,7 +119,7 @@ def test_pulls_are_the_largest_affinities(X):
 
 
 @pytest.mark.parametrize("back", [40, 100, 130])
-def test_winding_back_and_on_is_repeated_by_the_recipe(X, back):
+def test_rewind_is_replayed_by_the_recipe(X, back):
     run = Run(X, n_jobs=1)
     for _ in range(16):
         run.step(10)
@@ -131,12 +131,12 @@ def test_winding_back_and_on_is_repeated_by_the_recipe(X, back):
     run.step(10)
     run.change("exaggeration", 2.0)
     last = run.step(20)
-    assert [event.name for event in run.recipe.events] == [REST, "exaggeration"]
+    assert [event.name for event in run.recipe.events] == [RESET_MOMENTUM, "exaggeration"]
     assert np.array_equal(Run(X, run.recipe, n_jobs=1).step(last.iteration).Y, last.Y)
-    assert np.array_equal(executed(python_source(run, "named:digits", last.iteration)), last.Y)
+    assert np.array_equal(run_source(python_source(run, "named:digits", last.iteration)), last.Y)
 
 
-def test_reset_keeps_the_values_and_begins_anew(X):
+def test_reset_keeps_parameter_values_and_restarts(X):
     run = Run(X, n_jobs=1)
     run.step(20)
     run.change("perplexity", 6.0)
@@ -145,37 +145,37 @@ def test_reset_keeps_the_values_and_begins_anew(X):
     assert np.array_equal(start.Y, Run(X, run.recipe, n_jobs=1).frame.Y)
 
 
-def test_a_run_that_diverges_goes_back_and_says_so(X):
+def test_diverged_run_rewinds_and_raises(X):
     run = Run(X, n_jobs=1)
-    kept_map = run.step(30)
+    last_map = run.step(30)
     with np.errstate(all="ignore"):
         run._state.velocity[:] = np.inf
-    with pytest.raises(FloatingPointError, match=r"iteration 31: .*lower the learning rate; back at iteration 30"):
+    with pytest.raises(FloatingPointError, match=r"iteration 31: .*lower the learning rate; returned to iteration 30"):
         run.step(5)
-    assert np.array_equal(run.frame.Y, kept_map.Y) and np.isfinite(run.step().loss)
+    assert np.array_equal(run.frame.Y, last_map.Y) and np.isfinite(run.step().loss)
 
 
-def test_values_that_cannot_be_are_refused_and_nothing_changes(X):
+def test_invalid_values_raise_and_leave_the_run_unchanged(X):
     run = Run(X, n_jobs=1)
     run.step(5)
-    for name, value, said in (
+    for name, value, message in (
         ("perplexity", 400.0, "perplexity"),
         ("perplexity", float("nan"), "must be a number"),
         ("perplexity", "many", "must be a number"),
         ("exaggeration", 1e9, "between 0.25 and 32"),
         ("alpha", 0.0, "tsne has no parameter 'alpha'"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             run.change(name, value)
     assert run.recipe == Recipe() and run.values == defaults("tsne", N)
     with pytest.raises(ValueError, match="unknown method 'pca'"):
         check_value("pca", "perplexity", 3.0)
     with pytest.raises(ValueError, match="in the order"):
-        Recipe(events=(Event(9, REST), Event(3, REST)))
+        Recipe(events=(Event(9, RESET_MOMENTUM), Event(3, RESET_MOMENTUM)))
 
 
-def test_history_is_thinned_and_keeps_the_first(monkeypatch):
-    monkeypatch.setattr(kept, "FRAMES", 10)
+def test_history_is_thinned_and_keeps_the_first_frame(monkeypatch):
+    monkeypatch.setattr(history_module, "FRAMES", 10)
     frames = [Frame(t, 0.0, np.zeros((4, 2), np.float32), t) for t in range(100)]
     history = History(frames[0])
     for frame in frames[1:]:
@@ -187,7 +187,7 @@ def test_history_is_thinned_and_keeps_the_first(monkeypatch):
     assert history.frames[-1].iteration == found[3]
 
 
-def test_trust_of_a_frame(X):
+def test_trust_of_a_frame_matches_scikit_learn(X):
     from sklearn.manifold import trustworthiness
 
     run = Run(X, n_jobs=1)
@@ -197,20 +197,20 @@ def test_trust_of_a_frame(X):
     assert float(trust) == pytest.approx(trustworthiness(X, frame.Y, n_neighbors=15), abs=1e-4)  # ties
 
 
-def test_links_lead_back():
+def test_links_round_trip():
     first = Recipe(
-        "gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, REST))
+        "gsne", (("perplexity", 12.5), ("learning_rate", "auto")), 7, (Event(20, "eta", 0.3), Event(40, RESET_MOMENTUM))
     )
     second = Recipe("umap", (("n_neighbors", 9),), 1, (Event(4, "min_dist", 0.25),))
-    view = View("file:a b&c.csv", (Shown(first, 60), Shown(second, 55)), "trust", 17)
+    view = View("file:a b&c.csv", (LinkedRun(first, 60), LinkedRun(second, 55)), "trust", 17)
     assert from_query(to_query(view)) == view
     assert from_query("") == View()
-    later = View(runs=(Shown(Recipe(events=(Event(20, REST), Event(50, REST))), 30),))
-    assert from_query(to_query(later)).runs[0].recipe.events == (Event(20, REST),)
+    later = View(runs=(LinkedRun(Recipe(events=(Event(20, RESET_MOMENTUM), Event(50, RESET_MOMENTUM))), 30),))
+    assert from_query(to_query(later)).runs[0].recipe.events == (Event(20, RESET_MOMENTUM),)
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("method=pca", "unknown method 'pca'"),
         ("seed=-1", "seed in the link must be a non-negative integer"),
@@ -228,18 +228,18 @@ def test_links_lead_back():
         ("&".join(f"a{i}=1" for i in range(80)), "the link is not valid"),
     ],
 )
-def test_links_that_cannot_be_read_say_why(query, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_links_raise(query, message):
+    with pytest.raises(ValueError, match=message):
         from_query(query)
 
 
-def test_a_run_of_too_many_changes_has_no_link():
+def test_link_of_too_many_changes_raises():
     recipe = Recipe(events=tuple(Event(t, "perplexity", 10.123456) for t in range(1, 600)))
     with pytest.raises(ValueError, match="copy the Python"):
-        to_query(View(runs=(Shown(recipe, 700),)))
+        to_query(View(runs=(LinkedRun(recipe, 700),)))
 
 
-def test_tables_stay_in_their_folder(tmp_path):
+def test_files_outside_the_folder_are_rejected(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "secret.csv").write_text("1,2\n3,4\n")
@@ -252,7 +252,7 @@ def test_tables_stay_in_their_folder(tmp_path):
         and found.classes == ("x", "y")
         and found.labels.tolist() == [0, 1, 0]
     )
-    for name, said in (
+    for name, message in (
         ("file:../secret.csv", "outside the studio's folder"),
         ("file:way.csv", "outside the studio's folder"),
         (f"file:{tmp_path / 'secret.csv'}", "is not a file name"),
@@ -265,19 +265,19 @@ def test_tables_stay_in_their_folder(tmp_path):
         ("given:", "started without data"),
         ("ftp:x", "data must be named:NAME"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             tables.load(name)
     (inside / "big.csv").write_text("1,2\n" * 1000)
     with pytest.raises(ValueError, match=r"exceeds the limit of 1 kB"):
         tables.load("file:big.csv")
 
 
-def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
+def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
     tables = DataSources(tmp_path, limit=1000)
     name = tables.store("../../étoile & co.CSV", b"1,2\n3,4\n")
     assert name.startswith("file:étoile_co-") and name.endswith(".csv")
     assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
-    for given, content, said in (
+    for given, content, message in (
         ("a.csv", b"x" * 1001, "exceeds the limit"),
         ("a.csv", b"1,2\n3\n", r"^a-\w+\.csv, line 2: expected 2 cells as in the first row, got 1"),
         ("a.csv", b"\xff\xfe\x00", "save the file as UTF-8"),
@@ -288,45 +288,45 @@ def test_uploads_are_checked_and_get_a_plain_name(tmp_path):
         ("a.exe", b"1", "unknown format"),
         ("", b"1", "unknown format"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             tables.store(given, content)
     assert [path.name for path in tmp_path.iterdir()] == [name[5:]]
 
 
-def test_the_worker_steps_no_further_than_the_page_has_seen(X):
-    said = []
-    worker = Worker(said.append, lambda: None)
+def test_worker_waits_for_the_page_and_reports_errors(X):
+    messages = []
+    worker = Worker(messages.append, lambda: None)
     try:
         worker.runs = (Run(X, n_jobs=1),)
         worker.playing = True
-        worker.ask("", lambda: None)
+        worker.submit("", lambda: None)
         assert [worker.frames.get(timeout=20).frames[0].iteration for _ in range(3)] == [1, 2, 3]
         worker.playing = False
 
         def fail():
             raise ValueError("no such thing")
 
-        worker.ask("Trying", fail)
+        worker.submit("Trying", fail)
         worker.point = 4
-        worker.ask("", worker.publish)
+        worker.submit("", worker.publish)
         worker.stop()
         worker.join(20)
         shot = worker.frames.get_nowait()
-        assert said == ["no such thing"] and shot.forces[0].attraction.shape == (2,)
+        assert messages == ["no such thing"] and shot.forces[0].attraction.shape == (2,)
         assert worker.runs[0].iteration <= 5
     finally:
         worker.stop()
 
 
 @pytest.mark.parametrize(("method", "name", "value"), [("tsne", "perplexity", 12.0), ("umap", "n_neighbors", 7)])
-def test_a_change_before_the_first_step_is_a_first_value(X, method, name, value):
+def test_change_before_the_first_step_sets_the_initial_value(X, method, name, value):
     run = Run(X, Recipe(method), n_jobs=1)
     run.change(name, value)
     np.testing.assert_array_equal(run.frame.Y, Run(X, run.recipe, n_jobs=1).frame.Y)
     assert run.curve[0][1] == run.frame.loss and run.recipe.events == ()
 
 
-def test_a_session_that_is_being_made_is_not_called_from_other_threads(tmp_path):
+def test_page_schedules_no_callback_before_its_first_tick(tmp_path):
     pytest.importorskip("bokeh", reason="Bokeh is not installed")
     from bokeh.document import Document
 
@@ -335,7 +335,7 @@ def test_a_session_that_is_being_made_is_not_called_from_other_threads(tmp_path)
     document = Document()
     request = SimpleNamespace(headers={}, arguments={})
     context = SimpleNamespace(id="one", request=request)
-    document._session_context = lambda: context  # as a weak reference to it
+    document._session_context = lambda: context  # Bokeh calls a weak reference
     page = Page(document, DataSources(tmp_path, limit=1000), {}, 1)
     try:
         page._wake()

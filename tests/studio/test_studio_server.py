@@ -1,4 +1,4 @@
-"""The studio as a server: who may talk to it, what it refuses, and that nothing said to it stops it."""
+"""The studio server: access control, rejected requests, and robustness to malformed messages."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def running(*args, **options):
         yield studio
     finally:
         studio.stop()
-        thread.join(120)  # Bokeh collects garbage once for every session that it drops, and there are many
+        thread.join(120)  # Bokeh collects garbage once per dropped session, and there are many
         assert not thread.is_alive()
 
 
@@ -44,7 +44,7 @@ def studio():
 
 
 def fetch(url, **options):
-    """Return status, headers and body, whatever the status is."""
+    """Return status, headers and body of a response, also of an error."""
 
     async def go():
         client = AsyncHTTPClient(force_instance=True)
@@ -56,14 +56,14 @@ def fetch(url, **options):
                 raise
         finally:
             client.close()
-            await asyncio.sleep(0.01)  # for its sockets to be closed
+            await asyncio.sleep(0.01)  # let its sockets close
         return answer.code, answer.headers, answer.body
 
     return asyncio.run(go())
 
 
-def opened(studio):
-    """Open a page and return the token of its session."""
+def open_session(studio):
+    """Open a page and return the token and the id of its session."""
     from bokeh.util.token import get_session_id
 
     status, _, body = fetch(studio.url)
@@ -73,8 +73,8 @@ def opened(studio):
     return token, get_session_id(token)
 
 
-def connected(studio, token, origin=None):
-    """Return an open websocket, as a coroutine."""
+def connect(studio, token, origin=None):
+    """Return a coroutine that opens a websocket."""
     headers = {"Sec-WebSocket-Protocol": f"bokeh, {token}"}
     url = f"ws://127.0.0.1:{studio.port}/ws"
     return websocket_connect(
@@ -82,8 +82,8 @@ def connected(studio, token, origin=None):
     )
 
 
-async def finish(connection):
-    """Close a websocket and read what is left, so that its socket is closed with it."""
+async def close_websocket(connection):
+    """Close a websocket and drain its messages, so that the socket is closed as well."""
     connection.close()
     while connection.close_code is None and await asyncio.wait_for(connection.read_message(), 20) is not None:
         pass
@@ -92,10 +92,10 @@ async def finish(connection):
 
 def first_message(studio, token, origin=None):
     async def go():
-        connection = await connected(studio, token, origin)
+        connection = await connect(studio, token, origin)
         message = await asyncio.wait_for(connection.read_message(), 20)
         if message is not None:
-            await finish(connection)
+            await close_websocket(connection)
         connection.close()
         await asyncio.sleep(0.05)
         return message
@@ -103,8 +103,8 @@ def first_message(studio, token, origin=None):
     return asyncio.run(go())
 
 
-def test_a_page_is_served_and_its_websocket_opens(studio):
-    token, _ = opened(studio)
+def test_page_is_served_and_its_websocket_opens(studio):
+    token, _ = open_session(studio)
     assert first_message(studio, token) is not None
     assert first_message(studio, token, f"http://127.0.0.1:{studio.port}") is not None
     assert studio.guard.token is None and "token" not in studio.url
@@ -113,34 +113,34 @@ def test_a_page_is_served_and_its_websocket_opens(studio):
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "http://127.0.0.1:1", "http://127.0.0.1.evil.example", "null"]
 )
-def test_foreign_origins_are_refused(studio, origin):
-    token, session = opened(studio)
+def test_foreign_origins_are_rejected(studio, origin):
+    token, session = open_session(studio)
     with pytest.raises(HTTPClientError, match="403"):
         first_message(studio, token, origin)
     upload = f"{studio.url}upload?session={session}&name=a.csv"
     assert fetch(upload, method="POST", body="1,2\n3,4\n", headers={"Origin": origin})[0] == 403
 
 
-def test_another_host_name_is_refused(studio):
+def test_foreign_host_names_are_rejected(studio):
     assert fetch(studio.url, headers={"Host": f"evil.example:{studio.port}"})[0] == 403
     assert fetch(studio.url, headers={"Host": f"localhost:{studio.port}"})[0] == 200
 
 
-def test_a_session_that_is_made_up_is_refused(studio):
-    token, _ = opened(studio)
+def test_forged_sessions_are_rejected(studio):
+    token, _ = open_session(studio)
     assert fetch(f"{studio.url}upload?session=nobody&name=a.csv", method="POST", body="1,2\n3,4\n")[0] == 403
     assert fetch(f"{studio.url}export/csv?session=")[0] == 403
-    for made_up in (token[:-4] + "AAAA", "nonsense"):
+    for forged in (token[:-4] + "AAAA", "nonsense"):
         closed = False
         try:
-            closed = first_message(studio, made_up) is None
+            closed = first_message(studio, forged) is None
         except HTTPClientError:
             closed = True
         assert closed
 
 
-def test_uploads_up_to_the_limit(studio):
-    _, session = opened(studio)
+def test_uploads_are_checked_for_size_and_format(studio):
+    _, session = open_session(studio)
     upload = f"{studio.url}upload?session={session}&name="
     status, _, body = fetch(upload + "table.csv", method="POST", body="1,2\n3,4\n")
     assert status == 200 and json.loads(body)["data"].startswith("file:table-")
@@ -154,8 +154,8 @@ def test_uploads_up_to_the_limit(studio):
     assert re.fullmatch(r"ragged-\w+\.csv, line 2: expected 2 cells as in the first row, got 1.*", message)
 
 
-def test_an_upload_without_a_length_ends_at_the_limit(studio):
-    _, session = opened(studio)
+def test_upload_without_content_length_is_cut_off_at_the_limit(studio):
+    _, session = open_session(studio)
 
     async def endless(write):
         for _ in range(64):
@@ -171,7 +171,7 @@ def test_an_upload_without_a_length_ends_at_the_limit(studio):
 
 
 @pytest.mark.parametrize("path", ["static/..%2f..%2f..%2fetc%2fpasswd", "export/py", "export/../../x", "upload/../x"])
-def test_other_paths_lead_nowhere(studio, path):
+def test_other_paths_are_not_served(studio, path):
     assert fetch(f"{studio.url}{path}")[0] in (403, 404)
 
 
@@ -187,22 +187,22 @@ def test_other_paths_lead_nowhere(studio, path):
         ["[" * 100_000],
         ["x" * (2**20 + 1)],
     ],
-    ids=["text", "bytes", "empty", "event", "type", "buffers", "deep", "large"],
+    ids=["text", "bytes", "empty", "bad event", "unknown type", "too many buffers", "deep nesting", "too large"],
 )
-def test_malformed_messages_end_their_connection_and_nothing_else(studio, fragments):
-    token, _ = opened(studio)
-    other, _ = opened(studio)
+def test_malformed_messages_do_not_affect_other_sessions(studio, fragments):
+    token, _ = open_session(studio)
+    other, _ = open_session(studio)
 
     async def go():
-        witness = await connected(studio, other)
+        witness = await connect(studio, other)
         assert await asyncio.wait_for(witness.read_message(), 20) is not None
-        connection = await connected(studio, token)
+        connection = await connect(studio, token)
         assert await asyncio.wait_for(connection.read_message(), 20) is not None
         for fragment in fragments:
             try:
                 await connection.write_message(fragment, binary=isinstance(fragment, bytes))
             except Exception:
-                break  # it is closed already
+                break  # already closed
         await asyncio.sleep(0.2)
         header, rest = '{"msgid": "7", "msgtype": "PULL-DOC-REQ"}', "{}"
         for part in (header, rest, rest):
@@ -210,14 +210,14 @@ def test_malformed_messages_end_their_connection_and_nothing_else(studio, fragme
         answer = ""
         while "PULL-DOC-REPLY" not in answer:
             answer = str(await asyncio.wait_for(witness.read_message(), 20))
-        await finish(witness)
-        await finish(connection)
+        await close_websocket(witness)
+        await close_websocket(connection)
 
     asyncio.run(go())
     assert fetch(studio.url)[0] == 200
 
 
-def test_beyond_this_machine_a_token_is_needed():
+def test_remote_access_requires_a_token():
     with running("circle", address="0.0.0.0", hosts=("studio.example",)) as studio:
         base, _, token = studio.url.partition("?token=")
         assert len(token) >= 32
@@ -234,12 +234,12 @@ def test_beyond_this_machine_a_token_is_needed():
         assert fetch(studio.url, headers={"Host": f"studio.example:{studio.port}"})[0] == 200
 
 
-def test_loopback():
+def test_is_loopback_recognises_local_addresses():
     assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "", "::", "192.168.1.4", "localhost.example")))
 
 
-def test_what_it_is_started_with(tmp_path):
+def test_studio_starts_with_a_file_and_rejects_invalid_data(tmp_path):
     np.save(tmp_path / "table.npy", np.arange(12.0).reshape(4, 3))
     with running(tmp_path / "table.npy") as studio:
         assert fetch(studio.url)[0] == 200
@@ -251,25 +251,25 @@ def test_what_it_is_started_with(tmp_path):
         serve(folder=tmp_path / "none", show=False)
 
 
-def test_the_folder_of_its_own_is_deleted_in_the_end():
+def test_temporary_folder_is_deleted_on_exit():
     with running("circle") as studio:
-        _, session = opened(studio)
+        _, session = open_session(studio)
         fetch(f"{studio.url}upload?session={session}&name=a.csv", method="POST", body="1,2\n3,4\n")
         folder = studio.pages[session].tables.folder
         assert len(list(folder.iterdir())) == 1
     assert not folder.exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="SIGTERM is of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="requires POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_folder_is_deleted_when_a_signal_ends_the_studio(tmp_path, number):
+def test_temporary_folder_is_deleted_after_a_signal(tmp_path, number):
     code = "from equipoise.studio import serve; serve('circle', show=False, n_jobs=1)"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline().startswith("Equipoise studio at http://127.0.0.1:")
             assert [path.name.startswith("equipoise-studio-") for path in tmp_path.iterdir()] == [True]
-            time.sleep(0.3)  # until it serves
+            time.sleep(0.3)  # wait until it serves
             process.send_signal(number)
             assert process.stdout.read() == "studio closed\n" and process.wait(20) == 0
         finally:
@@ -277,9 +277,9 @@ def test_the_folder_is_deleted_when_a_signal_ends_the_studio(tmp_path, number):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_handler_that_was_not_set_from_python_is_left_as_the_default(monkeypatch):
-    put = []
-    monkeypatch.setattr(signal, "signal", lambda number, handler: put.append((number, handler)))
+def test_sigterm_handler_not_set_from_python_is_reset_to_default(monkeypatch):
+    installed = []
+    monkeypatch.setattr(signal, "signal", lambda number, handler: installed.append((number, handler)))
     with stop_on_sigterm(None):
         pass
-    assert [number for number, _ in put] == [signal.SIGTERM] * 2 and put[1][1] is signal.SIG_DFL
+    assert [number for number, _ in installed] == [signal.SIGTERM] * 2 and installed[1][1] is signal.SIG_DFL

@@ -1,4 +1,4 @@
-"""The page of a map in a real browser, without a network: hover, lasso, search, colours, and what is saved."""
+"""The HTML page of a map in a real browser without a network: hover, lasso, search, colours and export."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ VIEW = "[...Bokeh.index.roots][0]"
 
 @pytest.fixture(scope="module")
 def animals():
-    """A map of three groups, with a quantity, an identifier with commas and quotes, missing values, and images."""
+    """A page of three groups with numbers, identifiers with commas and quotes, a missing value, and images."""
     pytest.importorskip("bokeh")
     rng = np.random.default_rng(0)
     number = np.arange(N) % 3
@@ -48,7 +48,7 @@ def animals():
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open a page."""
+    """Return a function that opens a page in the browser."""
     with watched(browser) as tab:
 
         def visit(page):
@@ -62,7 +62,7 @@ def visit(browser, tmp_path):
 
 
 def on_screen(tab, points):
-    """Where points of the map are in the window."""
+    """Return the window coordinates of points of the map."""
     return tab.evaluate(
         f"""(points) => {{
             const {{frame, el}} = {VIEW}, {{left, top}} = el.getBoundingClientRect()
@@ -72,12 +72,13 @@ def on_screen(tab, points):
     )
 
 
-def told(tab):
+def tooltip(tab):
+    """Return the tooltip as a dict from column to text."""
     rows = tab.locator("#tip tr").all()
     return {row.locator("th").inner_text(): row.locator("td").inner_text() for row in rows}
 
 
-def take_lasso(tab):
+def select_lasso_tool(tab):
     tab.locator(".bk-tool-icon-lasso-select").first.click()
 
 
@@ -90,8 +91,8 @@ def draw_lasso(tab, corners):
     tab.mouse.up()
 
 
-def saved(tab):
-    """The table that the page saves."""
+def exported_rows(tab):
+    """Export the selection and return its rows."""
     with tab.expect_download() as download:
         tab.click("#export")
     assert download.value.suggested_filename == "selection.csv"
@@ -99,14 +100,14 @@ def saved(tab):
         return list(csv.DictReader(file))
 
 
-def alone(Y):
-    """The row with the widest free space around it."""
+def most_isolated_row(Y):
+    """Return the row that is farthest from its nearest neighbour."""
     d2 = ((Y[:, None] - Y[None]) ** 2).sum(axis=2) + np.diag(np.full(len(Y), np.inf))
     return int(d2.min(axis=1).argmax())
 
 
 def drawn_colors(tab):
-    """The colours of the picture of the points, as hexadecimal text."""
+    """Return the colours drawn on the canvas as hexadecimal strings."""
     image = tab.locator("#dots").screenshot()
     from matplotlib.image import imread
 
@@ -114,22 +115,22 @@ def drawn_colors(tab):
     return {f"#{color:06x}" for color in np.unique(red << 16 | green << 8 | blue)}
 
 
-def near(colors, wanted, tolerance=45):
-    """Whether a colour was drawn, as it looks over the paper."""
+def has_color(colors, wanted, tolerance=45):
+    """Return whether a drawn colour is within `tolerance` of the wanted one."""
     split = lambda color: np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])  # noqa: E731
     return any(np.abs(split(color) - split(wanted)).max() < tolerance for color in colors)
 
 
-def test_the_mouse_tells_of_the_nearest_point(animals, visit):
+def test_hover_shows_the_nearest_point(animals, visit):
     tab = visit(animals.page)
     assert tab.title() == "Animals </title><b>& plants" and tab.inner_text("h1") == "Animals </title><b>& plants"
-    row = alone(animals.Y)
+    row = most_isolated_row(animals.Y)
     (x, y), _ = on_screen(tab, [animals.Y[row], [0, 0]])
     tab.mouse.move(x + 3, y - 3)
     tab.wait_for_selector("#tip", state="visible")
-    weight = float(told(tab)["weight"])
+    weight = float(tooltip(tab)["weight"])
     assert weight == pytest.approx(animals.table["weight"][row], rel=1e-4)
-    assert told(tab) | {"weight": ""} == {
+    assert tooltip(tab) | {"weight": ""} == {
         "row": str(row),
         "kind": NAMES[animals.number[row]],
         "id": f'no. {row}, "x"',
@@ -150,7 +151,7 @@ def test_the_mouse_tells_of_the_nearest_point(animals, visit):
     tab.wait_for_selector("#tip", state="hidden")
 
 
-def test_axes_are_equal_also_after_a_change_of_the_window(animals, visit):
+def test_axes_stay_equal_when_the_window_is_resized(animals, visit):
     tab = visit(animals.page)
     for width, height in ((1280, 1000), (1100, 600)):
         tab.set_viewport_size({"width": width, "height": height})
@@ -164,16 +165,16 @@ def test_axes_are_equal_also_after_a_change_of_the_window(animals, visit):
         assert (places > low).all() and (places < low + size).all()
 
 
-def test_a_lasso_saves_its_rows(animals, visit):
+def test_lasso_selection_is_exported_as_csv(animals, visit):
     tab = visit(animals.page)
     assert tab.is_disabled("#export")
-    take_lasso(tab)
+    select_lasso_tool(tab)
     corners = np.array([[-1.4, -2.0], [3.1, -1.5], [7.7, 2.1], [0.4, 1.2]])
     draw_lasso(tab, corners)
     expected = np.flatnonzero(Path(corners).contains_points(animals.Y))
     assert 20 < len(expected) < 150
     tab.wait_for_function("document.getElementById('selected').textContent !== 'no points'")
-    rows = saved(tab)
+    rows = exported_rows(tab)
     assert [int(row["row"]) for row in rows] == expected.tolist()
     assert tab.inner_text("#selected") == f"{len(rows)} points"
     for row, i in zip(rows, expected, strict=True):
@@ -192,12 +193,12 @@ def test_a_lasso_saves_its_rows(animals, visit):
     assert tab.inner_text("#selected") == "no points" and tab.is_disabled("#export")
 
 
-def test_a_missing_number_is_saved_as_nothing(animals, visit):
+def test_missing_number_is_exported_as_an_empty_cell(animals, visit):
     tab = visit(animals.page)
     tab.fill("#search", "no. 5,")
     tab.wait_for_function("document.getElementById('matches').textContent === '1 point found'")
     tab.click("#take")
-    (row,) = saved(tab)
+    (row,) = exported_rows(tab)
     assert row["row"] == "5" and row["weight"] == ""
 
 
@@ -210,7 +211,7 @@ def test_search_finds_text_and_rows_and_zooms_to_them(animals, visit):
         tab.wait_for_timeout(250)
         return int(tab.inner_text("#matches").split()[0])
 
-    assert found("BIRD") == N // 3  # whatever the case
+    assert found("BIRD") == N // 3  # case-insensitive
     assert found("1907") == 1
     assert found("no such thing") == 0 and tab.is_disabled("#zoom")
     assert found("17") == sum("17" in str(i) for i in range(N)) + sum(
@@ -223,16 +224,16 @@ def test_search_finds_text_and_rows_and_zooms_to_them(animals, visit):
     frame = tab.locator("#dots").bounding_box()
     assert np.ptp(dogs, axis=0).max() > 0.8 * min(frame["width"], frame["height"])
     tab.click("#take")
-    assert [int(row["row"]) for row in saved(tab)] == np.flatnonzero(animals.number == 1).tolist()
+    assert [int(row["row"]) for row in exported_rows(tab)] == np.flatnonzero(animals.number == 1).tolist()
 
 
-def test_colours_by_column_and_themes(animals, visit):
+def test_colours_follow_the_chosen_column_and_theme(animals, visit):
     tab = visit(animals.page)
     assert tab.locator("#color option").all_inner_texts() == ["one colour", "kind", "weight", "year"]  # no identifiers
     names = tab.locator("#legend .name").all_inner_texts()
-    assert names == sorted(NAMES) and not tab.locator("#legend b").count()  # a name is text, whatever it holds
+    assert names == sorted(NAMES) and not tab.locator("#legend b").count()  # names are escaped
     seen = drawn_colors(tab)
-    assert all(near(seen, color) for color in LIGHT.colors[:3]) and not near(seen, LIGHT.colors[3])
+    assert all(has_color(seen, color) for color in LIGHT.colors[:3]) and not has_color(seen, LIGHT.colors[3])
     tab.select_option("#color", label="weight")
     assert tab.is_visible("#scale") and not tab.locator("#legend li").count()
     known = animals.table["weight"].dropna()
@@ -240,33 +241,33 @@ def test_colours_by_column_and_themes(animals, visit):
     assert ends == pytest.approx(np.quantile(known, [0.01, 0.99]), rel=1e-4)
     tab.click("#theme")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 28)"
-    assert near(drawn_colors(tab), DARK.background, 2)
+    assert has_color(drawn_colors(tab), DARK.background, 2)
     tab.select_option("#color", label="one colour")
-    assert near(drawn_colors(tab), DARK.colors[0])
+    assert has_color(drawn_colors(tab), DARK.colors[0])
 
 
-def test_what_is_missing_lies_below_the_others(visit):
-    """Pairs of points in one place, of which one has no class: whichever comes first, the other is seen."""
+def test_points_without_a_class_are_drawn_below_the_others(visit):
+    """In pairs of coincident points of which one has no class, the other is visible, whichever comes first."""
     pytest.importorskip("bokeh")
     places = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     classes = np.array([None, "a", "a", None, "a", None, None, "a"], dtype=object)
     tab = visit(eq.page(np.repeat(places, 2, axis=0), classes))
     tab.uncheck("#names")
-    tab.click("#theme")  # what is drawn again keeps the order
+    tab.click("#theme")  # redrawing keeps the order
     from matplotlib.image import imread
 
     image = imread(io.BytesIO(tab.screenshot()))
     for x, y in on_screen(tab, places):
-        assert near({to_hex(image[round(y), round(x), :3])}, DARK.colors[0])
+        assert has_color({to_hex(image[round(y), round(x), :3])}, DARK.colors[0])
 
 
-def test_names_on_the_map_do_not_cover_one_another_and_come_closer_up(visit):
+def test_class_names_do_not_overlap_and_appear_when_zoomed_in(visit):
     pytest.importorskip("bokeh")
     Y = np.array([[0.0, 0.0], [0.1, 0.0], [30.0, 0.0], [0.0, 30.0]])
     tab = visit(eq.page(Y, ["one long name", "another of them", "far", "away"]))
     shown = f"() => {VIEW}.model.document.get_model_by_name('names').data.text"
     assert sorted(tab.evaluate(shown)) == ["another of them", "away", "far"]
-    tab.fill("#search", "o")  # the two that are close
+    tab.fill("#search", "o")  # matches the two close points
     tab.wait_for_function("document.getElementById('matches').textContent === '2 points found'")
     tab.click("#zoom")
     tab.wait_for_timeout(200)
@@ -275,14 +276,14 @@ def test_names_on_the_map_do_not_cover_one_another_and_come_closer_up(visit):
     assert tab.evaluate(shown) == []
 
 
-def test_a_class_of_the_legend_is_selected_by_a_click(animals, visit):
+def test_click_on_the_legend_selects_a_class(animals, visit):
     tab = visit(animals.page)
     tab.locator("#legend button").filter(has_text="dog").click()
     assert tab.inner_text("#selected") == f"{N // 3} points"
-    assert {row["kind"] for row in saved(tab)} == {"dog"}
+    assert {row["kind"] for row in exported_rows(tab)} == {"dog"}
 
 
-def test_a_notebook_shows_it_in_a_frame(animals, browser, tmp_path):
+def test_notebook_shows_the_page_in_an_iframe(animals, browser, tmp_path):
     with watched(browser) as tab:
         (tmp_path / "notebook.html").write_text(f"<body>{animals.page._repr_html_()}</body>", encoding="utf-8")
         tab.goto((tmp_path / "notebook.html").as_uri())
@@ -292,7 +293,7 @@ def test_a_notebook_shows_it_in_a_frame(animals, browser, tmp_path):
 
 
 @pytest.mark.parametrize("d", [1, 3, 5])
-def test_maps_in_other_dimensions_say_what_is_drawn(d):
+def test_page_states_how_other_dimensions_are_projected(d):
     pytest.importorskip("bokeh")
     text = eq.page(np.random.default_rng(0).normal(size=(30, d))).html
     assert re.search(
@@ -300,16 +301,16 @@ def test_maps_in_other_dimensions_say_what_is_drawn(d):
     )
 
 
-def test_a_page_is_small_and_holds_what_it_was_given():
+def test_page_size_per_point_is_bounded():
     pytest.importorskip("bokeh")
     Y = np.random.default_rng(0).normal(size=(4000, 2))
     small, large = (eq.page(Y[:n], np.arange(n) % 7) for n in (1000, 4000))
-    # Two floats of four bytes and a class, 4/3 of it in base 64: random numbers hardly compress.
+    # Two 4-byte floats and a class per point, times 4/3 for base64; random numbers hardly compress.
     assert len(large.html) - len(small.html) < 3000 * 4 / 3 * (2 * 4 + 1)
     assert repr(small) == f"<page of 1,000 points, {len(small.html.encode()) / 2**20:.1f} MB; save(path) writes it>"
 
 
-def test_what_cannot_be_shown_is_said(monkeypatch):
+def test_invalid_arguments_raise(monkeypatch):
     pytest.importorskip("bokeh")
     Y = np.zeros((3, 2))
     with pytest.raises(ValueError, match="color='age' is not a column of the table; choose from sex"):
@@ -327,19 +328,19 @@ def test_what_cannot_be_shown_is_said(monkeypatch):
         eq.page(Y, images=np.zeros((3, 2, 2), np.uint8))
 
 
-def test_a_page_needs_bokeh(monkeypatch):
+def test_missing_bokeh_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "bokeh.resources", None)
     with pytest.raises(ImportError, match=r'page\(\) needs Bokeh: pip install "equipoise\[pages\]"'):
         eq.page(np.zeros((3, 2)))
 
 
-def test_colour_by_a_column_of_the_table():
+def test_color_may_name_a_column_of_the_table():
     pytest.importorskip("bokeh")
     by_name = eq.page(np.eye(3, 2), "sex", table={"age": [1.5, 2.5, 3.5], "sex": [0, 1, 0]}, names=["f", "m"])
     assert '"names": ["f", "m"]' in by_name.html and '"color": 1' in by_name.html
 
 
-def test_the_chosen_column_has_colours_however_many_classes():
+def test_only_the_chosen_column_is_coloured_when_classes_are_many():
     pytest.importorskip("bokeh")
     names = [f"class {i}" for i in range(300)]
     page = eq.page(np.random.default_rng(0).normal(size=(300, 2)), names, table={"other": names[::-1]})

@@ -1,4 +1,4 @@
-"""What a picture of a map shows: positions, colours, names, densities, images and forces."""
+"""Figures drawn by plot(): positions, colours, names, densities, images and forces."""
 
 import itertools
 
@@ -17,7 +17,7 @@ from equipoise.views.spacing import spaced_rows
 from equipoise.views.style import DARK, LIGHT
 
 # G. M. Machado, M. M. Oliveira & L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision
-# Deficiency", 2009, table 1, severity 1: what linear RGB looks like.
+# Deficiency", 2009, table 1, severity 1: matrices that act on linear RGB.
 BLINDNESS = {
     "none": np.eye(3),
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -42,7 +42,7 @@ def lab(rgb):
 
 
 def dots(figure):
-    """Positions and colours of the dots of a figure, sorted by position."""
+    """Return positions and colours of the dots of a figure, sorted by position."""
     (drawn,) = figure.axes[0].collections
     places, colors = np.asarray(drawn.get_offsets()), drawn.get_facecolors()[:, :3]
     order = np.lexsort(places.T)
@@ -50,7 +50,7 @@ def dots(figure):
 
 
 def boxes(figure):
-    """The boxes of the names, in pixels, as the figure is saved."""
+    """Return the bounding boxes of the class names in pixels."""
     figure.canvas.draw()
     return {text.get_text(): text.get_window_extent() for text in figure.axes[0].texts}
 
@@ -69,27 +69,27 @@ def groups(rng):
 # Colours --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("theme", "apart"), [(LIGHT, 17), (DARK, 15)], ids=["light", "dark"])
+@pytest.mark.parametrize(("theme", "min_distance"), [(LIGHT, 17), (DARK, 15)], ids=["light", "dark"])
 @pytest.mark.parametrize("blindness", BLINDNESS)
-def test_ten_colours_can_be_told_apart_by_everyone(theme, apart, blindness):
+def test_palette_is_distinguishable_with_colour_blindness(theme, min_distance, blindness):
     seen = lab(np.clip(linear(theme.colors) @ np.array(BLINDNESS[blindness]).T, 0, 1))
     assert len(seen) == 10
-    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > apart
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > min_distance
 
 
-def test_every_colour_stands_out_from_the_dark_paper():
+def test_colours_contrast_with_the_dark_background():
     luminance = linear([*DARK.colors, *color_ramp(DARK), DARK.background]) @ [0.2126, 0.7152, 0.0722]
     contrast = (luminance + 0.05) / (luminance[-1] + 0.05)
     assert contrast[:10].min() > 3 and contrast[10:-1].min() > 1.5
 
 
-def test_the_kind_of_a_column_follows_from_its_values():
+def test_read_column_detects_classes_and_numbers():
     kinds = {
-        "whole numbers": (np.arange(30) % 20, Classes),
-        "more of them": (np.arange(30), Numbers),
+        "few integers": (np.arange(30) % 20, Classes),
+        "many integers": (np.arange(30), Numbers),
         "floats": (np.arange(30) % 3 / 1.0, Numbers),
         "text": (np.array(["b", "a"] * 15), Classes),
-        "truth": (np.arange(30) > 4, Classes),
+        "booleans": (np.arange(30) > 4, Classes),
         "categories": (pd.Series(["x", "y", None] * 10, dtype="category"), Classes),
         "nullable": (pd.Series([1, 2, None] * 10, dtype="Int64"), Classes),
         "objects": (np.array([1.5, None, 2] * 10, dtype=object), Numbers),
@@ -100,7 +100,7 @@ def test_the_kind_of_a_column_follows_from_its_values():
         assert isinstance(read_column(values, 30, "color"), kind), name
 
 
-def test_missing_values_and_the_order_of_names():
+def test_read_column_sorts_names_naturally_and_marks_missing_values():
     column = read_column(np.array(["10", "9", None, "2"], dtype=object), 4, "color")
     assert column.names == ("2", "9", "10") and column.codes.tolist() == [2, 1, -1, 0]
     assert read_column(["kind 10", "kind 9", "a 1"], 3, "color").names == ("a 1", "kind 9", "kind 10")
@@ -110,7 +110,7 @@ def test_missing_values_and_the_order_of_names():
     assert named.names == ("no", "yes") and named.codes.tolist() == [1, 0, 1]
 
 
-def test_beyond_ten_classes_a_colour_comes_back_far_away():
+def test_repeated_colours_are_far_apart_on_the_map():
     angle = 2 * np.pi * np.arange(25) / 25
     places = np.column_stack([np.cos(angle), np.sin(angle)])
     found = assign_colors(Classes("color", np.arange(25, dtype=np.int32), tuple(map(str, range(25)))), places)
@@ -121,7 +121,7 @@ def test_beyond_ten_classes_a_colour_comes_back_far_away():
     assert min(same) > 0.7  # neighbours on the circle are 0.25 apart
 
 
-def test_dots_are_where_the_map_has_them_in_the_colours_of_their_classes(groups):
+def test_dots_have_map_positions_and_class_colours(groups):
     Y, number = groups
     figure = eq.plot(Y, np.array(["cat", "dog", "owl"])[number], title="animals")
     places, colors = dots(figure)
@@ -132,7 +132,7 @@ def test_dots_are_where_the_map_has_them_in_the_colours_of_their_classes(groups)
     assert figure.axes[0].get_aspect() == 1
 
 
-def test_a_quantity_goes_from_dark_to_bright_and_what_is_missing_is_grey(groups):
+def test_numeric_colours_follow_the_ramp_and_missing_values_are_grey(groups):
     Y, _ = groups
     values = np.linspace(0, 1, 150)
     values[7] = np.nan
@@ -150,7 +150,7 @@ def test_a_quantity_goes_from_dark_to_bright_and_what_is_missing_is_grey(groups)
 # Names ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_name_stands_on_its_group_and_not_between_islands(rng):
+def test_class_name_lies_on_the_largest_island(rng):
     left, right = rng.normal(size=(300, 2)), rng.normal(size=(200, 2)) + np.array([40, 0])
     Y = np.concatenate([left, right])
     (center,) = class_centers(Y, Classes("color", np.zeros(500, np.int32), ("two islands",)))
@@ -161,8 +161,8 @@ def test_a_name_stands_on_its_group_and_not_between_islands(rng):
     assert pixels[:, 0].min() - box.width < box.x0 and box.x1 < pixels[:, 0].max() + box.width
 
 
-def test_a_name_lies_beside_the_points_of_its_class_and_not_on_them(rng):
-    """Where there is room: a name hides at most a quarter of the dots that it would hide in their midst."""
+def test_class_name_lies_next_to_its_points(rng):
+    """A name covers at most a quarter of the dots that it would cover at the centre of its class."""
     number = np.arange(600) % 3
     Y = rng.normal(size=(600, 2)) + 10 * np.array([[0, 0], [1, 0], [0, 1]])[number]
     figure = eq.plot(Y, np.array(["cats", "dogs", "owls"])[number])
@@ -180,7 +180,7 @@ def test_a_name_lies_beside_the_points_of_its_class_and_not_on_them(rng):
         assert number[nearest] == ["cats", "dogs", "owls"].index(name)
 
 
-def test_the_title_lies_close_above_a_wide_map(rng):
+def test_title_is_close_above_a_wide_map(rng):
     figure = eq.plot(rng.normal(size=(100, 2)) * [8, 1], title="wide")
     title, frame = figure.axes[0].title.get_window_extent(), figure.axes[0].get_window_extent()
     assert 0 < title.y0 - frame.y1 < title.height
@@ -188,24 +188,25 @@ def test_the_title_lies_close_above_a_wide_map(rng):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
-def test_a_map_lies_in_grey_beneath_the_points_placed_in_it(d, rng):
+def test_reference_map_is_drawn_in_grey_below_new_points(d, rng):
     old, new = rng.normal(size=(60, d)), rng.normal(size=(20, d))
     figure = eq.plot(new, over=old)
     beneath, above = figure.axes[0].collections[-2:]
     assert len(beneath.get_offsets()) == 60 and len(above.get_offsets()) == 20
-    assert {to_hex(color) for color in beneath.get_facecolors()} == {LIGHT.missing} or d == 3  # which fades with depth
+    # In 3-D the dots fade with depth.
+    assert {to_hex(color) for color in beneath.get_facecolors()} == {LIGHT.missing} or d == 3
     axes = figure.axes[0]
-    told = axes.texts[0].get_text() if d == 3 else axes.get_xlabel()
-    assert "grey: the 60 points of the original map" in told
+    note = axes.texts[0].get_text() if d == 3 else axes.get_xlabel()
+    assert "grey: the 60 points of the original map" in note
 
 
-def test_what_lies_beneath_must_be_of_the_same_map(rng):
+def test_over_must_have_the_same_dimension(rng):
     with pytest.raises(ValueError, match="Y is 2-D but over is 3-D"):
         eq.plot(rng.normal(size=(5, 2)), over=rng.normal(size=(9, 3)))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_names_never_overlap_and_stay_inside(d, rng):
+def test_class_names_never_overlap_and_stay_inside_the_figure(d, rng):
     number = np.arange(1200) % 40
     centers = 3 * rng.normal(size=(40, d))  # crowded
     figure = eq.plot(centers[number] + rng.normal(size=(1200, d)), [f"the class {i}" for i in number])
@@ -219,7 +220,7 @@ def test_names_never_overlap_and_stay_inside(d, rng):
     assert len(found) > 15
 
 
-def test_names_are_plain_text_with_a_halo(groups):
+def test_class_names_are_plain_text_with_a_halo(groups):
     Y, number = groups
     figure = eq.plot(Y, number, names=["$x_", "a" * 50, "b\n c"], dark=True)
     assert set(boxes(figure)) == {"$x_", "a" * 27 + "…", "b c"}
@@ -240,7 +241,7 @@ def test_axes_are_equal_in_three_dimensions(rng):
     np.testing.assert_allclose(np.sort(axes.collections[0]._offsets3d[0]), np.sort(Y[:, 0]))
 
 
-def test_a_line_is_a_strip_and_a_sphere_is_unrolled(rng):
+def test_1d_maps_are_strips_and_spheres_use_mollweide_axes(rng):
     strip = eq.plot(rng.normal(size=(50, 1)))
     assert strip.get_figwidth() > 2 * strip.get_figheight() and "heights are random" in strip.axes[0].get_xlabel()
     sphere = rng.normal(size=(50, 3))
@@ -249,7 +250,7 @@ def test_a_line_is_a_strip_and_a_sphere_is_unrolled(rng):
     assert "5 dimensions" in eq.plot(rng.normal(size=(50, 5))).axes[0].get_xlabel()
 
 
-def test_axes_of_ones_own_and_a_fitted_method(groups):
+def test_plot_accepts_existing_axes_and_fitted_methods(groups):
     Y, number = groups
     figure = Figure()
     left, right = figure.subplots(1, 2)
@@ -259,8 +260,8 @@ def test_axes_of_ones_own_and_a_fitted_method(groups):
     np.testing.assert_allclose(dots(eq.plot(method))[0], method.embedding_[np.lexsort(method.embedding_.T)])
 
 
-def test_many_points_are_drawn_as_their_density(rng, monkeypatch):
-    monkeypatch.setattr(plot_module, "MANY", 2000)
+def test_many_points_are_drawn_as_a_density_image(rng, monkeypatch):
+    monkeypatch.setattr(plot_module, "MAX_DOTS", 2000)
     crowd, few = rng.normal(size=(2000, 2)) * 0.3, rng.uniform(-4, 4, size=(400, 2)) + np.array([10, 0])
     figure = eq.plot(np.concatenate([crowd, few]), np.repeat([0, 1], [2000, 400]))
     axes = figure.axes[0]
@@ -269,7 +270,7 @@ def test_many_points_are_drawn_as_their_density(rng, monkeypatch):
     picture, (x0, x1, y0, y1) = image.get_array(), image.get_extent()
 
     def at(x, y, r):
-        """The pixels around a place of the map."""
+        """Return the pixels around a position of the map."""
         h, w = picture.shape[:2]
         i, j, s = int((y - y0) / (y1 - y0) * h), int((x - x0) / (x1 - x0) * w), int(r / (x1 - x0) * w)
         return picture[i - s : i + s, j - s : j + s].reshape(-1, 4)
@@ -283,7 +284,7 @@ def test_many_points_are_drawn_as_their_density(rng, monkeypatch):
 # Images and forces ----------------------------------------------------------------------------------------------------
 
 
-def test_images_stand_at_their_points_and_do_not_overlap(rng):
+def test_images_are_centred_on_their_points_and_do_not_overlap(rng):
     Y = rng.uniform(0, 100, size=(400, 2))
     images = rng.integers(0, 256, size=(400, 6, 4), dtype=np.uint8)
     figure = eq.plot(Y, np.arange(400) % 3, images=images)
@@ -305,15 +306,15 @@ def test_images_stand_at_their_points_and_do_not_overlap(rng):
     assert len(fewer) < len(shown) / 3
 
 
-def test_thinning_leaves_no_room(rng):
+def test_spaced_rows_are_a_maximal_set_without_overlap(rng):
     points = rng.normal(size=(800, 2))
     kept = spaced_rows(points, 0.3)
     gaps = np.abs(points[:, None] - points[None, kept]).max(axis=2)
-    assert (gaps.min(axis=1) < 0.3).all()  # each of the others would overlap one of them
+    assert (gaps.min(axis=1) < 0.3).all()  # any other point would overlap a kept one
     assert all(np.abs(points[i] - points[j]).max() >= 0.3 for i, j in itertools.combinations(kept, 2))
 
 
-def test_arrows_are_the_forces_to_one_scale(rng):
+def test_arrows_show_both_forces_on_one_scale(rng):
     X = rng.normal(size=(80, 5))
     problem = eq.TSNE(perplexity=8, random_state=0).problem(X)
     Y = problem.optimize(60).astype(np.float64)
@@ -344,12 +345,12 @@ def test_arrows_are_the_forces_to_one_scale(rng):
         ({"images": np.full((4, 2, 2), 16.0)}, "images must be uint8 or between 0 and 1, got float64 from 16"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(arguments, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         eq.plot(np.zeros((4, 2)), **arguments)
 
 
-def test_maps_that_cannot_be_drawn(rng):
+def test_invalid_maps_raise(rng):
     with pytest.raises(ValueError, match="Y contains NaN at row 1, column 0"):
         eq.plot([[0.0, 1.0], [np.nan, 2.0]])
     with pytest.raises(ValueError, match=r"Y must be a map of shape \(n, d\)"):

@@ -18,7 +18,7 @@ template <class T> using OutMatrix = Out<T, nb::shape<-1, -1>>;
 using OutCube = Out<double, nb::shape<-1, -1, -1>>;
 using Segments = In<float, nb::shape<-1, 4>>;
 
-const eq::Backend &backend();  // of the instruction set in use
+const eq::Backend &backend();  // for the instruction set in use
 template <class R> const eq::Ops<R> &ops() { return backend().ops<R>(); }
 
 // An array argument that is never converted or copied.

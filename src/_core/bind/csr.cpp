@@ -9,7 +9,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string &message) { throw nb::value_error(message.c_str()); }
 
-// Checks sizes, row pointers and column indices. An entry point that takes the result needs to check none of them.
+// Checks sizes, row pointers and column indices. Entry points that accept the result do not check them again.
 eq::Csr check_csr(const Vector<std::int64_t> &indptr, const Vector<std::int32_t> &indices, std::int64_t n_columns) {
     const std::int64_t entries = std::int64_t(indices.shape(0)), *const p = indptr.data();
     if (indptr.shape(0) == 0) fail("indptr is empty; it must have one element more than the matrix has rows");

@@ -1,4 +1,4 @@
-// Shortest paths in a graph, from one point to all others (Dijkstra 1959), with a heap of four children per node.
+// Shortest paths in a graph, from one point to all others (Dijkstra 1959), with a heap that has four children per node.
 // Each source is computed by one thread, so results do not depend on their number.
 #pragma once
 #include <omp.h>

@@ -43,7 +43,7 @@ inline Point apex(const Surface &S, std::int32_t h) {
 }
 
 // The part [from, to] of half-edge h that is lit from the point `light` below it. `behind` is the distance from the
-// source to `light`, along a path that last bent at vertex `bend`. h < 0 stands for the vertex `bend` as a new light.
+// source to `light`, along a path that last bent at vertex `bend`. h < 0 means that the vertex `bend` is a new light.
 struct Window {
     double key;  // a lower bound for the distance of its points from the source
     std::int32_t h, bend;
@@ -133,7 +133,7 @@ private:
             reach(S.faces[left], length);
             double &shortest = best[std::size_t(w.h)], &shortest_at = best_at[std::size_t(w.h)];
             const bool again = length * keep < shortest && std::abs(at - shortest_at) <= slack * L;
-            // One angle, one split: only the nearest light, and the next window of the same light, go on to both sides.
+            // One angle, one split: only the nearest light, and the next window of the same light, pass on both sides.
             if (go_left && go_right && !again && length >= shortest) (at < shortest_at ? go_right : go_left) = false;
             if (length < shortest) {
                 shortest = length;
@@ -173,7 +173,7 @@ private:
 };
 
 // Distances (count, n) from some vertices to all. An exception must not leave a parallel region, where it would end the
-// process: the first one is kept, and thrown after it.
+// process: the first one is stored, and rethrown after the region.
 inline void surface_distances(const Surface &surface, const std::int32_t *sources, std::int64_t count,
                               double *distances, int threads) {
     std::vector<Geodesics> solvers(std::size_t(std::max(threads, 1)), Geodesics(surface));

@@ -9,7 +9,7 @@
 namespace eq {
 namespace EQ_ISA {
 
-// A value and its column as one integer, ordered by value and then by column. A type of its own, so that the instances
+// A value and its column as one integer, ordered by value and then by column. A separate type, so that the instances
 // of standard algorithms are not shared between instruction sets.
 struct Ranked {
     std::uint64_t key;

@@ -9,7 +9,7 @@
 namespace eq {
 namespace EQ_ISA {
 
-constexpr std::int64_t SMALL_MESH = 1 << 14;  // elements up to which each share of the points has a mesh of its own
+constexpr std::int64_t SMALL_MESH = 1 << 14;  // elements up to which each share of the points gets a separate mesh
 constexpr int STRIP = 8;  // rows of cells per strip: wider than a spline, so that a strip overlaps only the next one
 
 static_assert(STRIP > MESH_ORDER, "strips of the same colour must not overlap");
@@ -145,7 +145,7 @@ EQ_INLINE void spread_point(const Mesh &mesh, const R *Y, Charges charges, std::
 template <int D, int P, class R>
 void spread_in(const Mesh &mesh, Points<R> points, Charges charges, R *grid, int threads) {
     const std::int64_t n = points.n, size = mesh.nodes() * charges.m;
-    if (size <= SMALL_MESH) {  // each share of the points has a mesh of its own
+    if (size <= SMALL_MESH) {  // each share of the points gets a separate mesh
         const std::int64_t shares = n / 4096 < 8 ? n / 4096 + 1 : 8, stride = size + MESH_PADDING;
         Buffer<R> own(shares * stride);
 #pragma omp parallel for schedule(static, 1) num_threads(threads < shares ? threads : int(shares))

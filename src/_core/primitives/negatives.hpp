@@ -1,6 +1,6 @@
-// One step of stochastic gradient descent with negative sampling: sampled edges attract, and each comes with a few
-// random points that repel (docs/math.md, section 16). Each point sees the others where they were before the step, and
-// its own moves at once. So points are independent, and results do not depend on the number of threads.
+// One step of stochastic gradient descent with negative sampling: sampled edges attract, and for each of them a few
+// random points repel (docs/math.md, section 16). Forces on a point use its own current position, but the positions of
+// all others before the step. So points are independent, and results do not depend on the number of threads.
 #pragma once
 #include "primitives/tiles.hpp"
 
@@ -16,7 +16,7 @@ EQ_INLINE std::uint64_t mix(std::uint64_t z) {
     return z ^ (z >> 31);
 }
 
-// A crowd of consecutive points, each with its edges that are due. In each round, every point that has an edge left is
+// A crowd of consecutive points, each with its edges that are due. In each round, every point with an edge left is
 // attracted along it and repelled by the negatives of the round, which the crowd shares. All loops run over its points.
 struct Crowd {
     const Negatives &s;
@@ -57,7 +57,7 @@ struct Crowd {
     }
 
     // Adds clipped moves along each axis to `sum`: the attraction of an edge, twice, since it acts at both ends; or the
-    // repulsion by a negative of this degree, together with the point's share of the moves when others draw it.
+    // repulsion by a negative of this degree, together with the expected moves of the point when others draw it.
     template <int D> EQ_INLINE void add(int lanes, bool pull, float degree) {
         const int dimension = D > 0 ? D : d;
         const float a = float(s.a), b = float(s.b), epsilon = float(s.epsilon), clip = float(s.clip);

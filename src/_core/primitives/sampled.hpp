@@ -38,7 +38,7 @@ template <int S, class R> struct Partners {
     EQ_INLINE R operator()(int c, int t) const { return data[c * stride + S * t]; }
 };
 
-// Φ and ½∇Φ at one block of points, from one partner per point after another.
+// Φ and ½∇Φ at one block of points, summed over partners, one per point at a time.
 template <class R> struct BlockSum {
     int d, m;
     Buffer<R> home;        // (d, BLOCK)
@@ -99,7 +99,7 @@ template <class R> struct BlockSum {
     }
 };
 
-// Calls `add(first, sum)` for every block of targets; each block is one thread's.
+// Calls `add(first, sum)` for every block of targets; each block is computed by one thread.
 template <class R, class Add>
 EQ_INLINE void block_sums(Points<R> targets, int m, std::int64_t partners, FieldSums out, int threads, Add add) {
     const std::int64_t n = targets.n;

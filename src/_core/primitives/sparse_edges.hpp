@@ -23,7 +23,7 @@ struct Rational {
 };
 
 // Any radial function and its slope, from a table. Placing 16 vectors before reading overlaps the latency of the loads;
-// the number was chosen.
+// 16 is chosen.
 struct LookUp {
     Table table;
     static constexpr int AHEAD = 16;

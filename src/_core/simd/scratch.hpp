@@ -1,4 +1,4 @@
-// Memory of the numerical code: arrays, and objects that every thread has its own copy of. Both are compiled per
+// Memory of the numerical code: arrays, and objects with one copy per thread. Both are compiled per
 // instruction set: std::vector would emit symbols that the linker shares between instruction sets.
 #pragma once
 #include <omp.h>

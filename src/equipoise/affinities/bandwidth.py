@@ -1,4 +1,4 @@
-"""Bandwidths of a Gaussian kernel on the data: one for all points, or one for each from its neighbours."""
+"""Bandwidths of a Gaussian kernel on the data: one for all points, or one per point from its neighbours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Bandwidth:
     Parameters
     ----------
     bandwidth : "local", "global" or float
-        σ_i of each point, their mean, or a given σ.
+        σ_i of each point, the root of the mean σ_i² for all points, or σ itself.
     k : int
         The number of neighbours.
     """
@@ -32,7 +32,7 @@ class Bandwidth:
     _mean: float = field(default=np.nan, init=False)
 
     def fit(self, d2: Matrix) -> Array:
-        """Return σ_i² for the rows of CSR d2 (n, n), and store what new rows need."""
+        """Return σ_i² for the rows of CSR d2 (n, n), and store their mean for new rows."""
         if not isinstance(self.bandwidth, str):
             return np.full(d2.shape[0], self.bandwidth**2)
         sigma2 = variances(d2, self.k)
@@ -43,20 +43,20 @@ class Bandwidth:
         """Return σ_i² for new rows, CSR (m, n)."""
         if self.bandwidth != "local":
             return np.full(d2.shape[0], self._mean if self.bandwidth == "global" else self.bandwidth**2)
-        with warnings.catch_warnings():  # the fit has warned of duplicates
+        with warnings.catch_warnings():  # the fit has already warned about duplicates
             warnings.simplefilter("ignore", UserWarning)
             return positive(variances(d2, self.k), self.k)
 
 
 def check_bandwidth(bandwidth: Any) -> Any:
-    """Return a bandwidth, "local", "global" or a positive number including infinity, or raise ValueError."""
+    """Return a bandwidth: "local", "global" or a positive number, which may be infinite; else raise ValueError."""
     if isinstance(bandwidth, str) and bandwidth in ("local", "global"):
         return bandwidth
     return check_positive(bandwidth, "bandwidth", '"local", "global" or ')
 
 
 def check_positive(value: Any, name: str, alternatives: str = "") -> float:
-    """Return a positive number, including infinity, or raise ValueError, which lists the `alternatives`."""
+    """Return a positive number, which may be infinite; otherwise raise ValueError, which lists the `alternatives`."""
     if not isinstance(value, int | float | np.number) or isinstance(value, bool) or not value > 0:
         raise ValueError(f"{name} must be {alternatives}a positive number, got {value!r}")
     return float(value)
@@ -78,7 +78,7 @@ def variances(d2: Matrix, k: int) -> Array:
 
 
 def positive(sigma2: Array, k: int) -> Array:
-    """Return σ² with zeros replaced by the smallest positive one, or by 1 if there is none, and warn of them."""
+    """Return σ² with zeros replaced by the smallest positive σ², or by 1 if there is none, and warn about them."""
     zero = sigma2 <= 0
     if not zero.any():
         return sigma2

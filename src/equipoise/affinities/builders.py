@@ -24,26 +24,26 @@ from .locally_linear import lle_weights, lle_weights_from_distances
 # UMAP has few neighbours, so each counts: on MNIST, 70,000 points, the 10-NN accuracy of its maps was 0.966, 0.973,
 # 0.975 and 0.975 at a recall of 0.952, 0.990, 0.997 and 0.999 (measured).
 RECALL = 0.997
-MOST = 20_000  # points up to which weights under a metric other than the Euclidean are computed: all distances, 3.2 GB
-WIDTH = 3  # times n_neighbors: the number of neighbours on which k_x is not cut off, as for t-SNE; chosen
+MOST = 20_000  # largest n for weights under a non-Euclidean metric, which need all distances: 3.2 GB
+WIDTH = 3  # k_x is stored for WIDTH · n_neighbors neighbours of a point, as for t-SNE; chosen
 
 
 class Neighborhoods(Protocol):
     """A rule for affinities, with every "auto" resolved."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        """Return the rows p_{j|i}, on nearest neighbours only if `few`, and the recall of the neighbour search."""
+        """Return the rows p_{j|i}, for nearest neighbours only if `few`, and the recall of the neighbour search."""
         ...
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        """Return p_{j|i} from checked new rows to the fitted points, CSR (m, n), and the point each equals or −1."""
+        """Return p_{j|i} from new rows to the fitted points, CSR (m, n), and the point that each row equals, or −1."""
         ...
 
 
 @tagged("methods.neighborhoods.Gaussian")
 @dataclass(frozen=True)
 class Gaussian:
-    """p_{j|i} ∝ exp(−d²_ij / 2σ_i²), of given perplexities."""
+    """p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with the given perplexities."""
 
     perplexities: Array
     n_threads: int
@@ -58,7 +58,7 @@ class Gaussian:
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         nearby = data.nearest(X, width(self.perplexities, data.n), self.n_threads)
-        with warnings.catch_warnings():  # the fit has warned of duplicates
+        with warnings.catch_warnings():  # the fit has already warned about duplicates
             warnings.simplefilter("ignore", UserWarning)
             return perplexity.conditional(nearby.d2, self.perplexities, np.float64, self.n_threads), nearby.twins
 
@@ -115,7 +115,7 @@ class Fuzzy:
 @tagged("methods.neighborhoods.Given")
 @dataclass(frozen=True)
 class Given:
-    """Precomputed affinities, scaled as rows p_{j|i}."""
+    """Precomputed affinities, scaled to rows p_{j|i}."""
 
     scaled: Callable[[Matrix, type[np.floating]], Matrix]
 
@@ -128,14 +128,14 @@ class Given:
         return perplexity.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
 
 
-def width(perplexities: Array, most: int) -> int:
-    """Return the number of neighbours of a row: beyond 3 · perplexity p_{j|i} is negligible (van der Maaten 2014)."""
-    return min(most, int(np.ceil(3 * perplexities.max())))
+def width(perplexities: Array, maximum: int) -> int:
+    """Return the number of neighbours per row: beyond 3 · perplexity, p_{j|i} is negligible (van der Maaten 2014)."""
+    return min(maximum, int(np.ceil(3 * perplexities.max())))
 
 
 @tagged("methods.kernel_neighborhoods.LocallyLinear")
 class LocallyLinear:
-    """W with Σ_j w_ij = 1 on the k nearest neighbours, in the feature space of k_x, or in that of X for σ = ∞."""
+    """W with Σ_j w_ij = 1 on the k nearest neighbours, in the feature space of k_x, or in the space of X for σ = ∞."""
 
     def __init__(self, data: Input, bandwidth: Bandwidth, reg: float, n_threads: int):
         self.bandwidth, self.reg, self.n_threads = bandwidth, reg, n_threads
@@ -175,7 +175,7 @@ class Radial:
     """K_X = exp(−d²_ij / 2σ_iσ_j) between all pairs, or between each point and its 3k nearest, made symmetric.
 
     With one σ for all this is the Gaussian kernel; the product of local ones follows Zelnik-Manor & Perona 2004. The
-    ones on the diagonal are not stored.
+    diagonal, which is 1, is not stored.
     """
 
     def __init__(self, bandwidth: Bandwidth, n_threads: int):
@@ -213,7 +213,7 @@ def _require_distances_among_neighbors(data: Input) -> None:
     """Raise ValueError if the distances between two neighbours of a point, which its weights need, are unavailable."""
     what = "locally linear weights need the distances among the neighbours of each point"
     if isinstance(data, Distances) and data.sparse:
-        raise ValueError(f"{what}, and a graph does not store them all; give a table, or distances between all pairs")
+        raise ValueError(f"{what}, and a graph does not store them all; pass a table, or distances between all pairs")
     if isinstance(data, FromSpace) and data.n > MOST:
         raise ValueError(f"{what}: all distances of a metric space, too many for its {data.n} points (at most {MOST})")
     if not isinstance(data, Table | SparseTable) or is_euclidean(data.metric):

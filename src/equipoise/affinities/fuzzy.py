@@ -22,8 +22,8 @@ def memberships(D2: Matrix, k: int, dtype: type[np.floating], n_threads: int) ->
     """Return w_ij = exp(−max(0, d_ij − ρ_i)/σ_i) on the k − 1 nearest neighbours, with Σ_j w_ij = log₂ k, as CSR.
 
     ρ_i is the smallest positive distance; the nearest neighbour and all duplicates have weight 1 (McInnes et al. 2018,
-    algorithm 3). As in umap-learn, a point counts among its own k neighbours. D2 holds squared distances, CSR, on a
-    device or not. The core computes them on the CPU, `membership_rows` on a device.
+    algorithm 3). As in umap-learn, a point counts among its own k neighbours. D2 contains squared distances, CSR, in
+    host memory or on a device. The core computes the memberships on the CPU, `membership_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):
@@ -45,17 +45,17 @@ def membership_rows(d2: Any, k: int) -> Any:
     low, high = xp.zeros_like(rho), xp.full_like(rho, inf)
     sigma = at_least(xp.mean(excess, axis=1, keepdims=True), 1e-30)
     for _ in range(HALVINGS):
-        many = xp.sum(xp.exp(-excess / sigma), axis=1, keepdims=True) > log2(k)
-        low, high = xp.where(many, low, sigma), xp.where(many, sigma, high)
+        too_wide = xp.sum(xp.exp(-excess / sigma), axis=1, keepdims=True) > log2(k)
+        low, high = xp.where(too_wide, low, sigma), xp.where(too_wide, sigma, high)
         sigma = xp.where(xp.isinf(high), 2 * sigma, (low + high) / 2)
     sigma = xp.maximum(sigma, FLOOR * xp.mean(d, axis=1, keepdims=True))
     return xp.where(excess > 0, xp.exp(-excess / sigma), 1.0)
 
 
 def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:
-    """Return μ = W + Wᵀ − W ∘ Wᵀ for CSR weights in [0, 1]: the probability of an edge in either direction."""
+    """Return μ = W + Wᵀ − W ∘ Wᵀ for CSR weights in [0, 1]: the probability of an edge in at least one direction."""
     xp = array_namespace(W.data)
-    with np.errstate(divide="ignore"):  # log 0, of an edge with weight 1
+    with np.errstate(divide="ignore"):  # log 0 for an edge of weight 1
         log_none = xp.log1p(-xp.where(W.data < 1, W.data, 1.0))
     if is_on_device(W):
         union = W.with_data(log_none).symmetrized()
@@ -73,8 +73,8 @@ def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
     """
     mu = on_host(mu)
     i, j = labels[entry_rows(mu)], labels[mu.indices]
-    far = np.exp(-2.5 / (1 - weight)) if weight < 1 else 0.0
-    values = mu.data * np.where((i < 0) | (j < 0), np.exp(-1.0), np.where(i == j, 1.0, far)).astype(mu.dtype)
+    penalty = np.exp(-2.5 / (1 - weight)) if weight < 1 else 0.0
+    values = mu.data * np.where((i < 0) | (j < 0), np.exp(-1.0), np.where(i == j, 1.0, penalty)).astype(mu.dtype)
     part = keep_entries(mu, values, values > 0)
     rows = entry_rows(part)
     largest = np.zeros(mu.shape[0], mu.dtype)

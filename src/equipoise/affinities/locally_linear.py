@@ -1,6 +1,6 @@
 """Locally linear weights: every point as a weighted mean of its neighbours, and the quadratic form of the residuals.
 
-As an affinity: neighbours → W, with M = (I − W)ᵀ(I − W) (docs/math.md, "Locally linear weights").
+As affinities: neighbours → W, with M = (I − W)ᵀ(I − W) (docs/math.md, "Locally linear weights").
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def lle_weights(
     rows : array, tensor or CSR matrix of shape (m, D), default=None
         The rows to be reconstructed; None for those of X.
     reg : float, default=1e-3
-        Times its trace, added to the diagonal of each local Gram matrix.
+        This multiple of its trace is added to the diagonal of each local Gram matrix.
     kernel : callable, default=None
         φ is the feature map of k_x = kernel(d2 / scale); for None, φ(x) = x.
     scale : float or array of shape (m,), default=1.0
-        One for all rows, or one for each.
+        One scale for all rows, or one per row.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def lle_weights_from_distances(
     kernel: KernelFunction | None = None,
     scale: Array | float = 1.0,
 ) -> Matrix:
-    """Return the same W from squared distances, D2 (n, n), and `rows` (m, n) for points that are not among the n.
+    """Return the W of `lle_weights` from squared distances D2 (n, n), and `rows` (m, n) for points not among the n.
 
     ⟨x_a − x_i, x_b − x_i⟩ = ½ (d²_ia + d²_ib − d²_ab), for distances that are Euclidean in some space.
     """
@@ -125,7 +125,7 @@ def _solve(G: Any, reg: float) -> Any:
     """Return the solutions w (m, k) of (G + reg · tr(G) I) w = 1, each divided by its sum; equal weights if G = 0."""
     xp, k = array_namespace(G), G.shape[1]
     like = {"dtype": G.dtype, "device": device_of(G)}
-    # The order of the sums decides the last digit: NumPy's are those of einsum and of rows, the others' of columns.
+    # The order of summation decides the last digit: einsum and sums along rows for NumPy, column by column otherwise.
     trace = np.einsum("ijj->i", G) if is_numpy(G) else xp.linalg.trace(G)
     G = G / xp.where(trace > 0, trace, 1.0)[:, None, None] + reg * xp.eye(k, **like)
     w = xp.linalg.solve(G, xp.ones((*G.shape[:2], 1), **like))[:, :, 0]
@@ -134,6 +134,7 @@ def _solve(G: Any, reg: float) -> Any:
 
 
 def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
+    """Return weights (m, k) of neighbours (m, k) as CSR (m, n) with sorted columns."""
     m, k = neighbors.shape
     order = np.argsort(neighbors, axis=1, kind="stable")
     columns, values = np.take_along_axis(neighbors, order, axis=1), np.take_along_axis(weights, order, axis=1)

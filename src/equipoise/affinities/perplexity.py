@@ -18,8 +18,8 @@ from ..arrays.namespace import array_like, array_namespace
 from ..neighbors.vectors import in_range
 from ..progress import stage
 
-HALVINGS = 60  # bisections of a row's precision on a device; chosen: float32 has 24 bits, a start is seldom 2^30 away
-TILE = 1024  # rows of a tile in which a dense matrix is made symmetric; chosen
+HALVINGS = 60  # bisections of a row's precision on a device; chosen: float32 has 24 bits, a start is rarely off by 2^30
+TILE = 1024  # rows per tile when a dense matrix is symmetrised; chosen
 
 
 def resolve_perplexity(perplexity: Any, n: int) -> Array:
@@ -28,8 +28,8 @@ def resolve_perplexity(perplexity: Any, n: int) -> Array:
     Parameters
     ----------
     perplexity : float, sequence of float, or "auto"
-        Several perplexities make affinities of several scales. "auto" is 30, and max((n−1)/3, √(n−1)) for fewer than
-        91 points.
+        With several perplexities the affinities are averaged. "auto" is 30, or max((n−1)/3, √(n−1)) for fewer than 91
+        points.
     n : int
 
     Returns
@@ -67,8 +67,8 @@ def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating
 def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Matrix:
     """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), each row of the given perplexity; the mean over several perplexities.
 
-    D2 holds squared distances: dense (n, n), or CSR with the neighbours of each point, on a device or not; P has the
-    same form. The core computes it on the CPU, `conditional_rows` on a device.
+    D2 contains squared distances: dense (n, n), or CSR with the neighbours of each point, on the host or on a device. P
+    has the same form. The core computes it on the CPU, `conditional_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):
@@ -88,12 +88,12 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
 
 
 def _warn_saturated(saturated: Any, perplexities: Array) -> None:
-    """Warn of rows for which no Gaussian has the perplexity."""
+    """Warn about rows for which no Gaussian has the perplexity."""
     if saturated.any():
         warn(
             f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more neighbours at the"
             f" smallest distance (duplicates, for example) than the perplexity {perplexities.min():g};"
-            " their affinities are equal for these neighbours",
+            " these neighbours get equal affinities",
         )
 
 
@@ -108,7 +108,7 @@ def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
 def conditional_rows(d2: Any, perplexity: float) -> Any:
     """Return p_{j|i} ∝ exp(−β_i d²_ij) on the neighbours, each row with entropy log perplexity, by bisection.
 
-    Rows with more neighbours at the smallest distance than the perplexity have equal affinities for these.
+    If more neighbours are at the smallest distance than the perplexity, these have equal affinities.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def saturated_rows(d2: Any, perplexity: float) -> Any:
 def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix:
     """Return p_{j|i} = 1/k on the k nearest neighbours of each point, k the rounded perplexity, as CSR.
 
-    D2 holds the squared distances of neighbours, CSR, on a device or not. The mean is taken over several perplexities.
-    Of neighbours at the same distance, those stored first are used.
+    D2 contains the squared distances of neighbours, CSR, in host memory or on a device. The result is the mean over
+    the perplexities. Of neighbours at the same distance, those stored first are used.
     """
     widths = np.maximum(np.rint(perplexities), 1)
     if is_on_device(D2):  # rows are sorted by distance
@@ -176,14 +176,14 @@ def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix
 
 @tagged("affinities.of_total")
 def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
-    """Return given affinities P (n, n) scaled to the total n, as that of rows p_{j|i}; their ratios are kept."""
+    """Return precomputed affinities P (n, n) scaled to the sum n, like rows p_{j|i}; their ratios do not change."""
     n = P.shape[0]
     return _divide_rows(P, np.full(n, _row_sums(P).sum() / n), dtype)
 
 
 @tagged("affinities.of_rows")
 def of_rows(P: Matrix, dtype: type[np.floating]) -> Matrix:
-    """Return given affinities P (m, n) with every row scaled to a distribution."""
+    """Return precomputed affinities P (m, n) with every row scaled to the sum 1."""
     return _divide_rows(P, _row_sums(P), dtype)
 
 
@@ -198,7 +198,7 @@ def _divide_rows(P: Matrix, by: Array, dtype: type[np.floating]) -> Matrix:
 
 
 def joint(P: Matrix, n_threads: int = 1) -> Matrix:
-    """Return (P + Pᵀ)/2n, symmetric with total 1, from the rows p_{j|i}. A dense P is overwritten."""
+    """Return (P + Pᵀ)/2n, symmetric with sum 1, from the rows p_{j|i}. A dense P is overwritten."""
     n = P.shape[0]
     if is_sparse(P):
         S = symmetrized(P, n_threads)
@@ -220,7 +220,7 @@ def neighbor_ranks(D2: Matrix) -> Array:
 
 
 def keep_entries(A: Matrix, values: Array, keep: Array) -> Matrix:
-    """Return the entries of CSR A for which `keep` (nnz,) is true, with other values (nnz,)."""
+    """Return the entries of CSR A for which `keep` (nnz,) is true, with new values (nnz,)."""
     indptr = np.concatenate([[0], np.cumsum(keep)])[A.indptr]
     return make_csr(values[keep], A.indices[keep], indptr, A.shape)
 

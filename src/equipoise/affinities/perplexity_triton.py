@@ -11,29 +11,30 @@ import triton.language as tl
 
 @triton.jit
 def _conditional(D2, P, k, goal, HALVINGS: tl.constexpr, WIDTH: tl.constexpr):
+    """Write row i of P (n, k): the affinities with entropy `goal` for the squared distances D2 (n, k)."""
     i = tl.program_id(0).to(tl.int64)
     t = tl.arange(0, WIDTH)
-    there = t < k
-    d2 = tl.load(D2 + i * k + t, mask=there, other=float("inf"))
-    excess = tl.where(there, d2 - tl.min(d2, 0), 0.0)
+    valid = t < k
+    d2 = tl.load(D2 + i * k + t, mask=valid, other=float("inf"))
+    excess = tl.where(valid, d2 - tl.min(d2, 0), 0.0)
     scale = tl.sum(excess, 0) / k
     low = 0.0
     high = float("inf")
     beta = 1.0 / tl.where(scale > 0, scale, 1.0)
     for _ in range(HALVINGS):
-        e = tl.where(there, tl.exp(-beta * excess), 0.0)
+        e = tl.where(valid, tl.exp(-beta * excess), 0.0)
         Z = tl.sum(e, 0)
         entropy = tl.log(Z) + beta * tl.sum(e * excess, 0) / Z
         wide = entropy > goal
         low = tl.where(wide, beta, low)
         high = tl.where(wide, high, beta)
         beta = tl.where(high == float("inf"), 2 * beta, (low + high) / 2)
-    e = tl.where(there, tl.exp(-beta * excess), 0.0)
-    tl.store(P + i * k + t, e / tl.sum(e, 0), mask=there)
+    e = tl.where(valid, tl.exp(-beta * excess), 0.0)
+    tl.store(P + i * k + t, e / tl.sum(e, 0), mask=valid)
 
 
 def conditional(d2: torch.Tensor, perplexity: float, halvings: int) -> torch.Tensor:
-    """Return what perplexity.conditional_rows does, for a tensor (n, k) on a GPU: one program per row."""
+    """Return the result of perplexity.conditional_rows for a tensor (n, k) on a GPU, with one program per row."""
     n, k = d2.shape
     P = torch.empty_like(d2)
     width = max(32, triton.next_power_of_2(k))

@@ -1,4 +1,4 @@
-"""SciPy CSR matrices for the core: int32 columns, patterns checked once; and functions shared with device matrices."""
+"""CSR matrices for the compiled core, with patterns checked once, and functions that also accept device matrices."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .namespace import array_namespace, is_numpy, to_float64
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
-    """Return a CSR matrix on these arrays, without copies; columns are always int32.
+    """Return a CSR matrix that shares these arrays where their types allow; column indices are always int32.
 
-    Row pointers are int32 below 2³¹ entries, as SciPy expects, and int64 from there on. SciPy's constructor would then
-    widen the columns too, to twice their memory. Products, sums and slices accept the mixture; conversions such as
-    `tocoo` do not.
+    Row pointers are int32 below 2³¹ entries, as SciPy expects, and int64 above. SciPy's constructor would then widen
+    the column indices too, doubling their memory. Products, sums and slices accept mixed index types; conversions such
+    as `tocoo` do not.
     """
     M = sparse.csr_matrix(shape, dtype=values.dtype)
     M.data, M.indices = values, indices.astype(np.int32, copy=False)
@@ -30,7 +30,7 @@ def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int
 
 
 def is_sparse(A: Any) -> bool:
-    """Return whether A is a sparse matrix: SciPy's, or CSR on a device."""
+    """Return whether A is a sparse matrix: of SciPy, or CSR on a device."""
     return sparse.issparse(A) or is_on_device(A)
 
 
@@ -78,7 +78,7 @@ def entry_place(A: Matrix, t: int) -> tuple[int, int]:
 def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     """Return A + Aᵀ for CSR A (n, n) without duplicates, columns sorted.
 
-    It takes the memory of twice the entries of A, and frees what the result does not use.
+    Allocates twice the entries of A, then frees the unused part.
     """
     if is_on_device(A):
         return A.symmetrized()
@@ -87,7 +87,7 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     indices, values = np.empty(2 * entries, np.int32), np.empty(2 * entries, A.dtype)
     size = _core.symmetrize(pattern, entry_values(A), indptr, indices, values, n_threads)
     for array in (indices, values):
-        array.resize(size, refcheck=False)  # frees the rest without a copy
+        array.resize(size, refcheck=False)  # frees the unused end without a copy
     S = make_csr(values, indices, indptr, A.shape)
     S.has_sorted_indices = True
     S.has_canonical_format = True
@@ -96,45 +96,46 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
 
 @dataclass(eq=False)
 class _Checked:
-    """A pattern that the core has checked, and the index arrays it was made from."""
+    """A pattern that the core has checked, and the index arrays from which it was built."""
 
     csr: _core.Csr
     indptr: Array
     indices: Array
 
     def fits(self, A: Matrix) -> bool:
+        """Return whether A has these index arrays and this shape."""
         return self.indptr is A.indptr and self.indices is A.indices and self.csr.shape == A.shape
 
 
-# A matrix keeps its pattern alive; matrices with the same index arrays share one. Keys are ids, of matrices and of
-# `indices`, since SciPy's matrices have no hash.
-_of_matrix: dict[int, tuple[weakref.ref[Any], _Checked]] = {}
-_of_indices: weakref.WeakValueDictionary[int, _Checked] = weakref.WeakValueDictionary()
-atexit.register(_of_matrix.clear)  # nanobind reports objects that still exist at exit
+# A matrix keeps its pattern alive; matrices with the same index arrays share one. The keys are ids of matrices and
+# of `indices` arrays, because SciPy's matrices are not hashable.
+_patterns_by_matrix: dict[int, tuple[weakref.ref[Any], _Checked]] = {}
+_patterns_by_indices: weakref.WeakValueDictionary[int, _Checked] = weakref.WeakValueDictionary()
+atexit.register(_patterns_by_matrix.clear)  # nanobind reports objects that still exist at exit
 
 
 def compiled_pattern(A: Matrix) -> _core.Csr:
     """Return the pattern of CSR A for the compiled core, which checks row pointers and column indices.
 
-    The check runs once for all matrices that share their index arrays, as long as one of them exists. It does not
-    notice if the elements of these arrays change later. Raises ValueError with the row and the column.
+    The check runs once for all matrices that share their index arrays, as long as one of them exists. Later
+    changes to the elements of these arrays go unnoticed. Raises ValueError with the row and column of a wrong index.
     """
     key = id(A)
-    known = _of_matrix.get(key)
+    known = _patterns_by_matrix.get(key)
     if known is not None and known[0]() is A and known[1].fits(A):
         return known[1].csr
-    checked = _of_indices.get(id(A.indices))
+    checked = _patterns_by_indices.get(id(A.indices))
     if checked is None or not checked.fits(A):
         csr = _core.Csr(np.ascontiguousarray(A.indptr, dtype=np.int64), _column_indices(A), A.shape[1])
         if csr.shape != A.shape:
             raise ValueError(f"a matrix of shape {A.shape} has row pointers for {csr.shape[0]} rows")
-        checked = _of_indices[id(A.indices)] = _Checked(csr, A.indptr, A.indices)
-    _of_matrix[key] = weakref.ref(A, lambda _: _of_matrix.pop(key, None)), checked
+        checked = _patterns_by_indices[id(A.indices)] = _Checked(csr, A.indptr, A.indices)
+    _patterns_by_matrix[key] = weakref.ref(A, lambda _: _patterns_by_matrix.pop(key, None)), checked
     return checked.csr
 
 
 def check_indices(A: Matrix) -> None:
-    """Raise ValueError, with the row and the column, if CSR A has an index that is out of range."""
+    """Raise ValueError, with the row and column, if CSR A has an index that is out of range."""
     if sparse.issparse(A):
         compiled_pattern(A)
 

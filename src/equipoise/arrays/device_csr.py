@@ -25,7 +25,7 @@ class Rows:
 
     @classmethod
     def of(cls, A: Matrix, device: torch.device) -> Rows:
-        """Return a SciPy CSR matrix on a device."""
+        """Return a copy of a SciPy CSR matrix on a device."""
         return cls(
             as_tensor(A.data[: A.nnz]).to(device, torch.float32),
             as_tensor(A.indices[: A.nnz]).to(device, torch.int32),
@@ -34,7 +34,7 @@ class Rows:
 
     @classmethod
     def of_neighbors(cls, values: torch.Tensor, indices: torch.Tensor) -> Rows:
-        """Return the matrix with k entries per row, from values and columns (n, k)."""
+        """Return a matrix with k entries per row from their values (n, k) and column indices (n, k)."""
         n, k = indices.shape
         indptr = torch.arange(0, n * k + 1, k, device=indices.device)
         return cls(values.flatten(), indices.flatten(), indptr)
@@ -67,7 +67,7 @@ class Rows:
         return Rows(data, self.indices, self.indptr)
 
     def where(self, keep: torch.Tensor) -> Rows:
-        """Return the matrix of the entries for which `keep` (nnz,) is true."""
+        """Return the matrix with only the entries for which `keep` (nnz,) is true."""
         before = torch.zeros(self.nnz + 1, dtype=torch.int64, device=self.device)
         torch.cumsum(keep, 0, out=before[1:])
         return Rows(self.data[keep], self.indices[keep], before[self.indptr])
@@ -81,24 +81,24 @@ class Rows:
         del i, j
         value = self.data.repeat(2)[order]
         del order
-        first = torch.ones(len(key), dtype=torch.bool, device=key.device)
-        torch.ne(key[1:], key[:-1], out=first[1:])
-        value[:-1] += value[1:].masked_fill(first[1:], 0.0)  # a pair occurs once or twice
-        key, value = key[first], value[first]
+        is_first = torch.ones(len(key), dtype=torch.bool, device=key.device)
+        torch.ne(key[1:], key[:-1], out=is_first[1:])
+        value[:-1] += value[1:].masked_fill(is_first[1:], 0.0)  # a pair occurs once or twice
+        key, value = key[is_first], value[is_first]
         row = key // n
         indptr = torch.searchsorted(row, torch.arange(n + 1, device=self.device))
         return Rows(value, (key - row * n).int(), indptr)
 
     def permuted(self, order: torch.Tensor) -> Rows:
         """Return A[order][:, order]; the entries of each row keep their order."""
-        place = torch.empty_like(order, dtype=torch.int32)
-        place[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
+        position = torch.empty_like(order, dtype=torch.int32)
+        position[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         counts = self.counts()[order]
         indptr = torch.zeros_like(self.indptr)
         torch.cumsum(counts, 0, out=indptr[1:])
         shift = (self.indptr[:-1][order] - indptr[:-1]).repeat_interleave(counts, output_size=self.nnz)
         source = shift.add_(torch.arange(self.nnz, device=self.device))
-        return Rows(self.data[source], place[self.indices[source].long()], indptr)
+        return Rows(self.data[source], position[self.indices[source].long()], indptr)
 
     def __getstate__(self) -> dict[str, Any]:
         arrays = {name: getattr(self, name).cpu().numpy() for name in ("data", "indices", "indptr")}

@@ -1,4 +1,4 @@
-"""Memory checks before large allocations, and errors of a GPU that runs out of memory."""
+"""Memory checks before large allocations, and the error raised when a GPU runs out of memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def physical_memory() -> float:
 
 
 def require_memory(n_bytes: float, what: str, available: float) -> None:
-    """Raise MemoryError if `what` takes more than the `available` bytes."""
+    """Raise MemoryError if `what` needs more than the `available` bytes."""
     if n_bytes > available:
-        raise MemoryError(f"{what} takes about {n_bytes / 1e9:.3g} GB, but only {available / 1e9:.3g} GB are available")
+        raise MemoryError(f"{what} needs about {n_bytes / 1e9:.3g} GB, but only {available / 1e9:.3g} GB are available")
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""The order of points along a Morton curve, in which neighbours in space are close in memory."""
+"""The order of points along a Morton curve, which puts neighbours in space close together in memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .._types import Array, Matrix
 from .csr import compiled_pattern, entry_values, is_on_device, make_csr
 from .namespace import array_namespace
 
-BITS = {1: 20, 2: 12, 3: 8}  # per axis
+BITS = {1: 20, 2: 12, 3: 8}  # bits per axis, by the number of axes
 
 
 def locality(U: Any) -> Any:
     """Return the order (n,) of the points U (n, d) along a Morton curve through their bounding box.
 
-    The first three axes count. The result is an array of the library of U, on its device.
+    Only the first three axes are used. The result has the array library and the device of U.
     """
     xp = array_namespace(U)
     axes = [xp.astype(U[:, c], xp.float64) for c in range(min(3, U.shape[1]))]  # each contiguous
@@ -40,10 +40,10 @@ def permuted(A: Matrix, order: Array) -> Matrix:
         return A.permuted(order)
     if not sparse.issparse(A):
         return A[np.ix_(order, order)]
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    given = entry_values(A)
-    indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(given), np.int32)
-    values = np.empty_like(given)
-    _core.permute(compiled_pattern(A), given, order, place, indptr, indices, values)
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    source = entry_values(A)
+    indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(source), np.int32)
+    values = np.empty_like(source)
+    _core.permute(compiled_pattern(A), source, order, position, indptr, indices, values)
     return make_csr(values, indices, indptr, A.shape)

@@ -1,7 +1,7 @@
-"""One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard, and what it leaves out.
+"""One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard and a few additions.
 
 `xp = array_namespace(x)` has the functions of the standard (https://data-apis.org/array-api) for the library of x.
-Defined here are sums in a fixed order, moves between devices, and a few functions that the standard does not have.
+This module adds sums in a fixed order, transfers between devices, and a few functions that the standard lacks.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 
 from .._types import Array
 
-_NAMESPACES: dict[type, Any] = {}  # by type: a look-up in array_api_compat takes 3 µs, and a step makes several
+_NAMESPACES: dict[type, Any] = {}  # by type: array_api_compat takes 3 µs per look-up, and a step needs several
 
 
 def array_namespace(x: Any) -> Any:
-    """Return the array API namespace of an array or a tensor; that of NumPy for numbers, None and SciPy's matrices."""
+    """Return the array API namespace of an array or a tensor; NumPy's for numbers, None and SciPy matrices."""
     xp = _NAMESPACES.get(type(x))
     return _find_namespace(x) if xp is None else xp
 
 
 def _find_namespace(x: Any) -> Any:
-    import array_api_compat  # at first use: it takes 15 ms to import
+    import array_api_compat  # imported on first use: it takes 15 ms
 
     kind, x = type(x), x.data if getattr(x, "is_device_csr", False) else x
     try:
@@ -50,7 +50,7 @@ def is_device_array(x: Any) -> bool:
 
 
 def is_numpy(x: Any) -> bool:
-    """Return whether NumPy's functions apply to x: an array, a number, None or a matrix of SciPy."""
+    """Return whether NumPy's functions apply to x: an array, a number, None or a SciPy matrix."""
     return array_namespace(x) is array_namespace(None)
 
 
@@ -61,7 +61,7 @@ def device_of(x: Any) -> Any:
     return array_api_compat.device(x)
 
 
-# Moves between libraries and devices
+# Transfers between libraries and devices
 
 
 def to_numpy(x: Any) -> Array:
@@ -72,7 +72,7 @@ def to_numpy(x: Any) -> Array:
 
 
 def from_cupy(x: Any) -> Any:
-    """Return a CuPy array as a PyTorch tensor that shares its memory, or as a NumPy array without PyTorch."""
+    """Return a CuPy array as a PyTorch tensor that shares its memory, or as a NumPy array if PyTorch is missing."""
     try:
         from torch.utils.dlpack import from_dlpack
     except ImportError:
@@ -89,8 +89,8 @@ def to_cupy(x: Any) -> Any:
 def array_like(x: Any, values: Any) -> Any:
     """Return `values` as an array of the library of x, on its device.
 
-    Values of the same library are returned as they are. Others are copied in the precision of x, except to NumPy, which
-    keeps theirs.
+    Values that already belong to that library are returned unchanged. Others are converted to the precision of x,
+    except that NumPy arrays keep the precision of `values`.
     """
     xp = array_namespace(x)
     if array_namespace(values) is xp:
@@ -105,11 +105,11 @@ def on_device_of(x: Any, values: Any) -> Any:
         return to_numpy(values)
     xp = array_namespace(x)
     if is_tensor(x):
-        return xp.as_tensor(values, device=x.device)  # which leaves tensors alone that are there
+        return xp.as_tensor(values, device=x.device)  # does not copy a tensor that is already on this device
     return xp.asarray(values, device=device_of(x))
 
 
-# Sums in a fixed order: the same bytes every time. NumPy adds rows faster than columns, CUDA in Triton.
+# Sums in a fixed order: the same bytes in every run. NumPy sums rows faster than columns; Triton sums CUDA tensors.
 
 
 def total(x: Any) -> Any:
@@ -135,7 +135,7 @@ def column_squares(x: Any) -> Array:
 
 
 def centered(U: Any) -> Any:
-    """Return U (n, d) without its mean, which is computed in float64."""
+    """Return U (n, d) minus its mean row, which is computed in float64."""
     if is_numpy(U):
         center = np.ascontiguousarray(U.T).mean(axis=1, dtype=np.float64)
         return U - center.astype(U.dtype)
@@ -155,13 +155,13 @@ def spread(U: Any) -> float:
     return float(xp.max(xp.std(U, axis=0, correction=0.0)))
 
 
-# Functions that the standard has not, or that array_api_compat makes slow
+# Functions that the standard lacks, or that are slow in array_api_compat
 
 
 def at_least(x: Any, bound: float) -> Any:
-    """Return x with entries below `bound` raised to it.
+    """Return max(x, bound), elementwise.
 
-    As `xp.maximum`, for which array_api_compat copies a number to the GPU and waits for it.
+    `xp.maximum` of array_api_compat would copy the bound to the GPU and wait for the transfer.
     """
     bound = bound if is_numpy(x) else float(bound)
     return array_namespace(x).where(x < bound, bound, x)

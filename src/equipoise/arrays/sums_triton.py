@@ -6,31 +6,33 @@ import torch
 import triton
 import triton.language as tl
 
-PARTS = 256
+PARTS = 256  # maximum number of partial sums
 WIDTH = 1024  # points added at a time
 
 
 @triton.jit(do_not_specialize=["n", "size"])
 def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
-    """Store the column sums of points (n, D), `size` points for each part (part, D)."""
-    first = tl.program_id(0).to(tl.int64) * size
+    """Store the column sums of each part, `size` points of X (n, D), in `parts` (count, D)."""
+    start = tl.program_id(0).to(tl.int64) * size
     t = tl.arange(0, WIDTH)
     for c in tl.static_range(D):
         total = tl.zeros((WIDTH,), tl.float64)
         for s in range(0, size, WIDTH):
-            i = first + s + t
+            i = start + s + t
             total += tl.load(X + i * D + c, mask=(s + t < size) & (i < n), other=0.0).to(tl.float64)
         tl.store(parts + tl.program_id(0) * D + c, tl.sum(total, 0))
 
 
 @triton.jit(do_not_specialize=["count"])
-def _of_parts(parts, out, count, PARTS: tl.constexpr):
+def _sum_parts(parts, out, count, PARTS: tl.constexpr):
+    """Store the sum of the partial sums."""
     t = tl.arange(0, PARTS)
     tl.store(out, tl.sum(tl.load(parts + t, mask=t < count, other=0.0), 0))
 
 
 @triton.jit(do_not_specialize=["n", "count"])
-def _less_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr):
+def _subtract_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr):
+    """Store X (n, D) minus its mean, which is computed from the partial sums."""
     t = tl.arange(0, PARTS)
     i = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     for c in tl.static_range(D):
@@ -53,14 +55,14 @@ def total(x: torch.Tensor) -> torch.Tensor:
     """Return the sum of all entries as a scalar tensor."""
     parts, count = _column_sums(x.reshape(-1, 1).contiguous())
     out = torch.empty((), dtype=torch.float64, device=x.device)
-    _of_parts[(1,)](parts, out, count, PARTS)
+    _sum_parts[(1,)](parts, out, count, PARTS)
     return out
 
 
 def centered(U: torch.Tensor) -> torch.Tensor:
-    """Return U (n, d) without its mean."""
+    """Return U (n, d) minus its mean row."""
     U = U.contiguous()
     (n, d), out = U.shape, torch.empty_like(U)
     parts, count = _column_sums(U)
-    _less_mean[(triton.cdiv(n, WIDTH),)](U, parts, out, n, count, d, PARTS, WIDTH)
+    _subtract_mean[(triton.cdiv(n, WIDTH),)](U, parts, out, n, count, d, PARTS, WIDTH)
     return out

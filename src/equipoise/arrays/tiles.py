@@ -1,4 +1,4 @@
-"""Work on rows in tiles that fit in memory, with smaller tiles where a GPU runs out of it."""
+"""Process rows in tiles that fit in memory; the tiles are halved when a GPU runs out of memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from .memory_limits import gpu_out_of_memory, is_out_of_memory
 
-TILE = 2**24  # entries of the largest array of a tile, 64 MB in float32; chosen
+TILE = 2**24  # entries in the largest array of a tile, 64 MB in float32; chosen
 
 
 def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = TILE) -> None:
-    """Call `act` for slices that cover n rows of `width` entries each; halve the slices where GPU memory runs out."""
+    """Call `act` for slices that cover n rows of `width` entries each; halve them if GPU memory runs out."""
     step = max(1, min(n, tile // max(1, width)))
     start = 0
     while start < n:

@@ -1,4 +1,4 @@
-"""Moves of NumPy arrays to devices of PyTorch, with a check of the free memory."""
+"""Transfer of NumPy arrays to PyTorch devices, with a check of the free memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def as_tensor(A: Array) -> Any:
 
 
 def available_device(name: str) -> Any:
-    """Return the PyTorch device of this name, to restore saved tensors to; the CPU if there is no GPU."""
+    """Return the PyTorch device for saved tensors: the named one, or the CPU if there is no GPU."""
     import torch
 
     return torch.device(name if name != "cuda" or torch.cuda.is_available() else "cpu")
@@ -37,5 +37,5 @@ def require_gpu_memory(n_bytes: float, what: str, device: str) -> None:
     if device == "cuda":
         import torch
 
-        cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # by PyTorch, and free
+        cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # reserved by PyTorch but unused
         require_memory(n_bytes, what, torch.cuda.mem_get_info()[0] + cached)

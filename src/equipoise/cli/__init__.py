@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments; those of the process by default.
+        Arguments; by default `sys.argv[1:]`.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """`equipoise completion`: scripts that complete verbs, options, methods and data sets in a shell.
 
-shtab generates them from the parser once, so that completing a word starts no Python: importing the methods takes
+shtab generates them from the parser once, so completing a word does not start Python; importing the methods would take
 more than a second. A script offers the options of all methods, whatever the value of --method.
 """
 
@@ -37,7 +37,7 @@ MakeParser = Callable[[str], argparse.ArgumentParser]
 
 
 def add(verbs: Any, make_parser: MakeParser) -> None:
-    """Add the verb; `make_parser` returns the whole command line for the name of a method."""
+    """Add the verb; `make_parser` returns the full parser for the name of a method."""
     description = "print a script that completes this command line in a shell"
     verb = add_verb(verbs, "completion", description, "bash|zsh|fish", EXAMPLES, partial(run, make_parser))
     verb.add_argument("shell", choices=SHELLS)
@@ -52,7 +52,7 @@ def run(make_parser: MakeParser, args: argparse.Namespace) -> int:
 
 
 def _complete_parser(make_parser: MakeParser) -> argparse.ArgumentParser:
-    """Return a parser with the options of all methods, and with what completes each argument."""
+    """Return a parser with the options of all methods and a completion rule for each argument."""
     import shtab
 
     parser = make_parser(DEFAULT)

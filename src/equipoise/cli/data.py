@@ -63,6 +63,6 @@ def _describe(name: str) -> str:
 
 
 def _toy_summary(name: str) -> str:
-    """Return the docstring of the function that makes a toy, up to its parameters and without "Return"."""
+    """Return the docstring of the function that generates a toy data set, up to its parameters and without "Return"."""
     text = (inspect.getdoc(TOYS[name].make) or "").partition("\nParameters\n")[0]
     return " ".join(text.split()).removeprefix("Return ")

@@ -46,12 +46,14 @@ def add(verbs: Any, method: str) -> None:
     group.add_argument(
         "--checkpoint", metavar="FILE", type=writable, help="save the state of the run every 50 iterations"
     )
-    group.add_argument("--resume", action="store_true", help="continue from the checkpoint; the result is the same")
+    group.add_argument(
+        "--resume", action="store_true", help="continue from the checkpoint; the result is that of an uninterrupted run"
+    )
     add_parameters(verb, method, several=False)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the data, embed it, write the map and print how good it is."""
+    """Read the data, embed it, write the map and print its quality."""
     method = make_method(args, given_parameters(args))
     checkpoints = _checkpoints(args, method)
     with progress.shown() as bars:
@@ -98,7 +100,7 @@ def _checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
 
 
 def _result(method: Any) -> str:
-    """Return the loss, or the measure of success that suits the method, and the number of iterations."""
+    """Return the loss, or a more readable measure for PCA, MDS and Isomap, and the number of iterations."""
     how = "in closed form" if is_closed_form(method) else f"after {plural(method.n_iter_, 'iteration')}"
     if isinstance(method, PCA):
         return f"variance kept       {method.explained_variance_ratio_.sum():.1%} {how}"

@@ -1,4 +1,4 @@
-"""The data that maps are evaluated against, prepared as for the saved methods among the maps."""
+"""Read the data to evaluate maps against; if some maps are saved methods, prepare the data as they do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str 
         maps,
         metavar="MAP",
         nargs=nargs,
-        help="file with a map, columns y1, y2, …, one row per row of DATA; or a model from `equipoise embed --save`,"
+        help="file with a map in the columns y1, y2, …, one row per row of DATA; or a model from `embed --save`,"
         " whose preparation and metric are used",
     )
     add_coordinates(verb)
@@ -44,13 +44,13 @@ def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str 
 
 
 def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) -> EvaluationData:
-    """Read the data, prepared as for the saved methods among the maps, or by the options if there are none."""
+    """Read the data and prepare them as the saved methods among the maps do, or by the options if there are none."""
     models = {name: loaded.model for name, loaded in maps.items() if loaded.model is not None}
     if not models:
         source = read_source(args)
-        done = read_preparation(args, source)
-        hint = " (no --log1p, --standardize or --pca)" if str(done) == "unchanged" else ""
-        return EvaluationData(done.apply(source), args.metric or METRIC, f"{source.name}, {done}{hint}")
+        preparation = read_preparation(args, source)
+        hint = " (no --log1p, --standardize or --pca)" if str(preparation) == "unchanged" else ""
+        return EvaluationData(preparation.apply(source), args.metric or METRIC, f"{source.name}, {preparation}{hint}")
     for option in ("log1p", "standardize", "pca"):
         if getattr(args, option):
             raise ValueError(f"{next(iter(models))} already defines the preparation of its data; omit --{option}")
@@ -60,18 +60,18 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
     for name, other in models.items():
         if fingerprint(vars(other.preparation)) != fingerprint(vars(model.preparation)):
             raise ValueError(
-                f"{first} and {name} were made from differently prepared data ({model.preparation};"
+                f"{first} and {name} were fitted to differently prepared data ({model.preparation};"
                 f" {other.preparation}); evaluate them separately"
             )
         if args.columns is None and columns and other.columns not in (None, columns):
             raise ValueError(
-                f"{name} was made from other columns than an earlier model ({list_names(other.columns or ())};"
+                f"{name} was fitted to other columns than an earlier model ({list_names(other.columns or ())};"
                 f" {list_names(columns)}); choose the columns for all with --columns"
             )
         if args.metric is None and _metric(other) != metric:
             raise ValueError(
-                f"{first} and {name} were made with different metrics ({metric}; {_metric(other)}); choose one for all"
-                " with --metric"
+                f"{first} and {name} were fitted with different metrics ({metric}; {_metric(other)}); choose one for"
+                " all with --metric"
             )
     source = read_source(args, columns)
     about = f"{source.name}, {model.preparation}, as for {first}"
@@ -81,5 +81,5 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
 def _metric(model: SavedModel) -> str:
     settings = model.method.get_params()
     if settings.get("affinity") == "precomputed":
-        raise ValueError("the model was made from affinities, not distances; choose the metric of DATA with --metric")
+        raise ValueError("the model was fitted to affinities, not distances; choose the metric of DATA with --metric")
     return str(settings.get("metric", METRIC))

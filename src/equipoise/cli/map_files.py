@@ -133,7 +133,7 @@ def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str
     stems = [loaded.name for loaded in maps]
     names = [stem if stems.count(stem) == 1 else str(Path(source)) for stem, source in zip(stems, sources, strict=True)]
     if len(set(names)) < len(names):
-        raise ValueError(f"the map {next(name for name in names if names.count(name) > 1)!r} is given twice")
+        raise ValueError(f"the map {next(name for name in names if names.count(name) > 1)!r} is listed twice")
     return dict(zip(names, maps, strict=True))
 
 

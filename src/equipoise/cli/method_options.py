@@ -26,9 +26,9 @@ SEED = 0  # default seed: the same command gives the same map
 
 def find_method(words: Sequence[str]) -> str:
     """Return the value of --method before the command line is parsed."""
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--method", nargs="?", default=DEFAULT)
-    name = first.parse_known_args([word for word in words if word != "--"])[0].method
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--method", nargs="?", default=DEFAULT)
+    name = parser.parse_known_args([word for word in words if word != "--"])[0].method
     return name if name in METHODS else DEFAULT
 
 
@@ -47,7 +47,7 @@ def option(name: str) -> str:
 
 
 def add_parameters(parser: argparse.ArgumentParser, name: str, *, several: bool) -> None:
-    """Add --method and an option for each parameter of the method `name`; with `several` each takes several values."""
+    """Add --method and an option for each parameter of the method `name`; if `several`, each accepts several values."""
     parser.add_argument(
         "--method",
         choices=sorted(METHODS),
@@ -76,13 +76,13 @@ def add_parameters(parser: argparse.ArgumentParser, name: str, *, several: bool)
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the parameters given on the command line."""
+    """Return the parameters set on the command line."""
     names = [field.name for field in parameters(METHODS[args.method])]
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def make_method(args: argparse.Namespace, given: dict[str, Any]) -> Any:
-    """Return the unfitted method with the given parameters."""
+    """Return the unfitted method with the parameters `given` on the command line."""
     method = METHODS[args.method](**{"random_state": SEED, **given})
     if hasattr(args, "n_iter") and is_closed_form(method):
         raise ValueError(f"{args.method} is computed in closed form and has no n_iter; add --solver flow to iterate")
@@ -109,7 +109,7 @@ def _default(field: Field[Any]) -> str:
 def parameter_texts(method: type[Any]) -> dict[str, str]:
     """Return the description of each parameter from the numpydoc sections of a method's docstring.
 
-    A parameter that is described twice, for all methods of a kind and for this one, gets both texts.
+    A parameter that is documented twice, by a base class and by the method itself, gets both texts.
     """
     texts: dict[str, list[str]] = {}
     for section in re.split(r"\n(?=[^\n]+\n-{4,}\n)", inspect.getdoc(method) or ""):
@@ -124,4 +124,4 @@ def parameter_texts(method: type[Any]) -> dict[str, str]:
                 text = f"{choices.translate(BRACES)}. {rest}" if is_choice else rest
             for name in names.split(", "):
                 texts.setdefault(name.strip(), []).append(" ".join(text.split()))
-    return {name: " ".join(reversed(found)) for name, found in texts.items()}
+    return {name: " ".join(reversed(parts)) for name, parts in texts.items()}

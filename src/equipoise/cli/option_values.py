@@ -13,7 +13,7 @@ from .. import divergences, kernels, optimize
 
 
 def number_or_word(text: str) -> Any:
-    """Return a number, a list of comma-separated values, None, the array in an .npy file, or the text itself."""
+    """Parse a number, None, a comma-separated list, or the name of an .npy file with an array; else return the text."""
     if text.lower() == "none":
         return None
     if text.endswith(".npy"):
@@ -32,11 +32,13 @@ def _load_array(path: str) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise argparse.ArgumentTypeError(f"no array in {path!r}: {' '.join(str(error).split())}") from None
+        raise argparse.ArgumentTypeError(
+            f"cannot read an array from {path!r}: {' '.join(str(error).split())}"
+        ) from None
 
 
 def integer(text: str) -> int:
-    """Return an integer."""
+    """Parse an integer."""
     try:
         return int(text)
     except ValueError:
@@ -44,12 +46,12 @@ def integer(text: str) -> int:
 
 
 def integer_or_none(text: str) -> int | None:
-    """Return an integer, or None for "none"."""
+    """Parse an integer, or None from "none"."""
     return None if text.lower() == "none" else integer(text)
 
 
 def number(text: str) -> float:
-    """Return a number."""
+    """Parse a float."""
     try:
         return float(text)
     except ValueError:
@@ -57,7 +59,7 @@ def number(text: str) -> float:
 
 
 def yes_or_no(text: str) -> bool:
-    """Return a boolean."""
+    """Parse a boolean: true, yes, 1, false, no or 0."""
     values = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in values:
         raise argparse.ArgumentTypeError(f"{text!r} is not a boolean; use true or false")

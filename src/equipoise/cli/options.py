@@ -1,4 +1,4 @@
-"""Declare verbs and the options of the data that they share."""
+"""Declare verbs, and the arguments for data that several verbs share."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Parser(argparse.ArgumentParser):
     def reject(self, words: Sequence[str]) -> NoReturn:
         """Exit with an error about unknown arguments."""
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
-        near = next((near for word in options if (near := closest(word, self._option_string_actions))), None)
-        self.error(f"unknown argument: {' '.join(words)}{f'; did you mean {near}?' if near else ''}")
+        match = next((match for word in options if (match := closest(word, self._option_string_actions))), None)
+        self.error(f"unknown argument: {' '.join(words)}{f'; did you mean {match}?' if match else ''}")
 
 
 def add_verb(
@@ -50,9 +50,9 @@ def add_verb(
     verbs : argparse subparsers
     name : str
     line : str
-        What the verb does, as a phrase.
+        Description of the verb: a phrase that starts with a lower-case verb.
     usage : str
-        The arguments.
+        The arguments, as shown in the usage line.
     examples : str
         Commands that work as written.
     run : callable
@@ -93,13 +93,13 @@ def add_data(verb: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Add the argument DATA and the options that choose and prepare columns."""
     add_source(verb, optional=optional)
     group = verb.add_argument_group("preparation, applied in this order")
-    group.add_argument("--log1p", action="store_true", help="replace x by log(1 + x), as for counts")
+    group.add_argument("--log1p", action="store_true", help="replace x by log(1 + x), for example for counts")
     group.add_argument("--standardize", action="store_true", help="scale columns to mean 0 and standard deviation 1")
     group.add_argument("--pca", metavar="N", type=integer, help="use the first N principal components")
 
 
 def column_names(text: str) -> list[str]:
-    """Return comma-separated names; the type of an option."""
+    """Split comma-separated names; used as an argparse type."""
     return [name.strip() for name in text.split(",")]
 
 
@@ -112,7 +112,7 @@ def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None) 
         return data.read(existing(args.data), **selected)
     for name, value in selected.items():
         if value is not None:
-            raise ValueError(f"--{name} is for files; the bundled data set {args.data} has no column names")
+            raise ValueError(f"--{name} applies to files only; the bundled data set {args.data} has no column names")
     return data.load(args.data)
 
 
@@ -123,7 +123,7 @@ def read_data(args: argparse.Namespace) -> Dataset:
 
 
 def read_preparation(args: argparse.Namespace, dataset: Dataset) -> data.Preparation:
-    """Return the preparation that the options ask for."""
+    """Return the preparation requested by the options."""
     return data.preparation(dataset, standardize=args.standardize, log1p=args.log1p, pca=args.pca)
 
 

@@ -1,4 +1,4 @@
-"""Choose and write output files; paths are checked before any work."""
+"""Choose, check and write output files; paths are checked before the computation starts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add_outputs(verb: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="PATH",
         default=".",
         help=f"a folder for NAME.csv and NAME.png (default: the current one); a file (.{', .'.join(FORMATS)}) for the"
-        " map only; or - for standard output; end a new folder with a dot in its name with /",
+        " map only; or - for standard output; if the name of a new folder contains a dot, end it with /",
     )
     group.add_argument("--format", choices=FORMATS, help="format of the map (default: that of the file name, or csv)")
     group.add_argument(
@@ -127,7 +127,7 @@ def check_writable(path: Path) -> None:
 
 
 def writable(text: str) -> Path:
-    """Return the path of a file that can be written; the type of an option."""
+    """Return the path after checking that it can be written; used as an argparse type."""
     path = Path(text)
     try:
         check_writable(path)
@@ -137,8 +137,8 @@ def writable(text: str) -> Path:
 
 
 def require_bokeh() -> None:
-    """Raise an error if Bokeh, which makes pages, is not installed."""
-    import_optional("bokeh", "pages", "a page")
+    """Raise an error if Bokeh, which HTML pages need, is not installed."""
+    import_optional("bokeh", "pages", "an HTML page")
 
 
 def _plot_formats(text: str) -> Sequence[str]:

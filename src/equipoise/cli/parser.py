@@ -21,7 +21,7 @@ Run `equipoise VERB --help` for the options and examples of a verb."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """The usual help with aligned verbs; argparse does not count their indentation."""
+    """A help formatter that aligns the verbs; argparse ignores their indentation."""
 
     def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
         if isinstance(action, argparse._SubParsersAction):
@@ -54,7 +54,7 @@ def make_parser(method: str) -> argparse.ArgumentParser:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line; print one line and exit with code 2 if it is wrong."""
+    """Parse the command line; on an error, print one line and exit with code 2."""
     parser = make_parser(find_method(words))
     args, rest = parser.parse_known_args(words)
     if rest:

@@ -23,7 +23,7 @@ PLACED = "placed"  # column that marks the new rows on a page; gets a _ if the n
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw.
+    """A map and how to draw it.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def render(format: str, drawing: Drawing) -> bytes:
 
 
 def with_reference(drawing: Drawing, over: Array) -> Drawing:
-    """Return a drawing with the rows of `over` before its own; their values are missing, so they are grey."""
+    """Return a drawing with the rows of `over` prepended; their values are missing, so they are grey."""
     columns, color = drawing.columns, drawing.color
     if color is None:
         color = PLACED
@@ -94,7 +94,7 @@ def save_figure(args: argparse.Namespace, make: Callable[[], Figure]) -> list[Pa
 
 
 def picture_path(text: str) -> Path:
-    """Return the path of a plot that can be written; the type of an option."""
+    """Return the path of a plot after checking that it can be written; used as an argparse type."""
     return _check_path(text, PLOTS)
 
 

@@ -15,7 +15,7 @@ EXAMPLES = """\
   equipoise embed iris && equipoise plot iris.csv --dark
   equipoise plot iris.csv --color y1 --out iris.svg
   equipoise plot iris.csv --out iris.html"""
-MAX_UNNAMED = 3  # maximum number of unnamed columns to take as coordinates
+MAX_UNNAMED = 3  # maximum number of unnamed columns to use as coordinates
 
 
 def add(verbs: Any) -> None:
@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
     verb.add_argument(
         "map",
         metavar="MAP",
-        help="file with a map, columns y1, y2, … and others; or a model from `embed --save`",
+        help="file with a map in the columns y1, y2, …, and other columns; or a model from `embed --save`",
     )
     add_coordinates(verb)
     verb.add_argument("--color", metavar="COLUMN", help="column to colour by (default: class, if there is one)")
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     columns = {**loaded.others, **dict(zip(names, loaded.Y.T, strict=True))}
     color = (CLASS if CLASS in columns else None) if args.color is None else args.color
     if color is not None and color not in columns:
-        near = closest(color, columns)
-        suggestion = f"choose from {', '.join(columns)}" if near is None else f"did you mean {near!r}?"
+        match = closest(color, columns)
+        suggestion = f"choose from {', '.join(columns)}" if match is None else f"did you mean {match!r}?"
         raise ValueError(f"{args.map} has no column {color!r}; {suggestion}")
     title = args.title or (loaded.name if color in (None, CLASS) else f"{loaded.name}, {color}")
     write_bytes(out, render(out.suffix[1:].lower(), Drawing(loaded.Y, columns, color, title, args.dark)))

@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     seed, *more = given.pop("random_state", [SEED])
     values = {name: several for name, several in given.items() if len(several) > 1}
     if more or not 1 <= len(values) <= 2:
-        raise ValueError("give one or two parameters several values, and all others one, as in --perplexity 50 15 5")
+        raise ValueError(
+            "pass several values for one or two parameters and one for all others, as in --perplexity 50 15 5"
+        )
     method = make_method(args, {name: several[0] for name, several in given.items() if name not in values})
     dataset = read_data(args)
     labels = class_names(dataset)

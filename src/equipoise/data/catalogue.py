@@ -35,7 +35,7 @@ def load(name: str) -> Dataset:
     Parameters
     ----------
     name : str
-        A key of `DATASETS`. Toy shapes have their default size and the seed 0.
+        A key of `DATASETS`. Toy shapes are generated at their default size with seed 0.
     """
     if name in TOYS:
         return TOYS[name].make()

@@ -15,6 +15,7 @@ class Dataset:
     Parameters
     ----------
     name : str
+        Name of the data set, for titles and messages.
     X : array or CSR matrix, shape (n, D)
     labels : array of int, shape (n,), or None
         Class index of each row.
@@ -25,7 +26,7 @@ class Dataset:
     ids : array of str, shape (n,), default=None
         Row names.
     extra : dict of str to array, shape (n,)
-        Columns that are not part of X: str as objects, or float64 with NaN for missing values.
+        Columns that are not part of X, by name: objects of type str, or float64 with NaN for missing values.
     """
 
     name: str

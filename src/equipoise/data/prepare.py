@@ -48,24 +48,24 @@ class Preparation:
         return f"<preparation: {self}>"
 
     def apply(self, dataset: Dataset) -> Dataset:
-        """Return a prepared copy of a data set."""
+        """Return a preprocessed copy of a data set."""
         X, columns = dataset.X, dataset.columns
         for part in (self.scale, self.mean):
             if part is not None and len(part) != X.shape[1]:
                 raise ValueError(
-                    f"{dataset.name} has {X.shape[1]} columns, but this preparation was made for {len(part)}"
+                    f"{dataset.name} has {X.shape[1]} columns, but the preprocessing was fitted to {len(part)}"
                 )
         if self.log1p:
             _check_counts(X, columns)
         X = self._scaled(X)
         if self.directions is None or self.mean is None:
             return replace(dataset, X=X, columns=columns)
-        with one_blas_thread():  # the same bytes for any number of threads
+        with one_blas_thread():  # same bytes for any number of threads
             X = np.asarray(X @ self.directions) - self.mean @ self.directions
         return replace(dataset, X=X, columns=tuple(f"PC{c + 1}" for c in range(X.shape[1])))
 
     def _scaled(self, X: Matrix) -> Matrix:
-        """Return log(1 + X), shifted and scaled, as far as these steps are selected."""
+        """Apply the steps before the principal components: log(1 + X), shift and scale."""
         if self.log1p:
             X = X.log1p() if sparse.issparse(X) else np.log1p(X, dtype=np.float64)
         if self.scale is None:
@@ -99,21 +99,24 @@ def prepare(dataset: Dataset, standardize: bool = False, log1p: bool = False, pc
 def preparation(
     dataset: Dataset, standardize: bool = False, log1p: bool = False, pca: int | None = None
 ) -> Preparation:
-    """Return the preprocessing that `prepare` applies to a data set, to apply it to other rows."""
+    """Return the preprocessing that `prepare` applies to a data set, for use on other rows.
+
+    Parameters are those of `prepare`.
+    """
     if pca is not None and not 1 <= pca <= min(dataset.X.shape):
         raise ValueError(
             f"pca={pca} is out of range for a table of shape {dataset.X.shape}; use 1 to {min(dataset.X.shape)}"
         )
     if log1p:
         _check_counts(dataset.X, dataset.columns)
-    made = Preparation(log1p)
+    steps = Preparation(log1p)
     if standardize:
-        shift, scale = _moments(made._scaled(dataset.X))
-        made = replace(made, shift=shift, scale=scale)
+        shift, scale = _moments(steps._scaled(dataset.X))
+        steps = replace(steps, shift=shift, scale=scale)
     if pca is not None:
-        mean, directions = _components(made._scaled(dataset.X), pca)
-        made = replace(made, mean=mean, directions=directions)
-    return made
+        mean, directions = _components(steps._scaled(dataset.X), pca)
+        steps = replace(steps, mean=mean, directions=directions)
+    return steps
 
 
 def _check_counts(X: Matrix, columns: tuple[str, ...]) -> None:
@@ -144,7 +147,7 @@ def _components(X: Matrix, pca: int) -> tuple[Array, Array]:
     """Return the mean row and the directions of largest variance (D, pca)."""
     with one_blas_thread():
         if sparse.issparse(X):
-            found = Directions(X, pca, centered=True)
-            return found.mean, found.V
+            principal = Directions(X, pca, centered=True)
+            return principal.mean, principal.V
         dense = PCA(pca, random_state=0).fit(np.asarray(X, dtype=np.float64))
         return dense.mean_, np.ascontiguousarray(dense.components_.T)

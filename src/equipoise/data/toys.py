@@ -26,7 +26,7 @@ def two_sizes(n: int = 200, random_state: Any = 0) -> Dataset:
 
 
 def three_distances(n: int = 150, random_state: Any = 0) -> Dataset:
-    """Return three equal Gaussian clouds in a row; the third is five times as far from the second as the first."""
+    """Return three equal Gaussian clouds in a row; the third is five times as far from the second as the first is."""
     rng, sizes = check_random_state(random_state), _shares(n, 3)
     centres = np.array([[0.0, 0.0], [10.0, 0.0], [60.0, 0.0]])
     return Dataset(
@@ -67,7 +67,7 @@ def simplex(n: int = 100) -> Dataset:
 
 
 def nested(n: int = 150, D: int = 50, random_state: Any = 0) -> Dataset:
-    """Return two Gaussian clouds with one centre in D dimensions, one fifty times as wide as the other."""
+    """Return two concentric Gaussian clouds in D dimensions, one fifty times as wide as the other."""
     rng, sizes = check_random_state(random_state), _halves(n)
     X = _clouds(rng, sizes, np.zeros((2, D)), (1.0, 50.0))
     return Dataset("nested", X, _labels(sizes), ("inside", "outside"))
@@ -81,13 +81,13 @@ def circle(n: int = 100) -> Dataset:
 
 
 def linked_rings(n: int = 200) -> Dataset:
-    """Return two linked rings in space, which cannot be separated without a cut."""
-    return _two_rings("linked_rings", n, apart=1.0)
+    """Return two linked rings in 3-D, which cannot be separated without cutting one."""
+    return _two_rings("linked_rings", n, separation=1.0)
 
 
 def unlinked_rings(n: int = 200) -> Dataset:
-    """Return two rings in space, side by side."""
-    return _two_rings("unlinked_rings", n, apart=3.0)
+    """Return two rings in 3-D, side by side."""
+    return _two_rings("unlinked_rings", n, separation=3.0)
 
 
 def trefoil(n: int = 200) -> Dataset:
@@ -107,16 +107,16 @@ def random_walk(n: int = 500, D: int = 100, random_state: Any = 0) -> Dataset:
 
 
 def swiss_roll(n: int = 1000, added: int = 0, random_state: Any = 0) -> Dataset:
-    """Return n points of a rolled-up sheet in space, and `added` more that do not change the first n."""
+    """Return n points of a rolled-up sheet in 3-D, and `added` more; the first n do not depend on `added`."""
     rng = check_random_state(random_state)
     u, v = np.concatenate([rng.uniform(size=(n, 2)), rng.uniform(size=(added, 2))]).T
-    t = 1.5 * np.pi * (1 + 2 * u)  # one and a half turns, of height 21, as in scikit-learn
+    t = 1.5 * np.pi * (1 + 2 * u)  # one and a half turns, height 21, as in scikit-learn
     labels, classes = _parts(u)
     return Dataset("swiss_roll", np.column_stack([t * np.cos(t), 21 * v, t * np.sin(t)]), labels, classes)
 
 
 def plane(n: int = 1000, random_state: Any = 0) -> Dataset:
-    """Return n uniform points of a unit square in space."""
+    """Return n uniform points of a unit square in 3-D."""
     return _plane("plane", n, random_state, np.zeros(n))
 
 
@@ -136,7 +136,7 @@ def plane_with_tails(n: int = 1000, scale: float = 0.1, random_state: Any = 0) -
 
 @dataclass(frozen=True)
 class Toy:
-    """A toy shape: the function that makes it, and a description at its default size."""
+    """A toy shape: the function that generates it, and a description at its default size."""
 
     make: Callable[[], Dataset]
     description: str
@@ -179,14 +179,14 @@ def _labels(sizes: list[int]) -> Array:
 
 def _clouds(rng: np.random.RandomState, sizes: list[int], centres: Array, widths: tuple[float, ...]) -> Array:
     """Return Gaussian clouds with the given sizes, centres (count, D) and standard deviations."""
-    number = _labels(sizes)
-    return centres[number] + np.asarray(widths)[number, None] * rng.standard_normal((len(number), centres.shape[1]))
+    label = _labels(sizes)
+    return centres[label] + np.asarray(widths)[label, None] * rng.standard_normal((len(label), centres.shape[1]))
 
 
 def _parts(t: Array) -> tuple[Array, tuple[str, ...]]:
     """Return PARTS classes of equal length along t, so that a map shows whether the order is preserved."""
-    number = np.minimum((PARTS * (t - t.min()) / np.ptp(t)).astype(int), PARTS - 1)
-    return number, tuple(f"part {p + 1}" for p in range(PARTS))
+    label = np.minimum((PARTS * (t - t.min()) / np.ptp(t)).astype(int), PARTS - 1)
+    return label, tuple(f"part {p + 1}" for p in range(PARTS))
 
 
 def _ring(t: Array) -> Array:
@@ -194,14 +194,14 @@ def _ring(t: Array) -> Array:
     return np.column_stack([np.cos(2 * np.pi * t), np.sin(2 * np.pi * t)])
 
 
-def _two_rings(name: str, n: int, apart: float) -> Dataset:
-    """Return a horizontal ring around 0 and a vertical one around (apart, 0, 0)."""
+def _two_rings(name: str, n: int, separation: float) -> Dataset:
+    """Return a horizontal ring around 0 and a vertical ring around (separation, 0, 0)."""
     sizes = _halves(n)
     flat, upright = (_ring(np.arange(size) / size) for size in sizes)
     X = np.concatenate(
         [
             np.column_stack([flat, np.zeros(sizes[0])]),
-            np.column_stack([apart + upright[:, 0], np.zeros(sizes[1]), upright[:, 1]]),
+            np.column_stack([separation + upright[:, 0], np.zeros(sizes[1]), upright[:, 1]]),
         ]
     )
     return Dataset(name, X, _labels(sizes), ("flat", "upright"))

@@ -16,14 +16,15 @@ from .._types import Array
 from .dataset import Dataset
 from .read.selection import to_text, to_texts
 
-ROWS = 4096  # formatted at a time
+ROWS = 4096  # rows formatted at a time
 
 
 def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     """Write a map to a file.
 
     The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. NPY
-    contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, the rest in `obs`. The file is written atomically.
+    contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, and the other columns in `obs`. The file is
+    written atomically.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def check_map_path(path: str | Path) -> None:
 
 
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
-    """Return the columns of a map file by name; an underscore is appended to `extra` names that are taken."""
+    """Return the columns of a map file by name; underscores are appended to names in `extra` that are already used."""
     columns: dict[str, Array] = {} if dataset.ids is None else {"id": to_texts(np.asarray(dataset.ids))}
     columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}
     if dataset.labels is not None:
@@ -93,7 +94,7 @@ def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> No
 
 
 def _cells(values: Array) -> list[str]:
-    """Return the values as text; floats as the shortest text that reads back the same in their precision."""
+    """Return the values as text; floats as the shortest text that reads back to the same value."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
     return [to_text(value) for value in values.tolist()]
@@ -111,9 +112,12 @@ def _write_h5ad(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
     h5py, pandas = (import_optional(name, "anndata", "writing H5AD") for name in ("h5py", "pandas"))
     columns = map_columns(Y, dataset)
     index = np.arange(len(Y)).astype(str) if dataset.ids is None else columns.pop("id")
-    places = {name: columns.pop(name) for name in map_names(Y)}
+    coordinates = {name: columns.pop(name) for name in map_names(Y)}
     annotated = anndata.AnnData(
-        X=Y, obs=pandas.DataFrame(columns, index=index), var=pandas.DataFrame(index=list(places)), obsm={"X_map": Y}
+        X=Y,
+        obs=pandas.DataFrame(columns, index=index),
+        var=pandas.DataFrame(index=list(coordinates)),
+        obsm={"X_map": Y},
     )
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as target:

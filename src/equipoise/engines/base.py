@@ -1,4 +1,4 @@
-"""Protocols of the engines: the two primitives, where arrays live, how steps are replayed, what checkpoints store."""
+"""Protocols of engines: the two primitives, the placement of arrays, the replay of steps, the state in checkpoints."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Stepper(Protocol):
         Parameters
         ----------
         step : callable
-            Takes one step and updates the state it is given.
+            Takes one step and updates the state passed to it.
         key : object
-            Identifies the step: a new key records a new one.
+            Identifies the step: a new key starts a new recording.
         state : State
             The state of the optimiser, updated in place.
         count : int
@@ -74,15 +74,15 @@ class Resumable(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Parameters that change results; a checkpoint is refused if they differ."""
+        """Parameters that affect results; a checkpoint with other settings is rejected."""
         ...
 
     def state(self) -> list[dict[str, Any]]:
-        """Return, in plain values, what the engine has learnt from earlier embeddings and later results depend on."""
+        """Return, as plain values, the state from earlier embeddings on which later results depend."""
         ...
 
     def restore(self, state: list[dict[str, Any]]) -> None:
-        """Restore the state returned by `state()`, replacing the present one."""
+        """Restore the state returned by `state()`, replacing the current one."""
         ...
 
 
@@ -100,7 +100,7 @@ class Engine(Resumable, Protocol):
     needs_sparse_P : bool
         Whether P is stored for the nearest neighbours only.
     gains_from_locality : bool
-        Whether it is faster when neighbours in the embedding are neighbours in memory.
+        Whether the engine is faster when neighbours in the embedding are close in memory.
     placement : Placement
     stepper : Stepper
     """
@@ -129,7 +129,7 @@ class Engine(Resumable, Protocol):
         ...
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return the field of the points Y as a function of targets (m, d); no term is left out."""
+        """Return the field of the points Y as a function of targets (m, d); every point counts, coincident ones too."""
         ...
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
@@ -139,7 +139,7 @@ class Engine(Resumable, Protocol):
 
 @runtime_checkable
 class SamplesPairs(Protocol):
-    """An engine that estimates the field from some of the pairs."""
+    """An engine that estimates the field from a sample of the pairs."""
 
     def sum_exactly(self, P: Matrix, d: int) -> None:
         """From now on, include the pairs stored in P in every sample, for embeddings in d dimensions."""

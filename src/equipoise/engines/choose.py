@@ -1,4 +1,4 @@
-"""The choice of the engine and of the device."""
+"""The choice of engine and device."""
 
 from __future__ import annotations
 
@@ -39,13 +39,15 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
         If the name is unknown, or the engine cannot work in d dimensions or with all pairs.
     """
     if name not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {name!r}")
+        raise ValueError(f"unknown engine {name!r}; choose from {', '.join(map(repr, ENGINES))}")
     if name == "grid" and d > 3:
         raise ValueError(
             f'engine="grid" works in 1, 2 or 3 dimensions, not {d}; use engine="sampled", or "exact" for few points'
         )
     if name == "sampled" and all_pairs:
-        raise ValueError('engine="sampled" sums some of the pairs, but this divergence needs all; use engine="exact"')
+        raise ValueError(
+            'engine="sampled" sums a sample of the pairs, but this divergence needs all; use engine="exact"'
+        )
     if name == "torch" and all_pairs:
         raise ValueError(
             'engine="torch" stores P for the nearest neighbours, but this divergence needs all pairs;'
@@ -101,13 +103,13 @@ def make_engine(
         One of `ENGINES` other than "auto".
     n_threads : int
     tol : float
-        Tolerance of the force, for "grid" and "torch".
+        Relative tolerance of the force, for "grid" and "torch".
     seed : int, default=0
         Seed of the sample, for "sampled", and for "torch" in more than three dimensions.
     device : str, default="cpu"
         For "torch".
     deterministic : bool, default=True
-        Same bytes in every run, for "torch" on a GPU.
+        Whether every run gives the same bytes, for "torch" on a GPU.
     """
     if name == "torch":
         from .torch.engine import Torch  # PyTorch is optional, and slow to import
@@ -121,6 +123,6 @@ def make_engine(
 
 
 def sum_stored_pairs(engine: Engine, P: Matrix, d: int) -> None:
-    """Let an engine that samples the field sum the pairs stored in P, the neighbours in the data, exactly."""
+    """Make an engine that samples the field sum the pairs stored in P, the neighbours in the data, exactly."""
     if isinstance(engine, SamplesPairs):
         engine.sum_exactly(P, d)

@@ -1,4 +1,4 @@
-"""What the engines on the CPU share: arrays in host memory, single steps, compiled kernels, edges over stored pairs."""
+"""Parts shared by the CPU engines: arrays in host memory, single steps, compiled kernels, edges over stored pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tables import Table, edge_table, kernel_table
 
 
 class HostPlacement:
-    """NumPy arrays in host memory. Sparse matrices stay where they are: engines accept them from either side."""
+    """NumPy arrays in host memory. Sparse matrices are not moved: engines accept them from any device."""
 
     device = "cpu"
 
@@ -33,7 +33,7 @@ class HostPlacement:
 
 
 class SingleSteps:
-    """No steps are recorded: the optimiser takes each of them itself."""
+    """A stepper that replays nothing: the optimiser takes every step itself."""
 
     def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
         return 0
@@ -69,13 +69,13 @@ class StatelessEngine(CpuEngine):
 
 
 def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
-    """Return the charges, 1 by default, in the shape they were given and as columns (n, m), in float64."""
+    """Return the charges, 1 by default, in their original shape and as columns (n, m), in float64."""
     c = np.ones(n) if charges is None else np.asarray(charges, dtype=np.float64)
     return c, np.ascontiguousarray(c.reshape(n, -1))
 
 
 class CompiledKernels:
-    """Kernels as compiled code: a built-in kernel itself, a user's kernel as a table of k and k'."""
+    """Kernels as compiled code: a built-in kernel itself, a user-defined kernel as a table of k and k'."""
 
     def __init__(self) -> None:
         self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels
@@ -112,7 +112,7 @@ class StoredEdges:
     ----------
     n_threads : int
     exact : callable
-        Makes the engine, from `n_threads`, for embeddings in float64 and for dense matrices.
+        Called with `n_threads`, returns the engine for embeddings in float64 and for dense matrices.
     """
 
     def __init__(self, n_threads: int, exact: Callable[[int], Engine]):

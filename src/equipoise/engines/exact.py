@@ -1,4 +1,4 @@
-"""Direct sums in C++: tiled, vectorised, threaded; O(n²) time, O(n) memory besides A."""
+"""Direct sums in C++: tiled, vectorised, threaded; O(n²) time, O(n) memory in addition to A."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .reference import Reference
 class Exact(StatelessEngine):
     """Direct sums in the precision of Y, accumulated in float64; the same bytes for any number of threads.
 
-    A user's kernel, a formula in NumPy, is summed by the reference engine.
+    A user-defined kernel, a formula in NumPy, is summed by the reference engine.
 
     Parameters
     ----------

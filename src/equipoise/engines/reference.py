@@ -14,7 +14,7 @@ from ..kernels import Kernel
 from .base import Field
 from .cpu import StatelessEngine, charge_columns
 
-BLOCK = 256  # rows per block, which takes 256 · n · d · 8 bytes; chosen
+BLOCK = 256  # rows per block, which needs 256 · n · d · 8 bytes; chosen
 
 
 @tagged("engines.reference.Reference")

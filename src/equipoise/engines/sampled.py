@@ -24,7 +24,7 @@ PARTNERS = 512
 # long as with all pairs; with 3000, all pairs take five times as long (26 ms on one core, MNIST, d = 5; measured).
 # Below that, exact sums are affordable.
 HIGH_CROSSOVER = 3000
-SOURCES = 2**15  # points whose field new points feel: 25 steps of 1000 rows take 1 s, at 1.2 ns per pair in d = 5
+SOURCES = 2**15  # points whose field acts on new points: 25 steps of 1000 rows take 1 s, at 1.2 ns per pair in d = 5
 NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int32)  # indptr and indices
 
 
@@ -41,9 +41,9 @@ class Sampled(StatelessEngine):
     n_threads : int
     seed : int
     partners : int, default=512
-        Random partners of every point.
+        Number of random partners of every point.
     sources : int, default=32768
-        Points of the embedding whose field new points feel.
+        Maximum number of points of the embedding whose field acts on new points.
     """
 
     name = "sampled"
@@ -59,7 +59,7 @@ class Sampled(StatelessEngine):
         self._edges = StoredEdges(n_threads, Exact)
         self._compiled = CompiledKernels()
         self._always = NO_PAIRS
-        self._graph: _core.Csr | None = None  # the same, checked by the core
+        self._graph: _core.Csr | None = None  # the same pairs, checked by the core
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Sampled(StatelessEngine):
         self._set_always(*state["_always"])
 
     def _set_always(self, indptr: Array, indices: Array) -> None:
-        """Set the pairs that belong to every sample, as CSR; raises ValueError if an index is out of range."""
+        """Set the pairs that every sample includes, as CSR; raise ValueError if an index is out of range."""
         self._graph = _core.Csr(indptr, indices, len(indptr) - 1) if len(indptr) else None
         self._always = indptr, indices
 
@@ -82,7 +82,7 @@ class Sampled(StatelessEngine):
         """From now on, include the pairs stored in P, CSR (n, n), in either direction in every sample.
 
         They are the neighbours in the data, hence most of the neighbours in the embedding: the pairs left to chance are
-        distant ones, whose part of the field is smooth.
+        distant ones, whose contribution to the field is smooth.
         """
         pairs = symmetrized(make_csr(np.ones(P.nnz, np.float32), P.indices, P.indptr, P.shape), self.n_threads)
         off = pairs.indices != entry_rows(pairs)

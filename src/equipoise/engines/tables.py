@@ -1,4 +1,4 @@
-"""Tables of radial functions, so that any kernel, also a user's NumPy formula, runs at compiled speed."""
+"""Tables of radial functions, so that any kernel, even a user-defined NumPy formula, runs at compiled speed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .._types import Array
 from ..divergences import antiderivative
 from ..kernels import Kernel
 
-BITS = _core.TABLE_BITS  # of float32's 23 mantissa bits, those inside a segment: 64 segments per octave
-END = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's length; chosen
+BITS = _core.TABLE_BITS  # mantissa bits of float32, of 23, that vary inside a segment: 64 segments per octave
+ENDS = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's length; chosen
 
 
 class Table(NamedTuple):
@@ -21,7 +21,7 @@ class Table(NamedTuple):
 
     A segment stores v0, s0, s1, s2: for f from 0 to 1 the slope is s0 + s1 f + s2 f², and the function is its integral
     starting at v0, so that a loss and its forces agree. With 16 bytes per segment, the part that an embedding reads
-    fits the first-level cache. The last segment is constant.
+    fits in the first-level cache. The last segment is constant.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ def tabulate(
 
 def kernel_table(kernel: Kernel) -> Table:
     """Return the table of k and k', over 12 decades of distance around the kernel's length."""
-    return tabulate(kernel.value, kernel.slope, END[0] * kernel.length, END[1] * kernel.length, kernel.kink)
+    return tabulate(kernel.value, kernel.slope, ENDS[0] * kernel.length, ENDS[1] * kernel.length, kernel.kink)
 
 
 def edge_table(kernel: Kernel, b: float) -> Table:
@@ -66,7 +66,7 @@ def edge_table(kernel: Kernel, b: float) -> Table:
     return tabulate(
         lambda d2: antiderivative(kernel.log_value(d2), b + 1),
         lambda d2: np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2),
-        END[0] * kernel.length,
-        END[1] * kernel.length,
+        ENDS[0] * kernel.length,
+        ENDS[1] * kernel.length,
         kernel.kink,
     )

@@ -1,4 +1,4 @@
-"""Advice on the parameters of a sweep, in words."""
+"""Advice on the parameters of a sweep, as sentences."""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], s
         return effects
     names = [describe_setting(setting) for setting in settings]
     local, large = scores["neighbours"], scores["triplets"]
-    near, far = int(np.argmax(local)), int(np.argmax(large))
+    i, j = int(np.argmax(local)), int(np.argmax(large))  # the best maps by neighbours and by large structure
     sentences = []
     if np.ptp(local) < NEGLIGIBLE and np.ptp(large) < NEGLIGIBLE:
         sentences.append("The scores hardly depend on the value: choose the map that is easiest to read.")
-    elif large[far] - large[near] < NEGLIGIBLE:
+    elif large[j] - large[i] < NEGLIGIBLE:
         sentences.append(
-            f"Choose {names[near]}: it keeps the most neighbours ({local[near]:.0%}), and as much of the large"
-            f" structure as any other ({large[near]:.2f})."
+            f"Choose {names[i]}: it keeps the most neighbours ({local[i]:.0%}), and as much of the large"
+            f" structure as any other ({large[i]:.2f})."
         )
-    elif local[near] - local[far] < NEGLIGIBLE:
+    elif local[i] - local[j] < NEGLIGIBLE:
         sentences.append(
-            f"Choose {names[far]}: it keeps the most large structure ({large[far]:.2f}), and as many neighbours as"
-            f" any other ({local[far]:.0%})."
+            f"Choose {names[j]}: it keeps the most large structure ({large[j]:.2f}), and as many neighbours as"
+            f" any other ({local[j]:.0%})."
         )
     else:
         sentences.append(
-            f"Neighbours are preserved best at {names[near]} ({local[near]:.0%}; large structure {large[near]:.2f}),"
-            f" the large structure at {names[far]} ({large[far]:.2f}; neighbours {local[far]:.0%}): look at both."
+            f"Neighbours are preserved best at {names[i]} ({local[i]:.0%}; large structure {large[i]:.2f}),"
+            f" the large structure at {names[j]} ({large[j]:.2f}; neighbours {local[j]:.0%}): look at both."
         )
     if "classes" in scores and np.ptp(scores["classes"]) >= NEGLIGIBLE:
         best = int(np.argmax(scores["classes"]))
@@ -84,7 +84,7 @@ def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], s
         largest = int(np.nanargmax(steps))
         if steps[largest] > MOVED:
             sentences.append(
-                f"The arrangement changes most at {names[largest]}; doubt what is visible only before or only after it."
+                f"The arrangement changes most at {names[largest]}; distrust features visible only before or after it."
             )
         else:
             sentences.append("The arrangement is the same in all maps: what they show does not depend on the value.")

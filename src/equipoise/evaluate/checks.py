@@ -1,4 +1,4 @@
-"""Checks of the arguments of measures, before any work: data, maps, labels, sizes of neighbourhoods."""
+"""Check the arguments of measures: data, maps, labels and sizes of neighbourhoods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..data.checks import maps
 from ..inputs import Input, Table, is_space, make_input
 from ..neighbors.vectors import is_euclidean
 
-K = 15  # neighbours in a report on enough points; chosen
+K = 15  # neighbours in a report, if there are enough points; chosen
 
 
 def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]:
@@ -44,7 +44,9 @@ def check_data(X: Any, metric: Any = "euclidean") -> Input:
     if data.points is not None and not np.ptp(data.points, axis=0).any():
         raise ValueError(f"all {data.n} rows of X are equal, so there are no distances to compare; check the data")
     if data.known is not None:
-        raise ValueError("X holds the distances of some pairs only; measures compare all pairs and need a dense matrix")
+        raise ValueError(
+            "X contains the distances of some pairs only; measures compare all pairs and need a dense matrix"
+        )
     return data
 
 
@@ -86,15 +88,15 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
 
 
 def resolve_k(k: Any, n: int) -> int:
-    """Return the size of a neighbourhood; "auto" is 15, and (n − 1)/2, rounded down, for fewer than 31 points.
+    """Return the size of a neighbourhood; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
 
-    Up to (n − 1)/2 it is possible that all of the k nearest of n points are wrong.
+    For larger k any two neighbourhoods of a point overlap, so that even the worst map would preserve some neighbours.
     """
     return min(K, (n - 1) // 2) if isinstance(k, str) and k == "auto" else check_k(k, n)
 
 
 def check_k(k: Any, n: int, name: str = "k") -> int:
-    """Return the size of a neighbourhood among n points."""
+    """Return k after checking that it is an integer from 1 to n − 1."""
     if not isinstance(k, int | np.integer) or isinstance(k, bool):
         raise ValueError(f"{name} must be an integer, got {k!r}")
     if not 0 < k < n:

@@ -186,6 +186,6 @@ def davies_bouldin_curve(
 
 
 def _clusters(Y: Array, count: int, random_state: Any) -> Array:
-    with threadpool_limits(1):  # results do not depend on the number of threads
-        found: Array = KMeans(count, n_init=STARTS, random_state=random_state).fit_predict(Y)
-    return np.unique(found, return_inverse=True)[1]
+    with threadpool_limits(1):  # so that results do not depend on the number of threads
+        clusters: Array = KMeans(count, n_init=STARTS, random_state=random_state).fit_predict(Y)
+    return np.unique(clusters, return_inverse=True)[1]

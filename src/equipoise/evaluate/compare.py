@@ -77,8 +77,8 @@ def compare(
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     maps : mapping of str to array-like of shape (n, d), or sequence of these
-        The maps by name. Maps in a sequence are named "map 1", "map 2", …; a fitted method stands for its
-        `embedding_`, and in a sequence is named after its class.
+        The maps by name. Maps in a sequence are named "map 1", "map 2", …; a fitted method
+        contributes its `embedding_` and, in a sequence, is named after its class.
     labels : array-like of shape (n,), optional
         The class of each point.
     k : int or "auto", default="auto"
@@ -97,8 +97,8 @@ def compare(
     named = dict(maps) if isinstance(maps, Mapping) else _name_maps(maps)
     if not named:
         raise ValueError("maps is empty; pass at least one map, as in compare(X, {'t-SNE': Y})")
-    fixed = isinstance(random_state, int | np.integer)
-    seed = random_state if fixed else check_random_state(random_state).randint(2**31 - 1)
+    is_seed = isinstance(random_state, int | np.integer)
+    seed = random_state if is_seed else check_random_state(random_state).randint(2**31 - 1)
     reports = {}
     for name, Y in named.items():
         Y = getattr(Y, "embedding_", Y)
@@ -110,7 +110,7 @@ def compare(
 
 
 def _name_maps(maps: Sequence[Any]) -> dict[str, Any]:
-    """Return the maps by name; methods of a class that occurs once keep its name without a number."""
+    """Return the maps by name; a method whose class occurs only once gets the class name without a number."""
     kinds = [type(Y).__name__ if hasattr(Y, "embedding_") else "map" for Y in maps]
     unique = {kind for kind in kinds if kind != "map" and kinds.count(kind) == 1}
     names = [kind if kind in unique else f"{kind} {i}" for i, kind in enumerate(kinds, start=1)]

@@ -1,4 +1,4 @@
-"""Whether dense regions of the data are dense in the map."""
+"""Measure whether dense regions of the data are dense in the map."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .measured import Measured
 from .ranks import Neighborhoods
 
 
-def density_correlation(data: Input, drawn: Input, hoods: Neighborhoods, k: int) -> Measured:
+def density_correlation(data: Input, embedding: Input, hoods: Neighborhoods, k: int) -> Measured:
     """Return the rank correlation over points of the distance to the k-th neighbour in the data and in the map.
 
     Narayan, Berger & Cho 2021 correlate logarithms of local radii; ranks need no logarithm and allow duplicate points.
-    Returns 0 if all distances are equal on one side.
+    Returns 0 if all distances are equal in the data or in the map.
     """
     points = hoods.points
     r_x, r_y = (
         source.pairs(points, near[:, k - 1].astype(np.int64))
-        for source, near in ((data, hoods.near_x), (drawn, hoods.near_y))
+        for source, near in ((data, hoods.near_x), (embedding, hoods.near_y))
     )
     rho = rank_correlation(r_x, r_y)
     m, n = len(points), hoods.n

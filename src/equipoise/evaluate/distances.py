@@ -64,17 +64,17 @@ def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) 
     -------
     stress : Stress
     """
-    data, drawn = check_pair(X, Y, metric)
+    data, embedding = check_pair(X, Y, metric)
     n = data.n
     pairs = n * (n - 1) / 2
     if n <= ALL:
         totals = np.zeros(4)
-        for d_x, d_y in _all_pairs(data, drawn):
+        for d_x, d_y in _all_pairs(data, embedding):
             totals += [np.square(d_y - d_x).sum(), d_x @ d_x, d_y @ d_y, d_x @ d_y]
         means, errors = totals / pairs, np.zeros(3)
     else:
         i, j = _random_pairs(n, PAIRS, random_state)
-        d_x, d_y = data.pairs(i, j), drawn.pairs(i, j)
+        d_x, d_y = data.pairs(i, j), embedding.pairs(i, j)
         terms = np.stack([np.square(d_y - d_x), d_x * d_x, d_y * d_y, d_x * d_y])
         means, errors = terms.mean(axis=1), _errors(terms)
     raw, xx, yy, xy = means
@@ -132,17 +132,17 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
     -------
     shepard : Shepard
     """
-    data, drawn = check_pair(X, Y, metric)
+    data, embedding = check_pair(X, Y, metric)
     if not isinstance(pairs, int | np.integer) or pairs < 4:
         raise ValueError(f"pairs must be an integer of at least 4, got {pairs!r}")
     n = data.n
-    every = pairs >= n * (n - 1) // 2
-    i, j = np.triu_indices(n, 1) if every else _random_pairs(n, int(pairs), random_state)
-    d_x, d_y = data.pairs(i, j), drawn.pairs(i, j)
+    all_pairs = pairs >= n * (n - 1) // 2
+    i, j = np.triu_indices(n, 1) if all_pairs else _random_pairs(n, int(pairs), random_state)
+    d_x, d_y = data.pairs(i, j), embedding.pairs(i, j)
     if not (d_x != d_x[0]).any():
         raise ValueError(f"all sampled distances in X equal {d_x[0]:g}, so their ranks are undefined; check the data")
     rho = rank_correlation(d_x, d_y)
-    error = 0.0 if every else (1 - rho**2) * np.sqrt((1 + rho**2 / 2) / (len(i) - 3))
+    error = 0.0 if all_pairs else (1 - rho**2) * np.sqrt((1 + rho**2 / 2) / (len(i) - 3))
     return Shepard(i, j, d_x, d_y, Measured(rho, error, np.arange(n)))
 
 
@@ -150,7 +150,7 @@ def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any 
     """Return the distributions of dilation and absolute distortion over all pairs of up to 3,000 points.
 
     Above 3,000 points, a random sample is measured, and counts, stress and extremes are those of the sample. Pairs are
-    always given as rows of X.
+    always identified by rows of X.
 
     Parameters
     ----------
@@ -167,11 +167,11 @@ def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any 
     -------
     distortion : Distortion
     """
-    data, drawn = check_pair(X, Y, metric)
+    data, embedding = check_pair(X, Y, metric)
     points = draw_points(data.n, DISTORTION_POINTS, random_state)
-    found = summarize_distortion(InputSpace(data, points), InputSpace(drawn, points))
-    expanded, contracted = ((int(points[i]), int(points[j])) for i, j in (found.expanded, found.contracted))
-    return replace(found, expanded=expanded, contracted=contracted)
+    distortion = summarize_distortion(InputSpace(data, points), InputSpace(embedding, points))
+    expanded, contracted = ((int(points[i]), int(points[j])) for i, j in (distortion.expanded, distortion.contracted))
+    return replace(distortion, expanded=expanded, contracted=contracted)
 
 
 def rank_correlation(a: Array, b: Array) -> float:
@@ -181,14 +181,14 @@ def rank_correlation(a: Array, b: Array) -> float:
     return float(deviations[0] @ deviations[1] / (norms[0] * norms[1])) if all(norms) else 0.0
 
 
-def _all_pairs(data: Input, drawn: Input) -> Iterator[tuple[Array, Array]]:
+def _all_pairs(data: Input, embedding: Input) -> Iterator[tuple[Array, Array]]:
     """Yield the distances of the pairs i < j in data and map, block by block."""
     n, start = data.n, 0
     while start < n - 1:
         rows = np.arange(start, min(start + max(1, BLOCK // (n - start)), n - 1))
         columns = np.arange(start, n)
         later = columns > rows[:, None]
-        yield data.block_by_products(rows, columns)[later], drawn.block_by_products(rows, columns)[later]
+        yield data.block_by_products(rows, columns)[later], embedding.block_by_products(rows, columns)[later]
         start += len(rows)
 
 
@@ -207,10 +207,10 @@ def _errors(terms: Array) -> Array:
     raw, xx, yy, xy = terms.mean(axis=1)
     normalised = np.sqrt(raw / xx)
     c2 = xy**2 / (xx * yy)
-    rest = np.sqrt(max(1 - c2, np.finfo(np.float64).tiny))
+    scale_free = np.sqrt(max(1 - c2, np.finfo(np.float64).tiny))
     deviations = (
         terms[0],
         (terms[0] - raw / xx * terms[1]) / (2 * xx * max(normalised, np.finfo(np.float64).tiny)),
-        c2 * (2 * terms[3] / xy - terms[1] / xx - terms[2] / yy) / (2 * rest),
+        c2 * (2 * terms[3] / xy - terms[1] / xx - terms[2] / yy) / (2 * scale_free),
     )
     return np.array([d.std(ddof=1) for d in deviations]) / np.sqrt(terms.shape[1])

@@ -10,7 +10,7 @@ from .checks import check_map, count_points
 
 
 def loss(method: Any, X: Any, Y: Any) -> float:
-    """Return the loss of a method at any map, for example one made by another method.
+    """Return the loss of a method at any map, for example one computed by another method.
 
     The loss uses the engine and neighbours of the method, so it is the value that `loss_` would have at this map. Y is
     not rescaled.

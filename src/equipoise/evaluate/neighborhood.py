@@ -138,7 +138,7 @@ def recall_curve(
 def preservation_ratio(
     X: Any,
     Y: Any,
-    l: int,  # noqa: E741  the paper's letters
+    l: int,  # noqa: E741  letters of the paper
     m: int,
     *,
     metric: Any = "euclidean",

@@ -1,7 +1,8 @@
-"""Points in the order of their distance from a point, exactly, without sorting or storing all distances.
+"""Exact nearest neighbours and ranks by distance, without sorting or storing all distances.
 
-Matrix products in float32 distinguish most distances. Where two are closer than the error of the products, float64
-decides. So the order is that of float64 distances computed one by one, with any BLAS (src/_core/neighbors/ranks.hpp).
+Matrix products in float32 order most pairs of distances. If two are closer than the error of the products, float64
+decides. So the order is that of distances computed one by one in float64, whatever the BLAS
+(src/_core/neighbors/ranks.hpp).
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from ..inputs import Input
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
 TILE = _core.RANK_TILE
 ROWS = 16384  # rows centred at once, to avoid a copy of large data; any number gives the same order
-HELD = 2**26  # largest number of coordinates kept in float32 too, 256 MB; more are converted again part by part
+MAX_CACHED = 2**26  # maximum number of coordinates cached in float32, 256 MB; larger data are converted in parts
 RANGE = 40  # largest binary exponent of coordinates: their squares are well within the range of float32
 
 
 class Buffer:
-    """Memory for the approximate distances from some points to all n, used again for every block of rows."""
+    """Memory for the approximate distances from some points to all n, reused for every block of rows."""
 
     def __init__(self, rows: int, n: int):
         tiles = -(-n // TILE)
@@ -34,21 +35,21 @@ class Buffer:
         return self._values[:m, : self.n]
 
     def padded(self, m: int) -> Array:
-        """Return the same array with its rows padded to whole tiles."""
+        """Return the same array with its rows padded to full tiles."""
         return self._values[:m]
 
 
 class Order:
-    """Points in the order of their distance from one of them."""
+    """Nearest points and ranks by distance from a point."""
 
     _nearest: Any  # the functions of _core
     _ranks: Any
 
     def nearest(self, rows: Array, k: int, buffer: Buffer) -> Array:
         """Return the k points nearest to each of `rows`, nearest first (m, k) int32; ties go to the lower index."""
-        near = np.empty((len(rows), k), np.int32)
-        self._nearest(*self._arguments(rows, buffer), near)
-        return near
+        nearest = np.empty((len(rows), k), np.int32)
+        self._nearest(*self._arguments(rows, buffer), nearest)
+        return nearest
 
     def ranks(self, rows: Array, others: Array, buffer: Buffer) -> Array:
         """Return the ranks, from 1, of the points `others` (m, k) int32 by their distance from each of `rows` (m,)."""
@@ -62,7 +63,7 @@ class Order:
 
 
 class PointOrder(Order):
-    """Points X (n, D), float64, by Euclidean distance."""
+    """Order of points X (n, D), float64, by Euclidean distance."""
 
     _nearest, _ranks = staticmethod(_core.nearest_of_points), staticmethod(_core.ranks_of_points)
 
@@ -78,27 +79,27 @@ class PointOrder(Order):
             centred = X[part] - self._mean
             self._norms[part] = np.einsum("ij,ij->i", centred, centred)
         self._lengths = np.sqrt(self._norms)
-        self._kept = None if X.size > HELD else np.empty((n, D + 1), np.float32)
-        if self._kept is not None:
+        self._cached = None if X.size > MAX_CACHED else np.empty((n, D + 1), np.float32)
+        if self._cached is not None:
             for part in self._parts:
-                self._kept[part] = self._converted(part)
+                self._cached[part] = self._convert(part)
         # The sum of D + 1 products has an error of at most D + 1 half ulps of (‖x_i‖ + ‖x_j‖)², in any order; rounding
-        # the vectors and norms adds two; the rest covers terms of second order.
+        # the vectors and norms adds two; the remainder covers terms of second order.
         self._error = HALF_ULP * (1.1 * D + 8)
 
     def _arguments(self, rows: Array, buffer: Buffer) -> tuple[Any, ...]:
         # ‖x_j‖² − 2 x_i·x_j is the product of (−2 x_i, 1) and (x_j, ‖x_j‖²).
-        here, values = -2 * self._vectors(rows), buffer.values(len(rows))
-        here[:, -1] = 1
-        for part in [slice(None)] if self._kept is not None else self._parts:
-            np.matmul(here, self._vectors(part).T, out=values[:, part])
+        factors, values = -2 * self._vectors(rows), buffer.values(len(rows))
+        factors[:, -1] = 1
+        for part in [slice(None)] if self._cached is not None else self._parts:
+            np.matmul(factors, self._vectors(part).T, out=values[:, part])
         slack = self._error * np.square(self._lengths[rows] + self._lengths.max())
         return self._X, buffer.n, buffer.padded(len(rows)), self._norms[rows], slack, rows
 
     def _vectors(self, rows: Array | slice) -> Array:
-        return self._converted(rows) if self._kept is None else self._kept[rows]
+        return self._convert(rows) if self._cached is None else self._cached[rows]
 
-    def _converted(self, rows: Array | slice) -> Array:
+    def _convert(self, rows: Array | slice) -> Array:
         """Return (x_j, ‖x_j‖²) of some points, centred, (m, D + 1) float32."""
         vectors = np.empty((len(self._norms[rows]), self._X.shape[1] + 1), np.float32)
         vectors[:, :-1] = self._X[rows] - self._mean
@@ -107,16 +108,16 @@ class PointOrder(Order):
 
 
 class BlockOrder(Order):
-    """Points of an input, by the distances in its blocks."""
+    """Order of the points of an input, by the distances in its blocks."""
 
     _nearest, _ranks = staticmethod(_core.nearest_of_rows), staticmethod(_core.ranks_of_rows)
 
     def __init__(self, data: Input):
         self._data = data
-        self._everyone = np.arange(data.n)
+        self._all_points = np.arange(data.n)
 
     def _arguments(self, rows: Array, buffer: Buffer) -> tuple[Any, ...]:
-        D = self._data.block(rows, self._everyone)
+        D = self._data.block(rows, self._all_points)
         D = np.ldexp(D, -int(np.frexp(D.max())[1]))  # at most 1
         buffer.values(len(rows))[:] = D
         slack = np.full(len(rows), 2 * HALF_ULP)

@@ -1,4 +1,4 @@
-"""Nearest neighbours in the data and in the map, and their ranks in the other: the basis of local measures."""
+"""Nearest neighbours in data and map, and their ranks in the other space: the basis of the local measures."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .order import Buffer, Order, make_order
 from .sample import sample_points
 
 BLOCK = 2**18  # distances per block, 1 MB: fits a second-level cache, unlike `arrays.blocks`; ranks do not depend on it
-ROWS = 16  # smallest number of rows per block, so that they share the reading of the data
+ROWS = 16  # minimum number of rows per block: each pass over the data serves at least this many
 
 
 class Neighborhoods:
-    """The k nearest points in X and in Y, and the rank that each has in the other space (docs/math.md, section 19).
+    """The k nearest points in X and in Y, and the rank of each in the other space (docs/math.md, section 19).
 
-    The nearest of the n − 1 other points has rank 1; ties go to the lower index. Up to 20,000 points are all used, of
-    more a random sample; ranks are always among all points. Neighbours and ranks are computed when first needed, and
-    serve all measures and all sizes of neighbourhoods up to k.
+    The nearest of the n − 1 other points has rank 1; ties go to the lower index. Above 20,000 points, a random sample
+    is measured, but ranks are always among all points. Neighbours and ranks are computed when first needed, once for
+    all measures and all sizes of neighbourhoods up to k.
 
     Parameters
     ----------
     X : table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
     Y : array-like, shape (n, d)
-        A map of the same points.
+        The map.
     k : int
         Largest size of a neighbourhood.
     metric : str or callable, default="euclidean"
@@ -54,13 +54,13 @@ class Neighborhoods:
     def __init__(
         self, X: Any, Y: Any, k: int, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
     ):
-        data, drawn = check_pair(X, Y, metric)
+        data, embedding = check_pair(X, Y, metric)
         self.n = data.n
         self.k = check_k(k, self.n)
         self.points = sample_points(self.n, random_state)
-        # A metric written by the user may not be thread-safe.
+        # A user-defined metric may not be thread-safe.
         self._n_threads = 1 if data.points is None else threads(n_jobs)
-        self._in_x, self._in_y = make_order(data), make_order(drawn)
+        self._in_x, self._in_y = make_order(data), make_order(embedding)
 
     @property
     def near_x(self) -> Array:
@@ -80,30 +80,30 @@ class Neighborhoods:
 
     @cached_property
     def _from_x(self) -> tuple[Array, Array]:
-        return self._count(self._in_x, self._in_y)
+        return self._compute(self._in_x, self._in_y)
 
     @cached_property
     def _from_y(self) -> tuple[Array, Array]:
-        return self._count(self._in_y, self._in_x)
+        return self._compute(self._in_y, self._in_x)
 
-    def _count(self, here: Order, there: Order) -> tuple[Array, Array]:
-        """Return the nearest points in one space and their ranks in the other, each (m, k)."""
+    def _compute(self, space: Order, other_space: Order) -> tuple[Array, Array]:
+        """Return the k nearest points in one space and their ranks in the other, each (m, k)."""
         near, ranks = (np.empty((len(self.points), self.k), np.int32) for _ in range(2))
         m, turns = len(self.points), self._n_threads * max(ROWS, BLOCK // self.n)
-        step = -(-m // (self._n_threads * -(-m // turns)))  # as many blocks for each thread, of about the same size
+        step = -(-m // (self._n_threads * -(-m // turns)))  # equally many blocks per thread, of about equal size
 
-        def count(first: int) -> None:
+        def compute_blocks(first: int) -> None:
             buffer = Buffer(step, self.n)
             for start in range(first * step, m, self._n_threads * step):
                 part = slice(start, start + step)
                 rows = self.points[part]
-                near[part] = here.nearest(rows, self.k, buffer)
-                ranks[part] = there.ranks(rows, near[part], buffer)
+                near[part] = space.nearest(rows, self.k, buffer)
+                ranks[part] = other_space.ranks(rows, near[part], buffer)
 
         # Each row is computed by one thread: the ranks do not depend on the number of threads.
         with one_blas_thread(), ThreadPoolExecutor(max(1, self._n_threads - 1)) as pool:
-            others = pool.map(count, range(1, self._n_threads))
-            count(0)
+            others = pool.map(compute_blocks, range(1, self._n_threads))
+            compute_blocks(0)
             list(others)
         return near, ranks
 
@@ -128,7 +128,7 @@ class Neighborhoods:
         errors = np.array([recall.error for recall in recalls])
         return RecallCurve(ks, np.array(recalls, dtype=np.float64), errors, ks / (self.n - 1), self.points)
 
-    def preservation_ratio(self, l: int, m: int) -> Measured:  # noqa: E741  the paper's letters
+    def preservation_ratio(self, l: int, m: int) -> Measured:  # noqa: E741  letters of the paper
         """Return Σ_{k=l}^{m} B(k) / ((m − l) B(1)), B(k) the fraction of points with the same k-th neighbour in both.
 
         Draganov & Dohn 2024, eq. (9). NaN if no point keeps its nearest neighbour.
@@ -137,11 +137,11 @@ class Neighborhoods:
         if not l < m:
             raise ValueError(f"l must be smaller than m, got l={l} and m={m}")
         same = self.rank_x[:, :m] == np.arange(1, m + 1)
-        far, first = same[:, l - 1 :].sum(axis=1) / (m - l), same[:, 0].astype(np.float64)
+        later, first = same[:, l - 1 :].sum(axis=1) / (m - l), same[:, 0].astype(np.float64)
         if not first.any():
             return Measured(np.nan, np.nan, self.points)
-        ratio = float(far.mean() / first.mean())
-        return Measured(ratio, self._mean(far - ratio * first).error / first.mean(), self.points)  # the delta method
+        ratio = float(later.mean() / first.mean())
+        return Measured(ratio, self._mean(later - ratio * first).error / first.mean(), self.points)  # the delta method
 
     def _penalty(self, ranks: Array, k: int) -> Measured:
         k = self._check(k)
@@ -154,7 +154,9 @@ class Neighborhoods:
     def _check(self, k: int, name: str = "k") -> int:
         k = check_k(k, self.n, name)
         if k > self.k:
-            raise ValueError(f"{name}={k} is larger than the k={self.k} of these Neighborhoods; create others")
+            raise ValueError(
+                f"{name}={k} is larger than the k={self.k} of this object; create Neighborhoods with a larger k"
+            )
         return k
 
 

@@ -21,7 +21,7 @@ class Limits(NamedTuple):
         return READ if value >= self.read else CARE if value >= self.care else NOT
 
 
-# All limits are chosen, such that groups and gaps in a t-SNE map of digits are reliable, and distances and sizes not.
+# All limits are chosen: they rate groups and gaps in a t-SNE map of digits as reliable, but not distances and sizes.
 NEAR = Limits(0.95, 0.85)  # trustworthiness and continuity; a random map has 0.5
 KEPT = Limits(0.75, 0.5)  # fraction of the k nearest neighbours preserved
 ORDER = Limits(0.9, 0.75)  # fraction of triplets in the right order; a random map has 0.5
@@ -94,7 +94,7 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
     density, k = float(measures.density_correlation), measures.k
     low = f"{(measures.trust < NEAR.care).mean():.1%}"
     doubtful = f"; {low} of the points have a trust below {NEAR.care:g}" if low != "0.0%" else ""
-    found = (
+    readings = (
         _reading("groups of near points", NEAR.verdict(T), f" (trustworthiness {T:.3f}{doubtful})"),
         _reading("gaps", NEAR.verdict(C), f" (continuity {C:.3f})"),
         _reading("single neighbours", KEPT.verdict(recall), f": {recall * k:.1f} of {k} agree on average"),
@@ -111,7 +111,7 @@ def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
         ),
         _reading("densities", RANKS.verdict(density), f" (rank correlation of the neighbour distances {density:.2f})"),
     )
-    return found if measures.class_errors is None else (*found, _interpret_classes(*measures.class_errors))
+    return readings if measures.class_errors is None else (*readings, _interpret_classes(*measures.class_errors))
 
 
 def _reading(about: str, verdict: str, numbers: str) -> Reading:

@@ -1,4 +1,4 @@
-"""Report on how far a map can be trusted: all measures, as numbers, in words and as a page."""
+"""Report on how far a map can be trusted: all measures, as numbers, sentences and a page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INDENT = 13  # of them for the verdict
 class Report(MapMeasures):
     """All measures of a map, with a summary in words.
 
-    `print(report)` shows a table and the sentences, notebooks add a figure, and `to_html` makes a page. Numbers are
+    `print(report)` shows a table and the sentences, notebooks add a figure, and `to_html` writes a page. Numbers are
     `Measured`: floats with a standard error if they come from a sample. Arrays per point are in the order of `points`.
 
     Attributes
@@ -61,7 +61,7 @@ class Report(MapMeasures):
     stress : Stress
     density_correlation : Measured
     class_errors : (Measured, Measured) or None
-        How often the nearest neighbour has another class, in the map and in the data.
+        How often the nearest neighbour has a different class, in the map and in the data.
     centroid_correlation : Measured or None
     n : int
         Number of points.
@@ -172,7 +172,7 @@ def evaluate(
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data; distances if metric="precomputed".
     Y : array-like of shape (n, d)
-        The map, made by any method of any library.
+        The map, computed by any method of any library.
     labels : array-like of shape (n,), optional
         The class of each point; adds two measures of classes.
     k : int or "auto", default="auto"
@@ -198,10 +198,10 @@ def evaluate(
     (1.0, 1.0, 1.0)
     """
     X = as_array(X)
-    data, drawn = check_pair(X, Y, metric)
+    data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
     about = _describe_data(X, metric)
-    X, Y = X if data.points is None else data.points, drawn.X  # converted once, not by each measure
+    X, Y = X if data.points is None else data.points, embedding.X  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
     has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
     options: dict[str, Any] = {"metric": metric, "n_jobs": n_jobs, "random_state": random_state}
@@ -219,14 +219,14 @@ def evaluate(
         triplet_accuracy=triplet_accuracy(X, Y, metric=metric, random_state=random_state),
         shepard=shepard(X, Y, metric=metric, random_state=random_state),
         stress=stress(X, Y, metric=metric, random_state=random_state),
-        density_correlation=density_correlation(data, drawn, hoods, k),
+        density_correlation=density_correlation(data, embedding, hoods, k),
         class_errors=None if number is None else _class_errors(hoods, number),
         centroid_correlation=centroid_correlation(X, Y, labels) if has_centroids else None,
     )
 
 
 def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measured]:
-    """Return how often the nearest neighbour has another class, in the map and in the data."""
+    """Return how often the nearest neighbour has a different class, in the map and in the data."""
     in_map, in_data = (
         Measured.over((number[near[:, 0]] != number[hoods.points]).astype(np.float64), hoods.points, hoods.n)
         for near in (hoods.near_y, hoods.near_x)
@@ -253,5 +253,5 @@ def _dimensions(d: int) -> str:
 
 
 def _indent(heading: str, text: str) -> str:
-    """Return wrapped text indented behind its heading."""
+    """Return wrapped text, indented to the right of its heading."""
     return textwrap.fill(text, WIDTH, initial_indent=f"{heading:{INDENT}}", subsequent_indent=" " * INDENT)

@@ -9,15 +9,15 @@ from sklearn.utils import check_random_state
 
 from .._types import Array
 
-ALL = 20_000  # largest number of points that are all used: about a second for local measures on two cores; chosen
-LEAST = 1_000  # smallest sample; chosen: the error of a mean over it is 1/30 of the standard deviation
+ALL = 20_000  # larger data are sampled; local measures of this many take about a second on two cores; chosen
+MIN_SAMPLE = 1_000  # minimum sample size; chosen: the error of a mean over it is 1/30 of the standard deviation
 
 
 def sample_points(n: int, random_state: Any) -> Array:
-    """Return all of n points, or a sorted sample whose distances to all n points are about ALL² in number."""
+    """Return all of n points, or a sorted sample with about ALL² distances to the n points."""
     if n <= ALL:
         return np.arange(n)
-    return draw_points(n, max(LEAST, ALL * ALL // n), random_state)
+    return draw_points(n, max(MIN_SAMPLE, ALL * ALL // n), random_state)
 
 
 def draw_points(n: int, m: int, random_state: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Stability of a method: how far points move between runs with other seeds, samples or noise."""
+"""Stability of a method: how far points move between runs with different seeds, samples or noise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # a point that moves by half the radius may be on the other side of the map.
 STABLE = 0.1  # median variation
 UNSTABLE = 0.5  # variation of a point
-MOST = 2 / 3  # neighbours preserved
+MOST = 2 / 3  # fraction of neighbours preserved
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,7 +121,7 @@ def stability(
 ) -> Stability:
     """Run a method several times and measure how far each point moves, v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)).
 
-    Each run has a different seed. The maps are aligned by translation, rotation or reflection, and scale, which carry
+    Each run has a different seed. The maps are aligned by translation, rotation, reflection and scaling, which have
     no meaning (generalised Procrustes).
 
     Parameters
@@ -133,9 +133,9 @@ def stability(
     runs : int, default=8
         Number of runs, at least 2.
     subsample : float, default=1.0
-        Fraction of the points in each run, drawn anew.
+        Fraction of the points in each run, drawn at random for each.
     noise : float, default=0.0
-        Standard deviation of Gaussian noise, relative to that of each column, drawn anew in each run.
+        Standard deviation of Gaussian noise, relative to that of each column, independent in each run.
     k : int, default=10
         Number of nearest neighbours compared between runs.
     random_state : int or RandomState, default=0
@@ -149,8 +149,8 @@ def stability(
     --------
     >>> import equipoise as eq
     >>> X = eq.data.load("iris").X
-    >>> found = eq.stability(eq.PCA(), X, runs=3)  # PCA has no random numbers
-    >>> bool(found.variation.max() < 1e-6)
+    >>> result = eq.stability(eq.PCA(), X, runs=3)  # PCA has no random numbers
+    >>> bool(result.variation.max() < 1e-6)
     True
     """
     if not (isinstance(runs, int | np.integer) and runs >= 2):
@@ -163,15 +163,15 @@ def stability(
     generators = [np.random.RandomState(rng.randint(2**31 - 1)) for _ in range(runs)]
     rows = [variants.draw_rows(draws) for draws in generators]
     _check_common(rows, check_k(k, variants.n), subsample)
-    found, losses = [], []
+    embeddings, losses = [], []
     for draws, part in zip(generators, rows, strict=True):
-        again = clone(method)
+        estimator = clone(method)
         if seeded:
-            again.set_params(random_state=int(draws.randint(2**31 - 1)))
-        found.append(np.asarray(again.fit_transform(variants.make(part, draws))))
-        losses.append(float(getattr(again, "loss_", np.nan)))
-    maps = np.full((runs, variants.n, found[0].shape[1]), np.nan)
-    for r, Y in enumerate(found):
+            estimator.set_params(random_state=int(draws.randint(2**31 - 1)))
+        embeddings.append(np.asarray(estimator.fit_transform(variants.make(part, draws))))
+        losses.append(float(getattr(estimator, "loss_", np.nan)))
+    maps = np.full((runs, variants.n, embeddings[0].shape[1]), np.nan)
+    for r, Y in enumerate(embeddings):
         maps[r, rows[r]] = Y
     maps = superimpose(maps)
     return Stability(
@@ -187,7 +187,7 @@ def stability(
 
 
 def neighbors_kept(maps: Array, k: int) -> Array:
-    """Return for each point the fraction of its k nearest neighbours in one of the maps (m, n, d) kept in the next.
+    """Return per point the fraction of its k nearest neighbours in one of the maps (m, n, d) that remain in the next.
 
     The last map is compared with the first. Each comparison uses the points of both maps; NaN for points that no two
     consecutive maps share.

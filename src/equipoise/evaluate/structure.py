@@ -43,23 +43,23 @@ def triplet_accuracy(X: Any, Y: Any, *, metric: Any = "euclidean", random_state:
     -------
     accuracy : Measured
     """
-    data, drawn = check_pair(X, Y, metric)
+    data, embedding = check_pair(X, Y, metric)
     n = data.n
     if n <= ALL_TRIPLETS:
         j, l = np.triu_indices(n - 1, 1)  # noqa: E741
         points = np.arange(n)
         others = np.array([np.delete(points, i) for i in points])
-        kept = _same_order(data, drawn, points, others[:, j], others[:, l])
-        return Measured.over(kept.mean(axis=1), points, n)
+        same = _same_order(data, embedding, points, others[:, j], others[:, l])
+        return Measured.over(same.mean(axis=1), points, n)
     points = sample_points(n, random_state)
     m, t = len(points), max(MIN_TRIPLETS, -(-TRIPLETS // len(points)))
     rng = check_random_state(random_state)
     first = draw_partners(points, n, t, rng)
     second = _draw_third(points, first, n, rng)
-    values = _same_order(data, drawn, points, first, second).mean(axis=1)
+    values = _same_order(data, embedding, points, first, second).mean(axis=1)
     # Two-stage sampling: m of n points, t triplets at each (Cochran 1977, section 10.3).
-    between, within, share = values.var(ddof=1), (values * (1 - values)).mean() * t / (t - 1), m / n
-    error = np.sqrt((1 - share) * between / m + share * within / (m * t))
+    between, within, fraction = values.var(ddof=1), (values * (1 - values)).mean() * t / (t - 1), m / n
+    error = np.sqrt((1 - fraction) * between / m + fraction * within / (m * t))
     return Measured(float(values.mean()), error, points, values)
 
 
@@ -79,25 +79,27 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     -------
     correlation : Measured
     """
-    _, drawn = check_pair(X, Y)
+    _, embedding = check_pair(X, Y)
     if not is_euclidean_table(X, "euclidean"):
         raise ValueError("class centroids need a table (n, D), got a metric space or distances")
-    classes, number = check_labels(labels, drawn.n)
+    classes, number = check_labels(labels, embedding.n)
     if len(classes) < 3:
         raise ValueError(f"centroid_correlation needs three or more classes, got {len(classes)}")
-    member = sparse.csr_matrix((np.ones(drawn.n), (number, np.arange(drawn.n))))
+    member = sparse.csr_matrix((np.ones(embedding.n), (number, np.arange(embedding.n))))
     sizes = np.bincount(number)[:, None]
     table = check_sparse_table(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     centroids = member @ table
     centroids = (centroids.toarray() if sparse.issparse(centroids) else centroids) / sizes
-    return Measured(rank_correlation(pdist(centroids), pdist(member @ drawn.X / sizes)), points=np.arange(drawn.n))
+    return Measured(
+        rank_correlation(pdist(centroids), pdist(member @ embedding.X / sizes)), points=np.arange(embedding.n)
+    )
 
 
-def _same_order(data: Input, drawn: Input, points: Array, first: Array, second: Array) -> Array:
+def _same_order(data: Input, embedding: Input, points: Array, first: Array, second: Array) -> Array:
     """Return whether each triplet (m, t) has the same order in data and map; ties must be ties in both."""
     rows = np.repeat(points, first.shape[1])
     signs = [
-        np.sign(source.pairs(rows, first.ravel()) - source.pairs(rows, second.ravel())) for source in (data, drawn)
+        np.sign(source.pairs(rows, first.ravel()) - source.pairs(rows, second.ravel())) for source in (data, embedding)
     ]
     return (signs[0] == signs[1]).reshape(first.shape)
 

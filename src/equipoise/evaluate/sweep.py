@@ -22,7 +22,7 @@ from .structure import triplet_accuracy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-START_PARAMETERS = ("early_exaggeration", "init")  # have no effect on a map that starts from the previous one
+START_PARAMETERS = ("early_exaggeration", "init")  # without effect if a map starts from the previous one
 NOT_SWEPT = {
     "n_components": "maps of different dimensions cannot be compared side by side; use evaluate for each",
     "random_state": "use stability() to see how much a map depends on it",
@@ -112,10 +112,10 @@ def sweep(
     """Run a method at every value of one parameter, or every pair of values of two, and score the maps.
 
     Each map starts from the previous one, without early exaggeration, so that two maps differ only by the effect of the
-    parameter and not by where clusters happen to land. The first map starts as usual: put the value first that keeps
-    most of the large structure, such as the largest perplexity or exaggeration. Methods that cannot continue from a map
-    (the classical ones, and those of other packages) start afresh at each value, and so do all methods when the
-    parameter is `early_exaggeration` or `init`.
+    parameter and not by where clusters happen to land. The first map starts as usual: list first the value that
+    preserves the most large-scale structure, such as the largest perplexity or exaggeration. Methods that cannot
+    continue from a map (the classical ones, and those of other packages) start from scratch at each value, and so do
+    all methods when the parameter is `early_exaggeration` or `init`.
 
     Parameters
     ----------
@@ -150,15 +150,15 @@ def sweep(
     scores: list[dict[str, float]] = []
     settings = [dict(zip(names, chosen, strict=True)) for chosen in product(*values.values())]
     shape = tuple(len(values[name]) for name in names)
-    before = list(_predecessors(shape))
-    afresh = any(name in START_PARAMETERS for name in names)
-    for setting, previous in zip(settings, before, strict=True):
-        again = clone(method).set_params(**setting)
-        if "random_state" in again.get_params():
-            again.set_params(random_state=random_state)
-        Y = _fit(again, X, None if afresh or previous is None else maps[previous])
+    predecessors = list(_predecessors(shape))
+    from_scratch = any(name in START_PARAMETERS for name in names)
+    for setting, previous in zip(settings, predecessors, strict=True):
+        estimator = clone(method).set_params(**setting)
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=random_state)
+        Y = _fit(estimator, X, None if from_scratch or previous is None else maps[previous])
         maps.append(Y)
-        losses.append(float(getattr(again, "loss_", np.nan)))
+        losses.append(float(getattr(estimator, "loss_", np.nan)))
         scores.append(score(X, Y, labels, k, metric, random_state))
     return Sweep(
         " ".join(str(method).split()),
@@ -167,7 +167,7 @@ def sweep(
         maps,
         np.array(losses),
         {name: np.array([row[name] for row in scores]) for name in scores[0]},
-        np.array([np.nan if b is None else disagreement(Y, maps[b]) for Y, b in zip(maps, before, strict=True)]),
+        np.array([np.nan if p is None else disagreement(Y, maps[p]) for Y, p in zip(maps, predecessors, strict=True)]),
     )
 
 
@@ -186,7 +186,7 @@ def score(X: Any, Y: Array, labels: Any, k: int, metric: Any, random_state: Any)
 
 
 def _fit(method: Any, X: Any, start: Array | None) -> Array:
-    """Fit the method and return its map; start from `start` if the method can."""
+    """Fit the method and return its map, started from `start` if the method supports it."""
     if start is not None and isinstance(method, MDS):
         method.set_params(init=start)
     elif start is not None and isinstance(method, Embedding):
@@ -207,10 +207,10 @@ def _check_values(method: Any, values: Mapping[str, Sequence[Any]]) -> None:
             f'values must map one or two parameters to lists, such as {{"perplexity": [50, 15, 5]}}, got {values!r}'
         )
     known = method.get_params()
-    for name, given in values.items():
+    for name, choices in values.items():
         if name not in known:
             raise ValueError(f"{type(method).__name__} has no parameter {name!r}; choose from {', '.join(known)}")
         if name in NOT_SWEPT:
             raise ValueError(f"{name} cannot be swept: {NOT_SWEPT[name]}")
-        if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray) or not len(given):
-            raise ValueError(f"values[{name!r}] must be a list of values, got {given!r}")
+        if isinstance(choices, str) or not isinstance(choices, Sequence | np.ndarray) or not len(choices):
+            raise ValueError(f"values[{name!r}] must be a list of values, got {choices!r}")

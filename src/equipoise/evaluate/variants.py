@@ -1,4 +1,4 @@
-"""Perturbed versions of a data set: random subsamples, or with noise."""
+"""Perturbed versions of a data set: random subsamples, or added noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial maps of MDS: classical scaling, principal components, random, or given."""
+"""Initial maps of MDS: classical scaling, principal components, random, or user-supplied."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .random import random_ball
 from .start import check_init
 
 INITS = ("auto", "classical", "pca", "random")
-PIVOTS = 200  # points to which classical scaling uses the δ of all others; chosen
-SEEN = 50  # the same where shortest paths replace missing δ, with one search per point; chosen
+PIVOTS = 200  # points whose δ to all others classical scaling uses; chosen
+GRAPH_PIVOTS = 50  # the same if shortest paths replace missing δ, with one search per point; chosen
 
 
 def check_start(init: Any, source: Input) -> None:
-    """Raise for an unknown `init`, or one that needs coordinates which the input does not have."""
+    """Raise for an unknown `init`, or one that needs coordinates if the input has none."""
     if isinstance(init, str) and init not in INITS:
         raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
     if isinstance(init, str) and init == "pca" and not isinstance(source, Table):
@@ -28,7 +28,7 @@ def check_start(init: Any, source: Input) -> None:
 
 
 def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first initial map (n, d); `known` is CSR with δ of the pairs of positive weight, None if all are."""
+    """Return the first initial map (n, d); `known` is CSR with δ of the pairs used, None for all pairs."""
     if not isinstance(init, str):
         return check_init(init, source.n, d)
     if init == "random":
@@ -43,7 +43,7 @@ def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.Rando
 
     C = −½ J δ² J (n, k), with the eigenvectors v of CᵀC: axes C v / ‖C v‖^½, for k = n those of classical scaling.
     """
-    count = min(source.n, PIVOTS if known is None else SEEN)
+    count = min(source.n, PIVOTS if known is None else GRAPH_PIVOTS)
     pivots = np.sort(rng.choice(source.n, count, replace=False))
     if known is None:
         D = source.block(np.arange(source.n), pivots)

@@ -16,13 +16,13 @@ from ..linalg.eigen import SMALL
 from ..linalg.laplacian import eigenmap, is_connected
 from ..linalg.pca import finish, one_blas_thread
 
-TINY = 8  # components of up to so many points are placed on a circle; chosen
-# Maximum restarts of the Lanczos iteration, each about 20 products: a bound on the time, chosen. On 70,000 images of
-# clothes (Fashion-MNIST) 212 products were enough, 4 s on one core.
+TINY = 8  # components of up to this many points are placed on a circle; chosen
+# Maximum restarts of the Lanczos iteration, each about 20 products: a bound on the time; chosen. Measured on 70,000
+# images of Fashion-MNIST: 212 products were enough, 4 s on one core.
 RESTARTS = 100
-TOLERANCE = 1e-4  # of an eigenvalue, all at most 1: an initial map need not be more exact
-STEPS = 100  # of smoothing if that does not converge
-FILL = 0.8  # fraction of its cell that a component covers
+TOLERANCE = 1e-4  # error of an eigenvalue, all at most 1; chosen: an initial map need not be more accurate
+STEPS = 100  # smoothing steps if the Lanczos iteration does not converge; chosen
+FILL = 0.8  # fraction of its cell that a component covers; chosen
 
 
 def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
@@ -52,7 +52,7 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
 
 def _on_device(W: Any, d: int) -> Array | None:
-    """Return the eigenmap of affinities on a device; None for few points or a graph that is not connected (CPU)."""
+    """Return the eigenmap of affinities on a device; None, for the CPU, if points are few or not connected."""
     n = W.shape[0]
     return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d)
 
@@ -61,8 +61,8 @@ def _components(W: Matrix) -> list[Array]:
     """Return the points of each connected component, the largest first."""
     n = W.shape[0]
     if not sparse.issparse(W) and np.count_nonzero(W[0]) >= n - 1:
-        return [np.arange(n)]  # every point is a neighbour of the first
-    # W is symmetric, so its strong components are its components; the search for them needs no transpose.
+        return [np.arange(n)]  # every point is a neighbour of the first one
+    # W is symmetric, so its strong components are its components; finding these needs no transpose.
     count, labels = connected_components(W, directed=True, connection="strong")
     sizes = np.bincount(labels, minlength=count)
     members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
@@ -70,17 +70,17 @@ def _components(W: Matrix) -> list[Array]:
 
 
 def shelves(sides: Array, d: int) -> Array:
-    """Return the lowest corners (m, d) of disjoint cubes with these sides, in descending order, that fill about a cube.
+    """Pack cubes, whose sides are in descending order, into roughly a cube; return their lowest corners (m, d).
 
-    Cubes stand in rows, rows in layers, layers on one another; the first of each is its largest.
+    Cubes are placed in rows, rows in layers, and layers on top of one another; the first of each is the largest.
     """
-    # The side of a cube that would contain them all, and some more: three equal ones are then placed as 2 + 1.
+    # The side of a cube of the total volume, plus some more, so that three equal cubes are placed as 2 + 1.
     length = (sides**d).sum() ** (1 / d) + 0.6 * sides[0]
     corners = np.empty((len(sides), d))
-    corner, depth = np.zeros(d), np.zeros(d)  # of the next cube; depth of the current row, layer, …
+    corner, depth = np.zeros(d), np.zeros(d)  # corner of the next cube; depth of the current row, layer, …
     for i, side in enumerate(sides):
         axis = 0
-        while axis < d - 1 and corner[axis] + side > length:  # full along this axis: open the next row or layer
+        while axis < d - 1 and corner[axis] + side > length:  # full along this axis: start the next row or layer
             corner[axis], depth[axis] = 0.0, 0.0
             axis += 1
             corner[axis] += depth[axis]
@@ -103,7 +103,7 @@ def _in_unit_box(W: Matrix, rows: Array, d: int) -> Array:
 
 
 def _ring(m: int, d: int) -> Array:
-    """Return m points evenly on a circle, or on a line if d = 1; a single point at 0."""
+    """Return m points spaced evenly on a circle, or on a line if d = 1; a single point at 0."""
     Y = np.zeros((m, d))
     if m > 1 and d == 1:
         Y[:, 0] = np.linspace(-1, 1, m)
@@ -122,15 +122,15 @@ def _submatrix(W: Matrix, rows: Array) -> Matrix:
 
 
 def _eigenmap(W: Matrix, d: int) -> Array:
-    """Return the eigenmap (n, min(d, n − 1)) of one component, and warn where it did not converge."""
+    """Return the eigenmap (n, min(d, n − 1)) of one component, and warn if it did not converge."""
     Y, converged = eigenmap(W, d, TOLERANCE, RESTARTS, STEPS)
     if not converged:
-        _warn_stuck(W.shape[0])
+        _warn_not_converged(W.shape[0])
     return to_numpy(Y)
 
 
-def _warn_stuck(n: int) -> None:
+def _warn_not_converged(n: int) -> None:
     warn(
-        f"the spectral start of {n} points did not converge in {RESTARTS} restarts; {STEPS} steps of smoothing"
-        ' stand in for it. Another start, init="random" or an array, avoids the wait',
+        f"the spectral initial map of {n} points did not converge in {RESTARTS} restarts and is replaced by {STEPS}"
+        ' smoothing steps; use init="random" or an array to avoid the wait',
     )

@@ -1,4 +1,4 @@
-"""The initial map that `init` selects, in units of the kernel."""
+"""The initial map selected by `init`, in units of the kernel."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ INITS = ("auto", "pca", "spectral", "random")
 
 
 class Start:
-    """The initial map (n, d), with a standard deviation of `kernel.spread` kernel lengths, or as given.
+    """The initial map (n, d), with a standard deviation of `kernel.spread` kernel lengths unless it is user-supplied.
 
-    `init` is checked at once. "spectral" is computed from the affinities, any other initial map from the data.
+    `init` is checked on construction. "spectral" is computed from the affinities, other initial maps from the data.
     """
 
     def __init__(self, init: Any, data: Input, d: int, kernel: Kernel, geometry: Geometry):
         self.data, self.d, self.geometry = data, d, geometry
         self.unit = kernel.spread * kernel.length
-        self.given: Array | None = None
+        self.user_map: Array | None = None
         self.name = "array"
         if not isinstance(init, str):
-            self.given = self._check(init)
+            self.user_map = self._check(init)
         elif init not in INITS:
             raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
         else:
@@ -46,8 +46,8 @@ class Start:
 
     def from_data(self, rng: np.random.RandomState) -> Array | None:
         """Return the initial map, or None if it is computed from the affinities."""
-        if self.given is not None or self.name == "spectral":
-            return self.given
+        if self.user_map is not None or self.name == "spectral":
+            return self.user_map
         stage("initial map")
         n, d = self.data.n, self.d
         Y = random_ball(n, d, rng) if self.name == "random" else self.data.principal(d, rng)
@@ -60,5 +60,5 @@ class Start:
 
 
 def check_init(init: Any, n: int, d: int) -> Array:
-    """Return a copy of an initial map given by the user, float64 (n, d)."""
+    """Return a copy of a user-supplied initial map, float64 (n, d)."""
     return np.array(check_map(init, "init", (n, d)))

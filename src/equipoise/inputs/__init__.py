@@ -1,6 +1,6 @@
 """The user's data, checked once: tables, sparse tables, tensors, distances, neighbour lists, metric spaces, affinities.
 
-Each kind is an `Input`, which answers with blocks of distances, distances of listed pairs, neighbours and principal
+Each kind is an `Input`, which returns blocks of distances, distances of listed pairs, neighbours and principal
 components.
 """
 

@@ -1,4 +1,4 @@
-"""The one interface to data: n points, and the distances between them."""
+"""The interface that all input data shares: n points and the distances between them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..linalg.pca import principal_coordinates
 from ..neighbors.search import MIN_RECALL, nearest_in_rows
 from ..neighbors.vectors import Graph, in_range
 
-# Distances per block in `condensed` and `neighbors`, 32 MB. Fixed: the last digits of metrics that are computed from
-# matrix products (cosine, for example), and the heat method on a surface, depend on the shape of the block.
+# Distances per block in `condensed` and `neighbors`, 32 MB. Do not change: the last digits of metrics computed from
+# matrix products (cosine, for example), and of the heat method on a surface, depend on the shape of the block.
 BLOCK = 2**22
 
 
@@ -25,21 +25,21 @@ class Nearby(NamedTuple):
 
 
 class Input:
-    """n points with distances, checked once: what methods and measures need to know of their data.
+    """n points with distances, validated once, as methods and measures use them.
 
-    A subclass defines `block`, and overrides the methods for which it has something better than all n² distances.
-    Methods that it cannot support raise ValueError.
+    A subclass defines `block`, and overrides the other methods where it can avoid computing all n² distances. Methods
+    that it cannot support raise ValueError.
 
     Attributes
     ----------
     n : int
         Number of points.
     limit : int
-        Largest possible dimension of a map: the smaller of the numbers of points and columns.
+        Largest possible dimension of a map: the number of points or of columns, whichever is smaller.
     sparse : bool
-        Whether the distances of only some pairs are given, as a sparse matrix.
+        Whether the distances of only some pairs are known, as a sparse matrix.
     recall : float
-        Recall of the search that found these pairs.
+        Recall of the search that found these pairs; 1 if it was exact or there was none.
     on_device : bool
         Whether the data is a PyTorch tensor (`DeviceTable`).
     has_principal : bool
@@ -55,12 +55,12 @@ class Input:
 
     @property
     def limited_by(self) -> str:
-        """The reason for `limit`, for error messages."""
+        """What determines `limit`, for error messages."""
         return f"n_samples={self.n}" if self.limit == self.n else f"n_features={self.limit}"
 
     @property
     def points(self) -> Array | None:
-        """Coordinates (n, D), float64, if the distance is the Euclidean distance between dense rows; else None."""
+        """Coordinates (n, D), float64, if distances are Euclidean distances between dense rows; else None."""
         return None
 
     @property
@@ -75,7 +75,9 @@ class Input:
     # Distances between the n points
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
-        """Return the distances from some points to others, each entry computed in float64 by itself where possible.
+        """Return the distances from some points to others, in float64.
+
+        Where possible, each entry is computed independently of the others in the block.
 
         Parameters
         ----------
@@ -86,14 +88,14 @@ class Input:
         Returns
         -------
         array of float64, shape (m, k)
-            NaN where a distance is missing.
+            NaN for missing distances.
         """
         raise TypeError(f"{type(self).__name__} must define block(rows, columns)")
 
     def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
-        """Return the same distances from matrix products where that is possible: faster, but with fewer digits.
+        """Return the same distances, computed by matrix products where possible: faster but less precise.
 
-        Measures over all pairs use it. `block` serves stress, where the small distances count too.
+        Measures over all pairs use it. Stress uses `block`, because small distances matter there too.
         """
         return self.block(rows, columns)
 
@@ -109,7 +111,7 @@ class Input:
     def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
         """Return the distances of the pairs stored in CSR `pattern` (n, n), in the order of its entries.
 
-        Each row is one `block`, so that the distances are those of `block` to the last digit, as stress needs them.
+        Each row is computed by `block`, so that the distances agree with those of `block` to the last digit.
         """
         d = np.empty(pattern.nnz)
         for i in range(self.n):
@@ -118,7 +120,7 @@ class Input:
         return d
 
     def condensed(self, dtype: type[np.floating], n_threads: int) -> Array:
-        """Return the distances of all pairs i < j, row by row (n (n − 1)/2,); NaN where one is missing."""
+        """Return the distances of all pairs i < j, row by row, shape (n (n − 1)/2,); NaN for missing distances."""
         n = self.n
         d = np.empty(n * (n - 1) // 2, dtype)
         step, end = max(1, BLOCK // n), 0
@@ -132,7 +134,7 @@ class Input:
         return d
 
     def squared(self) -> Matrix:
-        """Return d² of all pairs (n, n), scaled by a power of two if needed to stay in range; CSR if `sparse`."""
+        """Return d² of all pairs (n, n), scaled by a power of two to avoid overflow if needed; CSR if `sparse`."""
         return square(self.block(np.arange(self.n)))
 
     # Neighbours and principal components
@@ -143,7 +145,7 @@ class Input:
         Returns
         -------
         D2 : CSR matrix, shape (n, n)
-            Squared distances to the neighbours; on a device if the input is.
+            Squared distances to the neighbours, on the device of the input.
         recall : float
             Recall of the search, estimated on a sample and at least `min_recall`; 1 if the search is exact.
         """
@@ -160,13 +162,13 @@ class Input:
         return self.neighbors(k, n_threads)
 
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
-        """Return the first d principal components (n, d), the first of standard deviation 1, with a little noise."""
+        """Return the first d principal components (n, d), jittered; the first has standard deviation 1."""
         return principal_coordinates(self.squared(), d, rng)
 
     # New points
 
     def check_new(self, X: Any) -> Any:
-        """Return new rows, checked, in the form that the methods below take."""
+        """Check new rows and return them in the form that the methods below expect."""
         raise TypeError(f"{type(self).__name__} must define check_new()")
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
@@ -174,7 +176,7 @@ class Input:
         raise TypeError(f"{type(self).__name__} must define nearest()")
 
     def rows(self, i: Array) -> Any:
-        """Return the points i in the form of new rows."""
+        """Return the fitted points i in the form of new rows."""
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def squared_to_all(self, X: Any) -> Array:
@@ -187,7 +189,7 @@ class Input:
 
 
 def nearby(graph: Graph, n: int, twins: Array | None = None) -> Nearby:
-    """Return the result of a search for new rows; without `twins`, a row equals its nearest point at distance 0."""
+    """Return the result of a search for new rows; by default, a point at distance 0 is the twin of a row."""
     if twins is None:
         nearest = graph.distances.argmin(axis=1)[:, None]
         at_zero = np.take_along_axis(graph.distances, nearest, axis=1) == 0
@@ -196,19 +198,19 @@ def nearby(graph: Graph, n: int, twins: Array | None = None) -> Nearby:
 
 
 def square(D: Matrix) -> Matrix:
-    """Return D² entry by entry, in range; zeros stored in a sparse D stay stored, because they are neighbours."""
+    """Return D² elementwise, scaled into range; zeros stored in a sparse D stay stored, because they are neighbours."""
     if not sparse.issparse(D):
         return in_range(D) ** 2
     return sparse.csr_matrix((in_range(D.data) ** 2, D.indices, D.indptr), shape=D.shape)
 
 
 def check_block(D: Array, rows: Array, columns: Array | None) -> Array:
-    """Return computed distances, or raise ValueError that names the points of an invalid one."""
+    """Return computed distances; raise ValueError, naming the two points, if one is invalid."""
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:
         a, b = bad[0]
         j = b if columns is None else columns[b]
         raise ValueError(
-            f"the distance between points {rows[a]} and {j} is {D[a, b]}; distances must be finite and not negative"
+            f"the distance between points {rows[a]} and {j} is {D[a, b]}; distances must be finite and nonnegative"
         )
     return D

@@ -28,7 +28,7 @@ from .table import Table
 class DeviceTable(Input):
     """The rows of a dense table on a device; neighbours are searched in float32, centred and scaled into ±1.
 
-    Distances between points come from a copy on the CPU. Stress and measures, which need more of them, do not use it.
+    Distances between points are computed from a copy on the CPU. Measures and stress use a `Table` instead.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class DeviceTable(Input):
         self._V = self._vectors(X)
 
     def _vectors(self, X: torch.Tensor) -> torch.Tensor:
-        """Return rows as the search compares them; affinities do not depend on the scale."""
+        """Return rows as the float32 vectors of the search: centred and scaled, or of unit length for cosine."""
         return self._double_vectors(X).float()
 
     def _double_vectors(self, X: torch.Tensor) -> torch.Tensor:
@@ -58,7 +58,7 @@ class DeviceTable(Input):
         return (X - self._center) / self._scale
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
-        """Return d² from squared differences of vectors; in scaled units if float32 would overflow or underflow."""
+        """Return d² in the units of X from d² between vectors; unscaled if float32 would overflow or underflow."""
         if self.metric == "cosine":
             return (d2 / 2).square()
         scale = float(self._scale)
@@ -86,15 +86,15 @@ class DeviceTable(Input):
         return Rows.of_neighbors(self._squared(found.d2), found.indices), found.recall
 
     def measured_neighbors(self, k: int, n_threads: int) -> tuple[Matrix, float]:
-        near, recall = self.neighbors(k, n_threads)
-        V, neighbors = self._double_vectors(self.X), near.indices.reshape(self.n, -1)
+        graph, recall = self.neighbors(k, n_threads)
+        V, neighbors = self._double_vectors(self.X), graph.indices.reshape(self.n, -1)
         d2 = torch.empty(neighbors.shape, dtype=torch.float64, device=V.device)
 
         def rows(part: slice) -> None:
             d2[part] = (V[part, None] - V[neighbors[part]]).square().sum(dim=2)
 
         in_tiles(self.n, neighbors.shape[1] * V.shape[1], rows)
-        return Rows(self._squared(d2).flatten(), near.indices, near.indptr).host(), recall
+        return Rows(self._squared(d2).flatten(), graph.indices, graph.indptr).host(), recall
 
     def check_new(self, X: Any) -> torch.Tensor:
         return check_tensor(X, self.X.device, min_rows=1)
@@ -119,7 +119,7 @@ class DeviceTable(Input):
         return self._squared(d2.clamp_(min=0))
 
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
-        """Return what `linalg.pca.principal_components` does; the noise is drawn on the device."""
+        """Return the same as `linalg.pca.principal_components`, with noise generated on the device."""
         X = ((self.X - self._center) / self._scale).float()
         scores = principal_scores(X, d)
         Y = torch.zeros((self.n, d), device=X.device)
@@ -138,12 +138,14 @@ class DeviceTable(Input):
 
 
 def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tensor:
-    """Return a table of at least `min_rows` rows as a floating-point tensor on a device, or name the invalid entry."""
+    """Return a table of at least `min_rows` rows as a floating-point tensor on a device; raise if it is invalid."""
     X = as_tensor(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.layout != torch.strided or X.is_meta:
-        raise ValueError(f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense one, X.to_dense()")
+        raise ValueError(
+            f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense tensor, for example X.to_dense()"
+        )
     if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
-        raise ValueError(f"X must be a table of at least {min_rows} rows and a column, got shape {tuple(X.shape)}")
+        raise ValueError(f"X must be a table of at least {min_rows} rows and one column, got shape {tuple(X.shape)}")
     if X.is_complex():
         raise ValueError("X is complex; pass real numbers")
     X = X.to(device) if X.is_floating_point() else X.to(device, torch.float64)

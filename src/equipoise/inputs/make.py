@@ -1,4 +1,4 @@
-"""The choice of an `Input` for what the user passes as X, with all checks."""
+"""Check what the user passes as X and wrap it in the right `Input`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .precomputed import Affinities, Distances
 from .space import FromSpace, SpaceLike
 from .sparse_table import SparseTable
 from .table import Table
-from .varying_metric import under_function
+from .varying_metric import with_metric_function
 
 # fmt: off
-METRICS = (  # those of sklearn.metrics.pairwise_distances, and inner_product
+METRICS = (  # those of sklearn.metrics.pairwise_distances, plus inner_product
     "braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice", "euclidean", "hamming",
     "haversine", "inner_product", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski", "nan_euclidean",
     "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
 )
 # fmt: on
-DEVICE_METRICS = (*EUCLIDEAN, "cosine")  # with a neighbour search in PyTorch
+DEVICE_METRICS = (*EUCLIDEAN, "cosine")  # supported by the neighbour search in PyTorch
 AFFINITIES = ("gaussian", "uniform", "precomputed")
 
 
@@ -53,22 +53,22 @@ def make_input(
 
     Parameters
     ----------
-    X : table (n, D), dense or sparse; distances, (indices, distances) or a `Graph`; affinities; or a metric space
+    X : table (n, D), dense or sparse; distances (n, n), (indices, distances) or `Graph`; affinities (n, n); or a space
     metric : str or callable
-        One of `METRICS`. With "precomputed", X holds distances. A metric space has its own, and takes the default,
-        "euclidean".
+        One of `METRICS`. With "precomputed", X contains distances. A metric space defines its own distance and requires
+        the default, "euclidean".
     h : array or callable, default=None
-        Metric tensor for all rows, or a function h(X) that returns one, or one per row.
+        Metric tensor for all rows, or a function h(X) that returns one for all rows or one per row.
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
-        With "precomputed", X holds affinities.
+        With "precomputed", X contains affinities.
     order : {"C", "rows"}, default="C"
-        Memory layout of a dense table: contiguous, as neighbour searches need it, or only each row contiguous.
+        Memory layout of a dense table: C-contiguous, as neighbour searches need it, or with contiguous rows only.
     device : {"cpu", "cuda"}, default=None
-        Make the table a PyTorch tensor on this device if its metric can be searched there. A tensor that is passed
-        does not go through NumPy.
+        Convert the table to a PyTorch tensor on this device if its metric is one of `DEVICE_METRICS`. A tensor is used
+        directly, without conversion to NumPy.
     pairs : bool, default=False
-        For stress and measures, which compare the distances of pairs rather than neighbours. Distances may be missing:
-        NaN in a dense matrix, or not stored in a sparse one. metric="inner_product" is refused because its distances
+        For stress and measures, which compare distances of pairs rather than neighbours. Distances may be missing: NaN
+        in a dense matrix, or not stored in a sparse one. metric="inner_product" raises ValueError because its distances
         are not comparable between rows.
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
@@ -82,22 +82,22 @@ def make_input(
     X = as_array(X)
     if affinity == "precomputed":
         if h is not None or metric not in ("euclidean", "precomputed"):
-            raise ValueError('with affinity="precomputed" X holds affinities; leave out metric and h')
+            raise ValueError('with affinity="precomputed" X contains affinities; omit metric and h')
         return Affinities(check_affinities(X))
     if h is not None and metric != "euclidean":
-        raise ValueError(f'h replaces the Euclidean metric; use metric="euclidean" with it, not {metric!r}')
+        raise ValueError(f'h requires metric="euclidean", got {metric!r}')
     if isinstance(metric, str) and metric == "precomputed":
         return _from_distances(X, pairs)
     if sparse.issparse(X):
         if h is not None:
-            raise ValueError("h needs a dense table; use X.toarray()")
+            raise ValueError("h requires a dense table; use X.toarray()")
         check_sparse_metric(metric)
         return SparseTable(check_sparse_table(X), metric)
     if is_neighbors(X):
-        raise ValueError('X is a pair (indices, distances); use metric="precomputed" with it')
+        raise ValueError('X is a pair (indices, distances), which requires metric="precomputed"')
     X = check_table(X, order=order)
     if callable(h):
-        return under_function(X, h)
+        return with_metric_function(X, h)
     return _on_device(X, metric, str(device)) if use_device else Table(X, metric, h)
 
 
@@ -109,11 +109,11 @@ def is_space(X: Any) -> TypeGuard[SpaceLike]:
 def _from_space(space: SpaceLike, metric: Any, h: Any, affinity: str) -> Input:
     """Return a metric space as an input, or raise ValueError for an argument that needs a table or affinities."""
     if affinity == "precomputed":
-        raise ValueError('affinity="precomputed" needs affinities (n, n), but X is a metric space; leave out affinity')
+        raise ValueError('affinity="precomputed" requires affinities (n, n), but X is a metric space; omit affinity')
     if h is not None:
-        raise ValueError("h needs a dense table, but X is a metric space, which has its own distance; leave out h")
+        raise ValueError("h requires a dense table, but X is a metric space, which defines its own distance; omit h")
     if not (isinstance(metric, str) and metric == "euclidean"):
-        raise ValueError(f"a metric space has its own distance; leave out metric={metric!r}")
+        raise ValueError(f"a metric space defines its own distance; omit metric={metric!r}")
     if space.n < 2:
         raise ValueError(f"the metric space has {space.n} points; at least 2 are needed")
     return FromSpace(space)
@@ -134,7 +134,7 @@ def _check_metric(metric: Any, names: Any) -> None:
 
 
 def _on_device(X: Any, metric: str, device: str) -> Input:
-    """Return a table, an array or a tensor, as a tensor on a device."""
+    """Return a table, given as an array or tensor, as an input on a device."""
     import torch
 
     from .device_table import DeviceTable, check_tensor

@@ -1,4 +1,4 @@
-"""Neighbours for the classical methods: k per point, as lists or as a connected graph."""
+"""Neighbours for the classical methods: the number per point, and a connected neighbour graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..spaces.graph_geodesic import connect_components
 from .base import Input
 from .precomputed import Distances
 
-NEIGHBORS = 10  # of "auto"; chosen
+NEIGHBORS = 10  # n_neighbors="auto"; chosen
 ROWS = 1024  # points whose distances to all others are computed at once
 
 
@@ -28,21 +28,21 @@ def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
     """Return n_neighbors, at most n − 1; `or_else` names other accepted values in the error message."""
     if not isinstance(n_neighbors, int | np.integer) or isinstance(n_neighbors, bool) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be an integer >= 1{or_else}, got {n_neighbors!r}")
-    return limited(int(n_neighbors), n - 1, n)
+    return limit_neighbors(int(n_neighbors), n - 1, n)
 
 
-def limited(n_neighbors: int, most: int, n: int) -> int:
-    """Return n_neighbors, or with a warning `most` if that is smaller."""
-    if n_neighbors > most:
-        warn(f"n_neighbors={n_neighbors} is too large for n_samples={n}; n_neighbors={most} is used")
-    return min(n_neighbors, most)
+def limit_neighbors(n_neighbors: int, largest: int, n: int) -> int:
+    """Return n_neighbors, reduced to `largest` with a warning if it is larger."""
+    if n_neighbors > largest:
+        warn(f"n_neighbors={n_neighbors} is too large for n_samples={n}; n_neighbors={largest} is used")
+    return min(n_neighbors, largest)
 
 
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
-    """Return the distances to the k nearest of each point, CSR (n, n), as a connected graph, and the recall.
+    """Return the distances to the k nearest neighbours of each point as a connected graph, CSR (n, n), and the recall.
 
-    A precomputed graph is returned as it is. If another graph is not connected, its components are joined by the
-    shortest bridges, with a warning.
+    A precomputed graph is returned unchanged. Any other graph that is not connected gets the shortest bridges between
+    its components, with a warning.
     """
     D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)

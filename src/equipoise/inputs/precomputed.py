@@ -19,12 +19,12 @@ from .base import Input, Nearby, nearby, square
 
 @tagged("inputs.given.Distances")
 class Distances(Input):
-    """Distances given by the user.
+    """Precomputed distances.
 
     Parameters
     ----------
     D : array of float64 or CSR matrix, shape (n, n)
-        All distances, NaN where one is missing; or a sparse matrix that stores the known pairs, or the neighbours.
+        All distances, with NaN for missing ones; or a sparse matrix of the known pairs or the neighbours.
     recall : float, default=1.0
         Recall of the search that found the neighbours.
     """
@@ -47,7 +47,7 @@ class Distances(Input):
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         if self.sparse:
-            raise ValueError("X stores the distances of some pairs only; all of them, as a dense matrix, are needed")
+            raise ValueError("X contains the distances of some pairs only; pass all distances as a dense matrix")
         return self.D[rows] if columns is None else self.D[np.ix_(rows, columns)]
 
     def pairs(self, i: Array, j: Array) -> Array:
@@ -71,7 +71,7 @@ class Distances(Input):
             return nearby(smallest(X, k), self.n)
         twins = np.full(X.shape[0], -1)
         at_zero = X.data == 0
-        twins[entry_rows(X)[at_zero][::-1]] = X.indices[at_zero][::-1]  # the first of several
+        twins[entry_rows(X)[at_zero][::-1]] = X.indices[at_zero][::-1]  # the first one, if there are several
         return Nearby(square(X), twins)
 
     def rows(self, i: Array) -> Matrix:
@@ -79,7 +79,7 @@ class Distances(Input):
 
     def squared_to_all(self, X: Matrix) -> Array:
         if sparse.issparse(X):
-            raise ValueError(f"X stores some distances only; all of them, as a dense array (m, {self.n}), are needed")
+            raise ValueError(f"X contains some distances only; pass all of them as a dense array (m, {self.n})")
         return np.asarray(X**2)
 
     def new_block(self, X: Matrix, columns: Array) -> Array:
@@ -97,12 +97,12 @@ class Distances(Input):
 
 @tagged("inputs.given.Affinities")
 class Affinities(Input):
-    """Affinities given by the user, in place of data; there are no distances.
+    """Precomputed affinities, without distances.
 
     Parameters
     ----------
     P : array of float64 or CSR matrix, shape (n, n)
-        Not negative, with a diagonal of zeros.
+        Nonnegative, with a zero diagonal.
     """
 
     has_principal = False
@@ -117,7 +117,7 @@ class Affinities(Input):
         self.sparse = sparse.issparse(P)
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
-        raise ValueError("X holds affinities, which have no distances; pass a table or distances")
+        raise ValueError("X contains affinities, not distances; pass a table or distances")
 
     def check_new(self, X: Any) -> Matrix:
         return check_affinities(X, self.n)

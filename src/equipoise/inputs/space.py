@@ -28,7 +28,7 @@ class SpaceLike(Protocol):
 
 @tagged("inputs.space.FromSpace")
 class FromSpace(Input):
-    """The points of a metric space; their indices stand for rows, and there are no new points."""
+    """The points of a metric space. Rows are indices of points, and there are no new points."""
 
     def __init__(self, space: SpaceLike):
         self._space = space
@@ -53,7 +53,7 @@ class FromSpace(Input):
         return np.square(self.block(X))
 
     def check_new(self, X: Any) -> Any:
-        raise ValueError("transform needs a table or distances: a metric space has no points other than its own")
+        raise ValueError("transform needs a table or distances: a metric space cannot contain new points")
 
 
 class InputSpace(MetricSpace):

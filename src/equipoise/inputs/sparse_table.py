@@ -19,16 +19,16 @@ from ..neighbors.sparse import PRODUCTS, SparseSearcher, search_work
 from ..neighbors.vectors import Graph
 from .base import Input, Nearby, check_block, nearby, square
 
-# Multiplications of an exact search above which the rows are reduced first. Measured: 1e9 took 4 s on one core.
+# Multiplications of an exact search above which the rows are reduced first; chosen. Measured: 1e9 take 4 s on one core.
 SEARCH_WORK = 2e10
-RANK = 100  # singular vectors that the rows are reduced to; chosen
+RANK = 100  # dimension to which rows are reduced; chosen
 
 
 @tagged("inputs.sparse_table.SparseTable")
 class SparseTable(Input):
-    """The rows of a sparse table under a metric; the table is never made dense.
+    """The rows of a sparse table under a metric; the table is never converted to a dense one.
 
-    Neighbours are searched exactly, by products of blocks of rows, up to `SEARCH_WORK`. Larger tables are first reduced
+    Up to `SEARCH_WORK`, neighbours are searched exactly, by products of blocks of rows. Larger tables are first reduced
     to their 100 leading singular vectors, with a warning, and searched as a dense table (n, 100).
 
     Parameters
@@ -50,8 +50,8 @@ class SparseTable(Input):
         return check_block(self._between(self.X[rows], self.X if columns is None else self.X[columns]), rows, columns)
 
     def _between(self, A: Matrix, B: Matrix) -> Array:
-        # scikit-learn's formula, which stress and measures use. The searcher's own sums put equal rows at exactly 0,
-        # as neighbours need it, and differ in the last digits.
+        # scikit-learn's formula, for stress and measures. The searcher's distances differ in the last digits: they are
+        # exactly 0 between equal rows, as neighbours need it.
         if self.metric == "inner_product":
             raise ValueError('metric="inner_product" compares points within a row only; use "cosine" or "euclidean"')
         return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)
@@ -60,7 +60,7 @@ class SparseTable(Input):
         name = getattr(self.metric, "__name__", self.metric)
         D = self._searcher().all()
         if self.metric != "inner_product":  # not symmetric: its distances are comparable only within a row
-            D = check_distances(D, f"the distances by metric={name}")
+            D = check_distances(D, f"the distances with metric={name}")
         return square(D)
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
@@ -100,17 +100,17 @@ class SparseTable(Input):
         n, D = self.X.shape
         if self.metric not in PRODUCTS:
             raise ValueError(
-                f"{n} sparse rows are too many for an exact search by metric={self.metric!r}; use euclidean, cosine or"
-                ' inner_product, or pass the neighbours: X=(indices, distances) with metric="precomputed"'
+                f"{n} sparse rows are too many for an exact search with metric={self.metric!r}; use euclidean, cosine"
+                ' or inner_product, or pass the neighbours as X=(indices, distances) with metric="precomputed"'
             )
         warn(
-            f"the neighbours of {n} sparse rows are searched in the {RANK} leading singular vectors, not in all {D}"
-            ' columns; for exact neighbours pass them as X=(indices, distances) with metric="precomputed"',
+            f"the neighbours of {n} sparse rows are searched in the space of the {RANK} leading singular vectors, not"
+            f' in all {D} columns; for exact neighbours pass them as X=(indices, distances) with metric="precomputed"',
         )
         return _Reduced(self.X, self.metric)
 
     def _equal_rows(self, X: Matrix) -> Array | None:
-        """Return the index of the row that equals each row of X, or −1, if a distance of 0 does not tell; else None."""
+        """Return the index of the table row equal to each row of X, or −1; None if a distance of 0 shows equality."""
         if self.metric != "inner_product" and self._reduced is None:
             return None
         if self._places is None:
@@ -118,7 +118,7 @@ class SparseTable(Input):
         return np.array([self._places.get(key, -1) for key in _keys(X)])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_exact": None, "_places": None}  # large, and quick to build again
+        return {**self.__dict__, "_exact": None, "_places": None}  # large, and quick to rebuild
 
 
 @tagged("inputs.sparse_table._Reduced")
@@ -163,7 +163,7 @@ class _Reduced:
 
 
 def _keys(X: Matrix) -> list[bytes]:
-    """Return a dictionary key for each row of CSR X: its columns and values other than zero, as bytes."""
+    """Return a dictionary key for each row of CSR X: the columns and values of its nonzeros, as bytes."""
     X = sparse.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr), shape=X.shape)
     X.eliminate_zeros()
     ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)

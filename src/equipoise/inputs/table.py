@@ -24,7 +24,7 @@ from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.vectors import Graph, in_range, is_euclidean, metric_parameters, product_distances
 from .base import Input, Nearby, check_block, nearby, square
 
-Keep = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → neighbours
+NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → graph
 
 
 @tagged("inputs.table.Table")
@@ -40,19 +40,19 @@ class Table(Input):
         Metric tensor (D, D) or diagonal (D,): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
     """
 
-    keep: Keep | None = None  # looks up neighbours in a cache before a search, if set
-    mean: Array | None = None  # (D,): the row subtracted from all, if any
+    lookup: NeighborLookup | None = None  # if set, looks up neighbours in a cache before searching
+    mean: Array | None = None  # (D,): the row subtracted from all rows, if any
 
     def __init__(self, X: Array, metric: Any, h: Any = None):
         self.metric = metric
         self._A = None if h is None else factor(h, "h", X.shape[1])
-        self.X = self._under_h(X)
+        self.X = self._apply_h(X)
         self.n = len(X)
         self.limit = min(X.shape)
         self._searcher: Searcher | None = None
         self._places: dict[bytes, int] | None = None
 
-    def _under_h(self, X: Array) -> Array:
+    def _apply_h(self, X: Array) -> Array:
         return X if self._A is None else np.ascontiguousarray(X @ self._A.T)
 
     @property
@@ -87,7 +87,7 @@ class Table(Input):
     def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
         if not is_euclidean(self.metric):
             return self.block(rows, columns)
-        # Of centred rows: off by up to about 1e-8 of the largest distance, between equal points too.
+        # From centred rows: errors of up to about 1e-8 of the largest distance, also between equal points.
         V = self._centred
         with one_blas_thread():
             return np.asarray(euclidean_distances(V[rows], V if columns is None else V[columns]))
@@ -125,7 +125,7 @@ class Table(Input):
             return _squared_from_products(in_range(self.X))
         name = getattr(self.metric, "__name__", self.metric)
         return square(
-            check_distances(pairwise_distances(self.X, metric=self.metric), f"the distances by metric={name}")
+            check_distances(pairwise_distances(self.X, metric=self.metric), f"the distances with metric={name}")
         )
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
@@ -134,8 +134,8 @@ class Table(Input):
         def search() -> Graph:
             return nearest_neighbors(X, k, self.metric, n_threads=n_threads, min_recall=min_recall)
 
-        named = isinstance(self.metric, str)  # a function of the same name may be another
-        graph = self.keep(X, k, [self.metric, min_recall], search) if self.keep and named else search()
+        named = isinstance(self.metric, str)  # functions with the same name may differ
+        graph = self.lookup(X, k, [self.metric, min_recall], search) if self.lookup and named else search()
         return graph.into_squared(self.n), graph.recall
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
@@ -144,7 +144,7 @@ class Table(Input):
     def check_new(self, X: Any) -> Array:
         X = X.toarray() if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
         check_finite(X, "X")
-        X = self._under_h(X)
+        X = self._apply_h(X)
         return X if self.mean is None else X - self.mean
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
@@ -167,12 +167,12 @@ class Table(Input):
     def _between(self, A: Array, B: Array) -> Array:
         if isinstance(self.metric, str) and self.metric == "inner_product":
             raise ValueError('metric="inner_product" compares points within a row only; use "cosine" or "euclidean"')
-        if is_euclidean(self.metric):  # by differences, each entry by itself: a row does not depend on its block
+        if is_euclidean(self.metric):  # from differences, each entry on its own: a row does not depend on its block
             return cdist(A, B)
         return np.asarray(pairwise_distances(A, B, metric=self.metric, **self._parameters), dtype=np.float64)
 
     def _equal_rows(self, X: Array) -> Array | None:
-        """Return the index of the row that equals each row of X, or −1, if a distance of 0 does not tell; else None."""
+        """Return the index of the table row equal to each row of X, or −1; None if a distance of 0 shows equality."""
         if self.metric != "inner_product":
             return None
         if self._places is None:
@@ -180,16 +180,16 @@ class Table(Input):
         return np.array([self._places.get((row + 0.0).tobytes(), -1) for row in X])
 
     def __getstate__(self) -> dict[str, Any]:
-        made_again = ("_centred", "_parameters")
-        state = {name: value for name, value in self.__dict__.items() if name not in made_again}
-        return {**state, "_searcher": None, "_places": None}  # large, and quick to build again
+        recomputed = ("_centred", "_parameters")
+        state = {name: value for name, value in self.__dict__.items() if name not in recomputed}
+        return {**state, "_searcher": None, "_places": None}  # large, and quick to rebuild
 
 
 def _squared_from_products(X: Array) -> Array:
     """Return d² (n, n) between all rows under metric="inner_product" (see `neighbors.vectors.InnerProduct`)."""
     with one_blas_thread():
         S = X @ X.T
-    np.fill_diagonal(S, -np.inf)  # the constant of a row is its largest product with another row
+    np.fill_diagonal(S, -np.inf)  # the constant of each row is its largest product with another row
     D = product_distances(S)
     np.fill_diagonal(D, 0.0)
     return np.square(D, out=D)

@@ -17,19 +17,19 @@ from .precomputed import Distances
 from .table import Table
 
 
-def under_function(X: Array, h: Callable[[Array], Any]) -> Input:
-    """Return a table (n, D) under the metric tensors h(X): one (D, D) for all rows, or one per row (n, D, D)."""
+def with_metric_function(X: Array, h: Callable[[Array], Any]) -> Input:
+    """Return a table (n, D) with the metric tensors h(X): one for all rows, (D, D), or one per row, (n, D, D)."""
     H = _tensors(h, X)
     return Table(X, "euclidean", H) if H.ndim == 2 else Varying(X, H, h)
 
 
 class Varying(Distances):
-    """Rows with a metric tensor each: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), computed for all n² pairs."""
+    """Rows with one metric tensor each: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), computed for all n² pairs."""
 
     def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
         require_memory(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", physical_memory())
         self.X, self.H, self.h = X, H, h
-        d2 = _under_first(X, H, X)
+        d2 = _quadratic_forms(X, H, X)
         super().__init__(np.sqrt((d2 + d2.T) / 2))
         self.limit = min(X.shape)
 
@@ -48,22 +48,22 @@ class Varying(Distances):
         return np.sqrt(self.squared_to_all(X)[:, columns])
 
     def squared_to_all(self, X: Array) -> Array:
-        return (_under_first(X, self._at(X), self.X) + _under_first(self.X, self.H, X).T) / 2
+        return (_quadratic_forms(X, self._tensors_at(X), self.X) + _quadratic_forms(self.X, self.H, X).T) / 2
 
-    def _at(self, X: Array) -> Array:
-        """Return the metric tensors at new rows; requires that h(X) at a row depends on that row alone."""
-        few = self.X[: min(2, self.n - 1)]
-        if not np.allclose(_tensors(self.h, few), self.H[: len(few)], rtol=1e-6, atol=0):
+    def _tensors_at(self, X: Array) -> Array:
+        """Return the metric tensors at new rows; raise if h(X) at a row depends on other rows too."""
+        subset = self.X[: min(2, self.n - 1)]
+        if not np.allclose(_tensors(self.h, subset), self.H[: len(subset)], rtol=1e-6, atol=0):
             raise ValueError(
-                "transform needs an h whose metric at a row depends on that row alone, but h gives row 0 another metric"
-                " when the other rows are left out"
+                "transform requires that the metric tensor h(X) of a row depends on that row alone, but it changes when"
+                " other rows are omitted"
             )
         H = _tensors(self.h, X)
         return np.broadcast_to(H, (len(X), *H.shape[-2:]))
 
 
-def _under_first(X: Array, H: Array, to: Array) -> Array:
-    """Return (x_i − t_j)ᵀ h_i (x_i − t_j) (m, n) for rows x of X (m, D), metrics H (m, D, D), and rows t (n, D)."""
+def _quadratic_forms(X: Array, H: Array, to: Array) -> Array:
+    """Return (x_i − t_j)ᵀ h_i (x_i − t_j) (m, n) for rows x of X (m, D), tensors H (m, D, D), rows t (n, D)."""
     d2 = np.empty((len(X), len(to)))
     for i, (x, h) in enumerate(zip(X, H, strict=True)):
         diff = x - to

@@ -13,17 +13,17 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 from .._types import Array, Matrix
 from .pca import fix_signs
 
-SMALL = 300  # rows up to which the whole matrix is decomposed: Lanczos gains nothing there; chosen
+SMALL = 300  # rows up to which the dense matrix is decomposed, where Lanczos is no faster; chosen
 DENSE = 6000  # rows up to which a dense decomposition replaces a Lanczos run that does not converge: 288 MB; chosen
 RESTARTS = 300  # maximum number of Lanczos restarts, about 20 products each: a bound on the time; chosen
-# Added to the diagonal before a singular matrix is inverted, relative to its largest entry: above the rounding error of
-# the factors, far below the requested eigenvalues. It does not change the eigenvectors.
+# Added to the diagonal of a singular matrix before it is factorised, relative to its largest entry: above the rounding
+# error of the factors, far below the requested eigenvalues. It does not change the eigenvectors.
 SHIFT = 1e-11
 # Maximum number of points at the same graph distance from the first one for which A is factorised. Such a level
-# separates the graph, and the factors are dense on it: 5000 points are 25 million entries and about ten seconds. Larger
-# graphs, of high-dimensional data, use Lanczos on A itself, which needs gaps between eigenvalues but no memory.
+# separates the graph, and the factors are dense on it: 5000 points mean 25 million entries and about ten seconds. For
+# wider graphs, from high-dimensional data, Lanczos runs on A itself: it needs no factors, but gaps between eigenvalues.
 WIDEST = 5000
-LOOSE = 1e-7  # residual of those eigenvectors, relative to the norm of A
+LOOSE = 1e-7  # tolerance of the residuals of Lanczos on A itself, relative to ‖A‖
 
 Product = Callable[[Array], Array]  # A v for v (n,)
 
@@ -38,13 +38,16 @@ def top(A: Array, d: int) -> tuple[Array, Array]:
 
 
 def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tuple[Array, Array]:
-    """Return the same for an operator; `dense` returns its matrix, in case Lanczos does not converge."""
+    """Return the d largest eigenvalues, descending, of a symmetric operator on R^n, and unit eigenvectors (n, d).
+
+    `dense` returns its matrix, which is decomposed if Lanczos does not converge.
+    """
     operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:
         values, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
     except ArpackError as error:
         if n > DENSE:
-            raise _stuck(n, error) from None
+            raise _not_converged(n, error) from None
         values, V = linalg.eigh(dense(), subset_by_index=[n - d, n - 1])
     order = np.argsort(-values, kind="stable")
     return values[order], fix_signs(V[:, order])
@@ -53,16 +56,16 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     """Return the d smallest eigenvalues of a sparse A ≥ 0, ascending, and unit eigenvectors (n, d).
 
-    The span of `null` (n, c), orthonormal with A null = 0, is left out: it is projected out of every product. Lanczos
-    runs on the inverse of A + εI, whose eigenvalues are well separated, from a sparse factorisation; where the factors
-    would be too large, on A itself.
+    The span of `null` (n, c), orthonormal with A null = 0, is excluded: it is projected out of every product. Lanczos
+    runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation. If the factors would
+    be too large, it runs on A itself.
     """
     n = A.shape[0]
     shift = SHIFT * float(abs(A).max())
 
     def dense() -> Array:
         full = A.toarray()
-        full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # ‖A‖ ≤ this: moves 0 to the other end
+        full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # at least ‖A‖: the eigenvalues 0 become the largest
         return full
 
     if n <= SMALL or 5 * d > n:
@@ -84,13 +87,13 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
         return np.einsum("ij,ij->j", V, A @ V), fix_signs(V)
     except ArpackError as error:
         if n > DENSE:
-            raise _stuck(n, error) from None
+            raise _not_converged(n, error) from None
     values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
     return values, fix_signs(V)
 
 
 def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """Return the same from the largest eigenvalues of ‖A‖ I − A, which needs products only."""
+    """Return the result of `bottom` from the largest eigenvalues of ‖A‖ I − A, which needs only products with A."""
     n = A.shape[0]
     largest = norm(lambda v: A @ v, n)
 
@@ -103,13 +106,13 @@ def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Arra
     try:
         values, V = eigsh(operator, d, which="LA", v0=_start(n), tol=LOOSE, maxiter=RESTARTS)
     except ArpackError as error:
-        raise _stuck(n, error) from None
+        raise _not_converged(n, error) from None
     order = np.argsort(-values, kind="stable")
     return largest - values[order], fix_signs(V[:, order])
 
 
 def _widest_level(A: Matrix) -> int:
-    """Return the largest number of points at the same number of steps from the first one in the graph of A."""
+    """Return the largest number of points at the same distance, in steps, from the first point of the graph of A."""
     steps = csgraph.dijkstra(abs(A), unweighted=True, indices=0)
     return int(np.bincount(steps[np.isfinite(steps)].astype(np.int64)).max())
 
@@ -124,13 +127,13 @@ def norm(multiply: Product, n: int) -> float:
     try:
         values = eigsh(operator, 1, which="LM", v0=_start(n), tol=5e-3, maxiter=RESTARTS, return_eigenvectors=False)
     except ArpackError as error:
-        raise _stuck(n, error) from None
-    return 1.01 * float(np.abs(values).max())  # a Ritz value is never above the largest
+        raise _not_converged(n, error) from None
+    return 1.01 * float(np.abs(values).max())  # a Ritz value never exceeds the largest eigenvalue
 
 
 def _factor(A: Matrix) -> Product:
     """Return b ↦ A⁻¹ b from a factorisation of a positive definite sparse A."""
-    # A symmetric ordering and diagonal pivots, which a definite matrix allows, give less fill.
+    # A symmetric ordering and diagonal pivots, which are safe for a definite matrix, reduce fill.
     options = {"SymmetricMode": True}
     columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is symmetric
     factors: Any = splu(columns, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
@@ -138,11 +141,13 @@ def _factor(A: Matrix) -> Product:
 
 
 def _start(n: int) -> Array:
+    """Return the fixed random vector (n,) from which Lanczos starts."""
     return np.random.RandomState(0).standard_normal(n)
 
 
-def _stuck(n: int, error: Exception) -> RuntimeError:
+def _not_converged(n: int, error: Exception) -> RuntimeError:
+    """Return the error for a Lanczos run that did not converge."""
     return RuntimeError(
         f"the eigenvectors of {n} points did not converge in {RESTARTS} restarts ({error}); the eigenvalues may be"
-        " nearly equal: use other neighbours, fewer n_components, or a sample of the data"
+        " nearly equal: change n_neighbors, use fewer n_components, or use a sample of the data"
     )

@@ -1,7 +1,7 @@
-"""Centred Gram matrices C G C of points, as operators; they are not formed where coordinates are available.
+"""Centred Gram matrices C G C of points, as operators; with coordinates, the matrix is never formed.
 
-C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be those of NumPy, PyTorch or CuPy; maps
-and eigenvectors are of the same library and on the same device. Eigenvalues are always NumPy arrays.
+C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be from NumPy, PyTorch or CuPy; maps and
+eigenvectors have the same library and device. Eigenvalues are always NumPy arrays.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..arrays.namespace import array_like, array_namespace, at_least, column_squ
 from . import eigen
 from .pca import double_center
 
-SIDE = 1000  # rows or columns up to which a small Gram matrix is formed, 8 MB; as in randomized.py
-MEAN = 0.9  # share of the sum of squares up to which the mean is not subtracted from F: costs one digit; chosen
-BLOCK = 2**22  # entries of a block in sums over a matrix that is not formed, 32 MB
+SIDE = 1000  # rows or columns up to which the smaller Gram matrix is formed, 8 MB; as in randomized.py
+MEAN = 0.9  # largest share of the mean in Σ F² for which F is not centred: it costs one digit; chosen
+BLOCK = 2**22  # entries per block in sums over a matrix that is not formed, 32 MB
 
 
 class Gram:
@@ -28,7 +28,7 @@ class Gram:
 
     n: int
     definite: bool  # whether all eigenvalues are at least 0
-    source: Matrix  # the array it is made from; maps must be of its library and on its device
+    source: Matrix  # the array that defines it; maps must have its library and device
 
     def times(self, V: Array) -> Array:
         """Return B V for V (n,) or (n, d)."""
@@ -43,15 +43,15 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define top()")
 
     def rows(self, which: Array) -> Array:
-        """Return rows of B, (m, n)."""
+        """Return the rows `which` (m,) of B, (m, n)."""
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def axes(self, Y: Array) -> Array:
-        """Return the linear function that maps the data to the solution Y (n, d), for `place`."""
+        """Return the matrix of the linear function that maps the data to the solution Y (n, d), for `place`."""
         raise TypeError(f"{type(self).__name__} must define axes()")
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """Return the coordinates (m, d) of new points under that function."""
+        """Return the coordinates (m, d) of new points, with the `axes` of a solution."""
         raise TypeError(f"{type(self).__name__} must define place()")
 
     def norm(self) -> float:
@@ -65,7 +65,7 @@ class Gram:
 
 @tagged("gram.Inner")
 class Inner(Gram):
-    """B = −½ C D2 C in memory, from squared distances D2 (n, n) (Torgerson 1952)."""
+    """B = −½ C D2 C, stored, from squared distances D2 (n, n) (Torgerson 1952)."""
 
     definite = False
 
@@ -95,14 +95,14 @@ class Inner(Gram):
         return divide_columns(Y, column_squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """From squared distances (m, n) to all points: Gower's formula (1968)."""
+        """Return the coordinates of points with squared distances (m, n) to all points: Gower's formula (1968)."""
         K = -0.5 * new
         return (K - K.mean(axis=1, keepdims=True) - self._means + self._mean) @ axes
 
     def squared(self, which: Array) -> Array:
-        """Return the squared distances (m, n) from some points to all: B_ii + B_jj − 2 B_ij."""
-        own = self.B.diagonal()
-        return to_numpy(at_least(own[which, None] + own - 2 * self.B[which], 0.0))
+        """Return the squared distances (m, n) from the points `which` (m,) to all: B_ii + B_jj − 2 B_ij."""
+        diagonal = self.B.diagonal()
+        return to_numpy(at_least(diagonal[which, None] + diagonal - 2 * self.B[which], 0.0))
 
 
 @tagged("gram.Factor")
@@ -116,9 +116,9 @@ class Factor(Gram):
         self.mean = np.asarray(F.mean(axis=0)).ravel() if is_numpy(F) else array_namespace(F).mean(F, axis=0)
         # The mean is subtracted from products, without a second copy of F, unless it dominates F: then too many digits
         # would cancel.
-        leave = sparse.issparse(F) or self.n * float(self.mean @ self.mean) <= MEAN * sum_squares(F)
-        self.F = F if leave else F - self.mean
-        self._shift = self.mean if leave else None  # the mean, where F still contains it
+        keeps_mean = sparse.issparse(F) or self.n * float(self.mean @ self.mean) <= MEAN * sum_squares(F)
+        self.F = F if keeps_mean else F - self.mean
+        self._shift = self.mean if keeps_mean else None  # the mean, if F still contains it
 
     @property
     def source(self) -> Matrix:
@@ -141,7 +141,7 @@ class Factor(Gram):
         return divide_columns(self.project_back(Y), column_squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """From coordinates (m, r)."""
+        """Return the coordinates of points with data coordinates (m, r)."""
         return new @ axes - self.mean @ axes
 
     def times(self, V: Array) -> Array:
@@ -153,7 +153,7 @@ class Factor(Gram):
         size = min(self.F.shape)
         if not wide and size <= SIDE:
             return float((self.scatter**2).sum())
-        product = self.times if wide else self._scattered
+        product = self.times if wide else self._scatter_times
         total = 0.0
         step = max(1, BLOCK // size)
         for start in range(0, size, step):
@@ -166,8 +166,8 @@ class Factor(Gram):
         """Return Σ ‖x_i − x̄‖²."""
         if self.F.shape[1] <= min(self.n, SIDE):
             return float(self.scatter.trace())
-        whole = self.F.multiply(self.F).sum() if sparse.issparse(self.F) else sum_squares(self.F)
-        return float(whole) - (0.0 if self._shift is None else self.n * float(self._shift @ self._shift))
+        squares = self.F.multiply(self.F).sum() if sparse.issparse(self.F) else sum_squares(self.F)
+        return float(squares) - (0.0 if self._shift is None else self.n * float(self._shift @ self._shift))
 
     def top(self, d: int) -> tuple[Array, Array]:
         values, V = self.directions(d)
@@ -183,12 +183,12 @@ class Factor(Gram):
             V = self.project_back(U)
             return values, divide_columns(V, np.linalg.norm(to_numpy(V), axis=0))
         if is_numpy(self.F):
-            return eigen.top_of(self._scattered, r, d, lambda: self.scatter)
+            return eigen.top_of(self._scatter_times, r, d, lambda: self.scatter)
         from .lanczos import top_of
 
-        return top_of(self._scattered, r, d, self.F, lambda: self.scatter)
+        return top_of(self._scatter_times, r, d, self.F, lambda: self.scatter)
 
-    def _scattered(self, V: Any) -> Any:
+    def _scatter_times(self, V: Any) -> Any:
         """Return Fᵀ C F V."""
         return self.project_back(self.project(V))
 
@@ -209,7 +209,7 @@ def dense(A: Matrix) -> Array:
 
 
 def divide_columns(V: Any, lengths: Array) -> Any:
-    """Return V (n, d) with every column divided by its length (d,), or 0 where the length is 0."""
+    """Return V (n, d) with each column divided by its entry of `lengths` (d,), or 0 where that is 0."""
     return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
 
 

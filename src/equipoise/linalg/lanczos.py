@@ -1,7 +1,7 @@
 """Leading eigenvectors by block Lanczos with restarts and full reorthogonalisation, for arrays of any library.
 
-It runs on devices, where a product with a block costs about as much as with one vector. On the CPU `eigen` uses SciPy's
-ARPACK, one vector at a time; a test compares the two.
+It is used on devices, where a product with a block costs about as much as with one vector. On the CPU, `eigen` uses
+SciPy's ARPACK, one vector at a time; a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ..arrays.namespace import array_like, array_namespace, device_of, on_device
 from .eigen import DENSE, RESTARTS, SMALL
 from .pca import fix_signs
 
-BASIS = 40  # minimum size of the basis: twice ARPACK's for few eigenvectors, since vectors come in blocks; chosen
+BASIS = 40  # minimum size of the basis: twice ARPACK's for few eigenvectors, because it grows by blocks; chosen
 WIDTH = 4  # maximum width of a block; chosen
-EXACT = 1e-13  # residual of the eigenvectors in float64, relative to the norm; a product rounds at 1e-16
+EXACT = 1e-13  # tolerance of the residuals in float64, relative to the norm; products are accurate to 1e-16
 
 Product = Callable[[Any], Any]  # A U for U (n, b)
 
 
 class NotConverged(RuntimeError):
-    """Lanczos did not converge within its restarts."""
+    """Lanczos did not converge within the allowed restarts."""
 
 
 def top(A: Any, d: int) -> tuple[Array, Any]:
@@ -36,7 +36,7 @@ def top(A: Any, d: int) -> tuple[Array, Any]:
 
 
 def top_of(multiply: Product, n: int, d: int, like: Any, dense: Callable[[], Any]) -> tuple[Array, Any]:
-    """Return the same for an operator on R^n.
+    """Return the d largest eigenvalues, descending, of a symmetric operator on R^n, and unit eigenvectors (n, d).
 
     Vectors have the library, the device and the precision of `like`. `dense` returns the matrix of the operator, which
     is decomposed if Lanczos does not converge.
@@ -60,33 +60,33 @@ def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) ->
     """Return the d largest eigenvalues, descending, of a symmetric operator, and unit eigenvectors (n, d).
 
     The basis grows by blocks as wide as `start` (n, b): an eigenvalue is found with its multiplicity, up to b. A
-    restart keeps the leading Ritz vectors, followed by the last block (Wu & Simon 2000, in blocks). Converged when the
-    residuals are at most `tol` times the largest |Ritz value|.
+    restart retains the leading Ritz vectors, followed by the last block (Wu & Simon 2000, in blocks). The run has
+    converged when the residuals are at most `tol` times the largest |Ritz value|.
     """
     xp = array_namespace(start)
     n, b = start.shape
     size = b * -(-max(2 * d + 1, BASIS) // b)
     V = xp.empty((size, n), dtype=start.dtype, device=device_of(start))  # orthonormal rows
     H = np.zeros((size, size))  # V A Vᵀ
-    Q, kept = xp.linalg.qr(start)[0], 0
+    Q, retained = xp.linalg.qr(start)[0], 0
     for _ in range(restarts):
-        for j in range(kept, size, b):
-            here, basis = slice(j, j + b), V[: j + b, :]
-            V[here, :] = Q.T
+        for j in range(retained, size, b):
+            block, basis = slice(j, j + b), V[: j + b, :]
+            V[block, :] = Q.T
             residual, h = _orthogonalize(multiply(Q), basis)
-            H[: j + b, here], H[here, : j + b] = h, h.T
+            H[: j + b, block], H[block, : j + b] = h, h.T
             Q, R = xp.linalg.qr(residual)
             last = to_numpy(to_float64(R))
-            spent = np.abs(last.diagonal()) <= 10 * float(xp.finfo(V.dtype).eps) * np.abs(H).max()
-            if spent.any():  # the basis is invariant under A in these directions: continue with new ones
-                Q = _replace_columns(Q, spent, xp.roll(start, j + 1, axis=0), basis)
+            exhausted = np.abs(last.diagonal()) <= 10 * float(xp.finfo(V.dtype).eps) * np.abs(H).max()
+            if exhausted.any():  # the basis is invariant under A in these directions: continue with new ones
+                Q = _replace_columns(Q, exhausted, xp.roll(start, j + 1, axis=0), basis)
         values, S = np.linalg.eigh((H + H.T) / 2)
         values, S = values[::-1], S[:, ::-1]
         if (np.linalg.norm(last @ S[-b:, :d], axis=0) <= tol * np.abs(values).max()).all():
             return values[:d].copy(), fix_signs(V.T @ _constant(start, S[:, :d]))
-        kept = size - b * max(1, (size - d) // (2 * b))
-        V[:kept, :] = _constant(start, S[:, :kept].T) @ V
-        H = np.diag(np.concatenate([values[:kept], np.zeros(size - kept)]))
+        retained = size - b * max(1, (size - d) // (2 * b))
+        V[:retained, :] = _constant(start, S[:, :retained].T) @ V
+        H = np.diag(np.concatenate([values[:retained], np.zeros(size - retained)]))
     raise NotConverged(f"the eigenvectors of {n} points did not converge in {restarts} restarts")
 
 
@@ -100,20 +100,21 @@ def _orthogonalize(U: Any, V: Any) -> tuple[Any, Array]:
     """Return the part of U (n, b) orthogonal to the rows of V, and V U; twice is enough (Parlett 1998, section 6.9)."""
     h = V @ U
     U = U - V.T @ h
-    again = V @ U
-    return U - V.T @ again, to_numpy(to_float64(h + again))
+    correction = V @ U
+    return U - V.T @ correction, to_numpy(to_float64(h + correction))
 
 
-def _replace_columns(Q: Any, spent: Array, fresh: Any, V: Any) -> Any:
-    """Return Q (n, b) with `fresh` in its spent columns, orthonormal and orthogonal to the rows of V."""
+def _replace_columns(Q: Any, exhausted: Array, fresh: Any, V: Any) -> Any:
+    """Return Q (n, b) with its exhausted columns replaced by `fresh`, orthonormal and orthogonal to the rows of V."""
     xp = array_namespace(Q)
-    Q = xp.where(on_device_of(Q, spent), fresh, Q)
+    Q = xp.where(on_device_of(Q, exhausted), fresh, Q)
     for _ in range(2):  # a short column loses digits when it is normalised: its part along V is then not negligible
         Q = xp.linalg.qr(_orthogonalize(Q, V)[0])[0]
     return Q
 
 
 def _decompose(A: Any, d: int) -> tuple[Array, Any]:
+    """Return the d largest eigenvalues and eigenvectors of a dense A from all of them."""
     xp = array_namespace(A)
     values, V = xp.linalg.eigh(A)
     return to_numpy(xp.flip(values)[:d]), fix_signs(xp.flip(V, axis=1)[:, :d])

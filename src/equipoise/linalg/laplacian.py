@@ -19,7 +19,8 @@ from .pca import fix_signs
 class NormalizedAffinities:
     """D^(−1/2) W D^(−1/2) with its leading eigenvector √D projected out, as an operator in float32.
 
-    W (n, n) is symmetric: dense, CSR, or CSR on a device; D holds its row sums. Products add in a fixed order.
+    W (n, n) is symmetric: dense, CSR, or CSR on a device; D is the diagonal matrix of its row sums. Products are summed
+    in a fixed order.
     """
 
     def __init__(self, W: Any):
@@ -49,8 +50,9 @@ def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
 def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
     """Return D^(−1/2) times the leading eigenvectors of D^(−1/2) W D^(−1/2), and whether they converged.
 
-    The first, constant one is left out: the result is (n, min(d, n − 1)), in float64, on the device of W, whose graph
-    is connected. Eigenvectors that do not converge to `tol` within `restarts` are replaced by `steps` of smoothing.
+    The first eigenvector, which gives a constant, is left out: the result is (n, min(d, n − 1)), in float64, on the
+    device of W. The graph of W must be connected. If the eigenvectors do not converge to `tol` within `restarts`, the
+    result of `steps` steps of orthogonal iteration replaces them.
     """
     A = NormalizedAffinities(W)
     count, converged = min(d, W.shape[0] - 1), True
@@ -64,6 +66,7 @@ def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any
 
 
 def _decompose(W: Matrix, root: Array, count: int) -> Array:
+    """Return the eigenvectors of few points, from the dense matrix."""
     A = np.asarray(W.toarray() if sparse.issparse(W) else W, dtype=np.float64) / np.outer(root, root)
     trivial = root / np.linalg.norm(root)
     A -= 2 * np.outer(trivial, trivial)  # moves its eigenvalue from 1 to −1, below all others
@@ -71,7 +74,7 @@ def _decompose(W: Matrix, root: Array, count: int) -> Array:
 
 
 def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Array, bool]:
-    """Return the eigenvectors of affinities on the CPU, where blocks of vectors gain nothing over ARPACK."""
+    """Return the eigenvectors of affinities on the CPU, where blocks of vectors are no faster than ARPACK."""
     n = len(A.root)
     start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
 
@@ -109,7 +112,7 @@ def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
 def is_connected(W: Any) -> bool:
     """Return whether the graph of symmetric W, CSR on a device, is connected.
 
-    Every point takes the smallest label among its neighbours until no label changes.
+    Every point repeatedly adopts the smallest label among its neighbours, until no label changes.
     """
     import torch
 
@@ -119,7 +122,7 @@ def is_connected(W: Any) -> bool:
             label[W.indices].double(), "min", offsets=W.indptr, axis=0, initial=float(len(label))
         )
         lower = torch.minimum(label, nearby.long())
-        lower = lower[lower]  # the label of the point it came from may be smaller still
+        lower = lower[lower]  # a label is the index of a point, whose own label may be smaller still
         if torch.equal(lower, label):
             return not bool(label.any())
         label = lower

@@ -21,17 +21,23 @@ class Landmarks:
     K (n, m) holds ⟨x_i − c, x_a − c⟩ = −½ (d²_ia − s_i − s_a) with c the mean of the landmarks,
     s_i = mean_a d²_ia − ½ mean_ab d²_ab = ‖x_i − c‖², and W (m, m) its rows at the landmarks. `F` (n, r) holds
     coordinates with F Fᵀ = G'; classical scaling of these is landmark MDS (Platt 2005).
+
+    Parameters
+    ----------
+    D2 : ndarray of shape (m, n)
+        Squared distances from the landmarks to all points.
+    chosen : ndarray of shape (m,)
+        Indices of the landmarks.
     """
 
     def __init__(self, D2: Array, chosen: Array):
-        """Take the squared distances D2 (m, n) from the landmarks, the points `chosen` (m,), to all points."""
         self.D2, self.chosen = D2, chosen
         among = D2[:, chosen]
         self._half_mean = among.mean() / 2
         self._own = among.mean(axis=1) - self._half_mean
         values, U = linalg.eigh(self._products(among))
         # Distances that are not Euclidean give negative eigenvalues. Positive ones of the same magnitude are treated as
-        # noise as well: division by their roots would amplify it.
+        # noise as well: division by their square roots would amplify it.
         keep = values > max(-values[0], ROUNDING * values[-1])
         if not keep.any():
             raise ValueError("all landmarks coincide; raise n_landmarks")
@@ -47,12 +53,14 @@ class Landmarks:
         return d2.mean(axis=1) - self._half_mean
 
     def _products(self, d2: Array) -> Array:
+        """Return the inner products (q, m) of points with the landmarks, both relative to c."""
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
     def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
         """Return estimates of ‖G − G'‖_F and ‖G‖_F from squared distances (q, n) of the points `which` to all.
 
-        Both are centred at the mean c of the landmarks; centring at the mean of all points can only reduce them.
+        Both matrices are centred at the mean c of the landmarks; centring at the mean of all points can only reduce the
+        norms.
         """
         s = self.squared_norms(self.D2.T)
         G = -0.5 * (D2_rows - s[which, None] - s)

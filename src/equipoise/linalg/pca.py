@@ -1,4 +1,4 @@
-"""Principal components of tables and of squared distances, the sign rule of eigenvectors, and BLAS threads."""
+"""Principal components of tables and of squared distances, the sign convention of eigenvectors, and BLAS threads."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-JITTER = 0.01  # standard deviation of the noise, relative to the spread: it separates duplicates and moves little else
+JITTER = 0.01  # standard deviation of the noise, relative to the spread: just enough to separate duplicates
 
 
 def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first d principal components of X, scaled to unit standard deviation of the first, with jitter.
+    """Return the first d principal components of X, scaled so that the first has unit standard deviation, with jitter.
 
-    Components beyond the rank of X are jitter alone. BLAS runs on one thread: the same bytes for every n_jobs.
+    Components beyond the rank of X are only jitter. BLAS runs on one thread, for the same bytes with every n_jobs.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
 
 
 def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return the same from squared distances D2 (n, n), by classical scaling: the top eigenvectors of −½ C D2 C."""
+    """Return the same components from squared distances D2 (n, n), by classical scaling: eigenvectors of −½ C D2 C."""
     scale = max(D2.max(), np.finfo(np.float64).tiny)
     G = D2 / (-2 * scale)
     double_center(G)
@@ -94,7 +94,7 @@ def top_eigenvectors(G: Any, d: int) -> tuple[Any, Any]:
 
 
 def fix_signs(V: Any) -> Any:
-    """Return V (n, d) with the entry of largest magnitude in every column positive: eigenvectors have no sign."""
+    """Return V (n, d) with signs such that the entry of largest magnitude in each column is positive."""
     xp = array_namespace(V)
     largest = V[xp.argmax(xp.abs(V), axis=0), xp.arange(V.shape[1], device=device_of(V))]
     return V * (1 - 2 * xp.astype(largest < 0, V.dtype))

@@ -11,7 +11,7 @@ from .pca import fix_signs
 
 SMALL = 1000  # columns up to which the Gram matrix is decomposed; chosen, not tuned
 SPARE = 10  # oversampling (Halko et al. 2011, section 4.2, recommend 5 or 10)
-POWERS = 6  # power iterations: a bound on the work, whatever the spectrum; chosen, not tuned
+POWERS = 6  # power iterations: a fixed amount of work for any spectrum; chosen, not tuned
 
 
 @tagged("low_rank.Directions")
@@ -26,7 +26,7 @@ class Directions:
     X : CSR matrix of shape (n, D)
     rank : int
     centered : bool
-        Whether μ is the mean row.
+        Whether μ is the mean row; otherwise it is 0.
     """
 
     def __init__(self, X: Matrix, rank: int, *, centered: bool):
@@ -44,6 +44,7 @@ class Directions:
         return np.asarray(X @ self.V) - self.mean @ self.V
 
     def _iterate(self, X: Matrix, rank: int) -> Array:
+        """Return the leading right singular vectors (D, rank) by subspace iteration."""
         width = min(rank + SPARE, *X.shape)
         V = np.random.RandomState(0).standard_normal((X.shape[1], width))
         for _ in range(POWERS):
@@ -53,7 +54,9 @@ class Directions:
         return V @ W[:rank].T
 
     def _times(self, X: Matrix, V: Array) -> Array:
+        """Return (X − 1μᵀ) V."""
         return np.asarray(X @ V) - self.mean @ V
 
     def _transpose_times(self, X: Matrix, Q: Array) -> Array:
+        """Return (X − 1μᵀ)ᵀ Q."""
         return np.asarray(X.T @ Q) - np.outer(self.mean, Q.sum(axis=0))

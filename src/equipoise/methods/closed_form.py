@@ -1,4 +1,4 @@
-"""What methods with a closed form share: eigenvectors, or gradient descent to the same minimum."""
+"""Base class of methods with a closed form: eigenvectors, or gradient descent to the same minimum."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class ClassicalEmbedding(Estimator):
     n_iter : int, default=10000
         Maximum number of steps of the flow.
     tol : float, default=1e-6
-        The flow stops when the gradient is below this fraction of its value at a map unrelated to the data.
+        The flow stops when the gradient is below this fraction of its value for a map unrelated to the data.
     engine : {"auto", "torch"}, default="auto"
-        "torch" computes with PyTorch in float64, on a GPU or the CPU, the parts that the method names; "auto" uses
-        NumPy. The steps of a flow are taken on the CPU; its products with B are computed where B is stored.
+        "torch" computes the parts listed above with PyTorch in float64, on a GPU or the CPU; "auto" uses NumPy. The
+        steps of a flow are taken on the CPU; its products with B are computed on the device that stores B.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where engine="torch" runs; "auto" is a GPU if there is one. A PyTorch tensor on a GPU is embedded there, and
+        Device for engine="torch"; "auto" is a GPU if one is available. A PyTorch tensor on a GPU is embedded on it, and
         with engine="torch" the map of a tensor is a tensor on the same device.
     random_state : int, RandomState or None, default=None
         Seed of the random map of the flow and of the landmarks.
@@ -72,7 +72,7 @@ class ClassicalEmbedding(Estimator):
     Attributes
     ----------
     embedding_ : ndarray or Tensor of shape (n, d)
-        The map; axes are ordered by their eigenvalues, and the largest entry of each is positive.
+        The map; axes are ordered by eigenvalue, and the entry of largest magnitude of each is positive.
     eigenvalues_ : ndarray of shape (d,)
         Eigenvalues of the axes.
     loss_ : float
@@ -107,16 +107,16 @@ class ClassicalEmbedding(Estimator):
         shared = (ClassicalEmbedding.__doc__ or "").partition("    Parameters\n")
         cls.__doc__ = f"{cls.__doc__}\n    Parameters of every classical method\n    {'-' * 36}{shared[2][14:]}"
 
-    # What a method defines.
+    # Defined by each method.
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         raise TypeError(f"{type(self).__name__} must define _model()")
 
-    def _keep(self, model: Model) -> None:
-        """Store what `_place` needs, after the map is computed."""
-        raise TypeError(f"{type(self).__name__} must define _keep()")
+    def _prepare_transform(self, model: Model) -> None:
+        """Store what `_place` needs; called after the map is computed."""
+        raise TypeError(f"{type(self).__name__} must define _prepare_transform()")
 
     def _place(self, X: Any) -> Array:
-        """Return the places (m, d) of checked new rows."""
+        """Return the positions (m, d) of checked new rows."""
         raise TypeError(f"{type(self).__name__} must define _place()")
 
     @accepts_cupy
@@ -126,13 +126,13 @@ class ClassicalEmbedding(Estimator):
             return clone(self)._problem(X)[0]
 
     def _problem(self, X: Any) -> tuple[ForceProblem, Model]:
-        model, rng = self._built(X)
+        model, rng = self._build_model(X)
         Y0 = model.geometry.map(model.objective.start(self.n_components, rng))
         rule = Accelerated(min_grad_norm=self.tol)
         schedule = Steady(check_n_iter(self.n_iter))
         return ForceProblem(model.objective, model.geometry, Reference(), Y0, schedule, rule, model.recall), model
 
-    def _built(self, X: Any) -> tuple[Model, np.random.RandomState]:
+    def _build_model(self, X: Any) -> tuple[Model, np.random.RandomState]:
         self.check_parameters()
         rng = check_random_state(self.random_state)
         model = self._model(X, rng)
@@ -151,7 +151,7 @@ class ClassicalEmbedding(Estimator):
     def _device(self, X: Any) -> str | None:
         """Return the PyTorch device for X; None if PyTorch is not used."""
         if not (isinstance(self.engine, str) and self.engine in ENGINES):
-            raise ValueError(f'engine must be "auto" or "torch" for {type(self).__name__}, got {self.engine!r}')
+            raise ValueError(f"unknown engine {self.engine!r} for {type(self).__name__}; choose from 'auto', 'torch'")
         engine, device = choose_device(self.engine, self.device, X)
         return device if engine == "torch" else None
 
@@ -182,17 +182,17 @@ class ClassicalEmbedding(Estimator):
         -------
         self : ClassicalEmbedding
         """
-        with one_blas_thread(), self._gpu_room(X):  # the same bytes on any machine
+        with one_blas_thread(), self._explain_out_of_memory(X):  # same bytes on any machine
             model = self._solve(X) if self.solver == "eigen" else self._flow(X)
             self._data, self._objective = model.data, model.objective
             self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
-            self._keep(model)
+            self._prepare_transform(model)
         self.engine_ = "numpy" if self._device(X) is None else "torch"
         self.embedding_ = on_device_of(X if self.engine_ == "torch" else None, self.embedding_)
         return self
 
     def _solve(self, X: Any) -> Model:
-        model, _ = self._built(X)
+        model, _ = self._build_model(X)
         stage("eigenvectors")
         self.eigenvalues_, U = model.objective.solve(self.n_components)
         self.embedding_ = fix_signs(model.geometry.map(U))
@@ -207,7 +207,7 @@ class ClassicalEmbedding(Estimator):
             gradient = float(np.linalg.norm(problem.gradient(Y)))
             warn(
                 f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its gradient is"
-                f" {gradient / model.objective.mass:.1e}, above tol={self.tol:g}; raise n_iter or tol, or use"
+                f" {gradient / model.objective.mass:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use"
                 ' solver="eigen"',
                 ConvergenceWarning,
             )
@@ -223,7 +223,7 @@ class ClassicalEmbedding(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Array:
-        """Return the places (m, d) of new rows X in the fitted map; each row is independent of the others."""
+        """Return the positions (m, d) of new rows X in the fitted map; each is independent of the other rows."""
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():

@@ -1,4 +1,4 @@
-"""Classical methods with a kernel on the data and another on the map (Draganov & Dohn 2024, section 4)."""
+"""Classical methods with one kernel on the data and another on the map (Draganov & Dohn 2024, section 4)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .embedding import Embedding
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DoubleKernel(Embedding):
-    """Embed data by a classical loss between two kernels: Gaussian on the data, Cauchy k = 1/(1 + d2) on the map.
+    """Embed data by a classical loss with two kernels: Gaussian on the data, Cauchy k = 1/(1 + d2) on the map.
 
     Parameters
     ----------
     n_neighbors : int, default=15
-        Neighbours k of each point; n − 1, with a warning, if there are fewer.
+        Number of neighbours of each point; reduced to n − 1, with a warning, if there are fewer points.
     bandwidth : {"local", "global"} or float, default="local"
-        σ of the Gaussian kernel on the data: for each point the root mean square distance to its neighbours; the same
-        over all points; a number; or inf, which makes the kernel linear.
+        σ of the Gaussian kernel on the data. "local": the root mean square distance of each point to its neighbours;
+        "global": the root mean square over all points; a number; or inf, which makes the kernel linear.
     """
 
     init: Any = "spectral"
@@ -55,7 +55,7 @@ class DKLLE(DoubleKernel):
     W contains the weights, Σ_j w_ij = 1, that best reconstruct each point from its neighbours: in the data space, as in
     LLE, or with a finite bandwidth in the feature space of the kernel on the data. They need the distances among
     neighbours, so X is a table or all distances. `affinities_` is M, and exaggeration multiplies it. A new point starts
-    at the neighbour of largest weight.
+    at its neighbour with the largest weight.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class DKLLE(DoubleKernel):
         Fraction of its trace that is added to the diagonal of each local Gram matrix before solving for the weights.
     """
 
-    # Measured on 70,000 digits of MNIST with local bandwidths: the final loss is 2 % lower than without, and the share
-    # of points whose 10 nearest vote for their class rises from 97.1 % to 97.4 %. The paper has none.
+    # Measured on 70,000 digits of MNIST with local bandwidths: the final loss is 2 % lower than without, and the 10-NN
+    # accuracy rises from 97.1 % to 97.4 %. The paper uses none.
     early_exaggeration: float = 4.0
     # The limit of a wide kernel: of the bandwidths compared in benchmarks/papers/double_kernel.py, the one whose maps
     # score most like UMAP's. The paper gives none.
     bandwidth: Any = np.inf
-    # LLE's usual 0.001 leaves large weights of both signs where 15 neighbours lie in fewer dimensions: with local
+    # LLE's usual 0.001 gives large weights of both signs if 15 neighbours span fewer dimensions: with local
     # bandwidths Σ|M|/n is 11 to 12 on Seeds, Ionosphere and Abalone, and 5 to 6 with 0.01; on 784 pixels 4.8 and 3.9.
     reg: float = 0.01
 

@@ -1,4 +1,4 @@
-"""What all methods of attraction and repulsion share: parameters, building a problem from X, fit and transform."""
+"""Base class of methods of attraction and repulsion: parameters, the problem for X, fit and transform."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Embedding(Estimator):
         Dimension d of the map.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn, "inner_product", a function, or "precomputed": X is then a distance matrix (n, n), a
-        sparse one whose stored entries are the neighbours, or the neighbours as (indices, distances), each (n, k) with
-        as many as the method needs. A sparse X under any other metric is a table (n, D).
+        sparse one whose stored entries are the neighbours, or the neighbours as (indices, distances), each (n, k)
+        with k at least what the method needs. A sparse X under any other metric is a table (n, D).
     init : {"auto", "pca", "spectral", "random"} or ndarray of shape (n, d), default="auto"
-        Principal components, Laplacian eigenmaps of P, a random disk, or a given map. "auto" is "pca" if X gives
-        coordinates or all distances, else "spectral".
+        Principal components, Laplacian eigenmaps of P, a random disk, or a user-supplied map. "auto" is "pca" if X
+        contains coordinates or all distances, else "spectral".
     n_iter : int, default=300
         Maximum number of iterations; the first 100 (at most half) are early exaggeration.
     learning_rate : float or "auto", default="auto"
@@ -55,24 +55,24 @@ class Embedding(Estimator):
     exaggeration : float, default=1.0
         Factor on the attraction in the late phase.
     optimizer : Momentum or GradientDescent, optional
-        How steps are taken and when to stop; `Momentum()` by default.
+        Determines the steps and when to stop; `Momentum()` by default.
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
         "reference" and "exact" sum over all pairs. "grid" and "sampled" are linear in n and use affinities of the
         nearest neighbours: "grid" for up to 3 dimensions; "sampled" for any, with the repulsion of a random sample of
         pairs, so that forces and loss are estimates. "torch" is "grid" in PyTorch, on a GPU or the CPU. "auto" chooses
         one of the CPU engines.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where engine="torch" runs; "auto" is a GPU if there is one. "cuda", or a PyTorch tensor X on a GPU, selects
+        Device for engine="torch"; "auto" is a GPU if one is available. "cuda", or a PyTorch tensor X on a GPU, selects
         that engine; the map of a tensor is then a tensor on its device.
     deterministic : bool, default=True
-        The same seed gives the same bytes, with engine="torch" on a GPU too. False lets a GPU sum in any order, which
-        may be faster.
+        Make results reproducible to the byte for the same seed, also with engine="torch" on a GPU. False lets a GPU
+        sum in any order, which may be faster.
     tol : float, default=0.01
         Relative error allowed in the repulsion with engine="grid" and engine="torch".
     random_state : int, RandomState or None, default=None
         The same seed gives the same bytes, for any number of threads.
     n_jobs : int, optional
-        Threads; all cores by default.
+        Number of threads; all cores by default.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called with (iteration, loss, Y) every `optimizer.every` iterations and stop the run by returning
         True. A `Checkpoint` saves the run to a file, to resume it after an interruption.
@@ -89,7 +89,7 @@ class Embedding(Estimator):
     loss_curve_ : ndarray of shape (m, 2)
         Iteration and loss.
     n_iter_ : int
-        Iterations done.
+        Number of iterations.
     affinities_ : ndarray or csr_matrix of shape (n, n)
         P.
     knn_recall_ : float
@@ -125,17 +125,17 @@ class Embedding(Estimator):
         shared = (parent.__doc__ or "").partition("    Parameters\n")
         cls.__doc__ = f"{cls.__doc__}\n    {title}\n    {'-' * len(title)}{shared[2][14:]}"
 
-    # What a method defines.
+    # Defined by each method.
     def _kernel(self) -> Kernel:
         """Return the kernel of the map."""
         raise TypeError(f"{type(self).__name__} must define _kernel()")
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
-        """Return how affinities are computed from data and targets y; raise for unsuitable data."""
+        """Return the builder of affinities for data and targets y; raise for unsuitable data."""
         raise TypeError(f"{type(self).__name__} must define _neighborhoods()")
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        """Return the loss for the rows P of the neighbourhoods."""
+        """Return the loss for the rows P built by the neighbourhoods."""
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def output_kernel(self) -> Kernel:
@@ -178,13 +178,13 @@ class Embedding(Estimator):
         return objective.affinities
 
     def _map_dimension(self) -> int:
-        """Return the dimension of the surface that the map lies on."""
+        """Return the dimension of the manifold that contains the map: less than n_components on a sphere."""
         return self.n_components
 
     @accepts_cupy
     def problem(self, X: Any, y: Any = None) -> ForceProblem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces and an initial map."""
-        with self._gpu_room(X):
+        with self._explain_out_of_memory(X):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
@@ -216,7 +216,7 @@ class Embedding(Estimator):
         del P
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
-        problem = self._kind()(objective, geometry, engine, Y0, schedule, rule, recall)
+        problem = self._problem_class()(objective, geometry, engine, Y0, schedule, rule, recall)
         problem.output_device = X.device if name == "torch" and is_tensor(X) else None
         return problem, data, neighborhoods
 
@@ -232,7 +232,7 @@ class Embedding(Estimator):
     def _gpu_bytes(self, n: int, D: int) -> float:
         return gpu_memory(n, D, self._neighbors(n))
 
-    def _kind(self) -> type[ForceProblem]:
+    def _problem_class(self) -> type[ForceProblem]:
         """Return the class of the problem."""
         return ForceProblem
 
@@ -256,8 +256,8 @@ class Embedding(Estimator):
         self : Embedding
         """
         if isinstance(init, str):
-            raise ValueError(f"fit(init=...) takes a map (n, d); use {type(self).__name__}(init={init!r}) instead")
-        with progress.shown(self.verbose) as seen, self._gpu_room(X):
+            raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
+        with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall
@@ -265,19 +265,19 @@ class Embedding(Estimator):
             if self.verbose:
                 progress.end_stage()
                 print(describe(problem), flush=True)
-            callbacks = [*self.callbacks, *([print_loss] if self.verbose and not seen else [])]
+            callbacks = [*self.callbacks, *([print_loss] if self.verbose and not displayed else [])]
             try:
                 problem.optimize(callbacks=callbacks)
             finally:
-                self._take(problem)
+                self._set_fitted(problem)
         return self
 
     @property
     def affinities_(self) -> Matrix:
-        """P, copied from the device if it is on one."""
+        """P, copied to the CPU if it is on a device."""
         return on_host(self._affinities)
 
-    def _take(self, problem: ForceProblem) -> None:
+    def _set_fitted(self, problem: ForceProblem) -> None:
         """Set the fitted attributes from a problem."""
         self.embedding_ = problem.Y
         self.loss_curve_ = problem.loss_curve
@@ -298,10 +298,10 @@ class Embedding(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Array:
-        """Place new rows in the fitted map; the place of a row does not depend on the others.
+        """Place new rows in the fitted map; the position of a row does not depend on the other new rows.
 
-        A row equal to a fitted one gets the place of that row; any other starts at the nearest fitted point and moves
-        under the forces of the map.
+        A row equal to a fitted row gets its position; any other row starts at the nearest fitted point and moves under
+        the forces of the map.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Embedding(Estimator):
         Y : ndarray or Tensor of shape (m, d)
         """
         check_is_fitted(self, "embedding_")
-        with self._gpu_room(X):
+        with self._explain_out_of_memory(X):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
@@ -363,8 +363,8 @@ def describe(problem: ForceProblem) -> str:
     """Return one line about the engine and the data."""
     P, (n, d) = problem.objective.affinities, problem.Y0.shape
     if not is_sparse(P):
-        return f"engine {problem.engine_name}: {n} points in {d}-D, P on all pairs"
-    pairs = f"sparse P of {P.nnz / n:.0f} entries a row"
+        return f"engine {problem.engine_name}: {n} points in {d}-D, dense P"
+    pairs = f"sparse P with {P.nnz / n:.0f} entries per row"
     return f"engine {problem.engine_name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""What all estimators share: scikit-learn's conventions and checks of common parameters."""
+"""Base class of the estimators: scikit-learn's conventions and checks of common parameters."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..saving.checkpoint import Checkpoint
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of an estimator take a CuPy array X, as a tensor that shares its memory.
+    """Let a method of an estimator accept a CuPy array X, as a tensor that shares its memory.
 
-    A result that would be a tensor is returned as a CuPy array, and so is the map of a fit.
+    Tensor results, and the map of a fit, are converted to CuPy arrays.
     """
 
     @wraps(method)
@@ -38,7 +38,7 @@ def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators, which map n points to (n, n_components)."""
+    """Base class of the estimators, which map n points to (n, n_components)."""
 
     n_components: int
     n_jobs: int | None
@@ -73,12 +73,12 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return rows
 
     def _gpu_bytes(self, n: int, D: int) -> float:
-        """Return a rough number of bytes of GPU memory that fitting (n, D) data takes."""
+        """Return a rough estimate, in bytes, of the GPU memory needed to fit (n, D) data."""
         return 24.0 * n * D
 
     @contextmanager
-    def _gpu_room(self, X: Any) -> Iterator[None]:
-        """Raise MemoryError, with the memory that X needs, if a GPU runs out of memory within the context."""
+    def _explain_out_of_memory(self, X: Any) -> Iterator[None]:
+        """Convert an out-of-memory error of a GPU within the context to a MemoryError with the memory that X needs."""
         try:
             yield
         except RuntimeError as error:
@@ -97,8 +97,8 @@ def threads(n_jobs: Any) -> int:
     """Return the number of threads for `n_jobs`; None is all cores, or OMP_NUM_THREADS if that is fewer."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
-        said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-        return min(available, int(said)) if said.isdecimal() and int(said) > 0 else available
+        limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+        return min(available, int(limit)) if limit.isdecimal() and int(limit) > 0 else available
     if n_jobs == -1:
         return available
     if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:

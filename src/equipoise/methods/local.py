@@ -28,26 +28,27 @@ from .estimator import is_positive
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
-FAINT = 600.0  # largest exponent of a weight: e^−600 and its products do not underflow
+MAX_EXPONENT = 600.0  # of a weight; derived: e^−600 does not underflow in float64
 
 
-def _warn_apart(method: str, components: Array) -> None:
+def _warn_disconnected(method: str, components: Array) -> None:
     sizes = np.sort(np.bincount(components))[::-1]
     if len(sizes) > 1:
         shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
         warn(
-            f"the neighbour graph falls into {len(sizes)} components, of {shown} points, and the first"
-            f" {len(sizes) - 1} axes of {method} only separate them; raise n_neighbors, or embed each separately",
+            f"the neighbour graph has {len(sizes)} components, of {shown} points, and the first"
+            f" {len(sizes) - 1} axes of {method} only separate them; increase n_neighbors, or embed each component"
+            " separately",
         )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LLE(ClassicalEmbedding):
-    """Locally linear embedding (Roweis & Saul 2000): every point remains the same weighted mean of its neighbours.
+    """Locally linear embedding (Roweis & Saul 2000): each point stays the same weighted mean of its neighbours.
 
         E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), at YᵀY = n I and Σ y_i = 0
 
-    with the weights w_ij, Σ_j w_ij = 1, that minimise ‖x_i − Σ_j w_ij x_j‖. With engine="torch", which takes dense
+    with the weights w_ij, Σ_j w_ij = 1, that minimise ‖x_i − Σ_j w_ij x_j‖. With engine="torch", which needs dense
     tables, neighbours and weights are computed on the device; the eigenvectors and the flow on the CPU.
 
     Parameters
@@ -79,7 +80,7 @@ class LLE(ClassicalEmbedding):
         data = make_input(X, self.metric, None, device=self._device(X))
         self._require_on_device(X, data)
         if isinstance(data, Distances) and data.sparse:
-            raise ValueError("LLE needs the distances among neighbours: give a dense distance matrix (n, n) or a table")
+            raise ValueError("LLE needs the distances among neighbours; pass a dense distance matrix (n, n) or a table")
         if isinstance(data, Distances):
             warn_if_not_metric(data.D)
         self._record_features(X, data)
@@ -89,7 +90,7 @@ class LLE(ClassicalEmbedding):
         self.weights_ = self._weights(data, near.indices.reshape(data.n, self._k))
         M = lle.lle_matrix(self.weights_)
         objective = TraceQuotient(M, np.ones(data.n), M)
-        _warn_apart("LLE", objective.components)
+        _warn_disconnected("LLE", objective.components)
         return Model(data, objective, Orthonormal(objective.root), recall)
 
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
@@ -102,7 +103,7 @@ class LLE(ClassicalEmbedding):
         new = None if rows is None else square(rows)
         return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=self.reg)
 
-    def _keep(self, model: Model) -> None:
+    def _prepare_transform(self, model: Model) -> None:
         pass
 
     def _place(self, X: Any) -> Array:
@@ -125,7 +126,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
 
         E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W, at YᵀDY = (tr D) I and Σ D_ii y_i = 0
 
-    with D the row sums of W. With engine="torch", which takes dense tables, the neighbours are found on the device; the
+    with D the row sums of W. With engine="torch", which needs dense tables, the neighbours are found on the device; the
     eigenvectors and the flow are computed on the CPU.
 
     Parameters
@@ -135,7 +136,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
     affinity : {"uniform", "gaussian", "precomputed"}, default="uniform"
         "uniform": w_ij is 1 between mutual neighbours and ½ if only one is a neighbour of the other. "gaussian": that
         times exp(−d²/(σ_i σ_j)), σ_i the distance to the farthest neighbour (Zelnik-Manor & Perona 2004).
-        "precomputed": X is W itself (n, n), dense or sparse, not negative, and (W + Wᵀ)/2 is used.
+        "precomputed": X is W itself (n, n), dense or sparse and nonnegative; (W + Wᵀ)/2 is used.
     metric : str or callable, default="euclidean"
         A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n), a sparse one whose stored
         entries are the neighbours, or (indices, distances).
@@ -159,7 +160,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         W, recall = self._graph(data)
         A, root = normalized_laplacian(W)
         objective = TraceQuotient(A, root, W)
-        _warn_apart("LaplacianEigenmaps", objective.components)
+        _warn_disconnected("LaplacianEigenmaps", objective.components)
         return Model(data, objective, Orthonormal(root), recall)
 
     def _graph(self, data: Input) -> tuple[Matrix, float]:
@@ -170,26 +171,26 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             D2, recall = data.measured_neighbors(self._k, self._n_threads())
             if not np.diff(D2.indptr).all():
                 i = int(np.diff(D2.indptr).argmin())
-                raise ValueError(f"row {i} of the precomputed graph has no neighbour; give it one or remove it")
+                raise ValueError(f"row {i} of the precomputed graph has no neighbour; add one or remove the point")
             self._reach = self._farthest(D2)
             W = self._decay(D2, self._reach)
         W = symmetrized(W)
         W.data /= 2
         return W, recall
 
-    def _decay(self, D2: Matrix, own_reach: Array) -> Matrix:
+    def _decay(self, D2: Matrix, new_reach: Array) -> Matrix:
         """Return weights (m, n) for squared distances to neighbours, CSR."""
         if self.affinity == "uniform":
             return make_csr(np.ones(D2.nnz), D2.indices, D2.indptr, D2.shape)
-        scale = own_reach[entry_rows(D2)] * self._reach[D2.indices]
+        scale = new_reach[entry_rows(D2)] * self._reach[D2.indices]
         exponent = np.divide(D2.data, scale, out=np.zeros(D2.nnz), where=scale > 0)
-        return make_csr(np.exp(-np.minimum(exponent, FAINT)), D2.indices, D2.indptr, D2.shape)
+        return make_csr(np.exp(-np.minimum(exponent, MAX_EXPONENT)), D2.indices, D2.indptr, D2.shape)
 
     @staticmethod
     def _farthest(D2: Matrix) -> Array:
         return np.sqrt(np.maximum.reduceat(D2.data, D2.indptr[:-1]))
 
-    def _keep(self, model: Model) -> None:
+    def _prepare_transform(self, model: Model) -> None:
         pass
 
     def _place(self, X: Any) -> Array:

@@ -49,8 +49,8 @@ STORED = 10_000  # points up to which all δ are stored, 200 MB at most, on a de
 class MDS(Estimator):
     """Multidimensional scaling: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², distances d in the map, dissimilarities δ.
 
-    Attraction and repulsion: −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j); every pair pulls
-    like a spring of length 0 and pushes with a force that does not decrease with distance (docs/math.md, section 14).
+    Attraction and repulsion: −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j); every pair attracts
+    like a spring of length 0 and repels with a force that does not decrease with distance (docs/math.md, section 14).
     For unit weights, gradient descent with rate 1/(2n) is SMACOF.
 
     Parameters
@@ -58,8 +58,8 @@ class MDS(Estimator):
     n_components : int, default=2
         Dimension d of the map.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function, or "precomputed": X is then the dissimilarities (n, n), NaN where one is
-        missing, or a sparse matrix of the known ones. X may also be a metric space, an object with `n` and
+        A metric of scikit-learn, a function, or "precomputed": X is then the dissimilarities (n, n), NaN for missing
+        ones, or a sparse matrix of the known ones. X may also be a metric space, an object with `n` and
         `distances(i, j)`.
     weights : ndarray or sparse matrix of shape (n, n), optional
         Symmetric weights w; 0 excludes a pair. All 1 by default.
@@ -67,7 +67,8 @@ class MDS(Estimator):
         "ordinal" uses only the order of δ: the loss is Kruskal's stress-1 squared, and pairs of equal δ may differ in
         the map (the primary treatment of ties).
     init : {"auto", "classical", "pca", "random"} or ndarray of shape (n, d), default="auto"
-        Classical scaling, principal components of the table, a random disk, or a given map; "auto" is "classical".
+        Classical scaling, principal components of the table, a random disk, or a user-supplied map; "auto" is
+        "classical".
     n_init : int, default=1
         Number of starts, of which the best map is returned; all but the first are random.
     n_iter : int, default=300
@@ -75,7 +76,7 @@ class MDS(Estimator):
     solver : {"lbfgs", "smacof"}, default="lbfgs"
         "smacof" takes majorising steps only, and needs many more of them.
     tol : float, default=1e-5
-        Stop when ten iterations lower the loss by less than this fraction.
+        Stop when ten iterations decrease the loss by less than this fraction.
     engine : {"auto", "stored", "recomputed", "listed", "random_pairs", "torch"}, default="auto"
         "stored" stores δ of all pairs in float32; "recomputed" computes them from X (Euclidean) at every evaluation,
         without storing them; "listed" uses the pairs of sparse weights or distances; "random_pairs" compares each point
@@ -84,12 +85,12 @@ class MDS(Estimator):
         and `transform` run on the CPU. "auto" is "listed" for sparse weights or distances, "stored" up to 10,000
         points, else "random_pairs". The former name of "random_pairs", "sampled", is deprecated.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where engine="torch" runs; "auto" is a GPU if there is one. A PyTorch tensor on a GPU is embedded there, and
+        Device for engine="torch"; "auto" is a GPU if one is available. A PyTorch tensor on a GPU is embedded on it, and
         with engine="torch" the map of a tensor is a tensor on the same device.
     random_state : int, RandomState or None, default=None
         The same seed gives the same bytes, for any number of threads.
     n_jobs : int, optional
-        Threads; all cores by default.
+        Number of threads; all cores by default.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called with (iteration, loss, Y) after every iteration and stop the run by returning True. A
         `Checkpoint` saves the run to a file, to resume it after an interruption.
@@ -157,8 +158,8 @@ class MDS(Estimator):
             start_from = source
         starts = [first_map(self.init, start_from, known, self.n_components, rng)]
         starts += [random_ball(source.n, self.n_components, rng) for _ in range(self.n_init - 1)]
-        given = 0 if isinstance(self.init, str) else 1  # a given map is not rescaled
-        starts = starts[:given] + [Y * stress.scale(Y) for Y in starts[given:]]
+        supplied = 0 if isinstance(self.init, str) else 1  # a user-supplied map is not rescaled
+        starts = starts[:supplied] + [Y * stress.scale(Y) for Y in starts[supplied:]]
         return StressProblem(stress, engine, starts, self.solver, self.n_iter, self.tol), source
 
     def _stress(
@@ -188,7 +189,7 @@ class MDS(Estimator):
         return OrdinalStress(delta, n, n_threads, w), ranks
 
     def _gpu_bytes(self, n: int, D: int) -> float:
-        return 16.0 * n * (n + D)  # δ, where all of them are stored, and a tile of distances
+        return 16.0 * n * (n + D)  # all δ, if they are stored, and a tile of distances
 
     def _engine_name(self) -> str:
         """Return `engine`, with the deprecated name "sampled" replaced."""
@@ -198,13 +199,13 @@ class MDS(Estimator):
         return "random_pairs"
 
     def _choose_engine(self, engine: str, source: Input, W: Matrix | None) -> str:
-        something_sparse = source.sparse or sparse.issparse(W)
+        is_sparse = source.sparse or sparse.issparse(W)
         if engine == "auto":
             small = source.n <= STORED or W is not None or source.known is not None
-            engine = "listed" if something_sparse else "stored" if small else "random_pairs"
+            engine = "listed" if is_sparse else "stored" if small else "random_pairs"
         if self.stress == "ordinal" and engine == "torch":
             raise ValueError('engine="torch" does not support stress="ordinal"; use engine="stored" with dense input')
-        if self.stress == "ordinal" and (engine != "stored" or something_sparse):
+        if self.stress == "ordinal" and (engine != "stored" or is_sparse):
             raise ValueError(
                 'stress="ordinal" ranks all pairs and needs dense input and engine="stored", which is the default up to'
                 f" {STORED} points; got engine={engine!r} for {source.n} points"
@@ -214,11 +215,13 @@ class MDS(Estimator):
                 'engine="recomputed" needs a dense table under the Euclidean metric, without weights; use "stored"'
             )
         if engine == "random_pairs" and (W is not None or source.known is not None):
-            raise ValueError('engine="random_pairs" chooses the pairs; it takes no weights and no missing distances')
-        if engine == "torch" and something_sparse:
+            raise ValueError(
+                'engine="random_pairs" chooses the pairs; it does not support weights or missing distances'
+            )
+        if engine == "torch" and is_sparse:
             raise ValueError('engine="torch" compares all pairs; for sparse weights or distances use engine="listed"')
-        if (engine == "listed") != something_sparse:
-            raise ValueError('use engine="listed" for sparse weights or distances, and for nothing else')
+        if (engine == "listed") != is_sparse:
+            raise ValueError('use engine="listed" for sparse weights or distances, and only for these')
         return engine
 
     @accepts_cupy
@@ -236,7 +239,7 @@ class MDS(Estimator):
         -------
         self : MDS
         """
-        with progress.shown(self.verbose) as seen, self._gpu_room(X):
+        with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
             if self.stress == "metric" and isinstance(self._source, Distances) and not self._source.sparse:
                 warn_if_not_metric(self._source.D)
@@ -246,7 +249,7 @@ class MDS(Estimator):
                 progress.end_stage()
                 print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
             try:
-                problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not seen else [])])
+                problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])
             finally:
                 self.embedding_ = on_device_of(X if problem.engine == "torch" else None, problem.Y)
                 self.loss_curve_ = problem.loss_curve
@@ -268,9 +271,9 @@ class MDS(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Array:
-        """Place new rows in the fitted map, each where its own stress Σ_j (‖y − y_j‖ − δ_j)² is smallest.
+        """Place new rows in the fitted map, each where its stress Σ_j (‖y − y_j‖ − δ_j)² is smallest.
 
-        The sum is over all fitted points, or 10,000 of them. A row equal to a fitted one gets the place of that row.
+        The sum is over all fitted points, or over 10,000 of them. A row equal to a fitted row gets its position.
 
         Parameters
         ----------
@@ -283,14 +286,14 @@ class MDS(Estimator):
         check_is_fitted(self, "embedding_")
         if self.stress == "ordinal":
             raise ValueError(
-                'transform needs stress="metric": the order of δ does not determine the place of a new point'
+                'transform needs stress="metric": the order of δ does not determine the position of a new point'
             )
         rows = self._source.check_new(X if isinstance(self._source, FromSpace) else self._check_rows(X))
         n = self._source.n
-        seen = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
-        fitted = to_numpy(self.embedding_)[seen]
+        sample = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
+        fitted = to_numpy(self.embedding_)[sample]
         Y = place_by_stress(
-            lambda part: self._source.new_block(rows[part], seen), rows.shape[0], fitted, self._n_threads()
+            lambda part: self._source.new_block(rows[part], sample), rows.shape[0], fitted, self._n_threads()
         )
         return on_device_of(X if is_device_array(self.embedding_) else None, Y)
 

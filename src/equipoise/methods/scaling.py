@@ -31,35 +31,35 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Scaling(ClassicalEmbedding):
-    """Base of PCA, classical MDS and Isomap: E = ‖C(G_X − G_Y)C‖²_F, G_Y = Y Yᵀ, optionally with G_X from landmarks."""
+    """Base class of PCA, classical MDS and Isomap: E = ‖C(G_X − G_Y)C‖²_F, G_Y = Y Yᵀ; G_X may use landmarks."""
 
     _: KW_ONLY
     n_landmarks: int | None = None
     _landmarks = None
 
-    def _scaled(self, data: Input, gram: Gram, error: tuple[float, float] = (0.0, 1.0)) -> Model:
+    def _gram_model(self, data: Input, gram: Gram, error: tuple[float, float] = (0.0, 1.0)) -> Model:
         self.low_rank_error_ = error[0] / error[1] if error[1] > 0 else 0.0
         return Model(data, GramLoss(gram, error[0]), Flat())
 
     def _from_landmarks(
         self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
     ) -> Model:
-        """Return the model of m landmarks; `squared(i)` returns the squared distances (q, n) from points i to all."""
+        """Return the model of m landmarks; `squared(i)` returns d² (q, n) from points i to all points."""
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
-            raise ValueError(f"{m} landmarks span only {self._landmarks.F.shape[1]} dimensions; raise n_landmarks")
-        return self._scaled(
+            raise ValueError(f"{m} landmarks span only {self._landmarks.F.shape[1]} dimensions; increase n_landmarks")
+        return self._gram_model(
             data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
         )
 
-    def _keep(self, model: Model) -> None:
+    def _prepare_transform(self, model: Model) -> None:
         assert isinstance(model.objective, GramLoss)
         self._gram = model.objective.gram
         self._axes = self._gram.axes(array_like(self._gram.source, self.embedding_))
 
-    def _placed_by(self, new: Any) -> Array:
-        """Return the places of new points from coordinates or squared distances, like the source of the Gram matrix."""
+    def _place_by_gram(self, new: Any) -> Array:
+        """Return the positions of new points from coordinates or d², whichever the Gram matrix is built from."""
         return self._gram.place(array_like(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
@@ -76,16 +76,16 @@ class Scaling(ClassicalEmbedding):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PCA(Scaling):
-    """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, minimised by projecting on the directions of largest variance.
+    """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, minimised by projection on the directions of largest variance.
 
     X is a table (n, D), dense or sparse. Neither XXᵀ nor, above 1,000 columns, XᵀX is formed. With engine="torch",
-    which takes dense tables, everything runs on the device except the basis of landmarks.
+    which needs dense tables, everything runs on the device except the basis of landmarks.
 
     Parameters
     ----------
     n_landmarks : int, optional
-        Rows that represent all in the Gram matrix: it is replaced by its projection on their span (Nyström, Draganov &
-        Dohn 2024, Theorem 3.4), and a step costs O(n · n_landmarks) instead of O(n D). None uses all rows.
+        Number of rows that represent all rows: the Gram matrix is replaced by its projection on their span (Nyström,
+        Draganov & Dohn 2024, Theorem 3.4), and a step costs O(n · n_landmarks) instead of O(n D). None uses all rows.
 
     Further attributes
     ------------------
@@ -112,16 +112,16 @@ class PCA(Scaling):
         self.mean_, self._total = to_numpy(exact.mean), exact.trace()
         self._basis: Array | None = None
         if m is None:
-            return self._scaled(data, exact)
-        near = to_numpy(dense(F[choose(data.n, m, rng)]))
-        self._basis = linalg.orth((near - self.mean_).T)
+            return self._gram_model(data, exact)
+        landmarks = to_numpy(dense(F[choose(data.n, m, rng)]))
+        self._basis = linalg.orth((landmarks - self.mean_).T)
         if self._basis.shape[1] < self.n_components:
-            raise ValueError(f"{m} landmarks span only {self._basis.shape[1]} directions; raise n_landmarks")
+            raise ValueError(f"{m} landmarks span only {self._basis.shape[1]} directions; increase n_landmarks")
         reduced = Factor(F @ array_like(F, self._basis))
-        return self._scaled(data, reduced, factor_error(exact, reduced, rng))
+        return self._gram_model(data, reduced, factor_error(exact, reduced, rng))
 
-    def _keep(self, model: Model) -> None:
-        super()._keep(model)
+    def _prepare_transform(self, model: Model) -> None:
+        super()._prepare_transform(model)
         axes = to_numpy(self._axes)
         self.components_ = (axes if self._basis is None else self._basis @ axes).T
         lengths = column_squares(self.embedding_)
@@ -135,7 +135,7 @@ class PCA(Scaling):
 
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
-        """Return the rows (m, D) in the principal subspace whose places are Y (m, d)."""
+        """Return the rows (m, D) in the principal subspace whose positions are Y (m, d)."""
         Y = (
             to_float64(Y)
             if is_tensor(Y) and is_device_array(self.embedding_)
@@ -159,8 +159,8 @@ class ClassicalMDS(Scaling):
         A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n). X may also be a
         metric space, see `spaces`, without a metric.
     n_landmarks : int, optional
-        Points that represent all: only their distances to the others are computed, and G_X is Nyström's approximation
-        from these (landmark MDS; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
+        Number of points that represent all: only their distances to the others are computed, and G_X is Nyström's
+        approximation from these (landmark MDS; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
 
     Further attributes
     ------------------
@@ -193,22 +193,22 @@ class ClassicalMDS(Scaling):
         if _has_coordinates(data) and is_euclidean(self.metric):
             if sparse.issparse(_coordinates(data)):
                 self._require_on_device(X, data)
-            return self._scaled(data, Factor(_coordinates(data)))
+            return self._gram_model(data, Factor(_coordinates(data)))
         if isinstance(data, Distances):
             warn_if_not_metric(data.D)
         if data.on_device:
             table = cast("DeviceTable", data)
             require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
-            return self._scaled(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
-        return self._scaled(data, Inner(to_device(data.squared(), device)))
+            return self._gram_model(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
+        return self._gram_model(data, Inner(to_device(data.squared(), device)))
 
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:
             d2 = self._data.squared_to_all(X)[:, self._landmarks.chosen]
-            return self._placed_by(self._landmarks.coordinates(d2))
+            return self._place_by_gram(self._landmarks.coordinates(d2))
         if isinstance(self._gram, Factor):
             return self._gram.place(to_float64(X) if is_tensor(X) else X, self._axes)
-        return self._placed_by(self._data.squared_to_all(X))
+        return self._place_by_gram(self._data.squared_to_all(X))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -229,8 +229,8 @@ class Isomap(Scaling):
         A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n) or a connected graph, as a
         sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
-        Points that represent all: only paths from these are computed, and G_X is Nyström's approximation from them
-        (landmark Isomap, de Silva & Tenenbaum 2003; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
+        Number of points that represent all: only paths from these are computed, and G_X is Nyström's approximation
+        from them (landmark Isomap, de Silva & Tenenbaum 2003; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
 
     Further attributes
     ------------------
@@ -263,21 +263,21 @@ class Isomap(Scaling):
             model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
         else:
             D = space.matrix()
-            model = self._scaled(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
+            model = self._gram_model(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)
 
     def _place(self, X: Any) -> Array:
-        """Return the places of new points, whose paths begin with the step to one of their neighbours."""
+        """Return the positions of new points, whose paths start with the step to one of their neighbours."""
         near = self._data.nearest(X, self._k, self._n_threads()).d2
         if not np.diff(near.indptr).all():
             i = int(np.diff(near.indptr).argmin())
-            raise ValueError(f"new row {i} has no stored distance, so no path leads to it; store at least one")
+            raise ValueError(f"new row {i} has no stored distance, so no path reaches it; store at least one")
         paths = []
         for begin, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
             step, onwards = np.sqrt(near.data[begin:end]), np.sqrt(self._squared_paths(near.indices[begin:end]))
             paths.append((step[:, None] + onwards).min(axis=0))
         d2 = np.square(paths)
-        return self._placed_by(d2 if self._landmarks is None else self._landmarks.coordinates(d2))
+        return self._place_by_gram(d2 if self._landmarks is None else self._landmarks.coordinates(d2))
 
     def _squared_paths(self, which: Array) -> Array:
         """Return the squared path lengths from some points to all, or to the landmarks."""

@@ -1,4 +1,4 @@
-"""The SNE family: affinities of a perplexity, a kernel and a divergence between them."""
+"""The SNE family: affinities of a given perplexity, a kernel on the map and a divergence between the two."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class NeighborEmbedding(Embedding):
         the perplexity.
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
         Gaussian in the distance, of the given perplexity; uniform over that many nearest neighbours; or X is P itself
-        (n, n), dense or sparse, not negative, symmetrised and scaled to total 1 (for SNE by rows), without a metric
-        or perplexity.
+        (n, n), dense or sparse and nonnegative, which is symmetrised and scaled to total 1 (for SNE by rows); metric
+        and perplexity are then not used.
     h : ndarray of shape (D, D) or callable, optional
         Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function of X (n, D) returns
         such a tensor, or one per point, (n, D, D), which are averaged for each pair; all pairs are then compared.
@@ -68,7 +68,7 @@ class NeighborEmbedding(Embedding):
 
     def _engine(self, requested: str, n: int) -> str:
         if requested == "torch" and callable(self.g):
-            return requested  # autograd compares all pairs, on its device
+            return requested  # autograd compares all pairs on its own device
         return super()._engine(requested, n)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
@@ -79,15 +79,15 @@ class NeighborEmbedding(Embedding):
         return self._in_metric(joint_objective(P, self._kernel(), self._divergence()))
 
     def _in_metric(self, flat: Objective) -> Objective:
-        """Return a loss in the metric of the map; a constant metric belongs to the geometry."""
+        """Return a loss in the metric g(Y) of the map; a constant metric is part of the geometry."""
         if not callable(self.g):
             return flat
-        from ..objectives.autograd.curved import curved  # PyTorch is heavy, and an extra
+        from ..objectives.autograd.curved import curved  # PyTorch is slow to import, and optional
 
         return curved(flat, self.g)
 
-    def _kind(self) -> type[ForceProblem]:
-        return CurvedProblem if callable(self.g) else super()._kind()
+    def _problem_class(self) -> type[ForceProblem]:
+        return CurvedProblem if callable(self.g) else super()._problem_class()
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -110,7 +110,7 @@ class NeighborEmbedding(Embedding):
                 f"g must be a metric tensor of numbers (d, d) or a function of the map, got {self.g!r}"
             ) from None
 
-    def _given(self) -> Given:
+    def _precomputed(self) -> Given:
         """Return how precomputed affinities replace the rows p_{j|i}."""
         return Given(affinities.of_total)
 
@@ -121,21 +121,21 @@ class NeighborEmbedding(Embedding):
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):
-            self._require_room(data)
+            self._require_memory(data)
         if self._divergence().s is None:
             require_dense(data.sparse or self.affinity == "uniform", self._divergence())
         if self.affinity == "precomputed":
-            return self._given()
+            return self._precomputed()
         perplexities = affinities.resolve_perplexity(self.perplexity, data.n)
         kind = Uniform if self.affinity == "uniform" else Gaussian
         return kind(perplexities, self._n_threads())
 
-    def _require_room(self, data: Input) -> None:
+    def _require_memory(self, data: Input) -> None:
         """Raise unless P and P^s of all pairs, and the rows from which P is computed, fit in memory."""
         n = data.n
         what = f"a function g(Y) compares all pairs of {n} points in float64, which"
         require_memory(3 * 8.0 * n**2, what, physical_memory())
-        table = getattr(data, "X", None)  # a tensor, if one was given
+        table = getattr(data, "X", None)  # a tensor, if X was one
         if choose_device(self.engine, self.device, table)[1] == "cuda":
             import torch
 
@@ -160,7 +160,7 @@ class SNE(NeighborEmbedding):
     def objective_on(self, P: Matrix) -> Objective:
         return self._in_metric(ConditionalKL(P, self._kernel()))
 
-    def _given(self) -> Given:
+    def _precomputed(self) -> Given:
         return Given(affinities.of_rows)
 
     def _symmetric(self, objective: Objective) -> Matrix:
@@ -221,10 +221,12 @@ class PowerSNE(NeighborEmbedding):
     beta : float, default=2.0
         Exponent β.
     r0 : float, default=1.0
-        Cut-off: nearer points exert no force. It only sets the unit of the map.
+        Cut-off: points closer than r0 exert no force on each other. It only sets the unit of the map.
     """
 
-    early_exaggeration: float = 2.0  # a pull that grows as 1/r contracts small maps beyond recovery at 3 and more
+    early_exaggeration: float = (
+        2.0  # measured: attraction that grows as 1/r contracts small maps irreversibly at 3 or more
+    )
     beta: float = 2.0
     r0: float = 1.0
 
@@ -263,7 +265,7 @@ class GSNE(NeighborEmbedding):
 class SphericalSNE(NeighborEmbedding):
     """s-SNE: KL(P ‖ Q) on the unit sphere in R^d with k = ‖y_j − ρ y_i‖^(−d) (Lin et al. 2024, eq. 5, 27, 28).
 
-    The map is a set of unit vectors; steps follow the sphere.
+    The map consists of unit vectors, and steps stay on the sphere.
 
     Parameters
     ----------
@@ -282,7 +284,7 @@ class SphericalSNE(NeighborEmbedding):
 
     def _geometry(self) -> geometry.Geometry:
         if self.g is not None:
-            raise ValueError("g is a metric tensor on a flat map; SphericalSNE has the sphere's own metric")
+            raise ValueError("g is a metric tensor on a flat map; SphericalSNE uses the metric of the sphere")
         return geometry.Sphere()
 
     def _map_dimension(self) -> int:

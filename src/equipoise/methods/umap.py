@@ -12,7 +12,7 @@ from .._warn import warn
 from ..affinities.builders import Fuzzy
 from ..arrays.namespace import to_numpy
 from ..inputs import Input, make_input
-from ..inputs.neighbor_graphs import limited
+from ..inputs.neighbor_graphs import limit_neighbors
 from ..kernels import Kernel, Membership, NonMembership
 from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
 from ..problems.forces import ForceProblem
@@ -30,26 +30,26 @@ class UMAP(Embedding):
 
     The stated loss has c = 1 − μ (McInnes et al. 2018). The loss that umap-learn's sampling minimises has
     c = (d_i + d_j) m/2n, d_i = Σ_j μ_ij, with m negatives per edge (Damrich & Hamprecht 2021): this is the default,
-    optimised by its gradient. engine="negative_sampling" samples as umap-learn does: an edge pulls in proportion to μ,
-    each time its ends are pushed from m random points, and steps shrink to zero; but here these points are pushed too,
-    as in the loss.
+    optimised by its gradient. engine="negative_sampling" samples as umap-learn does: an edge attracts its ends at a
+    frequency proportional to μ, each time m random points repel them, and steps shrink to zero; unlike in umap-learn,
+    the random points are repelled too, as in the loss.
 
     Parameters
     ----------
     n_neighbors : int, default=15
-        Points in a neighbourhood, its centre included; at most n, with a warning if more.
+        Number of points in a neighbourhood, including its centre; reduced to n, with a warning, if larger.
     min_dist, spread : float, default=0.1 and 1.0
-        a and b are fitted to a kernel that is 1 up to min_dist and then decreases as exp(−(r − min_dist)/spread).
+        a and b are fitted to a curve that is 1 up to min_dist and then decreases as exp(−(r − min_dist)/spread).
     negative_sample_rate : float, default=5
         m; the repulsion is proportional to it. An integer for engine="negative_sampling".
     loss : {"effective", "intended"}, default="effective"
         "intended" has c = 1 − μ.
     target_weight : float, default=0.5
-        Weight in [0, 1] of the labels y given to `fit`: edges between classes are weakened by
+        Weight in [0, 1] of the labels y passed to `fit`: edges between classes are weakened by
         e^(−2.5/(1 − target_weight)), and cut at 1; the label −1 means unknown.
     affinity : {"fuzzy", "precomputed"}, default="fuzzy"
-        "precomputed": X is the weights of a graph (n, n), dense or sparse, not negative; the largest counts as 1, and
-        μ is their fuzzy union.
+        "precomputed": X contains the weights of a graph (n, n), dense or sparse and nonnegative; they are scaled so
+        that the largest is 1, and μ is their fuzzy union.
     engine : str, default="auto"
         As for every Embedding, or "negative_sampling". The former name of the latter, "sampled" with
         loss="effective", is deprecated.
@@ -112,7 +112,7 @@ class UMAP(Embedding):
                 f'engine="negative_sampling" optimises loss="effective", not {self.loss!r}; use another engine'
             )
         if self.optimizer is not None:
-            raise ValueError('engine="negative_sampling" takes its own steps; use optimizer=None or another engine')
+            raise ValueError('engine="negative_sampling" has its own optimiser; use optimizer=None or another engine')
 
     def _input(self, X: Any) -> Input:
         affinity = "precomputed" if self.affinity == "precomputed" else "gaussian"
@@ -130,16 +130,16 @@ class UMAP(Embedding):
     def _neighborhoods(self, data: Input, y: Any) -> Fuzzy:
         k = int(self.n_neighbors)
         if self.affinity != "precomputed":
-            k = limited(k, data.n, data.n)
+            k = limit_neighbors(k, data.n, data.n)
         return Fuzzy(k, self._n_threads(), None if y is None else _check_labels(y, data.n), self.target_weight)
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         if not isinstance(kernel, Membership):
             raise TypeError(f"UMAP needs a Membership kernel, got {kernel!r}")
-        apart = NonMembership(kernel.a, kernel.b, EPSILON)
+        repulsive = NonMembership(kernel.a, kernel.b, EPSILON)
         if self.loss == "intended":
-            return CrossEntropy(P, kernel, apart)
-        return EffectiveCrossEntropy(P, kernel, apart, float(self.negative_sample_rate))
+            return CrossEntropy(P, kernel, repulsive)
+        return EffectiveCrossEntropy(P, kernel, repulsive, float(self.negative_sample_rate))
 
     def objective_on(self, P: Matrix) -> Objective:
         """Return the loss for the memberships of a problem, so that another kernel needs no new neighbour search."""
@@ -157,7 +157,7 @@ class UMAP(Embedding):
             return 1.0 if self.engine in ("sampled", NEGATIVE_SAMPLING) else 4.0
         return super().resolve_early_exaggeration()
 
-    def _kind(self) -> type[ForceProblem]:
+    def _problem_class(self) -> type[ForceProblem]:
         return SampledProblem if self._samples_negatives() else ForceProblem
 
     def __sklearn_tags__(self) -> Any:
@@ -178,7 +178,7 @@ def _check_labels(y: Any, n: int) -> Array:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape}, but X has {n} rows; give one label per row")
+        raise ValueError(f"y has shape {labels.shape}, but X has {n} rows; pass one label per row")
     numeric = labels.dtype.kind in "iufb"
     if numeric and labels.dtype.kind == "f" and not (labels == np.round(labels)).all():
         i = int((labels != np.round(labels)).argmax())

@@ -1,4 +1,4 @@
-"""Neighbour search in large data: the points of a cell are compared with those of near cells by matrix products."""
+"""Neighbour search in large data: the points of a cell are compared with those of nearby cells by matrix products."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SAMPLE = 500  # rows on which the recall is estimated
 # Distances per block. Fixed, not derived from the memory: the last digits of products depend on the block's shape.
 BLOCK = 2**22
 LISTED = 32  # nearest cells stored for each point; chosen
-COMPARED = 1024  # cell centres that a point is compared with to find them; chosen
+COMPARED = 1024  # cell centres compared with a point to find these; chosen
 SCANNED = 128  # points per block of a scan of all points; chosen, and fixed like BLOCK
 UNSURE = 1e-4  # acceptable rounding error, relative to the squared distance of the k-th neighbour; chosen
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
 ROWS = 8192  # points per block when they are assigned to regions; fixed like BLOCK
 
-Store = Callable[[Array, Array], None]  # takes rows (m,) and their neighbours (m, k)
+Store = Callable[[Array, Array], None]  # receives rows (m,) and their neighbours (m, k)
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def faiss_threads(n_threads: int) -> Iterator[None]:
 
 
 def without_self(found: Array, rows: Array) -> Array:
-    """Drop the point itself, wherever it is, from the k + 1 neighbours `found` (m, k + 1) of each of `rows` (m,)."""
+    """Remove each point of `rows` (m,) from its own k + 1 nearest points `found` (m, k + 1)."""
     m, width = found.shape
     own = found == rows[:, None]
     own[~own.any(axis=1), -1] = True  # not found among many points at distance 0: drop the farthest instead
@@ -51,9 +51,9 @@ def without_self(found: Array, rows: Array) -> Array:
 
 
 def reach_for_recall(ranks: Any, min_recall: float) -> tuple[int, float]:
-    """Return how many cells, nearest first, must be searched for a recall, and the recall that this gives.
+    """Return how many of the nearest cells must be searched for a recall, and the resulting recall.
 
-    The rule is shared by the searches on the CPU and on a GPU.
+    The searches on the CPU and on a GPU share this rule.
 
     Parameters
     ----------
@@ -80,7 +80,8 @@ class Groups:
         self.sizes = np.bincount(group, minlength=count)
         self._ends = np.concatenate([[0], np.cumsum(self.sizes)])
 
-    def stretch(self, group: int) -> slice:
+    def slice_of(self, group: int) -> slice:
+        """Return the slice of `rows`, `points` and `norms` that belongs to a group."""
         return slice(self._ends[group], self._ends[group + 1])
 
     def nearest(
@@ -97,16 +98,16 @@ class Groups:
         parts : list of int arrays
             Rows of the queries that have the same candidates, so that their distances are one matrix product.
         near : callable
-            near(i) returns the groups that hold the candidates of parts[i].
+            near(i) returns the groups that contain the candidates of parts[i].
         store : callable
-            store(rows, found) takes the neighbours (len(rows), k) of some rows, nearest first.
+            store(rows, found) receives the neighbours (len(rows), k) of some queries, nearest first.
         n_threads : int
         """
 
         def search(i: int) -> None:
-            stretches = [self.stretch(group) for group in near(i)]
+            slices = [self.slice_of(group) for group in near(i)]
             rows, points, norms = (
-                joined([of_all[stretch] for stretch in stretches]) for of_all in (self.rows, self.points, self.norms)
+                joined([array[part] for part in slices]) for array in (self.rows, self.points, self.norms)
             )
             for part in np.array_split(parts[i], -(-len(parts[i]) * len(rows) // BLOCK)):
                 store(part, rows[nearest_of(queries[part], points, norms, k)])
@@ -116,10 +117,10 @@ class Groups:
 
 
 def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
-    """Return the k nearest of some points (m, D) to each query of Q (q, D), (q, k) int32.
+    """Return the indices (q, k), int32, of the k nearest of `points` (m, D) to each query of Q (q, D).
 
-    Distances come from products, and from differences where the rounding of the products could change the result:
-    where neighbours are much nearer to one another than to the origin.
+    Distances come from products. Where the rounding of products could change the result, because neighbours are much
+    nearer to one another than to the origin, they come from differences.
     """
     dots, found = Q @ points.T, np.empty((len(Q), k), np.int32)
     _core.nearest(dots, norms, found)
@@ -142,7 +143,7 @@ def joined(parts: list[Array]) -> Array:
 def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
     """Return the k nearest points of `base` (n, D), float32, to each query (n, D) other than itself: (n, k) int32."""
     n = len(base)
-    everyone = Groups(base, np.zeros(n, np.int64), 1)
+    all_points = Groups(base, np.zeros(n, np.int64), 1)
     result, advance = np.empty((n, k), np.int32), advance_callback()
 
     def store(rows: Array, found: Array) -> None:
@@ -151,15 +152,15 @@ def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
 
     # The size of the blocks does not depend on the number of threads.
     parts = [np.arange(start, min(start + SCANNED, n)) for start in range(0, n, SCANNED)]
-    everyone.nearest(k + 1, queries, parts, lambda i: np.zeros(1, np.int64), store, n_threads)
+    all_points.nearest(k + 1, queries, parts, lambda i: np.zeros(1, np.int64), store, n_threads)
     return result
 
 
 class Cells:
     """About 4 √n cells around k-means centres; a query is compared with all points of the cells near its own.
 
-    The rank of a cell, seen from another, is the best rank that it has among the cells nearest to any member of that
-    one. So points at the border of a cell find as many of their neighbours as points in its middle.
+    The rank of cell B seen from cell A is the best rank of B among the cells nearest to any member of A. So points at
+    the border of a cell find as many of their neighbours as points in its middle.
     """
 
     def __init__(self, base: Array, queries: Array, n_threads: int):
@@ -176,10 +177,10 @@ class Cells:
         self._all_ranks = count + self._listed.shape[1]  # larger than any rank
 
     def _ranks(self, cell: int, below: int) -> Array:
-        """Return the rank of every cell seen from this one, the best over its members; ranks stop at `below`."""
+        """Return the rank of every cell seen from this one, the best over its members, and at most `below`."""
         listed = self._listed[self._members[cell]]
         ranks = np.full(len(self._centres), below, np.int32)
-        if below > listed.shape[1]:  # after the listed cells, by the distance of the centres
+        if below > listed.shape[1]:  # beyond the listed cells, by the distance between centres
             d2 = ((self._centres - self._centres[cell]) ** 2).sum(axis=1)
             order = np.argsort(d2, kind="stable")[: below - listed.shape[1]]
             ranks[order] = np.arange(len(order)) + listed.shape[1]
@@ -188,7 +189,7 @@ class Cells:
         return ranks
 
     def reach(self, k: int, min_recall: float) -> tuple[int, float]:
-        """Return the number of ranks to search for a recall of k neighbours, and the recall estimated on a sample."""
+        """Return how many ranks to search for the recall of k neighbours, and the recall estimated on a sample."""
         import faiss
 
         rows = self._sample
@@ -201,7 +202,7 @@ class Cells:
         sizes = self._groups.sizes
 
         def near(cell: int) -> Array:
-            for below in (count, self._all_ranks):  # all cells, if the first ones have too few points
+            for below in (count, self._all_ranks):  # all cells, if those of rank below `count` have too few points
                 ranks = self._ranks(cell, below)
                 order = np.argsort(ranks, kind="stable")
                 reached = int((ranks < count).sum())
@@ -221,7 +222,7 @@ class Cells:
 
 
 class _Centres:
-    """Centres of about `count` cells by k-means in two levels: √count regions, then cells within each region."""
+    """Centres of about `count` cells by two-level k-means: √count regions, then cells within each region."""
 
     def __init__(self, X: Array, rows: Array, count: int):  # rows: a random permutation of the rows of X
         import faiss
@@ -243,7 +244,7 @@ class _Centres:
         return np.concatenate([faiss.knn(points[start : start + ROWS], self._regions, 1)[1][:, 0] for start in blocks])
 
     def nearest(self, points: Array, k: int, n_threads: int) -> Array:
-        """Return the k cells nearest to each point, nearest first (n, k) int32, among those of the nearest regions."""
+        """Return the k cells nearest to each point, nearest first (n, k) int32, among those in the nearest regions."""
         sizes = self._groups.sizes
         enough = min(COMPARED, len(self.points))
 

@@ -1,4 +1,4 @@
-"""Neighbour search in PyTorch: all pairs, or only pairs of points in near blocks; their distances are never stored."""
+"""Neighbour search in PyTorch: over all pairs or over pairs in nearby blocks; the distance matrix is never stored."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import torch
 from .gpu_blocks import Blocks, reach
 from .gpu_scan import Found, nearest, recall
 
-SAMPLE = 512  # points whose true neighbours determine the number of blocks, and as many that measure the recall
+SAMPLE = 512  # points whose true neighbours determine the number of blocks; as many others measure the recall
 FEW_ROWS = 256  # points that measure the recall of a sieve
-MARGIN = 0.002  # recall beyond the required one, for the error of the sample
+MARGIN = 0.002  # added to the required recall, for the error of the sample
 MANY = 200_000  # points above which blocks may be faster than all pairs; chosen
-FEW = 16_384  # points that a sieve needs to draw its sample from
+FEW = 16_384  # minimum number of points for a sieve, which draws a sample of this size
 MOST = 340  # largest number of neighbours that a sieve has room for
-SURE = 0.9999  # recall below which rounding has spoilt a sieve, and its result is not used
-WORTH = 0.5  # largest fraction of the blocks for which leaving out the others is faster; chosen
+SURE = 0.9999  # minimum recall of a sieve; below it, rounding has affected the result, which is discarded
+WORTH = 0.5  # largest fraction of the blocks for which a search in blocks is faster than all pairs; chosen
 
 
 def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
@@ -25,7 +25,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     X : tensor of float32, shape (n, D)
     k : int
     min_recall : float
-        Smallest recall, estimated on a sample.
+        Recall that the search must reach, estimated on a sample.
     """
     n = len(X)
     X = X - X.mean(dim=0)
@@ -37,6 +37,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     true = nearest(X[sample], X, k + 1)
 
     def measured(indices: torch.Tensor, d2: torch.Tensor) -> Found:
+        """Return the neighbours with their recall on the sample."""
         half = len(sample) // 2 if blocks_pay else 0  # the first half determined the number of blocks
         return Found(indices, d2, recall(d2[sample[half:]], true.d2[half:]))
 

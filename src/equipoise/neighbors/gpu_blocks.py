@@ -1,8 +1,8 @@
-"""Blocks of near points, and the neighbour search in near blocks: the PyTorch counterpart of cells.py.
+"""Blocks of nearby points, and neighbour search in nearby blocks: the PyTorch counterpart of cells.py.
 
 The points are sorted by k-means cell, the cells by the first principal component of their centres, and then cut into
 blocks of equal size. The distance from a block to another is that from its nearest point to the centre of the other.
-The true neighbours of a sample tell how many of the nearest blocks must be searched for a recall.
+The true neighbours of a sample determine how many of the nearest blocks must be searched for a recall.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Blocks:
     ----------
     X : tensor, shape (n, D)
     order : tensor of int64
-        The points, block by block; the last block is filled up with points of the one before.
+        The points, block by block; the last block is padded with points of the previous one.
     block : tensor of int64, shape (n,)
         The block of each point.
     centers : tensor, shape (b, D)
@@ -53,13 +53,13 @@ class Blocks:
         result = torch.empty((len(which), width), dtype=torch.int32, device=self.X.device)
         members = self.order.reshape(-1, BLOCK)
 
-        def some(part: slice) -> None:
+        def compare(part: slice) -> None:
             P = self.X[members[which[part]].flatten()]
             rough = torch.addmm(norms, P, self.centers.T, alpha=-2) + P.square().sum(dim=1, keepdim=True)
             nearness = rough.reshape(-1, BLOCK, len(norms)).amin(dim=1)
             result[part] = nearness.topk(width, largest=False, sorted=True).indices.int()
 
-        in_tiles(len(which), 2 * BLOCK * len(norms), some, TILE)
+        in_tiles(len(which), 2 * BLOCK * len(norms), compare, TILE)
         return result
 
     def nearest(self, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -88,9 +88,9 @@ def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: floa
     for start in range(0, len(sample), 64):
         rows = slice(start, start + 64)
         lists = blocks.lists(count, blocks.block[sample[rows]])
-        place = torch.empty_like(lists)
-        place.scatter_(1, lists.long(), torch.arange(count, dtype=torch.int32, device=lists.device).expand_as(lists))
-        rank[rows] = place.gather(1, blocks.block[true[rows].long()]).long()
+        ranks = torch.empty_like(lists)
+        ranks.scatter_(1, lists.long(), torch.arange(count, dtype=torch.int32, device=lists.device).expand_as(lists))
+        rank[rows] = ranks.gather(1, blocks.block[true[rows].long()]).long()
     return reach_for_recall(rank[true != sample[:, None]], recall)[0]
 
 
@@ -98,8 +98,8 @@ def cells(X: torch.Tensor) -> torch.Tensor:
     """Return k-means centres (c, D) of a sample of the points, ordered by their first principal component."""
     n = len(X)
     count = max(1, n // CELL)
-    drawn = torch.randperm(n, generator=torch.Generator().manual_seed(1))[: TRAINED * count].to(X.device)
-    sample = X[drawn]
+    chosen = torch.randperm(n, generator=torch.Generator().manual_seed(1))[: TRAINED * count].to(X.device)
+    sample = X[chosen]
     centers = sample[:count].clone()
     for _ in range(ITERATIONS):
         cell = nearest_center(sample, centers)

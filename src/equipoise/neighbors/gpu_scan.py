@@ -8,8 +8,8 @@ import torch
 
 from ..arrays.tiles import in_tiles
 
-SPARE = 16  # candidates beyond k from products, of which differences select the k nearest; chosen
-ROUNDING = 1e-5  # relative difference between sums of squares in float32 that are added up in another order
+SPARE = 16  # candidates beyond k found by products; differences then select the k nearest; chosen
+ROUNDING = 1e-5  # relative difference between float32 sums of squares that are added in another order
 
 
 class Found(NamedTuple):
@@ -23,8 +23,8 @@ class Found(NamedTuple):
 def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None = None) -> Found:
     """Return the k rows of X nearest to each row of Q.
 
-    Products select candidates; the distances, and with them the order, are sums of squared differences. Queries for
-    which the rounding of products leaves doubt, as in tight clusters far apart, are compared again in float64.
+    Products select candidates; the distances, and so their order, are sums of squared differences. Queries whose
+    candidates are uncertain because products are rounded, as in tight clusters far apart, are repeated in float64.
 
     Parameters
     ----------
@@ -37,42 +37,42 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
     m, n = len(Q), len(X)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((m, k), dtype=X.dtype, device=X.device)
-    most = n if own is None else n - 1
-    width = min(most, k + SPARE)
+    available = n if own is None else n - 1
+    width = min(available, k + SPARE)
 
     def compare(rows: torch.Tensor, Q: torch.Tensor, X: torch.Tensor, norms: torch.Tensor) -> torch.Tensor:
-        """Write the neighbours of some rows, and return the rows for which rounding leaves doubt."""
+        """Write the neighbours of some rows, and return the rows that rounding leaves uncertain."""
         q = Q[rows]
         rough = torch.addmm(norms, q, X.T, alpha=-2)  # d² − ‖q‖²
         if own is not None:
             rough.scatter_(1, own[rows, None], torch.inf)
-        least, near = rough.topk(width, largest=False)
+        smallest, near = rough.topk(width, largest=False)
         near = near.sort(dim=1).values  # ties go to the lower index
         found, order = (q[:, None] - X[near]).square().sum(dim=2).sort(dim=1, stable=True)
         indices[rows], d2[rows] = near.gather(1, order)[:, :k].int(), found[:, :k].to(d2.dtype)
-        if width == most:
+        if width == available:
             return rows[:0]
         # The likely rounding error of a product is √D eps (‖q‖ + ‖x‖)²; no other point is nearer than `others`.
         norm, error = q.square().sum(dim=1), X.shape[1] ** 0.5 * torch.finfo(X.dtype).eps
-        others = least.amax(dim=1) + norm - error * (norm.sqrt() + norms.max().sqrt()).square()
+        others = smallest.amax(dim=1) + norm - error * (norm.sqrt() + norms.max().sqrt()).square()
         return rows[found[:, k - 1] > others]
 
-    doubts: list[torch.Tensor] = []
-    numbers, size = torch.arange(m, device=X.device), n + width * (X.shape[1] + 8)
+    parts: list[torch.Tensor] = []
+    queries, size = torch.arange(m, device=X.device), n + width * (X.shape[1] + 8)
     norms = X.square().sum(dim=1)
-    in_tiles(m, size, lambda part: doubts.append(compare(numbers[part], Q, X, norms)))
-    doubt = torch.cat(doubts)
-    if len(doubt) and X.dtype != torch.float64:
+    in_tiles(m, size, lambda part: parts.append(compare(queries[part], Q, X, norms)))
+    uncertain = torch.cat(parts)
+    if len(uncertain) and X.dtype != torch.float64:
         Qd, Xd = Q.double(), X.double()
         double_norms = Xd.square().sum(dim=1)
-        in_tiles(len(doubt), 2 * size, lambda part: doubts.append(compare(doubt[part], Qd, Xd, double_norms)))
+        in_tiles(len(uncertain), 2 * size, lambda part: parts.append(compare(uncertain[part], Qd, Xd, double_norms)))
     return Found(indices, d2, 1.0)
 
 
 def recall(d2: torch.Tensor, true: torch.Tensor) -> float:
     """Return the fraction of neighbours found, d² (m, k), that are no farther than the true k-th neighbour.
 
-    `true` holds d² (m, k + 1) of an exact search that found the point itself too. Of points at equal distance any
-    counts.
+    `true` holds d² (m, k + 1) from an exact search that includes the point itself. Of points at equal distance, any
+    one counts.
     """
     return float((d2 <= true[:, -1:] * (1 + ROUNDING)).double().mean())

@@ -3,7 +3,7 @@
 Euclidean metrics in up to five columns use a k-d tree. The other metrics of vectors.py use matrix products and faiss:
 an exact scan for small data and for L1 and L∞; in large data each point is compared with the points of the k-means
 cells near its own (cells.py). The result has the same bytes for any number of threads; faiss's HNSW graphs do not have
-this property, so they are not used. Other metrics are searched exactly, block by block, and so are sparse tables
+this property and are not used. Other metrics are searched exactly, block by block, and so are sparse tables
 (sparse.py).
 """
 
@@ -48,14 +48,19 @@ def nearest_neighbors(
         "euclidean", "cosine", "correlation", "inner_product", "manhattan" and "chebyshev" are fast; other metrics of
         scikit-learn and functions of two rows work too.
     n_threads : int, default=1
-        The result is the same for any number.
+        Number of threads; the result does not depend on it.
     min_recall : float, default=0.99
-        Smallest recall, estimated on a sample, of the search in large data.
+        Recall that the search in large data must reach, estimated on a sample.
 
     Returns
     -------
     Graph
         Indices and distances (n, k) of the neighbours, without the point itself, and the recall.
+
+    Raises
+    ------
+    ValueError
+        If k is out of range, or the metric gives a negative or undefined distance.
     """
     n = X.shape[0]
     if not 0 < k < n:
@@ -74,7 +79,7 @@ def nearest_neighbors(
 class Searcher:
     """Exact search for the rows of a table X (n, D) nearest to new rows; each new row is searched independently."""
 
-    SPARE = 16  # candidates beyond k from the search in float32, of which float64 selects the k nearest
+    SPARE = 16  # candidates beyond k found in float32; float64 then selects the k nearest
 
     def __init__(self, X: Array, metric: Any, n_threads: int):
         self.X, self.metric, self.n_threads = X, metric, n_threads
@@ -119,7 +124,7 @@ def nearest_in_rows(D: Array, rows: Array, k: int) -> Graph:
 
 
 class UnitScale:
-    """The shift and scale that bring vectors into ±1, so that float32 and squares neither overflow nor underflow."""
+    """The shift and scale that map vectors into [−1, 1], so that float32 squares neither overflow nor underflow."""
 
     def __init__(self, V: Array):
         self.center = V.mean(axis=0)
@@ -169,17 +174,17 @@ def _row_blocks(n: int) -> list[slice]:
     return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
 
 
-def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], Array] | None = None) -> Array:
+def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, Array], Array] | None = None) -> Array:
     """Return the results of a search as int32, a block of queries at a time.
 
-    `tidy(found, rows)`, if given, turns the result of each block into the final one.
+    `postprocess(found, rows)`, if not None, is applied to the result of each block.
     """
     blocks = _row_blocks(len(Q))
     result: Array | None = None
     advance = progress.advance_callback()
     for rows in blocks:
         found = search(Q[rows], k)
-        found = found if tidy is None else tidy(found, np.arange(rows.start, rows.stop))
+        found = found if postprocess is None else postprocess(found, np.arange(rows.start, rows.stop))
         result = np.empty((len(Q), found.shape[1]), np.int32) if result is None else result
         result[rows] = found
         advance(rows.stop - rows.start)
@@ -187,7 +192,7 @@ def _in_blocks(search: Search, Q: Array, k: int, tidy: Callable[[Array, Array], 
 
 
 def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
-    """Return the exact neighbours under any metric of scikit-learn, or a callable, in blocks of rows."""
+    """Return the exact neighbours under any scikit-learn metric or callable, in blocks of rows."""
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
     start, advance = 0, progress.advance_callback()
     for block in pairwise_distances_chunked(X, metric=metric):

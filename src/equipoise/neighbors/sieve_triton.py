@@ -1,9 +1,9 @@
 """Neighbour search on a GPU without storing distances: a bound for each row, then only the candidates below it.
 
 A random sample of points gives a bound on the distance to the k-th neighbour of each row; with many points, every
-fourth block of them then gives a tighter one. One pass over all pairs, as matrix products on the tensor cores, keeps
-the candidates below the bound, and their distances are computed again from differences. A row with too few candidates,
-or more than there is room for, is searched again in full.
+fourth block of them then gives a tighter one. One pass over all pairs, as matrix products on the tensor cores, collects
+the candidates below the bound, and their distances are recomputed from differences. A row with too few candidates, or
+more than can be stored, is searched again in full.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .gpu_scan import nearest as scan
 
 FIRST, SECOND = 1024, 16384  # sampled points for the first bound, and for a tighter one
 GROUPS = 4  # of the first sample: the bound is the largest of their smallest distances; about 8 points lie below it
-ROOM = 512  # candidates per row
+ROOM = 512  # candidates stored per row
 FEW = 8  # expected neighbours in the second sample below which every `STRIDE`-th block is used for the bound
 STRIDE = 4
 PRECISIONS = "tf32", "tf32x3"  # of products on the tensor cores: 11 bits, then about 22
@@ -34,31 +34,31 @@ def _below(
     LISTED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Collect, for B rows of Q, the points p of P with ‖p‖² − 2 q·p below the bound of the row, in any order."""
-    place = tl.program_id(0) * B + tl.arange(0, B)
-    row = place < rows
-    r = (start + place).to(tl.int64)
+    local = tl.program_id(0) * B + tl.arange(0, B)
+    row = local < rows
+    r = (start + local).to(tl.int64)
     c = tl.arange(0, PART)
     q = tl.load(Q + r[:, None] * D + c[None, :], mask=row[:, None], other=0.0)
-    b = tl.load(bound + place, mask=row, other=-float("inf"))
+    b = tl.load(bound + local, mask=row, other=-float("inf"))
     for t in range(0, width, stride):
         near = tl.load(lists + (start // B + tl.program_id(0)).to(tl.int64) * width + t) if LISTED else t
         j = (near * B + tl.arange(0, B)).to(tl.int64)
-        there = j < n
-        p = tl.load(P + j[None, :] * D + c[:, None], mask=there[None, :], other=0.0)
+        valid = j < n
+        p = tl.load(P + j[None, :] * D + c[:, None], mask=valid[None, :], other=0.0)
         product = tl.dot(q, p, input_precision=PRECISION)
         for s in range(PART, D, PART):
             q_s = tl.load(Q + r[:, None] * D + s + c[None, :], mask=row[:, None], other=0.0)
-            p_s = tl.load(P + j[None, :] * D + s + c[:, None], mask=there[None, :], other=0.0)
+            p_s = tl.load(P + j[None, :] * D + s + c[:, None], mask=valid[None, :], other=0.0)
             product = tl.dot(q_s, p_s, product, input_precision=PRECISION)
-        d = tl.load(norms + j, mask=there, other=float("inf"))[None, :] - 2 * product
+        d = tl.load(norms + j, mask=valid, other=float("inf"))[None, :] - 2 * product
         hit = d < b[:, None]
         if SELF:
             hit = hit & (r[:, None] != j[None, :])
         at = tl.atomic_add(
-            count + place[:, None] + tl.zeros((B, B), tl.int32), tl.full((B, B), 1, tl.int32), mask=hit, sem="relaxed"
+            count + local[:, None] + tl.zeros((B, B), tl.int32), tl.full((B, B), 1, tl.int32), mask=hit, sem="relaxed"
         )
-        here = found + place[:, None].to(tl.int64) * ROOM + at
-        tl.store(here, j[None, :].to(tl.int32) + tl.zeros((B, B), tl.int32), mask=hit & (at < ROOM))
+        slot = found + local[:, None].to(tl.int64) * ROOM + at
+        tl.store(slot, j[None, :].to(tl.int32) + tl.zeros((B, B), tl.int32), mask=hit & (at < ROOM))
 
 
 @triton.jit
@@ -70,23 +70,23 @@ def _select(
     i = tl.program_id(0)
     x = X + (start + i).to(tl.int64) * D
     t = tl.arange(0, ROOM)
-    there = t < tl.minimum(tl.load(count + i), ROOM)
-    j = tl.load(found + i.to(tl.int64) * ROOM + t, mask=there, other=0).to(tl.int64)
+    valid = t < tl.minimum(tl.load(count + i), ROOM)
+    j = tl.load(found + i.to(tl.int64) * ROOM + t, mask=valid, other=0).to(tl.int64)
     total = tl.zeros((ROOM,), tl.float32)
     for s in range(0, D, PART):
         c = s + tl.arange(0, PART)
-        diff = tl.load(x + c)[None, :] - tl.load(P + j[:, None] * D + c[None, :], mask=there[:, None], other=0.0)
+        diff = tl.load(x + c)[None, :] - tl.load(P + j[:, None] * D + c[None, :], mask=valid[:, None], other=0.0)
         total += tl.sum(diff * diff, 1)
     bits = total.to(tl.int32, bitcast=True).to(tl.int64)
-    key = tl.sort(tl.where(there, (bits << 32) | j, 0x7F80000000000000))  # the bits of infinity
-    kept = t < k
+    key = tl.sort(tl.where(valid, (bits << 32) | j, 0x7F80000000000000))  # the bits of infinity
+    selected = t < k
     out = (base + i).to(tl.int64)
     j = (key & 0xFFFFFFFF).to(tl.int32)
     if NAMED:
         out = tl.load(names + start + i)
-        j = tl.load(names + j, mask=kept, other=0).to(tl.int32)
-    tl.store(indices + out * k + t, j, mask=kept)
-    tl.store(d2 + out * k + t, (key >> 32).to(tl.int32).to(tl.float32, bitcast=True), mask=kept)
+        j = tl.load(names + j, mask=selected, other=0).to(tl.int32)
+    tl.store(indices + out * k + t, j, mask=selected)
+    tl.store(d2 + out * k + t, (key >> 32).to(tl.int32).to(tl.float32, bitcast=True), mask=selected)
 
 
 class Cloud(NamedTuple):
@@ -99,21 +99,21 @@ class Cloud(NamedTuple):
 class Candidates(NamedTuple):
     """Points that may be neighbours of some rows."""
 
-    counts: torch.Tensor  # (m,) int32: how many there are, perhaps more than there is room for
+    counts: torch.Tensor  # (m,) int32: how many there are, perhaps more than are stored
     found: torch.Tensor  # (m, room) int32, in any order
 
 
 class Output(NamedTuple):
-    """Where neighbours are written."""
+    """The arrays to which neighbours are written."""
 
     indices: torch.Tensor  # (n, k) int32
     d2: torch.Tensor  # (n, k) float32
-    base: int  # the first row to write, without names
+    base: int  # the first row to write if `names` is None
     names: torch.Tensor | None = None  # (n,): the index of each point in the caller's order
 
 
 class Sieve:
-    """Centred rows X (n, D), padded to a width that the tensor cores take, and two samples of them."""
+    """Centred rows X (n, D), padded to a width that the tensor cores accept, and two samples of them."""
 
     def __init__(self, X: torch.Tensor, precision: str):
         n, D = X.shape
@@ -130,7 +130,7 @@ class Sieve:
     ) -> Candidates:
         """Return the points of P below the bound of each row, other than the row itself if P is all points.
 
-        All blocks of P are searched, those in `lists`, or every `stride`-th of these.
+        All blocks of P are searched, or only those in `lists`; of these, every `stride`-th.
         """
         m, (n, D) = rows.stop - rows.start, P.X.shape
         count = torch.zeros(m, dtype=torch.int32, device=P.X.device)
@@ -193,24 +193,27 @@ def nearest_in_blocks(
 def _sieve(
     X: torch.Tensor, k: int, order: torch.Tensor | None, lists: torch.Tensor | None, precision: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k nearest other points of X (n, D) to each point, and their d², searched in a given order."""
+    """Return the k nearest other points of X (n, D) to each point, and their d².
+
+    `order` and `lists` as in `nearest_in_blocks`, or None to search all blocks.
+    """
     n = len(X)
     sieve = Sieve(X if order is None else X[order[:n]], precision)
     room = ROOM if 3 * k <= ROOM else 2 * ROOM
     indices = torch.empty((n, k), dtype=torch.int32, device=X.device)
     d2 = torch.empty((n, k), device=X.device)
-    again = torch.zeros(n, dtype=torch.bool, device=X.device)
+    incomplete = torch.zeros(n, dtype=torch.bool, device=X.device)
 
-    def some(part: slice) -> None:
+    def search(part: slice) -> None:
         rows = slice(part.start * BLOCK, min(part.stop * BLOCK, n))
         found = sieve.candidates(rows, sieve.all, sieve.bound(rows, k, lists), room, lists)
         sieve.select(rows, sieve.all, found, Output(indices, d2, rows.start, order))
-        again[rows] = (found.counts < k) | (found.counts > room)
+        incomplete[rows] = (found.counts < k) | (found.counts > room)
 
-    in_tiles(-(-n // BLOCK), 2 * BLOCK * room, some, TILE)
-    over = again.nonzero()[:, 0]
-    over = over if order is None else order[over]
-    if len(over):
-        exact = scan(X[over], X, k, over)
-        indices[over], d2[over] = exact.indices, exact.d2
+    in_tiles(-(-n // BLOCK), 2 * BLOCK * room, search, TILE)
+    repeated = incomplete.nonzero()[:, 0]
+    repeated = repeated if order is None else order[repeated]
+    if len(repeated):
+        exact = scan(X[repeated], X, k, repeated)
+        indices[repeated], d2[repeated] = exact.indices, exact.d2
     return indices, d2

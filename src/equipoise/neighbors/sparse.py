@@ -15,9 +15,9 @@ from ..progress import advance_callback, stage
 from .vectors import EUCLIDEAN, Graph, is_euclidean, product_distances, smallest, undefined_for_row
 
 PRODUCTS = (*EUCLIDEAN, "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
-SCIKIT = ("manhattan", "cityblock", "l1")  # other metrics that scikit-learn has for sparse rows
+SCIKIT = ("manhattan", "cityblock", "l1")  # other metrics that scikit-learn supports for sparse rows
 SPARSE_METRICS = PRODUCTS + SCIKIT
-ARRAYS = 4  # of the size of a block that exist at once
+ARRAYS = 4  # number of block-sized arrays that exist at once
 
 
 def check_sparse_metric(metric: Any) -> None:
@@ -59,7 +59,7 @@ class SparseSearcher:
             self._norm2 = _norm2(self.X)
 
     def within(self, k: int) -> Graph:
-        """Return the k nearest of the other rows to each row."""
+        """Return the k nearest other rows to each row."""
         n = self.X.shape[0]
         indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
         stage("neighbours", n)
@@ -94,6 +94,7 @@ class SparseSearcher:
         return np.vstack([self._finish(block) for _, block in self._blocks(self._rows(X_new))])
 
     def _rows(self, X: Matrix) -> Matrix:
+        """Return the rows as they are compared: unit vectors for the cosine metric."""
         return self.unit_rows(X) if self.metric == "cosine" else X
 
     @staticmethod
@@ -112,6 +113,7 @@ class SparseSearcher:
             yield rows, self._scores(Q[rows])
 
     def _scores(self, Q: Matrix) -> Array:
+        """Return the scores (q, n) between the rows of Q and all rows, as `_blocks` yields them."""
         if self.metric not in PRODUCTS:
             return np.asarray(pairwise_distances(Q, self.X, metric=self.metric))
         G = (Q @ self._XT).toarray()
@@ -122,7 +124,7 @@ class SparseSearcher:
         return np.maximum(G, 0.0, out=G)
 
     def _finish(self, scores: Array) -> Array:
-        """Return distances from the scores of `_blocks`; infinite entries stand for the row itself."""
+        """Return distances from the scores of `_blocks`; infinite entries mark the row itself."""
         if self.metric == "inner_product":
             return product_distances(-scores)
         if is_euclidean(self.metric):

@@ -1,4 +1,4 @@
-"""What a neighbour search compares, vectors, and what it finds, a `Graph`.
+"""`Vectors`, which a neighbour search compares, and `Graph`, its result.
 
 | metric | searched as | distance |
 |---|---|---|
@@ -47,7 +47,7 @@ class Graph:
         return f"<{k:,} neighbours of each of {n:,} points, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int) -> Matrix:
-        """Return d² to n points as CSR, scaled into range; this overwrites `distances` to save memory."""
+        """Return d² as CSR (m, n), scaled into range; this overwrites `distances` to save memory."""
         m, k = self.indices.shape
         d2 = np.square(in_range(self.distances), out=self.distances)
         return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
@@ -90,7 +90,7 @@ class Vectors:
     Attributes
     ----------
     base : array of float64
-        The vectors that are searched.
+        The vectors in which neighbours are searched.
     own : array of float64
         The rows of the table as query vectors.
     search : {"l2", "l1", "linf"}
@@ -122,7 +122,7 @@ class Vectors:
         return self.distances(self.own, found)
 
     def _pairs(self, q: Array, x: Array) -> Array:
-        """Return the sums (m, k) behind the distances from q (m, 1, D) to x (m, k, D)."""
+        """Return the sums (m, k) that determine the distances from q (m, 1, D) to x (m, k, D)."""
         raise TypeError(f"{type(self).__name__} must define _pairs()")
 
     def _finish(self, result: Array) -> Array:
@@ -163,8 +163,9 @@ class InnerProduct(Vectors):
 
     With M the largest norm, base vectors (x, √(M² − ‖x‖²)) and queries (q, 0) have d² = M² + ‖q‖² − 2 q·x (Bachrach et
     al. 2014), so a Euclidean search finds the largest products. The affinities exp(−d²/2σ²) of a row do not change if
-    a constant is added to all its d². It is chosen to lose no digits: the distance is √(2 (m_i − x_i·x_j)), where m_i
-    is the largest product found. It is 0 to the nearest row, and comparable within a row but not between rows.
+    a constant is added to all its d². The constant is chosen to lose no digits: the distance is √(2 (m_i − x_i·x_j)),
+    where m_i is the largest product found. The distance to the nearest row is 0, and distances are comparable within a
+    row but not between rows.
     """
 
     def __init__(self, X: Array, metric: str):
@@ -223,6 +224,6 @@ def product_distances(S: Array) -> Array:
 
 
 def undefined_for_row(i: int, metric: str) -> ValueError:
-    """Return the error for a row that has no direction, so that there is no angle to it."""
+    """Return the error for a row without a direction, to which no angle is defined."""
     kind = "constant" if metric == "correlation" else "zero"
     return ValueError(f"row {i} is {kind}, so metric={metric!r} is not defined for it; remove the row")

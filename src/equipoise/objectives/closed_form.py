@@ -1,4 +1,4 @@
-"""The base of losses with a closed-form minimum, which need no engine."""
+"""Base class of losses whose minimum has a closed form; they need no engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import Balance
 
 
 class Linear(Kernel):
-    """k = −d2/2, after centring the inner product: C K C = C Y Yᵀ C. Not positive, so not for the SNE family."""
+    """k = −d2/2, the inner product after centring: C K C = C Y Yᵀ C. It is not positive, so not for the SNE family."""
 
     def value(self, d2: Array) -> Array:
         return -d2 / 2
@@ -50,18 +50,18 @@ class ClosedForm:
         raise TypeError(f"{type(self).__name__} must define start()")
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return what `solve` does within the span of U: the value of each axis, and U rotated to the axes."""
+        """Return the result of `solve` within the span of U: the eigenvalue of each axis, and U rotated to the axes."""
         raise TypeError(f"{type(self).__name__} must define aligned()")
 
     def to(self, placement: Placement) -> ClosedForm:
-        """Return the loss itself: it computes where its matrices are."""
+        """Return the loss itself: it computes on the device of its matrices."""
         return self
 
     def permuted(self, order: Array) -> ClosedForm:
-        raise TypeError("losses in closed form do not reorder their points")
+        raise TypeError("a loss in closed form cannot reorder its points")
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise TypeError("losses in closed form place new points in closed form")
+        raise TypeError("a loss in closed form places new points without forces")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         raise TypeError("these forces depend on the positions of two points, not on their distance alone")

@@ -17,13 +17,13 @@ from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
 
-FAR = 1e-30  # Z_i below this underflows in float32: the row is then summed from logarithms
+UNDERFLOW = 1e-30  # Z_i below this underflows in float32: the row is then summed from logarithms
 
 
 def _inverse(Z: Array) -> Array:
     """Return 1/Z, and 0 where Z underflows: nothing repels such a point."""
-    xp, far = array_namespace(Z), Z < FAR
-    return xp.where(far, 0.0, 1 / xp.where(far, 1.0, Z))
+    xp, underflows = array_namespace(Z), Z < UNDERFLOW
+    return xp.where(underflows, 0.0, 1 / xp.where(underflows, 1.0, Z))
 
 
 @tagged("objectives.conditional.ConditionalKL")
@@ -47,17 +47,17 @@ class ConditionalKL:
             lambda: engine.edges(Y, self._A, self.kernel, -1.0, potential=loss),
             lambda: engine.field(Y, self.kernel),
         )
-        xp, far = array_namespace(Z), Z < FAR
+        xp, underflows = array_namespace(Z), Z < UNDERFLOW
         charge = _inverse(Z)
         repulsion = -(gradient * charge[:, None] + engine.field(Y, self.kernel, charge).gradient)
-        log_Z = xp.log(xp.where(far, 1.0, Z))
-        for i in engine.placement.indices_where(far):
-            log_Z[i] = self._far_row(to_numpy(Y), int(i), repulsion)
+        log_Z = xp.log(xp.where(underflows, 1.0, Z))
+        for i in engine.placement.indices_where(underflows):
+            log_Z[i] = self._add_underflowing_row(to_numpy(Y), int(i), repulsion)
         value = self.negative_entropy - psi / 2 + total(log_Z) if loss else np.nan
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
-    def _far_row(self, Y: Array, i: int, repulsion: Array) -> float:
-        """Return log Z_i of a point where k underflows, and add its row of forces to `repulsion`, both from log k."""
+    def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array) -> float:
+        """Return log Z_i of a point where k underflows, and add its forces to `repulsion`, both computed from log k."""
         diff = (Y[i] - Y).astype(np.float64)
         d2 = (diff**2).sum(axis=1)
         log_k = self.kernel.log_value(d2)
@@ -79,7 +79,7 @@ class ConditionalKL:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point has its own row, p_{j|i} = p_{i|j} and Z_i; the other Z_j remain those of the map."""
+        """A new point has its own row p_{j|i} = p_{i|j} and its own Z_i; the Z_j of the map do not change."""
         charge = _inverse(engine.field(Y, self.kernel).potential)
         ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
 
@@ -91,6 +91,6 @@ class ConditionalKL:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Lin et al. 2024, Table 1, with p = p_{j|i} = p_{i|j} and Z = Z_i = Z_j."""
+        """Return the forces of Lin et al. 2024, Table 1, for p = p_{j|i} = p_{i|j} and Z = Z_i = Z_j."""
         d2 = r**2
         return 4 * p * np.abs(self.kernel.log_slope(d2)) * r, 4 / Z * np.abs(self.kernel.slope(d2)) * r

@@ -34,12 +34,12 @@ class CrossEntropy:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
-        (excess, freed), (phi, gradient) = engine.placement.concurrently(
+        (apart_psi, apart_edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.apart, 0.0, potential=loss),
             lambda: engine.field(Y, self.apart),
         )
-        value = -psi + total(phi) - excess if loss else np.nan
-        return Balance(4 * exaggeration * (edges + freed), -2 * gradient, value, self.mass * exaggeration)
+        value = -psi + total(phi) - apart_psi if loss else np.nan
+        return Balance(4 * exaggeration * (edges + apart_edges), -2 * gradient, value, self.mass * exaggeration)
 
     def to(self, placement: Placement) -> CrossEntropy:
         other = copy(self)
@@ -52,7 +52,7 @@ class CrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point exerts no force and feels all: μ_ij = w_ij."""
+        """The map acts on a new point, not the reverse: μ_ij = w_ij."""
         field = engine.freeze(Y, self.apart)
 
         def force(targets: Array, W: Matrix) -> Array:
@@ -62,7 +62,7 @@ class CrossEntropy:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Of one pair with μ = p; Z is not used."""
+        """Return the forces of a pair with μ = p; Z is not used."""
         d2 = r**2
         pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
         return 4 * p * pull, 4 * (1 - p) * push
@@ -114,7 +114,7 @@ class EffectiveCrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point has its own degree; those of the map remain."""
+        """A new point has its own degree; the degrees of the map do not change."""
         c = self.negatives / len(Y)
         ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
 
@@ -126,7 +126,7 @@ class EffectiveCrossEntropy:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Of one pair with μ = p and degrees 1, among Z points."""
+        """Return the forces of a pair with μ = p and degrees 1, among Z points."""
         d2 = r**2
         pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
         return 4 * p * pull, 4 * self.negatives / Z * push

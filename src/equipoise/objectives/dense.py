@@ -42,7 +42,7 @@ class DenseDivergence:
         if zero.size:
             i, j = zero[0]
             raise ValueError(
-                f"{what}, but P[{i}, {j}] = 0, as for {len(zero)} of {P.size - len(P)} pairs; raise the perplexity,"
+                f"{what}, but P[{i}, {j}] = 0, like {len(zero)} of {P.size - len(P)} pairs; raise the perplexity,"
                 " or use an Alpha divergence with α < 1"
             )
         self.affinities = P
@@ -64,7 +64,7 @@ class DenseDivergence:
             G[i, i] = 0.0
             total += float(P[i, off] @ self.divergence.value(t)) if loss else np.nan
         G -= mean
-        # The stiffness of the most strongly held point; near Q = P it is f''(1) = 1.
+        # The stiffness of the point with the strongest forces; near Q = P it is f''(1) = 1.
         load = max(float(np.abs(G[i]) @ self.kernel.value(((Y[i] - Y) ** 2).sum(axis=1))) for i in range(len(Y))) / Z
         _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
         _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
@@ -84,7 +84,7 @@ class DenseDivergence:
         raise ValueError(f"transform needs an Alpha divergence with α < 1; {self.divergence!r} compares every pair")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """With ⟨G⟩ = f'(1), its value at Q = P."""
+        """Return the forces for ⟨G⟩ = f'(1), its value at Q = P."""
         d2 = r**2
         G = self.divergence.slope(self.kernel.value(d2) / (Z * p)) - self.divergence.slope(np.ones(1))
         force = 4 / Z * G * np.abs(self.kernel.slope(d2)) * r

@@ -21,6 +21,7 @@ from .base import Balance
 
 
 def _at_zero(kernel: Kernel) -> float:
+    """Return k(0)."""
     return float(kernel.value(np.zeros(1))[0])
 
 
@@ -70,7 +71,7 @@ class DoubleKernelLLE:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point depends on points of the map, and none depends on it: M_ij = −w_ij."""
+        """A new point is reconstructed from points of the map, and none from it: M_ij = −w_ij."""
         n, field = len(Y), engine.freeze(Y, self.kernel)
 
         def force(targets: Array, W: Matrix) -> Array:
@@ -80,7 +81,7 @@ class DoubleKernelLLE:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """With p = −M_ij and Z = n."""
+        """Return the forces for p = −M_ij and Z = n."""
         force = 4 * np.abs(self.kernel.slope(r**2)) * r
         return p * force, force / Z
 
@@ -123,8 +124,8 @@ class DoubleKernelPCA:
         centring = (rho - mu)[:, None] * ones + engine.field(Y, self.kernel, rho).gradient
         S = total(sums)
         overlap = psi + n * k0 - 2 / n * total(self._sums * sums) + self.mass * S / n**2  # ⟨C K_X C, K_Y⟩
-        theirs = n * k0**2 + total(squares) - 2 / n * total(sums * sums) + S**2 / n**2  # ‖C K_Y C‖²
-        value = self._own - 2 * overlap + theirs if loss else np.nan
+        map_norm2 = n * k0**2 + total(squares) - 2 / n * total(sums * sums) + S**2 / n**2  # ‖C K_Y C‖²
+        value = self._own - 2 * overlap + map_norm2 if loss else np.nan
         return Balance(8 * exaggeration * pull, -2 * push - 4 * centring, value, 2 * self._load * exaggeration)
 
     def _means(self, sums: Array, n: int) -> tuple[Array, Array, Any]:
@@ -143,7 +144,7 @@ class DoubleKernelPCA:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point has its own row of K_X; the means of the others remain those of the map."""
+        """A new point has its own row of K_X; the means of the map do not change."""
         n = len(Y)
         _, rho, mu = self._means(_at_zero(self.kernel) + engine.field(Y, self.kernel).potential, n)
         squared, ones = engine.freeze(Y, self._squared), engine.freeze(Y, self.kernel)
@@ -159,7 +160,7 @@ class DoubleKernelPCA:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Of two points far from all others, whose means are negligible, with p = K_X; Z is not used."""
+        """Return the forces of two points far from all others, with negligible means and p = K_X; Z is not used."""
         d2 = r**2
         force = 8 * np.abs(self.kernel.slope(d2)) * r
         return p * force, self.kernel.value(d2) * force

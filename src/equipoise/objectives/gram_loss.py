@@ -28,7 +28,7 @@ class GramLoss(ClosedForm):
     """
 
     def __init__(self, gram: Gram, error: float = 0.0):
-        """`error` is ‖G_X − G'_X‖_F if B comes from an approximation G'_X."""
+        """Take B, and the error ‖G_X − G'_X‖_F if B comes from an approximation G'_X."""
         self.gram = gram
         self.error = error
 
@@ -65,7 +65,7 @@ class GramLoss(ClosedForm):
         return self._loss(Y, self.gram.product(Y), Y.T @ Y)
 
     def _loss(self, Y: Array, BY: Array, YY: Array) -> float:
-        return max(self.norm2 - 2 * float((Y * BY).sum()) + float(np.square(YY).sum()), 0.0)  # not below 0 by rounding
+        return max(self.norm2 - 2 * float((Y * BY).sum()) + float(np.square(YY).sum()), 0.0)  # ≥ 0 despite rounding
 
     def gradient_error(self, Y: Array) -> float:
         """Return a bound on ‖∇ − ∇'‖_F at Y, 4 ‖G_X − G'_X‖_F ‖C Y‖₂: the error from an approximate G_X."""

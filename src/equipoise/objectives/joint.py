@@ -70,7 +70,7 @@ class JointDivergence:
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
-        if s < 0.1 and is_numpy(Y):  # near α = 1 the two forces, of order 1/s, cancel: float64 keeps the difference
+        if s < 0.1 and is_numpy(Y):  # near α = 1 the two forces, of order 1/s, nearly cancel: float64 is needed
             Y = to_float64(Y)
         (psi, edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.weights, self.kernel, -s, potential=loss or e != 0),
@@ -87,7 +87,7 @@ class JointDivergence:
     def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
         """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
         s, e = self.s, self.e
-        if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) as it stands
+        if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) has no cancellation
             T = Z**-e * e * psi
             return (1 - T) / (s * e), T
         balance = deformed_log(array_namespace(Z).log(Z), -e) - Z**-e * (self._H + psi)  # (1 − T)/e
@@ -107,7 +107,7 @@ class JointDivergence:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point counts as one of the n: P_ij = p_{j|i}/n; Z and T remain those of the map."""
+        """A new point counts as one of the n: P_ij = p_{j|i}/n; Z and T of the map do not change."""
         s, e, n = self.s, self.e, len(Y)
         psi, _ = engine.edges(Y, self.weights, self.kernel, -s, potential=True)
         Z = float(engine.field(Y, self.kernel).potential.sum())
@@ -122,7 +122,7 @@ class JointDivergence:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Lin et al. 2024, Table 1, for any kernel and α; with T = 1, its value at Q = P."""
+        """Return the forces of Lin et al. 2024, Table 1, for any kernel and α, with T = 1, its value at Q = P."""
         d2 = r**2
         q = self.kernel.value(d2) / Z
         attraction = 4 / self.s * p**self.s * q**self.e * np.abs(self.kernel.log_slope(d2)) * r

@@ -16,7 +16,7 @@ from .closed_form import ClosedForm
 
 
 class TraceQuotient(ClosedForm):
-    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for a sparse A ≥ 0 with A t = 0, over U ⟂ t; it depends on the span of U alone.
+    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for a sparse A ≥ 0 with A t = 0, over U ⟂ t; it depends only on the span of U.
 
         ∇E = 2 (A U − U S⁻¹ UᵀAU) S⁻¹                                      docs/math.md, "Trace quotients"
 
@@ -26,7 +26,7 @@ class TraceQuotient(ClosedForm):
     """
 
     def __init__(self, A: Matrix, root: Array, affinities: Matrix):
-        """`root` (n,) is t, with ‖t‖² the spread of each axis of U; A was computed from `affinities`."""
+        """Take A, `root` = t (n,), where ‖t‖² is the spread of each axis of U, and the affinities that define A."""
         self.A, self.root = A, root
         self.affinities = affinities
         self._spread = float(root @ root)
@@ -63,8 +63,8 @@ class TraceQuotient(ClosedForm):
         If the graph of A has c components, the first c − 1 axes have the eigenvalue 0 and separate them.
         """
         null = self._null_space(d + 1)
-        apart = null[:, 1 : d + 1]
-        values, V = np.zeros(apart.shape[1]), apart
+        separating = null[:, 1 : d + 1]
+        values, V = np.zeros(separating.shape[1]), separating
         if V.shape[1] < d:
             more, W = eigen.bottom(self.A, null, d - V.shape[1])
             values, V = np.concatenate([values, more]), np.column_stack([V, W])
@@ -83,19 +83,20 @@ class TraceQuotient(ClosedForm):
         return values, U @ V
 
     def _centered(self, U: Array) -> Array:
+        """Return the component of U orthogonal to t, in float64."""
         U = np.asarray(U, dtype=np.float64)
         return U - np.outer(self._null, self._null @ U)
 
-    def _null_space(self, most: int) -> Array:
+    def _null_space(self, maximum: int) -> Array:
         """Return orthonormal null vectors of A, (n, ≤ most): t, then one for each component but the last.
 
-        Components come in descending size; each vector separates one component from those after it.
+        Components are in descending order of size; each vector separates one component from those after it.
         """
         sizes = np.bincount(self.components)
         if len(sizes) == 1:
             return self._null[:, None]
         order = np.argsort(-sizes, kind="stable")
-        parts = np.zeros((len(self.root), min(len(sizes), most)))
+        parts = np.zeros((len(self.root), min(len(sizes), maximum)))
         parts[:, 0] = self.root
         for column, part in enumerate(order[: parts.shape[1] - 1], 1):
             members = self.components == part

@@ -1,4 +1,4 @@
-"""From forces to moves: the descent loop, its steps, optimiser rules and schedules."""
+"""Optimisation: the descent loop, its steps, optimiser rules and schedules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The loop that every optimiser shares: `Descent` owns the state, the reports, the stopping and the checkpoints.
+"""The loop shared by all optimisers: `Descent` handles the state, reports, stopping and checkpoints.
 
-What differs between optimisers is a `Steps` object: gradient steps (gradient_steps.py), majorisation (majorize.py),
+Optimisers differ in their `Steps` object: gradient steps (gradient_steps.py), majorisation (majorize.py),
 negative sampling (negative_sampling.py), placement of new points (placement.py) and the epochs of a network
 (methods/parametric/training.py).
 """
@@ -19,7 +19,7 @@ from ..progress import start_optimizer_stage
 
 
 class RunState(Protocol):
-    """What `Descent` reads and writes in the state of a run."""
+    """Attributes of the state of a run that `Descent` reads and writes."""
 
     iteration: int
     loss: float
@@ -39,16 +39,16 @@ class State:
     iteration: int = 0
     loss: float = np.nan
     settling: float = np.nan  # loss at the previous report of the late phase
-    age: int = 0  # steps since the forces last changed
+    age: int = 0  # steps since the momentum was last reset
     order: Array | None = None  # U[t] is point order[t]; None: input order
     curve: list[tuple[int, float]] = field(default_factory=list)
-    stopped: str = "n_iter"  # why it ended: n_iter, min_grad_norm, min_loss_change or callback
-    early_undone: bool = False  # early exaggeration only contracted the map, so the late phase began at the origin
-    due: Array | None = None  # negative sampling: the iteration at which each edge pulls next
+    stopped: str = "n_iter"  # reason: n_iter, min_grad_norm, min_loss_change or callback
+    early_undone: bool = False  # early exaggeration only contracted the map, so the late phase began at `origin`
+    due: Array | None = None  # negative sampling: the iteration at which each edge attracts next
 
     @classmethod
     def start(cls, U: Array) -> State:
-        """Return the state at iteration 0 in U, without momentum."""
+        """Return the state at iteration 0, with coordinates U and no momentum."""
         xp = array_namespace(U)
         return cls(U, xp.zeros_like(U), xp.ones_like(U), U)
 
@@ -57,7 +57,7 @@ class State:
         return unpermute(self.U, self.order)
 
     def reset_momentum(self) -> None:
-        """Reset velocity and gains, which no longer hold when the forces have changed."""
+        """Reset velocity and gains, which are no longer valid after the forces change."""
         xp = array_namespace(self.U)
         self.velocity, self.gain, self.age = xp.zeros_like(self.U), xp.ones_like(self.U), 0
 
@@ -69,7 +69,7 @@ class State:
         return {**{name: value for name, value in vars(self).items() if name != "origin"}, **arrays, "curve": curve}
 
     def restore(self, plain: dict[str, Any]) -> None:
-        """Restore the values returned by `plain`; `origin` stays."""
+        """Restore the values returned by `plain`; `origin` is unchanged."""
         for name in ("U", "velocity", "gain"):
             if plain[name].shape != self.origin.shape:
                 raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
@@ -83,23 +83,23 @@ S = TypeVar("S", bound=RunState)
 
 
 class Steps(Generic[S]):
-    """How a descent moves. Subclasses define `move`, and what else differs from these defaults."""
+    """The steps of a descent. Subclasses define `move` and override the defaults where needed."""
 
-    reports_without_callbacks = True  # False where the loss is expensive and only callbacks need it
+    reports_without_callbacks = True  # False if the loss is expensive and only callbacks need it
 
     def start_progress(self, n_iter: int, done: int) -> list[Callback]:
         """Begin the progress display and return the callbacks that update it."""
         return list(start_optimizer_stage(n_iter, done))
 
     def prepare(self, state: S) -> None:
-        """Do what is due before an iteration, such as entering the next phase."""
+        """Prepare the next iteration, for example enter the next phase."""
 
     def is_report_due(self, state: S, n_iter: int) -> bool:
-        """Return whether the loss is reported at the current iteration, before the step."""
+        """Return whether to report the loss at the current iteration, before the step."""
         return True
 
     def evaluate(self, state: S, loss: bool) -> float:
-        """Evaluate what the next step needs and return the loss, NaN unless `loss`; cached until the state moves."""
+        """Evaluate what the next step needs and return the loss (NaN unless `loss`); cached until the next step."""
         return np.nan
 
     def check_loss(self, state: S, loss: float) -> None:
@@ -108,10 +108,10 @@ class Steps(Generic[S]):
             raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}")
 
     def on_report(self, state: S) -> None:
-        """Show a report where that takes no map, before the callbacks are called."""
+        """Display a report that does not need the map; runs before the callbacks."""
 
     def stop_reason(self, state: S) -> str | None:
-        """Return which stopping rule applies after a report, if any."""
+        """Return the name of the stopping rule that applies after a report, or None."""
         return None
 
     def move(self, state: S) -> bool:
@@ -119,52 +119,52 @@ class Steps(Generic[S]):
         raise NotImplementedError(f"{type(self).__name__} must define move(state)")
 
     def skip_ahead(self, state: S, last: int) -> None:
-        """Take steps up to iteration `last` at once, where that is possible and none of them is reported."""
+        """Take several steps at once, up to iteration `last`, if possible; none of them may be due for a report."""
 
     def final_loss(self, state: S) -> float | None:
         """Return the loss to report after the last iteration; None if the regular reports include it."""
         return None
 
     def current_map(self, state: S) -> Array:
-        """Return the map (n, d) for callbacks: a read-only NumPy array in input order."""
+        """Return the map (n, d) for callbacks, a read-only NumPy array in input order."""
         raise NotImplementedError(f"{type(self).__name__} must define current_map(state)")
 
     def forget(self) -> None:
-        """Discard cached evaluations: the state has been changed from outside."""
+        """Discard cached evaluations, because the state was changed from outside."""
 
 
 class Saver(Protocol):
     """Writes checkpoints of a run (saving/checkpoint.py)."""
 
     def next_due(self, iteration: int) -> int | None:
-        """Return the first iteration from `iteration` on at which a file is written; None if none is."""
+        """Return the first iteration from `iteration` on at which a file is written, or None."""
         ...
 
     def save_if_due(self, iteration: int) -> None: ...
 
 
 class Descent(Generic[S]):
-    """An optimisation that is stepped by hand with `step` or run with `run`; both give the same bytes.
+    """An optimisation that can be advanced with `step` or `run`, with the same bytes.
 
-    Every iteration reports the loss if due (callbacks and stopping rules), takes a step and writes a checkpoint if due.
+    Each iteration reports the loss if due (callbacks and stopping rules), takes a step, and writes a checkpoint if due.
 
     Parameters
     ----------
     steps : Steps
-        How it moves.
+        The steps of the optimiser.
     state : RunState
-        Where it starts; updated in place after every iteration.
+        Initial state; updated in place after every iteration.
     n_iter : int
-        Iteration at which it ends.
+        Iteration at which the descent ends.
     callbacks : sequence of callable, default=()
-        Called with (iteration, loss, Y); any of them stops the descent by returning True.
+        Called with (iteration, loss, Y); a callback stops the descent by returning True.
     saver : Saver, optional
         Writes checkpoints.
 
     Attributes
     ----------
     finished : bool
-        Whether the descent has ended; state.stopped says why.
+        Whether the descent has ended; `state.stopped` is the reason.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Descent(Generic[S]):
         self._reported = self._last_report()
 
     def step(self) -> bool:
-        """Take one iteration; return False if the descent ends before it, or had ended."""
+        """Take one iteration; return False, without a step, if the descent ends or has already ended."""
         if self.finished:
             return False
         state, steps = self.state, self.steps
@@ -202,19 +202,19 @@ class Descent(Generic[S]):
     def run(self, until: int | None = None) -> S:
         """Take steps until the descent ends, or up to iteration `until`, and return the state."""
         last = self.n_iter if until is None else min(until, self.n_iter)
-        given, done = self.callbacks, self.state.iteration
-        self.callbacks = [*given, *self.steps.start_progress(self.n_iter, done)]
+        callbacks, done = self.callbacks, self.state.iteration
+        self.callbacks = [*callbacks, *self.steps.start_progress(self.n_iter, done)]
         try:
             while (until is None or self.state.iteration < until) and self.step():
                 self._skip_ahead(last)
         finally:
-            self.callbacks = given
+            self.callbacks = callbacks
         return self.state
 
     def evaluate(self, loss: bool | None = None) -> float:
-        """Evaluate the current state and return its loss; NaN unless `loss`, by default where a report is due.
+        """Evaluate the current state and return its loss; NaN unless `loss`, by default only if a report is due.
 
-        The next step uses this evaluation. A due change of phase happens first.
+        The next step reuses this evaluation. If a change of phase is due, it happens first.
         """
         self.steps.prepare(self.state)
         return self.steps.evaluate(self.state, self._is_report_due() if loss is None else loss)
@@ -237,7 +237,7 @@ class Descent(Generic[S]):
         return wanted and self.steps.is_report_due(self.state, self.n_iter)
 
     def _report(self, loss: float) -> str | None:
-        """Record the loss and call every callback; return "callback" if one of them stops the descent."""
+        """Record the loss and call every callback; return "callback" if one of them returns True."""
         state = self.state
         self.steps.check_loss(state, loss)
         state.loss = loss

@@ -18,12 +18,12 @@ from ..objectives import Objective
 from .descent import State, Steps
 from .rules import GradientDescent, Momentum, Phase, Rule
 
-# Part of its initial spread below which a map counts as collapsing. Low, because a random start loses its fast modes
-# first and shrinks for a while before it opens.
+# Fraction of the initial spread below which a map counts as collapsed; chosen. Low, because a map from a random start
+# first loses its fast modes and shrinks for a while before it expands.
 COLLAPSE = 1e-4
-# Part of its initial loss above which early exaggeration has gained nothing.
+# Fraction of the initial loss above which early exaggeration has gained nothing; chosen.
 NO_GAIN = 0.999
-LOCALITY = 4096  # points that a first-level cache of 32 KiB holds in 2-D: fewer need no sorting
+LOCALITY = 4096  # points in 2-D that fit in a first-level cache of 32 KiB: fewer need no sorting
 
 
 class Force(NamedTuple):
@@ -35,9 +35,9 @@ class Force(NamedTuple):
 
 
 class Forces(Protocol):
-    """Where gradient steps get their forces from."""
+    """Source of the forces for gradient steps."""
 
-    length: float  # of the kernel
+    length: float  # length scale of the kernel
     mass: float  # Σ P, the scale of the gradient
 
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
@@ -45,11 +45,11 @@ class Forces(Protocol):
         ...
 
     def sort(self, U: Array) -> Array | None:
-        """Return an order of the points that is faster from now on, and use it; None to keep the present order."""
+        """Sort the points for speed and return their new order; None if the order does not change."""
         ...
 
     def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
-        """Take up to `count` steps at once while the widest side of the map exceeds `min_width`; may do nothing."""
+        """Take up to `count` steps at once while the map is wider than `min_width`; may do nothing."""
         ...
 
 
@@ -67,7 +67,7 @@ class EngineForces:
         return Force(balance.attraction + balance.repulsion, balance.loss, balance.stiffness)
 
     def sort(self, U: Array) -> Array | None:
-        """Return the points in Morton order, if the engine is faster when neighbours in the map are near in memory."""
+        """Sort the points in Morton order if the engine is faster when neighbours in the map are close in memory."""
         if not self.engine.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
         order = locality(U)
@@ -79,13 +79,13 @@ class EngineForces:
 
 
 class GradientSteps(Steps[State]):
-    """Steps of a rule against the gradient, in phases of exaggeration.
+    """Steps of an optimiser rule against the gradient, in phases of exaggeration.
 
     Parameters
     ----------
     forces : Forces
     geometry : Geometry
-        The surface that the map lies on.
+        Geometry of the space that contains the map.
     rule : Rule
         How a gradient becomes a step, and when to stop.
     phases : sequence of Phase
@@ -95,10 +95,10 @@ class GradientSteps(Steps[State]):
         self.forces, self.geometry, self.rule, self.phases = forces, geometry, rule, phases
         self.ends = list(accumulate(phase.n_iter for phase in phases))
         self._evaluated: tuple[Array, float, float] | None = None  # gradient, loss, stiffness at the current state
-        self._min_width: tuple[int, float] = -1, 0.0  # of a phase, for replayed steps
+        self._min_width: tuple[int, float] = -1, 0.0  # phase and its minimum width, for replayed steps
 
     def with_phases(self, phases: Sequence[Phase]) -> GradientSteps:
-        """Return the same steps with other learning rates or lengths of phases; the evaluated forces are kept."""
+        """Return the same steps with other learning rates or phase lengths; the evaluated forces are reused."""
         other = copy(self)
         other.phases, other.ends = phases, list(accumulate(phase.n_iter for phase in phases))
         return other
@@ -107,7 +107,7 @@ class GradientSteps(Steps[State]):
         return self.phases[max(state.phase, 0)]
 
     def prepare(self, state: State) -> None:
-        if self._evaluated is not None:  # the phase of this iteration has begun
+        if self._evaluated is not None:  # this iteration is already prepared
             return
         if state.phase < 0:
             self._enter(state, 0)
@@ -127,8 +127,8 @@ class GradientSteps(Steps[State]):
     def _end_exaggeration(self, state: State) -> None:
         """Reset the momentum; undo an early phase that only contracted the map; sort the points.
 
-        Exaggeration beyond what the data supports (no clusters, few points) contracts the map towards a point. Then
-        the late phase begins where the early one did, with the iterations that are left.
+        Too much exaggeration for the data (no clusters, few points) contracts the map towards a point. The late phase
+        then starts from the initial map, with the remaining iterations.
         """
         state.reset_momentum()
         exaggerated = self.phases[0].exaggeration > self.phase(state).exaggeration
@@ -158,7 +158,7 @@ class GradientSteps(Steps[State]):
             raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
 
     def stop_reason(self, state: State) -> str | None:
-        """Apply the stopping rules, which wait for the late phase."""
+        """Apply the stopping rules, in the late phase only."""
         if not self.phase(state).late:
             state.settling = np.nan
             return None
@@ -193,7 +193,7 @@ class GradientSteps(Steps[State]):
         every = self.rule.every
         report = -(-state.iteration // every) * every
         count = min(last, self.ends[state.phase], report) - state.iteration
-        if count <= 0 or type(self.rule) not in (Momentum, GradientDescent):  # other rules look at each step
+        if count <= 0 or type(self.rule) not in (Momentum, GradientDescent):  # other rules inspect each step
             return
         phase = self.phase(state)
 
@@ -204,7 +204,7 @@ class GradientSteps(Steps[State]):
         self.forces.replay(step, phase, state, count, self._width_before_collapse(state))
 
     def _width_before_collapse(self, state: State) -> float:
-        """Return a width of the map above which it has not collapsed: of n points at least two are at its ends."""
+        """Return the width above which the map cannot have collapsed: at least two of n points are at its ends."""
         if self._min_width[0] != state.phase:
             width = 0.0 if self.phase(state).late else COLLAPSE * spread(state.origin) * (2 * len(state.origin)) ** 0.5
             self._min_width = state.phase, width
@@ -223,7 +223,7 @@ class GradientSteps(Steps[State]):
 
 
 def collapsed(U: Array, origin: Array) -> bool:
-    """Return whether a map has shrunk so far that early exaggeration must end."""
+    """Return whether a map has collapsed, so that early exaggeration must end."""
     return spread(U) < COLLAPSE * spread(origin)
 
 

@@ -1,4 +1,4 @@
-"""Minimising stress: majorisation (SMACOF), accelerated by L-BFGS and never uphill."""
+"""Minimisation of stress: majorisation (SMACOF), accelerated by L-BFGS; the loss never increases."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .._types import Array
 from ..objectives.stress.metric import Slope, Stress
 from .descent import Steps
 
-MEMORY = {"smacof": 0, "lbfgs": 10}  # pairs of steps and gradient changes that are kept; 10 is chosen
+MEMORY = {"smacof": 0, "lbfgs": 10}  # stored pairs of steps and gradient changes; 10 is chosen
 SOLVERS = tuple(MEMORY)
-ARMIJO = 1e-4  # part of the predicted decrease that a step must bring; the usual one (Nocedal & Wright 2006, 3.1)
+ARMIJO = 1e-4  # fraction of the predicted decrease that a step must achieve; usual (Nocedal & Wright 2006, 3.1)
 LOOK_BACK = 10  # iterations over which the decrease of the loss is compared with `tol`
 
 
@@ -25,8 +25,8 @@ class StressState:
     iteration: int = 0
     loss: float = np.inf
     curve: list[tuple[int, float]] = field(default_factory=list)
-    stopped: str = "n_iter"  # why it ended: n_iter, min_loss_change or callback
-    pairs: list[tuple[Array, Array, float]] = field(default_factory=list)  # of L-BFGS: steps s, changes y, sᵀy
+    stopped: str = "n_iter"  # reason: n_iter, min_loss_change or callback
+    pairs: list[tuple[Array, Array, float]] = field(default_factory=list)  # L-BFGS: step s, gradient change y, sᵀy
 
     def plain(self) -> dict[str, Any]:
         """Return the state as plain values and NumPy arrays."""
@@ -34,7 +34,7 @@ class StressState:
 
     @classmethod
     def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> StressState:
-        """Return the state from which `plain` was made, for maps of a given shape."""
+        """Return the state for the values returned by `plain`; raise unless its maps have `shape`."""
         maps = [plain["Y"], *(array for s, y, _ in plain["pairs"] for array in (s, y))]
         if any(Y.shape != shape or Y.dtype != np.float64 for Y in maps):
             raise ValueError(f"the map does not have shape {shape}")
@@ -50,31 +50,34 @@ class _History:
 
     def add(self, s: Array, y: Array) -> None:
         product = _dot(s, y)
-        if self.memory and product > 1e-10 * np.sqrt(_dot(s, s) * _dot(y, y)):  # curvature, or H would lose its sign
+        if self.memory and product > 1e-10 * np.sqrt(
+            _dot(s, s) * _dot(y, y)
+        ):  # positive curvature, or H would not be positive definite
             self.pairs.append((s, y, product))
             del self.pairs[: -self.memory]
 
     def direction(self, G: Array, stiffness: Array) -> Array:
-        q, used = G.copy(), []
+        q, coefficients = G.copy(), []
         for s, y, product in reversed(self.pairs):
             a = _dot(s, q) / product
             q -= a * y
-            used.append(a)
+            coefficients.append(a)
         q /= stiffness
         if self.pairs:
             _, y, product = self.pairs[-1]
             q *= product / _dot(y, y / stiffness)
-        for (s, y, product), a in zip(self.pairs, reversed(used), strict=True):
+        for (s, y, product), a in zip(self.pairs, reversed(coefficients), strict=True):
             q += (a - _dot(y, q) / product) * s
         return -q
 
 
 class MajorizationSteps(Steps[StressState]):
-    """Steps that lower a stress, until ten of them lower it by less than a fraction `tol`.
+    """Steps that decrease a stress, until ten of them decrease it by less than the fraction `tol`.
 
-    The majorising step Y − G/M never raises the stress (de Leeuw 1977); with unit weights M = n, so that it is gradient
-    descent with rate 1/(2n) (docs/math.md, eq. (7)). An L-BFGS step, whose first is this one, is taken if it brings
-    enough; else its memory is cleared and the majorising step is taken. Steps that raise the loss are never taken.
+    The majorising step Y − G/M never increases the stress (de Leeuw 1977); with unit weights M = n, so that it is
+    gradient descent with rate 1/(2n) (docs/math.md, eq. (7)). The first L-BFGS step equals the majorising step. A later
+    one is taken if it decreases the stress enough (ARMIJO); otherwise the L-BFGS memory is cleared and the majorising
+    step is taken. Steps that increase the loss are never taken.
 
     Parameters
     ----------
@@ -98,7 +101,7 @@ class MajorizationSteps(Steps[StressState]):
     def check_loss(self, state: StressState, loss: float) -> None:
         if not np.isfinite(loss):
             raise FloatingPointError(
-                f"the stress is {loss} at iteration {state.iteration}: the map has values that are too large"
+                f"the stress is {loss} at iteration {state.iteration}: coordinates of the map are too large"
             )
 
     def stop_reason(self, state: StressState) -> str | None:
@@ -107,19 +110,19 @@ class MajorizationSteps(Steps[StressState]):
         return "min_loss_change" if state.curve[-1 - LOOK_BACK][1] - state.loss < self.tol * state.loss else None
 
     def move(self, state: StressState) -> bool:
-        here, history = self._slope_at(state), _History(MEMORY[self.solver], state.pairs)
-        step = history.direction(here.half_gradient, here.stiffness)
-        there = self.stress.slope(_float32(state.Y + step))
-        enough = 2 * ARMIJO * _dot(here.half_gradient, step) if history.pairs else 0.0
-        if history.pairs and not there.loss < here.loss + enough:
+        current, history = self._slope_at(state), _History(MEMORY[self.solver], state.pairs)
+        step = history.direction(current.half_gradient, current.stiffness)
+        trial = self.stress.slope(_float32(state.Y + step))
+        enough = 2 * ARMIJO * _dot(current.half_gradient, step) if history.pairs else 0.0
+        if history.pairs and not trial.loss < current.loss + enough:
             history.pairs.clear()
-            step = -here.half_gradient / here.stiffness
-            there = self.stress.slope(_float32(state.Y + step))
-        if not there.loss < here.loss:  # within rounding of a minimum
+            step = -current.half_gradient / current.stiffness
+            trial = self.stress.slope(_float32(state.Y + step))
+        if not trial.loss < current.loss:  # within rounding of a minimum
             state.stopped = "min_loss_change"
             return False
-        history.add(step, there.half_gradient - here.half_gradient)
-        state.Y, self._slope, state.iteration = state.Y + step, there, state.iteration + 1
+        history.add(step, trial.half_gradient - current.half_gradient)
+        state.Y, self._slope, state.iteration = state.Y + step, trial, state.iteration + 1
         return True
 
     def current_map(self, state: StressState) -> Array:
@@ -136,4 +139,4 @@ def _float32(Y: Array) -> Array:
 
 
 def _dot(a: Array, b: Array) -> float:
-    return float((a * b).sum())  # not by BLAS, whose order of summation depends on its threads
+    return float((a * b).sum())  # not BLAS, whose order of summation depends on the number of threads

@@ -1,4 +1,4 @@
-"""Placing new points in a finished map, each on its own (docs/math.md, section 11)."""
+"""Placement of new points in a finished map, each independently of the others (docs/math.md, section 11)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .rules import Momentum, Phase
 STEPS = 25  # chosen, not tuned
 RULE = Momentum(momentum=(0.5, 0.8), friction=0, max_step=1.0)  # at most one kernel length per step
 STRESS_STEPS = 100  # chosen, not tuned
-RELAXATION = 1.5  # times the majorising step; below 2 the stress still decreases, as the majoriser is a parabola
-# Distances held at once. Fixed: the last digits of metrics that are computed from matrix products depend on it.
+RELAXATION = 1.5  # factor on the majorising step; below 2 the stress still decreases, as the majoriser is a parabola
+# Distances in memory at a time. Do not change: the last digits of metrics computed from matrix products depend on it.
 BLOCK = 2**22
 
 
@@ -37,13 +37,13 @@ class Placement:
     Parameters
     ----------
     objective, geometry, engine : Objective, Geometry, Engine
-        Those of the fit.
+        As in the fit.
     Y : ndarray of shape (n, d)
         The fitted map.
     exaggeration : float
-        That of the late phase.
+        Exaggeration of the late phase.
     _known : list of dict
-        engine.state() after the fit: places do not depend on what the engine computes in between.
+        `engine.state()` after the fit, so that positions do not depend on later use of the engine.
     """
 
     objective: Objective
@@ -55,7 +55,7 @@ class Placement:
 
     @cached_property
     def _force(self) -> Callable[[Array, Matrix], Array]:
-        """Return the force of the map on new points as a function of their places and affinities."""
+        """The force of the map on new points, as a function of their positions and affinities."""
         self.engine.restore(self._known)
         return self.objective.to(HOST).freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
 
@@ -63,9 +63,9 @@ class Placement:
         return {name: value for name, value in vars(self).items() if name != "_force"}
 
     def place(self, P: Matrix) -> Array:
-        """Return the places (m, d) of new points with affinities p_{j|i} to the points of the map, CSR (m, n)."""
-        # Start at the nearest neighbour, not at the mean of all, which may lie between clusters: of 3,000 digits of
-        # MNIST held out from the fit, 3.5 % landed next to another class instead of 5.4 %.
+        """Return the positions (m, d) of new points with affinities p_{j|i} to the points of the map, CSR (m, n)."""
+        # Start at the nearest neighbour, not at the mean of all neighbours, which may lie between clusters. Measured on
+        # 3,000 held-out digits of MNIST: 3.5 % were placed next to another class instead of 5.4 %.
         by_affinity = np.lexsort((-P.data, entry_rows(P)))
         nearest = P.indices[by_affinity[P.indptr[:-1]]]
         state = State.start(self.geometry.work(self.Y)[nearest])
@@ -97,7 +97,7 @@ class FrozenForces:
 
 
 class PlacementSteps(GradientSteps):
-    """Gradient steps of points that do not interact: no reports, no centring, and no change but the momentum."""
+    """Gradient steps of points that do not interact: no reports or centring, and phases differ in momentum only."""
 
     def start_progress(self, n_iter: int, done: int) -> list[Callback]:
         return []
@@ -116,19 +116,19 @@ class PlacementSteps(GradientSteps):
 
 
 def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_threads: int) -> Array:
-    """Return the places (m, d) of new points where their own stress is smallest.
+    """Return the positions (m, d) of new points that minimise the stress of each.
 
-    A point starts at the nearest fitted one and takes steps y ← y − 1.5 G/k, G half the gradient of its stress. Its
-    place does not depend on the other new points.
+    A point starts at the nearest fitted point and takes steps y ← y − 1.5 G/k, where G is half the gradient of its
+    stress. Its position does not depend on the other new points.
 
     Parameters
     ----------
     distances : callable
-        Returns the distances (rows, k) of a slice of new points to the fitted ones.
+        Returns the distances (rows, k) from a slice of new points to the fitted points.
     m : int
         Number of new points.
     T : ndarray of shape (k, d)
-        Places of the fitted points.
+        Positions of the fitted points.
     n_threads : int
     """
     T = np.ascontiguousarray(T, dtype=np.float32)
@@ -140,10 +140,10 @@ def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_thr
         delta = np.ascontiguousarray(distances(rows), dtype=np.float32)
         nearest = delta.argmin(axis=1)
         state = StressState(T[nearest].astype(np.float64))
-        places = Descent(StressPlacementSteps(delta, T, n_threads), state, STRESS_STEPS).run().Y
+        positions = Descent(StressPlacementSteps(delta, T, n_threads), state, STRESS_STEPS).run().Y
         twin = delta[np.arange(len(delta)), nearest] == 0
-        places[twin] = T[nearest[twin]]
-        Y[rows] = places
+        positions[twin] = T[nearest[twin]]
+        Y[rows] = positions
     return Y
 
 

@@ -1,4 +1,4 @@
-"""Optimiser rules, how a gradient becomes a step, and schedules, how long, how exaggerated and how fast to descend."""
+"""Optimiser rules, which turn gradients into steps, and schedules of iterations, exaggeration and learning rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Phase:
 
     n_iter: int
     exaggeration: float
-    rate: float | None  # None: the rule's automatic rate, from the stiffness at each map
+    rate: float | None  # None: automatic, computed by the rule from the stiffness at each step
     late: bool
 
 
@@ -35,7 +35,7 @@ class Schedule:
     early_exaggeration: float
     exaggeration: float
 
-    EARLY = 100  # iterations of early exaggeration, at most half of all; more gain nothing, benchmarks/schedule.py
+    EARLY = 100  # iterations of early exaggeration, at most half of all; more gain nothing (benchmarks/schedule.py)
 
     def phases(self, n_iter: int) -> list[Phase]:
         """Return the early and the late phase of a descent of `n_iter` iterations."""
@@ -60,7 +60,7 @@ class Steady(Schedule):
 
 
 class Rule(Protocol):
-    """How a gradient becomes a step, and when to stop."""
+    """Turns a gradient into a step, and defines when to stop."""
 
     @property
     def every(self) -> int: ...
@@ -70,7 +70,7 @@ class Rule(Protocol):
     def min_loss_change(self) -> float: ...
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        """Return the displacement (n, d) for the gradient ∇E, and update what the next step needs in `state`."""
+        """Return the displacement (n, d) for the gradient ∇E, and update velocity, gains and age in `state`."""
         ...
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
@@ -88,9 +88,10 @@ def _check_every(every: int) -> None:
 class Momentum:
     """Momentum with delta-bar-delta gains (Jacobs 1988), as in t-SNE: v ← μ v − (rate/4) · gain · ∇E.
 
-    μ = t/(t + r) after t steps, up to a cap (it grows as in Nesterov 1983; friction r as in Su, Boyd &
-    Candès 2016): small while the forces are new and large, so that the end of early exaggeration does not tear the
-    map, and close to 1 later.
+    μ = t/(t + r) after t steps, up to a cap (growth as in Nesterov 1983; friction r as in Su, Boyd & Candès 2016). μ is
+    small at first, while the forces are large, so that the end of early exaggeration does not tear the map, and close
+    to 1 later.
+
     The quarter follows FIt-SNE and openTSNE, whose gradient omits the 4 of docs/math.md eq. (1), so that learning rates
     carry over; "auto" is n / stiffness in units of the kernel's length, for t-SNE n / exaggeration (Belkina et al.
     2019).
@@ -98,20 +99,20 @@ class Momentum:
     Parameters
     ----------
     momentum : tuple of two floats, default=(0.8, 0.95)
-        Cap of μ during early exaggeration and after it.
+        Cap of μ during and after early exaggeration.
     friction : float, default=10.0
-        r; 0 applies the cap at once.
+        Friction r; with 0, μ equals the cap from the first step.
     gain_up : float, default=0.2
         Added to the gain while the gradient keeps its direction.
     gain_down : float, default=0.8
         Factor on the gain when the gradient reverses the last step.
     turned : float, default=0.5
-        Fraction of the last step that a reversal must reach to count; numerical errors of a mesh do not reach it.
+        Minimum size of a reversal, as a fraction of the last step; numerical errors of a mesh are smaller.
     min_gain : float, default=0.01
     max_step : float, default=5.0
         Longest step of a point, in kernel lengths.
     min_grad_norm : float, default=1e-7
-        Stop when ‖∇E‖, per unit of Σ P, falls below.
+        Stop when ‖∇E‖, per unit of Σ P, is below this value.
     min_loss_change : float, default=1e-5
         Stop when the loss changes by less than this fraction in `every` iterations.
     every : int, default=50
@@ -182,7 +183,7 @@ class GradientDescent:
     Parameters
     ----------
     min_grad_norm : float, default=1e-7
-        Stop when ‖∇E‖, per unit of Σ P, falls below.
+        Stop when ‖∇E‖, per unit of Σ P, is below this value.
     min_loss_change : float, default=1e-5
         Stop when the loss changes by less than this fraction in `every` iterations.
     every : int, default=50
@@ -207,15 +208,15 @@ class GradientDescent:
 @tagged("optimize.Accelerated")
 @dataclass(frozen=True)
 class Accelerated:
-    """Nesterov's accelerated gradient (1983), for losses of known curvature: evaluated ahead of the current point.
+    """Nesterov's accelerated gradient (1983), for losses of known curvature; the gradient is evaluated ahead at y.
 
     x⁺ = y − rate · ∇E(y), y⁺ = x⁺ + μ (x⁺ − x), μ = t/(t + 3) after t steps (Su, Boyd & Candès 2016). When a step goes
-    uphill, ⟨∇E, x⁺ − x⟩ > 0, the momentum is dropped and t starts again (O'Donoghue & Candès 2015).
+    uphill, ⟨∇E, x⁺ − x⟩ > 0, the momentum and t are reset to 0 (O'Donoghue & Candès 2015).
 
     Parameters
     ----------
     min_grad_norm : float, default=1e-7
-        Stop when ‖∇E‖, per unit of Σ P, falls below.
+        Stop when ‖∇E‖, per unit of Σ P, is below this value.
     min_loss_change : float, default=0.0
         Stop when the loss changes by less than this fraction in `every` iterations. Off by default: the loss may be
         constant near a saddle, where only the gradient shows whether it has converged.

@@ -1,4 +1,4 @@
-"""One step of the optimiser on a device: momentum with gains, as step.hpp has it."""
+"""One optimiser step on a PyTorch device: momentum with gains, as in step.hpp on the CPU."""
 
 from __future__ import annotations
 

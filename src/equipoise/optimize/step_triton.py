@@ -1,7 +1,4 @@
-"""A row's precision, and a step of the optimiser, in the registers of a GPU, in Triton.
-
-affinities.py and step.py say the same in PyTorch.
-"""
+"""One optimiser step fused into a Triton kernel for GPUs; step_torch.py is the same step in PyTorch."""
 
 from __future__ import annotations
 
@@ -13,42 +10,42 @@ import triton.language as tl
 
 from ..arrays.namespace import is_tensor
 
-POINTS = 256  # of a program
+POINTS = 256  # points per Triton program; chosen
 
 
 @triton.jit(do_not_specialize=["n"])
 def _step(
-    gradient, velocity, gain, new_velocity, new_gain, rate, momentum, up, down, turned, least, most, n,
+    gradient, velocity, gain, new_velocity, new_gain, rate, momentum, gain_up, gain_down, turned, min_gain, max_step, n,
     D: tl.constexpr, POINTS: tl.constexpr, LOAD_RATE: tl.constexpr, LOAD_MOMENTUM: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
-    there = i < n
+    valid = i < n
     eta = tl.load(rate).to(tl.float32) if LOAD_RATE else rate
     mu = tl.load(momentum).to(tl.float32) if LOAD_MOMENTUM else momentum
     length = tl.zeros((POINTS,), tl.float32)
     for c in tl.static_range(D):
         at = i * D + c
-        push = eta * tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
-        v = tl.load(velocity + at, mask=there, other=0.0)
-        g = tl.load(gain + at, mask=there, other=1.0)
+        push = eta * tl.load(gradient + at, mask=valid, other=0.0).to(tl.float32)
+        v = tl.load(velocity + at, mask=valid, other=0.0)
+        g = tl.load(gain + at, mask=valid, other=1.0)
         turn = push * v
-        g = tl.where(turn <= 0, g + up, tl.where(g * turn > turned * v * v, g * down, g))
-        g = tl.maximum(g, least)
+        g = tl.where(turn <= 0, g + gain_up, tl.where(g * turn > turned * v * v, g * gain_down, g))
+        g = tl.maximum(g, min_gain)
         v = mu * v - g * push
         length += v * v
-        tl.store(new_gain + at, g, mask=there)
-        tl.store(new_velocity + at, v, mask=there)
+        tl.store(new_gain + at, g, mask=valid)
+        tl.store(new_velocity + at, v, mask=valid)
     length = tl.sqrt(length)
-    factor = tl.where(length > most, most / length, 1.0)
+    factor = tl.where(length > max_step, max_step / length, 1.0)
     for c in tl.static_range(D):
         at = i * D + c
-        tl.store(new_velocity + at, factor * tl.load(new_velocity + at, mask=there, other=0.0), mask=there)
+        tl.store(new_velocity + at, factor * tl.load(new_velocity + at, mask=valid, other=0.0), mask=valid)
 
 
 def step(
     gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, rate: Any, momentum: Any, *rule: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As step.momentum_step; rate and momentum may be on the device, and stay there."""
+    """Return velocity and gain as `step_torch.momentum_step` does; rate and momentum may be tensors on the device."""
     (n, d), new_velocity, new_gain = velocity.shape, torch.empty_like(velocity), torch.empty_like(gain)
     _step[(triton.cdiv(n, POINTS),)](
         gradient.contiguous(), velocity, gain, new_velocity, new_gain, rate, momentum, *rule, n,

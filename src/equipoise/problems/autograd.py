@@ -1,4 +1,4 @@
-"""Problems whose forces come from PyTorch's autograd: a metric g(y) on the map, or a user's loss."""
+"""Problems whose forces come from PyTorch's autograd: a metric g(y) on the map, or a user-defined loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .forces import ForceProblem
 
 
 class Autograd(Reference):
-    """Stands in for an engine: the map stays a float64 array, and the loss moves it to its own device."""
+    """Placeholder for an engine: the map is a float64 NumPy array, and the loss copies it to its own device."""
 
     name = "autograd"
 
@@ -30,7 +30,7 @@ class AutogradProblem(ForceProblem):
 
 
 class CurvedProblem(AutogradProblem):
-    """A problem in a map with a metric g(Y), evaluated on the device of the given engine."""
+    """A problem in a map with a metric g(Y), evaluated on the device of `engine`."""
 
     def __init__(
         self,
@@ -42,6 +42,6 @@ class CurvedProblem(AutogradProblem):
         rule: Rule,
         knn_recall: float = 1.0,
     ):
-        placed = objective.on(engine.placement.device)
-        placed.check(to_numpy(Y0))
-        super().__init__(placed, geometry, Autograd(), to_numpy(Y0), schedule, rule, knn_recall)
+        on_device = objective.on(engine.placement.device)
+        on_device.check(to_numpy(Y0))
+        super().__init__(on_device, geometry, Autograd(), to_numpy(Y0), schedule, rule, knn_recall)

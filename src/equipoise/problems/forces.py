@@ -1,4 +1,4 @@
-"""Unsolved problems: what all share, and problems of attraction and repulsion."""
+"""Unsolved problems: the base class, and problems of attraction and repulsion."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Problem:
     Y0 : ndarray of shape (n, d)
         The initial map.
     Y : ndarray or Tensor of shape (n, d)
-        The map where the last `optimize` stopped, also after Ctrl-C; the initial map before. With several starts, the
-        best map.
+        The map at which the last `optimize` stopped, also after Ctrl-C; the initial map before the first run. With
+        several starts, the best map.
     loss_curve : ndarray of shape (m, 2)
         Iteration and loss.
     n_iter : int
-        Iterations done by the last `optimize`.
+        Number of iterations of the last `optimize`.
     stopped : str
-        Why it ended: "n_iter", "min_grad_norm", "min_loss_change" or "callback".
+        Why the last `optimize` ended: "n_iter", "min_grad_norm", "min_loss_change" or "callback".
     """
 
     Y0: Any
     _default_n_iter: int
     _runs: list[Any]  # the state of each start so far
 
-    # What a kind of problem defines.
+    # Defined by subclasses.
 
     def _loss_at(self, Y: Array) -> float:
         raise NotImplementedError
@@ -66,7 +66,7 @@ class Problem:
         raise NotImplementedError
 
     def _steps(self, state: Any, n_iter: int) -> Steps[Any]:
-        """Return how a descent of `n_iter` iterations moves."""
+        """Return the steps of a descent of `n_iter` iterations."""
         raise NotImplementedError
 
     def _map(self, state: Any) -> Any:
@@ -74,22 +74,22 @@ class Problem:
         raise NotImplementedError
 
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
-        """Return what a run depends on, as fingerprints under names for error messages."""
+        """Return what determines a run, as fingerprints keyed by names for error messages."""
         raise NotImplementedError
 
     def _saved_state(self) -> Any:
-        """Return what resuming needs, in values that saving/archive.py writes."""
+        """Return the state needed to resume, in values that saving/archive.py can write."""
         raise NotImplementedError
 
     def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[Any]:
-        """Return the states of the runs from which `_saved_state` was made."""
+        """Return the states of the runs from the value of `_saved_state`."""
         raise NotImplementedError
 
     def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
-        """Optimise one start from its state."""
+        """Optimise one start, from its current state."""
         Descent(self._steps(state, n_iter), state, n_iter, callbacks, saver).run()
 
-    # What all of them share.
+    # Shared by all problems.
 
     @property
     def _best(self) -> Any:
@@ -132,17 +132,16 @@ class Problem:
     ) -> Any:
         """Run the optimiser and return the map.
 
-        After an exception, Ctrl-C included, `Y`, `loss_curve` and `n_iter` have the values of the last complete
+        After an exception, including Ctrl-C, `Y`, `loss_curve` and `n_iter` have the values of the last complete
         iteration.
 
         Parameters
         ----------
         n_iter : int, optional
-            Maximum number of iterations; that of the method by default.
+            Maximum number of iterations; by default `n_iter` of the method.
         Y0 : ndarray of shape (n, d), optional
-            Where to start, by default the initial map of the problem, or each of them. Early exaggeration runs in
-            either case: to continue from a finished map, build the problem with early_exaggeration equal to
-            exaggeration.
+            The initial map; by default those of the problem. Early exaggeration runs in either case: to continue from
+            a finished map, build the problem with early_exaggeration equal to exaggeration.
         callbacks : sequence of callable or Checkpoint, default=()
             Functions are called with (iteration, loss, Y) every `every` iterations of the optimiser (MDS: after each)
             and stop the run by returning True. A `Checkpoint` saves the state of the run to a file.
@@ -192,7 +191,7 @@ class ForceProblem(Problem):
     Parameters
     ----------
     objective, geometry, engine : Objective, Geometry, Engine
-        The loss, the surface that maps lie on, and what evaluates the forces.
+        The loss, the geometry of the space that contains the map, and the engine that computes the forces.
     Y0 : ndarray of shape (n, d)
         The initial map.
     schedule : Schedule
@@ -208,7 +207,7 @@ class ForceProblem(Problem):
     early_undone : bool
         Whether early exaggeration only contracted the map, so that the late phase began at the initial map.
     output_device : torch.device or None
-        Where `Y` is returned as a tensor; None for NumPy arrays.
+        Device on which `Y` is returned as a tensor; None for NumPy arrays.
     """
 
     def __init__(
@@ -277,7 +276,7 @@ class ForceProblem(Problem):
         return self._balance(Y, loss=False).repulsion
 
     def _balance(self, Y: Array, *, loss: bool) -> Balance:
-        with np.errstate(over="ignore", invalid="ignore"):  # an infinite loss is a valid answer
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite loss is a valid result
             result = self._host_objective.balance(self.geometry.work(Y), self.engine, loss=loss)
         attraction, repulsion = (self.geometry.pull_back(Y, F).astype(Y.dtype) for F in result[:2])
         return result._replace(attraction=attraction, repulsion=repulsion)
@@ -296,7 +295,7 @@ class ForceProblem(Problem):
 
     def _run(self, state: State, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
         try:
-            with np.errstate(all="ignore"):  # a diverging run is reported once, by its loss
+            with np.errstate(all="ignore"):  # a diverging run is reported once, from its loss
                 super()._run(state, n_iter, callbacks, saver)
         finally:
             self.engine.stepper.free_buffers()

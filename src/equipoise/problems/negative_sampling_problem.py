@@ -8,7 +8,7 @@ from .forces import ForceProblem
 
 
 class SampledProblem(ForceProblem):
-    """The effective cross-entropy, optimised by sampling its edges and negatives instead of by its gradient."""
+    """The effective cross-entropy, optimised by sampling edges and negatives instead of by its gradient."""
 
     @property
     def engine_name(self) -> str:

@@ -1,4 +1,4 @@
-"""Problems given by a loss alone: any function of the map that PyTorch can differentiate."""
+"""Problems defined by a loss alone: any function of the map that PyTorch can differentiate."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 
 class LossProblem(AutogradProblem):
-    """A user's loss E(Y) over maps Y (n, d): its gradient by autograd, minimised by gradient descent.
+    """A user-defined loss E(Y) over maps Y (n, d), minimised by gradient descent with gradients from autograd.
 
-    The loss is not split, so `attraction` and `repulsion` raise TypeError; a file cannot identify a function, so a
-    `Checkpoint` raises ValueError.
+    The loss is not split into attraction and repulsion, so these methods raise TypeError. A file cannot identify a
+    function, so a `Checkpoint` raises ValueError.
 
     Parameters
     ----------
     loss : callable
         Takes the map, a float64 PyTorch tensor (n, d), and returns a tensor with one element.
     Y0 : ndarray or Tensor of shape (n, d)
-        The initial map, where the loss must be finite. For a tensor, maps are tensors on its device.
+        The initial map, at which the loss must be finite. If it is a tensor, maps are tensors on its device.
     n_iter : int, default=300
         Maximum number of iterations.
     learning_rate : float or "auto", default="auto"
-        η of the step −η ∇E (with `Momentum` a quarter of it). "auto" is 1/L: L is the largest curvature at Y0, from ten
-        gradient differences, or a larger one found later. A loss that is much stiffer at first than later gets short
-        steps: give a number.
+        η of the step −η ∇E (with `Momentum` a quarter of it). "auto" is 1/L, where L is the largest curvature at Y0,
+        estimated from ten gradient differences, or a larger one found later. If the loss is much stiffer at first than
+        later, these steps are too short: pass a number.
     optimizer : Accelerated, GradientDescent or Momentum, optional
         `Accelerated()` by default.
     device : {"auto", "cpu", "cuda"}, default="auto"
@@ -90,7 +90,7 @@ class LossProblem(AutogradProblem):
         self.output_device = Y0.device if is_tensor(Y0) else None
 
     def _start(self, Y: Array) -> State:
-        self.objective.check(to_numpy(Y))  # raise for a loss without a gradient before the first step
+        self.objective.check(to_numpy(Y))  # raise before the first step if the loss has no gradient
         return super()._start(Y)
 
     def _forces(self, state: State) -> EngineForces:
@@ -98,13 +98,13 @@ class LossProblem(AutogradProblem):
             return super()._forces(state)
         from ..objectives.autograd.user_loss import watched
 
-        return EngineForces(watched(self.objective), self.engine)  # each descent estimates the curvature on its way
+        return EngineForces(watched(self.objective), self.engine)  # each descent estimates the curvature as it runs
 
     def attraction(self, Y: Array) -> Array:
-        raise TypeError("a user's loss is not split into attraction and repulsion; use gradient(Y)")
+        raise TypeError("a user-defined loss is not split into attraction and repulsion; use gradient(Y)")
 
     def repulsion(self, Y: Array) -> Array:
         return self.attraction(Y)
 
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
-        raise ValueError("a checkpoint cannot identify a user's loss function; save Y in a callback instead")
+        raise ValueError("a checkpoint cannot identify a user-defined loss; save Y in a callback instead")

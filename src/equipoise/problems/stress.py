@@ -1,4 +1,4 @@
-"""Problems of multidimensional scaling: dissimilarities, stress and initial maps are built, nothing is optimised."""
+"""Problems of multidimensional scaling: a stress and its initial maps, not yet optimised."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .forces import Problem
 class StressProblem(Problem):
     """A stress over maps Y (n, d): σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)².
 
-    `attraction` is −2 V Y, V the Laplacian of the weights: every pair pulls like a spring of length 0. `repulsion` is
-    2 B(Y) Y.
+    `attraction` is −2 V Y, where V is the Laplacian of the weights: every pair attracts like a spring of length 0.
+    `repulsion` is 2 B(Y) Y.
 
     Parameters
     ----------
     stress : Stress
     engine : {"stored", "recomputed", "listed", "random_pairs", "torch"}
-        Which pairs are compared, and where their δ come from.
+        Which pairs are compared, and whether their δ are stored or recomputed.
     starts : sequence of ndarray of shape (n, d)
         The initial maps.
     solver : {"lbfgs", "smacof"}
@@ -69,7 +69,7 @@ class StressProblem(Problem):
             "initial map": fingerprint(list(starts)),
             "n_iter": n_iter,
             "solver or tol": fingerprint(self.solver, self.tol),
-            # Files of version 0.1.0 have the former name.
+            # Files of version 0.1.0 contain the former name.
             "engine": "sampled" if self.engine == "random_pairs" else self.engine,
         }
 

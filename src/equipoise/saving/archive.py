@@ -25,24 +25,24 @@ from .._version import __version__
 from ..arrays.csr import make_csr
 
 CONTENT = "content.json"
-LONGEST = 2**26  # bytes of the JSON, 64 MiB: names of a million columns; chosen
-HEADER = 10_000  # bytes of an array's header, as NumPy's own limit
-PLAIN = "biufU"  # kinds of NumPy dtypes that an array may have
-NAME_AT = 30  # bytes before the name of a zip's first entry
-EPOCH = (1980, 1, 1, 0, 0, 0)  # a zip's earliest date: the same content gives the same bytes
+MAX_JSON = 2**26  # bytes, 64 MiB: enough for the names of a million columns; chosen
+MAX_HEADER = 10_000  # bytes of an array's header, as in NumPy
+KINDS = "biufU"  # kinds of NumPy dtypes that an array may have
+NAME_OFFSET = 30  # bytes before the name of the first entry of a zip
+EPOCH = (1980, 1, 1, 0, 0, 0)  # earliest date of a zip; constant, so that equal content gives equal bytes
 
 Describe = Callable[[Any], tuple[str, Any] | None]  # an object → its name and state; None if unknown
 Make = Callable[[str, Any], Any]  # name and state → the object
-Accept = Callable[[str | Path, dict[str, Any]], None]  # raises Refused unless the file is the right one
+Accept = Callable[[str | Path, dict[str, Any]], None]  # raises Refused unless the file is the expected one
 
 
-def cached(kind: type[Any]) -> set[str]:
+def cached_names(kind: type[Any]) -> set[str]:
     """Return the names of the cached properties of a class, which are recomputed instead of saved."""
-    return {name for cls in kind.__mro__ for name, of in vars(cls).items() if isinstance(of, cached_property)}
+    return {name for cls in kind.__mro__ for name, member in vars(cls).items() if isinstance(member, cached_property)}
 
 
 class Unstorable(TypeError):
-    """A value that cannot be saved without code."""
+    """Raised for a value that cannot be saved without code."""
 
 
 def version() -> str:
@@ -54,8 +54,8 @@ def write(path: str | Path, about: dict[str, Any], content: Any, describe: Descr
     """Write `about`, plain values that describe the file, and `content` to a file, atomically."""
     writer = _Writer(describe)
     text = json.dumps({**about, "content": writer.plain(content)}, allow_nan=False).encode()
-    if len(text) > LONGEST:
-        raise ValueError(f"{path}: the names and numbers outside arrays take {len(text)} bytes, more than {LONGEST}")
+    if len(text) > MAX_JSON:
+        raise ValueError(f"{path}: names and numbers outside arrays take {len(text)} bytes, more than {MAX_JSON}")
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(CONTENT, EPOCH), text)
         for number, array in enumerate(writer.arrays):
@@ -64,15 +64,15 @@ def write(path: str | Path, about: dict[str, Any], content: Any, describe: Descr
 
 
 def is_archive(path: str | Path) -> bool:
-    """Return whether a file starts like one of `write`: a zip whose first entry is the JSON file."""
+    """Return whether a file looks like one written by `write`: a zip whose first entry is the JSON file."""
     name = CONTENT.encode()
     with open(path, "rb") as file:
-        head = file.read(NAME_AT + len(name))
-    return head.startswith(b"PK\x03\x04") and head[NAME_AT:] == name
+        head = file.read(NAME_OFFSET + len(name))
+    return head.startswith(b"PK\x03\x04") and head[NAME_OFFSET:] == name
 
 
 def check(value: Any, describe: Describe) -> None:
-    """Raise Unstorable for a value that cannot be written."""
+    """Raise Unstorable if a value cannot be written."""
     _Writer(describe).plain(value)
 
 
@@ -83,7 +83,7 @@ class _Writer:
         self.describe = describe
         self.arrays: list[Array] = []
         self._numbers: dict[int, int] = {}
-        self._held: list[Any] = []  # keeps the arrays alive, so that their ids stay unique
+        self._references: list[Any] = []  # keep the arrays alive, so that their ids stay unique
 
     def plain(self, value: Any) -> Any:
         if value is None or isinstance(value, str | bool):
@@ -105,8 +105,8 @@ class _Writer:
         if sparse.issparse(value):
             M = sparse.csr_matrix(value) if value.format != "csr" else value
             parts = (M.data[: M.nnz], M.indices[: M.nnz], M.indptr)
-            whole = (M.data, M.indices, M.indptr)  # the same arrays, unless SciPy has allocated more
-            stored = [self._number(b if len(a) == len(b) else a) for a, b in zip(parts, whole, strict=True)]
+            full = (M.data, M.indices, M.indptr)  # the same arrays, unless SciPy has allocated more memory than it uses
+            stored = [self._number(b if len(a) == len(b) else a) for a, b in zip(parts, full, strict=True)]
             return {"csr": [*map(int, M.shape), *stored]}
         described = self.describe(value)
         if described is None:
@@ -115,19 +115,20 @@ class _Writer:
         return {"object": name, "state": self.plain(state)}
 
     def _number(self, array: Array) -> int:
-        if array.dtype.kind not in PLAIN:
+        if array.dtype.kind not in KINDS:
             raise Unstorable(f"array of {array.dtype}")
         if id(array) not in self._numbers:
             self._numbers[id(array)] = len(self.arrays)
-            self._held.append(array)
+            self._references.append(array)
             self.arrays.append(np.asarray(array))
         return self._numbers[id(array)]
 
 
 def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
-    """Return the content of a file; `accept` gets the path and `about` first, and raises Refused for a wrong file.
+    """Return the content of a file; `accept` is called first with the path and `about`.
 
-    A damaged file, or one of another format, raises ValueError. Objects are created by `make` alone.
+    `accept` raises Refused for a wrong file. A damaged file, or one of another format, raises ValueError. Only `make`
+    creates objects.
     """
     with open(path, "rb") as file:
         try:
@@ -140,13 +141,13 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
             raise
         except MemoryError:
             raise
-        except Exception as error:  # whatever a damaged file makes the decoders raise, it is damaged
+        except Exception as error:  # decoders raise many kinds of errors for damaged files
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(f"{path} is damaged, or is no file of equipoise: {reason}") from None
+            raise ValueError(f"{path} is damaged or is not an equipoise file: {reason}") from None
 
 
 class Refused(ValueError):
-    """A valid file that is not the expected one."""
+    """Raised for a valid file that is not the expected one."""
 
 
 def _unknown(name: str, state: Any) -> NoReturn:
@@ -159,7 +160,7 @@ def _size(file: BinaryIO) -> int:
 
 
 class _Reader:
-    """Reads the entries of a zip, each checked first; shared arrays are read once."""
+    """Checks and reads the entries of a zip; shared arrays are read once."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int, make: Make):
         self.archive, self.make = archive, make
@@ -180,8 +181,8 @@ class _Reader:
         self._matrices: dict[tuple[int, ...], Matrix] = {}
 
     def json(self) -> dict[str, Any]:
-        if self.entries[CONTENT].file_size > LONGEST:
-            raise ValueError(f"{CONTENT} is larger than {LONGEST} bytes")
+        if self.entries[CONTENT].file_size > MAX_JSON:
+            raise ValueError(f"{CONTENT} is larger than {MAX_JSON} bytes")
         about = json.loads(self.archive.read(CONTENT))
         if not isinstance(about, dict):
             raise ValueError(f"{CONTENT} is not a JSON object")
@@ -209,24 +210,26 @@ class _Reader:
                 return self._array(number)
             case {"csr": [int(rows), int(columns), int(data), int(indices), int(indptr)]}:
                 return self._csr(rows, columns, data, indices, indptr)
-        raise ValueError(f"{CONTENT} has a value of an unknown kind, {', '.join(plain)[:80]!r}")
+        raise ValueError(f"{CONTENT} contains a value of unknown kind, {', '.join(plain)[:80]!r}")
 
     def _array(self, number: int) -> Array:
         if number not in self._arrays:
             entry = self.entries[f"{number}.npy"]
             with self.archive.open(entry) as stream:
-                room = _promised(stream)
-                if room != entry.file_size:
-                    raise ValueError(f"{entry.filename} has {entry.file_size} bytes where its header says {room}")
+                declared = _declared_size(stream)
+                if declared != entry.file_size:
+                    raise ValueError(
+                        f"{entry.filename} has {entry.file_size} bytes, but its header declares {declared}"
+                    )
             with self.archive.open(entry) as stream:
-                self._arrays[number] = np.lib.format.read_array(stream, allow_pickle=False, max_header_size=HEADER)
+                self._arrays[number] = np.lib.format.read_array(stream, allow_pickle=False, max_header_size=MAX_HEADER)
         return self._arrays[number]
 
     def _csr(self, *key: int) -> Matrix:
         if key not in self._matrices:
             rows, columns = key[:2]
             data, indices, indptr = map(self._array, key[2:])
-            sound = (
+            consistent = (
                 all(part.ndim == 1 for part in (data, indices, indptr))
                 and all(part.dtype.kind in "iu" for part in (indices, indptr))
                 and len(indptr) == rows + 1
@@ -235,24 +238,24 @@ class _Reader:
                 and bool((np.diff(indptr) >= 0).all())
                 and (not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < columns))
             )
-            if not sound:
+            if not consistent:
                 raise ValueError("the parts of a sparse matrix are inconsistent")
             self._matrices[key] = make_csr(data, indices, indptr, (rows, columns))
         return self._matrices[key]
 
 
-def _promised(stream: Any) -> int:
+def _declared_size(stream: Any) -> int:
     """Return the size in bytes of a .npy entry according to its header, before memory is allocated for it."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
-        raise ValueError(f"an array in version {version} of .npy")
+        raise ValueError(f"unsupported version {version} of the .npy format")
     try:
-        shape, _, dtype = readers[version](stream, max_header_size=HEADER)
+        shape, _, dtype = readers[version](stream, max_header_size=MAX_HEADER)
     except struct.error as error:
-        raise ValueError("an array without a header") from error
-    if dtype.kind not in PLAIN:
-        raise ValueError(f"an array of {dtype}")
+        raise ValueError("an array has no header") from error
+    if dtype.kind not in KINDS:
+        raise ValueError(f"unsupported array of dtype {dtype}")
     count = 1
     for side in shape:
         count *= side

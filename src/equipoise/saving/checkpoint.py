@@ -18,27 +18,27 @@ from ..arrays.namespace import is_tensor, to_numpy
 from . import archive
 from .archive import Refused
 
-FORMAT = 1  # of the files
+FORMAT = 1  # version of the file format
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """Save the state of a fit to a file, to resume it after an interruption; one of the `callbacks` of a method.
 
-    The file is replaced atomically every `every` iterations, so that after Ctrl-C or a power failure the last one is
-    complete. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
-    uninterrupted run. Affinities and the initial map are computed again and must agree: the same data, parameters,
-    `random_state` and version of equipoise, else ValueError. `n_jobs`, `verbose` and other callbacks may differ. For
-    10,000 rows or more, the neighbours are saved once in a second file, `path`.neighbors: 12 bytes each.
+    The file is replaced atomically every `every` iterations, so that it is complete even after Ctrl-C or a power
+    failure. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
+    uninterrupted run. Affinities and the initial map are recomputed and must agree: different data, parameters,
+    `random_state` or version of equipoise raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. For
+    10,000 rows or more, the neighbours are saved once in a second file, `path`.neighbors, with 12 bytes each.
 
     Parameters
     ----------
     path : str or Path
         The file; an existing one is replaced.
     every : int, default=50
-        Iterations between two writes.
+        Number of iterations between writes.
     resume : bool, default=False
-        Continue from the file. If it does not exist yet, warn and start at the beginning.
+        Continue from the file. If it does not exist yet, warn and start from the beginning.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Checkpoint:
             raise ValueError(f"the checkpoint's folder {str(folder)!r} does not exist; create it first")
 
     def check(self) -> None:
-        """Raise if the file to resume from is not a checkpoint of this version; its run is compared later."""
+        """Raise if the file to resume from is not a checkpoint of this version; the run itself is compared later."""
         if self.resume and Path(self.path).exists():
             archive.read(self.path, _accept_version)
 
@@ -70,9 +70,9 @@ class RunCheckpoints:
     ----------
     checkpoints : sequence of Checkpoint
     description : dict
-        What the run depends on, plain values or fingerprints: runs with equal descriptions give equal results.
+        Everything that determines the result of the run, as plain values or fingerprints.
     state : callable
-        Returns what resuming from the current iteration needs, in values that archive.py writes.
+        Returns the state needed to resume from the current iteration, in values that archive.py can write.
     """
 
     def __init__(self, checkpoints: Sequence[Checkpoint], description: dict[str, Any], state: Callable[[], Any]):
@@ -81,13 +81,13 @@ class RunCheckpoints:
         self._about: dict[str, Any] = {"kind": "checkpoint", "format": FORMAT, "equipoise": version, "run": description}
 
     def load(self) -> Any:
-        """Return the saved state to resume from; None if the run starts at the beginning."""
+        """Return the saved state to resume from; None to start from the beginning."""
         for checkpoint in self.checkpoints:
             if not checkpoint.resume:
                 continue
             if Path(checkpoint.path).exists():
                 return archive.read(checkpoint.path, self._accept)
-            warn(f"there is no checkpoint {str(checkpoint.path)!r} yet; the run starts at the beginning")
+            warn(f"there is no checkpoint {str(checkpoint.path)!r} yet; starting from the beginning")
         return None
 
     def next_due(self, iteration: int) -> int:
@@ -101,16 +101,16 @@ class RunCheckpoints:
                 archive.write(checkpoint.path, self._about, self.state())
 
     def _accept(self, path: str | Path, about: dict[str, Any]) -> None:
-        """Raise unless a file is a checkpoint of this very run."""
+        """Raise unless a file is a checkpoint of the same run."""
         _accept_version(path, about)
-        mine, theirs = self._about["run"], about.get("run")
-        if not isinstance(theirs, dict):
+        current, saved = self._about["run"], about.get("run")
+        if not isinstance(saved, dict):
             raise ValueError("it does not describe its run")
-        different = [name for name in mine if mine[name] != theirs.get(name)]
+        different = [name for name in current if current[name] != saved.get(name)]
         if different:
             what = f"{', '.join(different)} {'differs' if len(different) == 1 else 'differ'}"
             raise Refused(
-                f"{path} is a checkpoint of another run, whose {what}; use the data, parameters and integer"
+                f"{path} is a checkpoint of another run: {what}; use the data, parameters and integer"
                 " random_state of that run, or start again without resume"
             )
 
@@ -122,12 +122,12 @@ def _accept_version(path: str | Path, about: dict[str, Any]) -> None:
     if (about.get("format"), about.get("equipoise")) != (FORMAT, archive.version()):
         raise Refused(
             f"{path} is a checkpoint of equipoise {about.get('equipoise')}, but this is {archive.version()}; resuming"
-            " needs the same version: install that one, or start again without resume"
+            " requires the same version; install that version, or start again without resume"
         )
 
 
 def fingerprint(*values: Any) -> str:
-    """Return a hash of numbers, strings, arrays, matrices and objects made of these, as 32 hexadecimal digits."""
+    """Return a hash, 32 hexadecimal digits, of numbers, strings, arrays, matrices and objects composed of these."""
     result = hashlib.blake2b(digest_size=16)
     for value in values:
         _update(value, result.update)
@@ -154,7 +154,7 @@ def _update(value: Any, update: Callable[[Any], None]) -> None:
         tag = tag_of(value)
         update((f"{value.__module__}.{value.__qualname__}" if tag is None else f"equipoise.{tag}").encode())
     else:
-        computed = archive.cached(type(value))
+        computed = archive.cached_names(type(value))
         for name, item in sorted(vars(value).items()):
             if name not in computed | {"n_threads"}:
                 _update([name, item], update)

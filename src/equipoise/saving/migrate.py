@@ -1,4 +1,4 @@
-"""Objects in files of earlier versions, described in terms of the present classes."""
+"""Conversion of objects in files of earlier versions to the current classes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Described = tuple[str, dict[str, Any]]  # the tag of a class, and the state of a
 
 
 def migrate(tag: str, state: Any) -> tuple[str, Any]:
-    """Return the present tag and state of an object from a file; unchanged if its class still exists."""
+    """Return the current tag and state of an object from a file; unchanged if its class still exists."""
     change = CHANGES.get(tag)
     return (tag, state) if change is None else change(state)
 
 
 def _table(state: dict[str, Any]) -> Described:
-    """The table of an MDS fit in 0.1.0; a dense Euclidean one is stored with its mean row subtracted."""
+    """Convert the table of an MDS fit in 0.1.0; a dense Euclidean table is stored with its mean row subtracted."""
     X, metric = state["X"], state["metric"]
     common = {"X": X, "metric": metric, "n": X.shape[0], "limit": min(X.shape), "_places": None}
     if sparse.issparse(X):
@@ -38,7 +38,7 @@ def _space(state: dict[str, Any]) -> Described:
     return "inputs.space.FromSpace", {"n": state["n"], "limit": state["n"]}
 
 
-# In 0.1.0 MDS had classes of its own for its input; now it shares `inputs.Input`.
+# In 0.1.0 MDS had separate classes for its input; now it uses `inputs.Input`.
 CHANGES: dict[str, Callable[[dict[str, Any]], Described]] = {
     "dissimilarities.Table": _table,
     "dissimilarities.Given": lambda state: _distances(state["D"]),

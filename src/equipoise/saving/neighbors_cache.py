@@ -1,4 +1,4 @@
-"""Neighbours saved next to the checkpoints of a run, so that resuming it needs no new search."""
+"""Neighbours saved next to the checkpoints of a run, so that resuming does not search again."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from . import archive
 from .archive import Refused
 from .checkpoint import Checkpoint, fingerprint
 
-FORMAT = 1  # of the files
-LEAST = 10_000  # points; below, a search takes less than a second and nothing is saved; chosen
-REMEDY = "delete it to search the neighbours again"
+FORMAT = 1  # version of the file format
+MIN_POINTS = 10_000  # below, a search takes less than a second and nothing is saved; chosen
+REMEDY = "delete it to repeat the neighbour search"
 
 
 @contextmanager
 def cache_neighbors(data: Input, checkpoints: Sequence[Checkpoint]) -> Iterator[None]:
-    """Let a table load its neighbours from the files of checkpoints, or search and save them, in a `with` block."""
-    if not isinstance(data, Table) or data.n < LEAST:
+    """Within the context, load the neighbours of a table from the files of checkpoints, or search and save them."""
+    if not isinstance(data, Table) or data.n < MIN_POINTS:
         yield
         return
-    data.keep = NeighborsCache(checkpoints).graph
+    data.lookup = NeighborsCache(checkpoints).graph
     try:
         yield
     finally:
-        del data.keep
+        del data.lookup
 
 
 class NeighborsCache:
@@ -45,11 +45,11 @@ class NeighborsCache:
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
         about["search"] = fingerprint(X, k, settings)
         for checkpoint in self.checkpoints:
-            if checkpoint.resume and (found := _read(_path(checkpoint), about, (len(X), k))) is not None:
-                return found
+            if checkpoint.resume and (graph := _read(_path(checkpoint), about, (len(X), k))) is not None:
+                return graph
         graph = search()
         for checkpoint in self.checkpoints:
-            # A checkpoint of another run raises later, and its neighbours may still be needed.
+            # Do not overwrite the neighbours of another run: its checkpoint raises later, and they may still be needed.
             if not (checkpoint.resume and Path(checkpoint.path).exists() and _path(checkpoint).exists()):
                 archive.write(_path(checkpoint), about, [graph.indices, graph.distances, graph.recall])
         return graph
@@ -60,10 +60,10 @@ def _path(checkpoint: Checkpoint) -> Path:
 
 
 def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | None:
-    """Return the neighbours in a file; None if there is no file, or its neighbours belong to another search."""
+    """Return the neighbours in a file; None if there is no file, or it belongs to another search."""
 
-    def accept(path: str | Path, found: dict[str, Any]) -> None:
-        if any(found.get(name) != value for name, value in about.items()):
+    def accept(path: str | Path, saved: dict[str, Any]) -> None:
+        if any(saved.get(name) != value for name, value in about.items()):
             raise Refused(f"{path} does not contain the neighbours of this table")
 
     if not path.exists():
@@ -83,5 +83,5 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
         and 0 <= recall <= 1
     )
     if not valid:
-        raise ValueError(f"{path} is damaged: its neighbours do not fit the table; {REMEDY}")
+        raise ValueError(f"{path} is damaged: its neighbours do not match the table; {REMEDY}")
     return Graph(indices, distances, recall)

@@ -35,7 +35,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class MetricReport:
-    """Result of `check_metric`: the largest violation of each axiom; true in a condition if there is none.
+    """Result of `check_metric`: the largest violation of each axiom; truthy if there are none.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class MetricReport:
         return f"not a metric on {self.n} points: " + "; ".join(violation.text for violation in self.violations)
 
     def require(self) -> None:
-        """Raise ValueError, with the axioms and the points, if this is not a metric."""
+        """Raise ValueError, naming the violated axioms and the points, if this is not a metric."""
         if self.violations:
             raise ValueError(str(self))
 
@@ -64,7 +64,7 @@ class MetricReport:
 def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> MetricReport:
     """Check the axioms of a metric.
 
-    This takes O(n³) time; for a large space check a `Restriction`.
+    The check takes O(n³) time; for a large space, check a `Restriction` to fewer points.
 
     Parameters
     ----------
@@ -99,10 +99,10 @@ def _non_negative(D: Array, slack: float) -> Violation | None:
 
 def _indiscernible(D: Array, slack: float) -> Violation | None:
     axiom = "identity of indiscernibles"
-    own = np.abs(D.diagonal())
-    i = int(own.argmax())
-    if own[i] > slack:
-        return Violation(axiom, (i, i), float(own[i]), f"{axiom}: d({i}, {i}) = {D[i, i]:.6g}, not 0")
+    diagonal = np.abs(D.diagonal())
+    i = int(diagonal.argmax())
+    if diagonal[i] > slack:
+        return Violation(axiom, (i, i), float(diagonal[i]), f"{axiom}: d({i}, {i}) = {D[i, i]:.6g}, not 0")
     same = D == 0
     np.fill_diagonal(same, False)
     if not same.any():

@@ -8,16 +8,16 @@ import numpy as np
 
 from .._types import Array
 
-BLOCK = 2**22  # distances per block of rows, 32 MB; fixed: the last digits of sums over blocks depend on it
+BLOCK = 2**22  # distances per block of rows, 32 MB; do not change: the last digits of sums over blocks depend on it
 
 
 class MetricSpace:
-    """n points, with indices from 0, and a distance d(x, y) between any two of them (Rodolà, "Metric spaces").
+    """n points, with indices 0 to n − 1, and the distance d(x, y) between any two of them (Rodolà, "Metric spaces").
 
     A metric has d(x, y) = 0 only for x = y (identity of indiscernibles), d(x, y) = d(y, x) (symmetry) and
     d(x, y) ≤ d(x, z) + d(z, y) (triangle inequality); `check_metric` checks these axioms.
 
-    To write a space, derive from this class, set `n`, and define `_block(i, j)`, which returns the distances
+    To define a space, derive from this class, set `n`, and implement `_block(i, j)`, which returns the distances
     (len(i), len(j)) from the points i to the points j.
 
     Attributes
@@ -34,7 +34,7 @@ class MetricSpace:
         Parameters
         ----------
         i, j : array of int, slice or None, default=None
-            The points; all of them by default.
+            Indices of the points; all points by default.
 
         Returns
         -------
@@ -73,5 +73,7 @@ def check_points(points: Any, n: int, name: str) -> Array:
         )
     outside = np.flatnonzero((points < 0) | (points >= n))
     if outside.size:
-        raise ValueError(f"{name} contains the index {points[outside[0]]}, but the {n} points have 0 to {n - 1}")
+        raise ValueError(
+            f"{name} contains the index {points[outside[0]]}, but the {n} points have indices 0 to {n - 1}"
+        )
     return points.astype(np.int64)

@@ -11,7 +11,7 @@ from .base import MetricSpace, check_points
 
 
 class LogCompressed(MetricSpace):
-    """The points of a space with the distance log(1 + d), again a metric, which compresses large distances."""
+    """The points of a space with the distance log(1 + d), which is also a metric and compresses large distances."""
 
     def __init__(self, space: MetricSpace):
         self.space, self.n = space, space.n
@@ -22,7 +22,7 @@ class LogCompressed(MetricSpace):
 
 
 class Product(MetricSpace):
-    """All pairs (a, b) of points of two spaces, with √(d_A² + d_B²); the pair (a, b) has the index a · B.n + b."""
+    """All pairs (a, b) of points of two spaces, with distance √(d_A² + d_B²); the pair (a, b) has index a · B.n + b."""
 
     def __init__(self, a: MetricSpace, b: MetricSpace):
         self.a, self.b, self.n = a, b, a.n * b.n
@@ -40,7 +40,7 @@ class Restriction(MetricSpace):
     ----------
     space : MetricSpace
     subset : array of int
-        Indices of the points, each once.
+        Indices of the points, without repetitions.
     """
 
     def __init__(self, space: MetricSpace, subset: Any):
@@ -58,6 +58,6 @@ class Restriction(MetricSpace):
 
 
 def _block_of_factor(space: MetricSpace, i: Array, j: Array) -> Array:
-    """Return the distances from i to j, which contain points repeatedly; each distance is computed once."""
+    """Return the distances from i to j, which may contain repeated points; each distance is computed once."""
     (rows, i), (columns, j) = np.unique(i, return_inverse=True), np.unique(j, return_inverse=True)
     return space.distances(rows, columns)[np.ix_(i, j)]

@@ -21,10 +21,10 @@ def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
     Parameters
     ----------
     space, Y : MetricSpace or array-like
-        The data and the map, with the same points in the same order; a table (n, d) stands for the Euclidean space of
-        its rows.
+        The data and the map, with the same points in the same order; a table (n, d) is treated as the Euclidean space
+        of its rows.
     i, j : array of int, slice or None, default=None
-        The points; all by default.
+        Indices of the points; all points by default.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, extremes and quantiles over all pairs; quantiles have a relative error of up to 6e-5, the others none."""
+    """Mean, extremes and quantiles over all pairs; only quantiles have a relative error, of up to 6e-5."""
 
     mean: float
     min: float
@@ -73,9 +73,9 @@ class Distortion:
     pairs : int
         Number of pairs.
     dilation : Spread
-        Of d_Y/d_X.
+        Spread of d_Y/d_X.
     absolute : Spread
-        Of |d_Y − d_X|.
+        Spread of |d_Y − d_X|.
     stress : float
         Σ_{i<j} (d_Y − d_X)².
     expansion, contraction : float
@@ -95,7 +95,7 @@ class Distortion:
 
     @property
     def distortion(self) -> float:
-        """Expansion times contraction; 1 for an isometry, in any unit of length."""
+        """Expansion times contraction; 1 for an isometry, whatever the unit of length."""
         return self.expansion * self.contraction
 
     def __str__(self) -> str:
@@ -112,33 +112,33 @@ def summarize_distortion(space: Any, Y: Any) -> Distortion:
     X, Y = _same_points(space, Y)
     ratios, gaps = _Tally(), _Tally()
     stress = 0.0
-    most, least = (-np.inf, (0, 0)), (np.inf, (0, 0))
+    largest, smallest = (-np.inf, (0, 0)), (np.inf, (0, 0))
     for i, j, d_x, d_y in _pairs(X, Y):
         ratio, gap = _ratio(d_x, d_y), np.abs(d_y - d_x)
         ratios.add(ratio)
         gaps.add(gap)
         stress += float(np.square(gap).sum())
         high, low = int(ratio.argmax()), int(ratio.argmin())
-        if ratio[high] > most[0]:
-            most = float(ratio[high]), (int(i[high]), int(j[high]))
-        if ratio[low] < least[0]:
-            least = float(ratio[low]), (int(i[low]), int(j[low]))
+        if ratio[high] > largest[0]:
+            largest = float(ratio[high]), (int(i[high]), int(j[high]))
+        if ratio[low] < smallest[0]:
+            smallest = float(ratio[low]), (int(i[low]), int(j[low]))
     return Distortion(
         pairs=ratios.count,
         dilation=ratios.spread(),
         absolute=gaps.spread(),
         stress=stress,
-        expansion=most[0],
-        contraction=1 / least[0] if least[0] else np.inf,
-        expanded=most[1],
-        contracted=least[1],
+        expansion=largest[0],
+        contraction=1 / smallest[0] if smallest[0] else np.inf,
+        expanded=largest[1],
+        contracted=smallest[1],
     )
 
 
 def _same_points(X: Any, Y: Any) -> tuple[MetricSpace, MetricSpace]:
     X, Y = as_space(X), as_space(Y)
     if X.n != Y.n:
-        raise ValueError(f"the space has {X.n} points and the map has {Y.n}; they must be the same points")
+        raise ValueError(f"the space has {X.n} points and the map has {Y.n}; they must have the same points")
     return X, Y
 
 
@@ -159,9 +159,9 @@ def _ratio(d_x: Array, d_y: Array) -> Array:
 
 
 class _Tally:
-    """Running mean and extremes, and a histogram for quantiles with one bin for each float32 of 13 bits."""
+    """Running mean and extremes, and a histogram for quantiles with a bin per float32 of 13 mantissa bits."""
 
-    SHIFT = 10  # dropped bits of float32: the relative width of a bin is 2⁻¹³
+    SHIFT = 10  # truncated bits of float32: the relative width of a bin is 2⁻¹³
 
     def __init__(self) -> None:
         self.count, self.total, self.min, self.max = 0, 0.0, np.inf, 0.0

@@ -12,10 +12,10 @@ from .base import MetricSpace
 
 
 def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[Array, Array]:
-    """Return m points, each as far as possible from those before it.
+    """Return m points, each as far as possible from the preceding ones.
 
-    The first is the farthest from a random point. Balls around the m points cover the space with at most twice the
-    smallest radius that is possible for m points (Gonzalez 1985). Only m + 1 rows of distances are computed.
+    The first is the farthest from a random point. Balls around the m points cover the space with at most twice
+    the smallest possible radius for m points (Gonzalez 1985). Only m + 1 rows of distances are computed.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[
     -------
     points : array of int64, shape (m,)
     distances : array of float64, shape (m, n)
-        Distances from these to all points.
+        Distances from these points to all points.
     """
     if not 1 <= m <= space.n:
         raise ValueError(f"the number of landmarks must be between 1 and n = {space.n}, got {m}")
@@ -38,7 +38,7 @@ def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[
     for k in range(m):
         points[k] = gap.argmax()
         if k and gap[points[k]] == 0:
-            raise ValueError(f"the space has only {k} different points; use at most {k} landmarks, not {m}")
+            raise ValueError(f"the space has only {k} distinct points; use at most {k} landmarks, not {m}")
         rows[k] = space.distances(points[k : k + 1])[0]
         gap = rows[0].copy() if k == 0 else np.minimum(gap, rows[k], out=gap)
     return points, rows

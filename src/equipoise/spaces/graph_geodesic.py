@@ -24,14 +24,14 @@ Closest = Callable[[Array, Array], tuple[int, int, float]]  # two sets of points
 class GraphGeodesic(MetricSpace):
     """n points with the length of the shortest path between them in a neighbour graph (Tenenbaum et al. 2000).
 
-    `distances(i, j)` runs Dijkstra's algorithm only from the points i, or from j if these are fewer. `from_table` makes
+    `distances(i, j)` runs Dijkstra's algorithm from the points i only, or from j if they are fewer. `from_table` builds
     the graph from coordinates.
 
     Parameters
     ----------
     graph : sparse matrix, shape (n, n), or (indices, distances)
-        Lengths of the edges. An edge stored in one direction can be used in both; if the lengths differ, the shorter
-        one counts. A stored zero connects two points at distance 0. The graph must be connected.
+        Lengths of the edges. An edge stored in one direction can be used in both; if the two lengths differ, the
+        shorter one is used. A stored zero connects two points at distance 0. The graph must be connected.
     n_threads : int, default=1
     """
 
@@ -43,7 +43,7 @@ class GraphGeodesic(MetricSpace):
         if count > 1:
             sizes = np.bincount(part)
             raise ValueError(
-                f"the graph falls into {count} components, of {_largest(sizes)} points, and there is no path from point"
+                f"the graph has {count} components, of {_largest(sizes)} points, and there is no path from point"
                 f" 0 to point {int((part != part[0]).argmax())}; add edges between them, use one component, or build"
                 " the graph with GraphGeodesic.from_table, which connects them"
             )
@@ -54,8 +54,8 @@ class GraphGeodesic(MetricSpace):
     ) -> GraphGeodesic:
         """Return the geodesics of the graph that connects each row of a table to its nearest neighbours.
 
-        If the graph has several components they are connected, with a warning, by the shortest bridges: the shortest
-        edge out of each component is added, as in Borůvka's minimum spanning tree, until one component is left.
+        If the graph has several components, they are connected by the shortest bridges, with a warning: the shortest
+        edge out of each component is added, as in Borůvka's minimum spanning tree, until one component remains.
 
         Parameters
         ----------
@@ -67,14 +67,14 @@ class GraphGeodesic(MetricSpace):
         X = check_table(X)
         if not 0 < n_neighbors < len(X):
             raise ValueError(f"n_neighbors must be between 1 and n_samples - 1 = {len(X) - 1}, got {n_neighbors}")
-        near = nearest_neighbors(X, n_neighbors, metric, n_threads=n_threads)
+        neighbors = nearest_neighbors(X, n_neighbors, metric, n_threads=n_threads)
 
         def closest(inside: Array, outside: Array) -> tuple[int, int, float]:
-            found = Searcher(X[outside], metric, n_threads).nearest(X[inside], 1)
-            k = int(found.distances[:, 0].argmin())
-            return int(inside[k]), int(outside[found.indices[k, 0]]), float(found.distances[k, 0])
+            graph = Searcher(X[outside], metric, n_threads).nearest(X[inside], 1)
+            k = int(graph.distances[:, 0].argmin())
+            return int(inside[k]), int(outside[graph.indices[k, 0]]), float(graph.distances[k, 0])
 
-        return cls(connect_components(check_neighbors(near), closest), n_threads=n_threads)
+        return cls(connect_components(check_neighbors(neighbors), closest), n_threads=n_threads)
 
     def _block(self, i: Array, j: Array) -> Array:
         if len(j) < len(i):
@@ -97,22 +97,22 @@ class GraphGeodesic(MetricSpace):
 
 
 def connect_components(graph: Matrix, closest: Closest) -> Matrix:
-    """Return the graph, CSR (n, n), with bridges added between its components, if it has several, and a warning."""
+    """Return a graph, CSR (n, n), with bridges added between its components; warn if there are several components."""
     n, bridges = graph.shape[0], []
     count, part = csgraph.connected_components(graph, directed=False)
     sizes = np.bincount(part)
     while part.any():
         others = np.delete(np.arange(part.max() + 1), np.bincount(part).argmax())  # all but the largest, for speed
-        found = [closest(np.flatnonzero(part == c), np.flatnonzero(part != c)) for c in others]
-        bridges += found
-        i, j, length = (np.array(column) for column in zip(*found, strict=True))
+        shortest = [closest(np.flatnonzero(part == c), np.flatnonzero(part != c)) for c in others]
+        bridges += shortest
+        i, j, length = (np.array(column) for column in zip(*shortest, strict=True))
         links = sparse.csr_matrix((np.ones(len(i)), (part[i], part[j])), shape=2 * (part.max() + 1,))
         part = csgraph.connected_components(links, directed=False)[1][part]
     if not bridges:
         return graph
     i, j, length = (np.array(column) for column in zip(*bridges, strict=True))
     warn(
-        f"the neighbour graph falls into {count} components, of {_largest(sizes)} points; they are connected by"
+        f"the neighbour graph has {count} components, of {_largest(sizes)} points; they are connected by"
         f" {len(bridges)} bridges, of length {length.min():.3g} to {length.max():.3g}, the longest between points"
         f" {i[length.argmax()]} and {j[length.argmax()]}; a larger n_neighbors may connect them better",
     )

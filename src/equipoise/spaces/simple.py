@@ -1,4 +1,4 @@
-"""Spaces with distances from a formula, or given: norms, the sphere, the discrete metric, a matrix."""
+"""Spaces with distances from a formula (norms, the sphere, the discrete metric) or from a matrix."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Discrete(MetricSpace):
 
 
 class Precomputed(MetricSpace):
-    """Points with given distances D (n, n): symmetric, finite, not negative, with a diagonal of zeros."""
+    """Points with precomputed distances D (n, n): symmetric, finite and nonnegative, with a zero diagonal."""
 
     def __init__(self, D: Any):
         if sparse.issparse(D):
             raise ValueError(
-                "Precomputed needs all distances as a dense matrix; for a sparse matrix, which is a graph, use"
+                "Precomputed requires all distances as a dense matrix; for a sparse matrix, which is a graph, use"
                 " GraphGeodesic"
             )
         self.D = check_distances(D)
@@ -72,7 +72,7 @@ class Sphere(MetricSpace):
     """Points (n, D) on a sphere around the origin, with the length of the great circle between them.
 
     d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖) for u = x/R, v = y/R: equal to arccos⟨u, v⟩, but without its loss
-    of digits for near and opposite points (Kahan 2006).
+    of digits for nearby and opposite points (Kahan 2006).
 
     Parameters
     ----------

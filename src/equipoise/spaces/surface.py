@@ -13,9 +13,9 @@ from .._types import Array
 from .._warn import warn
 from ..data import check_finite
 
-# A face has no area, up to rounding, if two sides exceed the third by less than this fraction of the longest edge.
+# A face has no area, up to rounding, if two sides together exceed the third by less than this fraction of the longest.
 FLAT = 1e-10
-THICKER = 1e-6  # fraction of the mean edge that is added to all edges of a surface with such faces; chosen
+LENGTHENING = 1e-6  # fraction of the mean edge length added to all edges of a surface with such faces; chosen
 
 
 def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
@@ -35,12 +35,14 @@ def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
     if outside.size:
         f, k = outside[0]
         raise ValueError(
-            f"face {f} contains the vertex {faces[f, k]}, but the {n} vertices are 0 to {n - 1}; if the file counts"
-            " from 1, use faces - 1"
+            f"face {f} contains the vertex {faces[f, k]}, but the {n} vertices have indices 0 to {n - 1}; if the"
+            " file counts from 1, use faces - 1"
         )
-    twice = np.flatnonzero((faces == faces[:, [1, 2, 0]]).any(axis=1))
-    if twice.size:
-        raise ValueError(f"face {twice[0]} contains a vertex twice: {faces[twice[0]].tolist()}; remove such faces")
+    degenerate = np.flatnonzero((faces == faces[:, [1, 2, 0]]).any(axis=1))
+    if degenerate.size:
+        raise ValueError(
+            f"face {degenerate[0]} contains a vertex twice: {faces[degenerate[0]].tolist()}; remove such faces"
+        )
     unused = np.flatnonzero(np.bincount(faces.ravel(), minlength=n) == 0)
     if unused.size:
         raise ValueError(f"vertex {unused[0]} and {unused.size - 1} others belong to no face; remove them")
@@ -54,7 +56,7 @@ def _check_connected(faces: Array, n: int) -> None:
     if count > 1:
         sizes = ", ".join(str(size) for size in np.sort(np.bincount(part))[::-1][:5])
         raise ValueError(
-            f"the mesh falls into {count} components, of {sizes}{', …' if count > 5 else ''} vertices, and there is no"
+            f"the mesh has {count} components, of {sizes}{', …' if count > 5 else ''} vertices, and there is no"
             f" path from vertex 0 to vertex {int((part != part[0]).argmax())}; use one component, or connect them"
         )
 
@@ -72,40 +74,40 @@ class Surface:
 
 
 def make_surface(vertices: Array, faces: Array) -> Surface:
-    """Return the half-edges of a checked surface; faces without area warn, and three faces at an edge raise."""
+    """Return the half-edges of a checked surface; warn about faces without area, raise if three faces share an edge."""
     n = len(vertices)
-    lengths = _thickened(np.linalg.norm(vertices[faces[:, [1, 2, 0]]] - vertices[faces], axis=2), faces)
-    twins = _paired(faces)
+    lengths = _lengthened(np.linalg.norm(vertices[faces[:, [1, 2, 0]]] - vertices[faces], axis=2), faces)
+    twins = _half_edge_twins(faces)
     leaving = np.argsort(faces.ravel(), kind="stable").astype(np.int32)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(faces.ravel(), minlength=n))])
     return Surface(faces, lengths, twins.reshape(-1, 3), _bends(faces, lengths, twins, n), indptr, leaving)
 
 
-def _thickened(lengths: Array, faces: Array) -> Array:
-    """Return the lengths of the edges, all slightly longer if some faces have no area (Sharp & Crane 2020)."""
+def _lengthened(lengths: Array, faces: Array) -> Array:
+    """Return the lengths of the edges, all lengthened slightly if some faces have no area (Sharp & Crane 2020)."""
     a, b, c = lengths.T
     excess = np.minimum(np.minimum(a + b - c, b + c - a), c + a - b)
     flat = np.flatnonzero(excess <= FLAT * lengths.max(axis=1))
     if not flat.size:
         return lengths
-    more = THICKER * lengths.mean()
-    if not more:
+    extra = LENGTHENING * lengths.mean()
+    if not extra:
         raise ValueError("all vertices are at the same position")
     warn(
         f"{flat.size} faces have no area, the first is face {flat[0]} with vertices {faces[flat[0]].tolist()}; all"
-        f" edges are made {more:.2g} longer, {THICKER:g} of their mean",
+        f" edges are lengthened by {extra:.2g}, {LENGTHENING:g} of their mean length",
     )
-    return lengths + more
+    return lengths + extra
 
 
-def _paired(faces: Array) -> Array:
+def _half_edge_twins(faces: Array) -> Array:
     """Return the twin of each half-edge, int32, −1 at a boundary."""
     ends = np.sort(np.stack([faces.ravel(), faces[:, [1, 2, 0]].ravel()]), axis=0)
     order = np.lexsort(ends)
     same = (ends[:, order[1:]] == ends[:, order[:-1]]).all(axis=0)
-    thrice = np.flatnonzero(same[1:] & same[:-1])
-    if thrice.size:
-        u, v = ends[:, order[thrice[0]]]
+    shared = np.flatnonzero(same[1:] & same[:-1])
+    if shared.size:
+        u, v = ends[:, order[shared[0]]]
         raise ValueError(
             f'more than two faces meet at the edge between vertices {u} and {v}, which method="exact" does not support;'
             ' use method="heat"'
@@ -117,7 +119,7 @@ def _paired(faces: Array) -> Array:
 
 
 def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
-    """Return where a shortest path may bend, uint8: a total angle above 2π, a boundary, or several fans of faces."""
+    """Return whether a shortest path may bend at a vertex, uint8: total angle above 2π, boundary, or several fans."""
     at, corners = faces.ravel(), np.arange(faces.size)
     ab, ca = lengths.ravel(), lengths[:, [2, 0, 1]].ravel()  # the two edges at each corner
     cosine = (ab**2 + ca**2 - lengths[:, [1, 2, 0]].ravel() ** 2) / (2 * ab * ca)
@@ -127,7 +129,7 @@ def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
     bends[at[rim]] = bends[at[after[rim]]] = True
     h = corners[twins >= 0]
     t = twins[h]
-    along = at[t] == at[h]  # the twin has the same direction: the faces are oriented differently
+    along = at[t] == at[h]  # the twin has the same direction if the faces have opposite orientations
     links = sparse.csr_matrix(
         (
             np.ones(2 * len(h)),

@@ -25,8 +25,8 @@ class MeshGeodesic(MetricSpace):
     method : {"heat", "exact"}, default="heat"
         "exact" unfolds straight lines from face to face (Chen & Han 1990; Xin & Wang 2009). "heat" solves two sparse
         linear systems per vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: it is faster
-        on large meshes and smoother, with errors of a few per cent. Its result depends on the direction; it is
-        averaged over both directions for pairs of which `distances` solves from both points, as in `matrix()`.
+        on large meshes and smoother, with errors of a few per cent. Its distances are not symmetric; where `distances`
+        solves from both points of a pair, as in `matrix()`, it returns the mean of the two.
     n_threads : int, default=1
     """
 
@@ -66,7 +66,7 @@ class MeshGeodesic(MetricSpace):
         bad = np.argwhere(~np.isfinite(D))
         if bad.size:
             raise ValueError(
-                f"the heat method gives no finite distance from vertex {i[bad[0][0]]} to vertex {bad[0][1]}; remove"
+                f"the heat method returns no finite distance from vertex {i[bad[0][0]]} to vertex {bad[0][1]}; remove"
                 ' faces without area near them, or use method="exact"'
             )
         D[np.arange(len(i)), i] = 0.0
@@ -83,6 +83,6 @@ def _heat_solver(vertices: Array, faces: Array) -> Any:
         import potpourri3d
     except ImportError as error:
         raise ImportError(
-            'method="heat" needs potpourri3d: pip install "equipoise[mesh]"; method="exact" needs no package'
+            'method="heat" requires potpourri3d: pip install "equipoise[mesh]"; or use method="exact"'
         ) from error
     return potpourri3d.MeshHeatMethodDistanceSolver(vertices, faces)

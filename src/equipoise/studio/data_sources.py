@@ -1,4 +1,4 @@
-"""The data sets that a studio can open: bundled ones, toy shapes, its start data, and files in its folder."""
+"""The data sets that a studio can open: bundled ones, toy shapes, the user's data, and files in its folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DataSources:
     Parameters
     ----------
     folder : Path
-        Folder of files and uploads; no file outside it can be opened.
+        Folder with data files and uploads; files outside it cannot be opened.
     limit : int
         Maximum size of a file in bytes.
     given : Dataset, optional
@@ -43,7 +43,7 @@ class DataSources:
         """Return the names and titles of all data sets, by kind."""
         files = sorted(path.name for path in self.folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
         kinds = {
-            "Given": [] if self.given is None else [(GIVEN, self.given.name)],
+            "Your data": [] if self.given is None else [(GIVEN, self.given.name)],
             "Files": [(f"file:{name}", name) for name in files],
             "Real data": [(f"named:{name}", name) for name in BUNDLED],
             "Toy shapes": [(f"named:{name}", name.replace("_", " ")) for name in TOYS],
@@ -51,7 +51,7 @@ class DataSources:
         return {kind: names for kind, names in kinds.items() if names}
 
     def load(self, name: str) -> Dataset:
-        """Return the data set with a name; raise ValueError if it cannot be opened."""
+        """Return the data set called `name`; raise ValueError if it cannot be opened."""
         kind, _, rest = name.partition(":")
         if kind == "given":
             if self.given is None:
@@ -85,7 +85,7 @@ class DataSources:
             raise ValueError(f"the file exceeds the limit of {format_size(self.limit)}")
         plain = re.sub(r"[^\w.-]+", "_", PurePosixPath(name.replace("\\", "/")).name).lstrip(".")
         stem, dot, suffix = plain.rpartition(".")
-        # The hash gives the same content the same name, so that links keep working, and different content another.
+        # The hash gives equal content the same name, so that links keep working, and different content different names.
         stored = f"{stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{dot}{suffix.lower()}"
         path = self.path(stored)
         with atomic_write(path) as file:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ..problems.forces import Problem
 
 SPACING = 1 / 22  # minimum distance between two arrows, as a fraction of the larger side of the map; chosen
-LONGEST = 2.0  # length of the 98 % quantile of the arrows, in units of that distance; chosen
+LONGEST = 2.0  # length of an arrow at the 98 % quantile, in units of that distance; chosen
 
 
 def draw_forces(axes: Any, Y: Array, problem: Problem, theme: Theme) -> None:
-    """Draw attraction and repulsion at some points of a map Y (n, 2), both on one scale.
+    """Draw attraction and repulsion at some points of a map Y (n, 2), both on the same scale.
 
     At equilibrium the two arrows of a point are opposite and equally long.
     """

@@ -14,16 +14,16 @@ TAIL = 0.01  # fraction of values at either end that is clipped to the end of th
 def assign_colors(classes: Classes, centers: Array) -> Array:
     """Return the index of the colour of each class.
 
-    The first ten classes get one colour each. Ten is as many as everybody can tell apart, so each further class reuses
+    The first ten classes get one colour each. More colours would be hard to tell apart, so each further class reuses
     the colour whose classes are farthest away in the map, by their `centers` (c, 2).
     """
     count = len(classes.names)
-    found = np.arange(count) % len(COLORS)
+    colors = np.arange(count) % len(COLORS)
     for i in range(len(COLORS), count):
         d2 = ((centers[:i] - centers[i]) ** 2).sum(axis=1)
-        nearest = [np.nanmin(d2[found[:i] == color], initial=np.inf) for color in range(len(COLORS))]
-        found[i] = int(np.argmax(nearest))
-    return found
+        nearest = [np.nanmin(d2[colors[:i] == color], initial=np.inf) for color in range(len(COLORS))]
+        colors[i] = int(np.argmax(nearest))
+    return colors
 
 
 def color_limits(numbers: Numbers) -> tuple[float, float]:

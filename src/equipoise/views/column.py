@@ -11,7 +11,7 @@ import numpy as np
 from .._types import Array
 
 MAX_INTEGER_CLASSES = 20  # integers with more distinct values are a quantity, not classes; chosen
-EXACT = 2**53  # larger integers are not exact in float64: they are treated as identifiers and kept as text
+EXACT = 2**53  # larger integers are not exact in float64: they are treated as identifiers and stored as text
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Numbers:
     name : str
     values : ndarray of float64, shape (n,)
         NaN where missing.
-    whole : bool, default=False
+    integral : bool, default=False
         Whether all values are integers.
     """
 
     name: str
     values: Array
-    whole: bool = False
+    integral: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     if numbers is None:
         return _text_classes(name, values, missing)
     known = numbers[~missing]
-    whole = bool((known == np.round(known)).all()) and (values.dtype.kind != "f" or nullable)
-    if whole and len(distinct := np.unique(known)) <= MAX_INTEGER_CLASSES:
+    integral = bool((known == np.round(known)).all()) and (values.dtype.kind != "f" or nullable)
+    if integral and len(distinct := np.unique(known)) <= MAX_INTEGER_CLASSES:
         codes = np.where(missing, -1, np.searchsorted(distinct, numbers)).astype(np.int32)
         return Classes(name, codes, tuple(str(int(value)) for value in distinct))
-    return Numbers(name, numbers, whole)
+    return Numbers(name, numbers, integral)
 
 
 def _missing(values: Array) -> Array:
@@ -121,13 +121,13 @@ def _as_numbers(values: Array, missing: Array) -> Array | None:
 def _text_classes(name: str, values: Array, missing: Array) -> Classes:
     """Return the distinct texts as classes, in natural order."""
     texts = values.astype(str) if values.dtype.kind != "O" else np.array([str(v) for v in values], dtype=object)
-    found, codes = np.unique(texts[~missing], return_inverse=True)
-    order = np.array(sorted(range(len(found)), key=lambda i: _natural_key(str(found[i]))), dtype=np.int64)
+    distinct, codes = np.unique(texts[~missing], return_inverse=True)
+    order = np.array(sorted(range(len(distinct)), key=lambda i: _natural_key(str(distinct[i]))), dtype=np.int64)
     position = np.empty(len(order), np.int32)
     position[order] = np.arange(len(order))
     result = np.full(len(values), -1, np.int32)
     result[~missing] = position[codes]
-    return Classes(name, result, tuple(str(text) for text in found[order]))
+    return Classes(name, result, tuple(str(text) for text in distinct[order]))
 
 
 def _natural_key(name: str) -> list[Any]:
@@ -136,8 +136,8 @@ def _natural_key(name: str) -> list[Any]:
 
 
 def _named_classes(name: str, argument: str, numbers: Array | None, missing: Array, names: Any) -> Classes:
-    """Return integers as classes with the given names."""
-    names = tuple(str(one) for one in names)
+    """Return integers as classes, named by `names`."""
+    names = tuple(str(label) for label in names)
     if numbers is None:
         raise ValueError(f"names requires integer classes, but {argument} contains text; omit names")
     wrong = ~missing & ~((numbers >= 0) & (numbers < len(names)) & (numbers == np.round(numbers)))

@@ -1,4 +1,4 @@
-"""Which parts of a figure are covered by dots, images or labels."""
+"""Find out which parts of a figure are covered by dots, images or labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Coverage:
     Parameters
     ----------
     boxes : ndarray of shape (m, 4)
-        What is drawn: left, bottom, right, top in pixels.
+        Bounding boxes of the drawn objects: left, bottom, right, top in pixels.
     frame : matplotlib Bbox
         The area of the axes in pixels.
     """

@@ -42,6 +42,6 @@ def density_image(pixels: Array, colors: Array, shape: tuple[int, int]) -> Array
         image[..., channel] = np.clip(np.divide(total, count, out=np.zeros_like(total), where=visible), 0, 1)
     full = max(float(np.quantile(count[visible], 0.995)), 2 * single) if visible.any() else 1.0
     level = np.log1p(count / single) / np.log1p(full / single)
-    edge = np.clip(count / single, 0, 1)  # points fade out towards their rim
+    edge = np.clip(count / single, 0, 1)  # points fade out towards their edge
     image[..., 3] = np.where(visible, np.clip(edge * FAINT + (1 - FAINT) * level, 0, 1), 0)
     return image

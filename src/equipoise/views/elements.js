@@ -1,4 +1,4 @@
-// Helpers of all pages: find an element, parse the JSON in it, add a child.
+// Helpers shared by all pages: find an element, parse the JSON in it, add a child.
 "use strict"
 
 const element = (id) => document.getElementById(id)

@@ -24,7 +24,7 @@ JS_ARRAYS = {
 
 
 def bokeh_scripts(feature: str, *components: str) -> str:
-    """Return the inline scripts of some components of Bokeh; `feature` names what needs them in the error message."""
+    """Return the inline scripts of some components of Bokeh; the error message says that `feature` needs them."""
     try:
         from bokeh.resources import Resources
     except ImportError as error:
@@ -55,12 +55,12 @@ def plot_json(plot: Any, element_id: str) -> str:
     from bokeh.document import Document
     from bokeh.embed import json_item
 
-    Document().add_root(plot)  # a document of its own, not that of a running Bokeh server
+    Document().add_root(plot)  # a new document, not that of a running Bokeh server
     return json.dumps(json_item(plot, element_id)).replace("<", "\\u003c")
 
 
 def encode_array(values: Array) -> dict[str, str]:
-    """Return an array as the name of its JavaScript type and its bytes, compressed and in base 64."""
+    """Return an array as the name of its JavaScript type and its bytes, compressed and encoded in base64."""
     values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     data = base64.b64encode(zlib.compress(values.tobytes(), 6)).decode()
     return {"type": JS_ARRAYS[values.dtype.name], "data": data}

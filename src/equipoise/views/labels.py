@@ -15,8 +15,8 @@ from .style import Theme
 MAX_LENGTH = 28  # characters of a name that are shown; chosen
 REACH = 10  # maximum distance of a name from the centre of its class, in line heights; chosen
 GAP = 4.0  # minimum gap between two names, in pixels; chosen
-CORE = 0.6  # fraction of a class, around its centre, that its name stays close to; the rest may be outliers; chosen
-SAMPLE = 5000  # points searched for the nearest point of a position; chosen
+CORE = 0.6  # fraction of a class, nearest to its centre, that its name stays close to; others may be outliers; chosen
+SAMPLE = 5000  # number of points searched for the one nearest to a position; chosen
 
 # Cost of a position, in units of the covered fraction of the name's box. Chosen by looking at maps: an uncovered
 # position is worth three line heights of distance from the class, or being closer to another class, but not both.
@@ -81,12 +81,12 @@ def draw_names(axes: Any, centers: Array, points: Array, classes: Classes, theme
             fontsize=fontsize, fontweight="bold", path_effects=halo, parse_math=False, zorder=6,
         )  # fmt: skip
         box = text.get_window_extent()
-        found = placement.place(int(i), axes.transData.transform(centers[i]), np.array([box.width, box.height]))
-        if found is None:
+        position = placement.place(int(i), axes.transData.transform(centers[i]), np.array([box.width, box.height]))
+        if position is None:
             text.remove()
             left_out += 1
             continue
-        center, anchor, distance = found
+        center, anchor, distance = position
         text.set_position(to_data.transform(center))
         if distance > box.height:
             ends = to_data.transform(np.array([anchor, center]))

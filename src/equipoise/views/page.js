@@ -196,7 +196,7 @@ class Page {
   // Return a value as text; empty if missing.
   format(column, value) {
     if (column.kind === "class") return value < 0 ? "" : column.names[value]
-    return Number.isNaN(value) ? "" : column.whole ? String(value) : String(Number(value.toPrecision(5)))
+    return Number.isNaN(value) ? "" : column.integral ? String(value) : String(Number(value.toPrecision(5)))
   }
 
   // Show the values of a row near (left, top), or hide the tooltip if row is −1.
@@ -290,7 +290,7 @@ class Page {
     const {columns} = this.facts
     const lines = [["row", "x", "y", ...columns.map((column) => column.name)]]
     for (const i of [...this.selection].sort((a, b) => a - b)) {
-      const values = columns.map((column) => column.kind === "class" || column.whole
+      const values = columns.map((column) => column.kind === "class" || column.integral
         ? this.format(column, column.values[i]) : digits(column.values[i]))
       lines.push([String(i), digits(this.x[i]), digits(this.y[i]), ...values])
     }
@@ -333,7 +333,7 @@ class Page {
       clearTimeout(timer)
       timer = setTimeout(() => this.search(target.value), SEARCH_DELAY)
     })
-    element("whole").addEventListener("click", () => this.home())
+    element("reset").addEventListener("click", () => this.home())
     element("zoom").addEventListener("click", () => this.zoom(this.matches))
     element("take").addEventListener("click", () => this.select(this.matches))
     element("export").addEventListener("click", () => this.save())

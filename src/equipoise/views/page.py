@@ -71,18 +71,18 @@ def page(
     title: str = "",
     dark: bool = False,
 ) -> Page:
-    """Make an interactive page of a map: hover over points, search them, select some and save them as CSV.
+    """Return an interactive page of a map: hover over points, search them, select some and save them as CSV.
 
-    Floats are stored as float32, so exported ones have seven digits; integers and text are stored exactly.
+    Floats are stored as float32, so exported floats have seven digits; integers and text are stored exactly.
 
     Parameters
     ----------
     Y : array-like of shape (n, d) or fitted method
-        The map; a fitted method stands for its `embedding_`.
+        The map, or a fitted method with the map in `embedding_`.
     color : array-like of shape (n,) or str, optional
         One value per point, as in `plot`, or the name of a column of `table`.
     names : sequence of str, optional
-        Names of the classes, if `color` has integers from 0.
+        Names of the classes 0, 1, …, if `color` contains integers.
     table : data frame or mapping of str to array-like of shape (n,), optional
         Columns to show for a point, to search, to export and to colour by.
     images : array-like of shape (n, height, width) or (n, height, width, 3), optional
@@ -98,28 +98,28 @@ def page(
     scripts = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
     columns = _columns(table, len(Y))
-    first = -1
+    color_index = -1
     if isinstance(color, str):
         if color not in columns:
             known = f"choose from {', '.join(columns)}" if columns else "pass the table as table=..."
             raise ValueError(f"color={color!r} is not a column of the table; {known}")
         if names is not None:
             columns[color] = read_column(table[color], len(Y), color, names)
-        first = list(columns).index(color)
+        color_index = list(columns).index(color)
     elif color is not None:
         column = read_column(color, len(Y), "color", names)
         if getattr(color, "name", None) is None:
             column = replace(column, name="class" if isinstance(column, Classes) else "value")
         columns = {column.name: column, **{name: other for name, other in columns.items() if name != column.name}}
-        first = 0
+        color_index = 0
     elif names is not None:
         raise ValueError("names needs the class of each point; pass it as color")
     points, layout = in_plane(Y)
     facts = {
         "x": encode_array(points[:, 0].astype(np.float32)),
         "y": encode_array(points[:, 1].astype(np.float32)),
-        "columns": [_column_facts(column, points, i == first) for i, column in enumerate(columns.values())],
-        "color": first,
+        "columns": [_column_facts(column, points, i == color_index) for i, column in enumerate(columns.values())],
+        "color": color_index,
         "size": dot_size(len(Y)),
         "image": None if images is None else _images(check_images(images, len(Y))),
         "themes": {key: _theme(theme) for key, theme in THEMES.items()},
@@ -146,8 +146,8 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
     keys = table.keys() if isinstance(table, Mapping) else getattr(table, "columns", None)
     if keys is None:
         raise ValueError(f"table must be a data frame or a mapping of names to values, got {type(table).__name__}")
-    found = {str(key): read_column(table[key], n, f"table[{key!r}]") for key in keys}
-    return {name: replace(column, name=name) for name, column in found.items()}
+    columns = {str(key): read_column(table[key], n, f"table[{key!r}]") for key in keys}
+    return {name: replace(column, name=name) for name, column in columns.items()}
 
 
 def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
@@ -155,9 +155,9 @@ def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]
     facts: dict[str, Any]
     if not isinstance(column, Classes):
         low, high = color_limits(column)
-        whole = column.whole and bool(np.isfinite(column.values).all()) and np.abs(column.values).max() < 2**31
-        kind = np.int32 if whole else np.float64 if column.whole else np.float32
-        facts = {"name": column.name, "kind": "number", "whole": column.whole, "colored": True}
+        as_int32 = column.integral and bool(np.isfinite(column.values).all()) and np.abs(column.values).max() < 2**31
+        kind = np.int32 if as_int32 else np.float64 if column.integral else np.float32
+        facts = {"name": column.name, "kind": "number", "integral": column.integral, "colored": True}
         return facts | {"values": encode_array(column.values.astype(kind)), "low": low, "high": high}
     count = len(column.names)
     colored = chosen or count <= MAX_CLASSES
@@ -175,7 +175,7 @@ def _images(images: Array) -> dict[str, Any]:
     """Return the images as JSON for the script."""
     if images.nbytes > MAX_IMAGE_BYTES:
         raise ValueError(
-            f"the images take {images.nbytes / 2**20:,.0f} MB, and a page is limited to {MAX_IMAGE_BYTES // 2**20} MB;"
+            f"the images need {images.nbytes / 2**20:,.0f} MB, and a page is limited to {MAX_IMAGE_BYTES // 2**20} MB;"
             " make them smaller, as in images[:, ::2, ::2], or show fewer points"
         )
     height, width = images.shape[1:3]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..problems.forces import Problem
 
-MANY = 100_000  # above this number of points their density is drawn instead
+MAX_DOTS = 100_000  # maps with more points are drawn as an image of their density; chosen
 TITLE_ROOM = 0.4  # inches above and below the map for the title and a note
 MARGIN = 0.04  # around the map, as a fraction of its larger side; three times that for arrows; chosen
 
@@ -46,12 +46,12 @@ def plot(
     Parameters
     ----------
     Y : array-like of shape (n, d) or fitted method
-        The map; a fitted method stands for its `embedding_`.
+        The map, or a fitted method with the map in `embedding_`.
     color : array-like of shape (n,), optional
         One value per point. Text, booleans and integers with at most 20 distinct values are classes, whose names are
         written near their points; other numbers are shown from dark to bright. Missing values are grey.
     names : sequence of str, optional
-        Names of the classes, if `color` has integers from 0.
+        Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""
     dark : bool, default=False
         Use a dark background.
@@ -63,7 +63,7 @@ def plot(
         Grey or RGB images, uint8 or between 0 and 1, drawn instead of dots: as many as fit without overlap, framed in
         the colour of their class.
     forces : Problem, optional
-        Draw its attraction and repulsion as arrows at some of the points; 2-D maps only.
+        Problem whose attraction and repulsion are drawn as arrows at some of the points; 2-D maps only.
     over : array-like of shape (m, d) or fitted method, optional
         The map in which `transform` placed the rows of Y; drawn below them in grey.
 
@@ -101,9 +101,9 @@ def plot(
     _draw_reference(axes, below, theme, projection)
     if images is not None:
         drawn = _draw_images(axes, points, images, size, None if column is None else colors)
-    elif len(Y) > MANY and not projection and size is None:
+    elif len(Y) > MAX_DOTS and not projection and size is None:
         _draw_density(axes, points, colors)
-        drawn = np.empty((0, 4))  # names may cover points: a few of so many do not matter
+        drawn = np.empty((0, 4))  # names may cover points: with this many, a few hidden ones do not matter
     else:
         drawn = _draw_dots(axes, points, colors, column, size)
     if forces is not None:
@@ -143,7 +143,7 @@ def _new_axes(points: Array, projection: str | None, theme: Theme) -> Any:
 
 
 def _check_axes(axes: Any, projection: str | None) -> Any:
-    """Return the axes given by the user if they have the right projection."""
+    """Return the user's axes after checking their projection."""
     kind = "rectilinear" if projection is None else projection
     if axes.name != kind:
         raise ValueError(
@@ -201,9 +201,9 @@ def _draw_color_bar(axes: Any, numbers: Numbers, theme: Theme) -> None:
 
 
 def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | None) -> None:
-    """Draw the points of the original map in grey and small."""
+    """Draw the points of the original map as small grey dots."""
     colors = np.tile(_rgb(theme.missing), (len(points), 1))
-    if len(points) > MANY and not projection:
+    if len(points) > MAX_DOTS and not projection:
         _draw_density(axes, points, colors)
     elif len(points):
         _draw_dots(axes, points, colors, None, float(np.sqrt(np.clip(6000 / len(points), 1.0, 12.0))))

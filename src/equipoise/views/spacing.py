@@ -1,4 +1,4 @@
-"""Choose points far enough apart for what is drawn at them not to overlap."""
+"""Choose points that are far enough apart to draw arrows or images at them without overlap."""
 
 from __future__ import annotations
 

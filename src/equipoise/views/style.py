@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 # M. A. Petroff, "Accessible Color Sequences for Data Visualization", 2021 (arXiv:2107.02270), ten colours,
-# with the greys moved to the end. Under simulated protanopia, deuteranopia and tritanopia any two are at least 17
-# apart in CIELAB (tests/views/test_plot.py).
+# with the greys moved to the end. Under simulated protanopia, deuteranopia and tritanopia any two differ by
+# at least 17 in CIELAB (tests/views/test_plot.py).
 COLORS = ("#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#92dadd", "#a96b59", "#e76300", "#b9ac70", "#94a4a2", "#717581")
 
 
@@ -51,7 +51,7 @@ def new_figure(**kwargs: Any) -> Any:
 
 
 def hide_axes(axes: Any) -> None:
-    """Hide frame and ticks: the coordinates of a map have no meaning of their own."""
+    """Hide frame and ticks: the coordinates of a map have no intrinsic meaning."""
     axes.set_xticks([])
     axes.set_yticks([])
     for side in axes.spines.values():

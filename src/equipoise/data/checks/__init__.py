@@ -1,1 +1,1 @@
-"""Checks of input before any computation; errors name the row, the column and what to do."""
+"""Checks of input before any computation; errors name the row, the column and the remedy."""

@@ -20,7 +20,7 @@ LARGEST = 1e12  # stress uses float32, which loses precision for squares beyond 
 def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
     """Return dissimilarities (n, n) as float64: dense with NaN for missing ones, or CSR with the known pairs.
 
-    They must be nonnegative, finite or missing, and symmetric.
+    They must be symmetric and nonnegative, and those that are not missing must be finite.
     """
     if sparse.issparse(D):
         return _check_known_pairs(check_distances(D, name), name)
@@ -33,18 +33,18 @@ def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix")
     one_way = np.argwhere(missing & ~missing.T)
     if one_way.size:
         i, j = one_way[0]
-        raise ValueError(f"{name}: D[{i}, {j}] is missing (NaN) but D[{j}, {i}] = {D[j, i]:g}; give both or neither")
+        raise ValueError(f"{name}: D[{i}, {j}] is missing (NaN) but D[{j}, {i}] = {D[j, i]:g}; specify both or neither")
     check_distances(np.where(missing, 0.0, D), name)
     return D
 
 
 def _check_known_pairs(D: Matrix, name: str) -> Matrix:
-    """Return symmetric CSR; a pair stored in one direction only applies to both."""
+    """Return symmetric CSR; a distance stored in one direction only is used for both."""
     known = D.copy()
     known.data = np.ones_like(D.data)
     both = known + known.T
     values = D.copy()
-    values.data = values.data + 1.0  # keeps stored zeros
+    values.data = values.data + 1.0  # preserves stored zeros
     total = (values + values.T).tocsr()
     total.sort_indices()
     both.sort_indices()
@@ -92,13 +92,13 @@ def warn_if_not_metric(D: Array) -> None:
     if excess[worst] > 1e-6 * D[i[worst], j[worst]]:
         a, b, c = i[worst], j[worst], k[worst]
         warn(
-            f"the dissimilarities are not a metric: D[{a}, {b}] = {D[a, b]:g} is more than D[{a}, {c}] + D[{c}, {b}] ="
-            f" {D[a, c] + D[c, b]:g}; no map can reproduce them exactly",
+            f"the dissimilarities are not a metric: D[{a}, {b}] = {D[a, b]:g} is larger than D[{a}, {c}] + D[{c}, {b}]"
+            f" = {D[a, c] + D[c, b]:g}; no map can reproduce them exactly",
         )
 
 
 def check_size(largest: float) -> None:
-    """Raise if the largest dissimilarity is out of the range in which stress is accurate in float32."""
+    """Raise if the largest dissimilarity is outside the range in which stress in float32 is accurate."""
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise ValueError(
             f"the largest dissimilarity is {largest:g}; it must be between {1 / LARGEST:g} and"

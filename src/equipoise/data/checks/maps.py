@@ -1,4 +1,4 @@
-"""Check of maps: embeddings that are measured, drawn, or started from."""
+"""Check of maps (embeddings): to be measured, plotted, or used as initial maps."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     Parameters
     ----------
     Y : array-like or tensor of shape (n, d), or fitted method
-        A method stands for its `embedding_`.
+        For a fitted method, its `embedding_` is used.
     name : str, default="Y"
         Name of the argument, for error messages.
     shape : tuple of int, default=None
-        The shape (n_samples, n_components) that the map must have; any by default.
+        Required shape (n_samples, n_components); any by default.
     keep_float32 : bool, default=False
         Return float32 unchanged; by default the map is float64.
 
@@ -36,7 +36,7 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a map of numbers, of shape (n, d): {error}") from None
     if shape is not None and Y.shape != shape:
-        raise ValueError(f"{name} has shape {Y.shape}, but the map has shape (n_samples, n_components) = {shape}")
+        raise ValueError(f"{name} has shape {Y.shape}; expected (n_samples, n_components) = {shape}")
     if Y.ndim != 2 or 0 in Y.shape:
         hint = f"; for a map in one dimension use {name}[:, None]" if Y.ndim == 1 else ""
         raise ValueError(f"{name} must be a map of shape (n, d) with one row per point, got shape {Y.shape}{hint}")

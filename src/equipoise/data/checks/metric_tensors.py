@@ -1,4 +1,4 @@
-"""Checks of metric tensors returned by a function of the user."""
+"""Checks of metric tensors returned by a user-defined function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_tensors(G: Array, call: str, n: int, d: int) -> None:
     G : array, shape (d, d) or (n, d, d)
         One metric tensor for all points, or one per point.
     call : str
-        The call that returned G, for messages.
+        The call that returned G, for error messages.
     n, d : int
         Number of points and of dimensions.
     """
@@ -35,12 +35,14 @@ def check_tensors(G: Array, call: str, n: int, d: int) -> None:
     if not finite.all():
         raise ValueError(f"{call} contains NaN or inf{at(finite.argmin())}")
     largest = np.abs(stack).max(axis=(1, 2))
-    uneven = np.abs(stack - stack.transpose(0, 2, 1)).max(axis=(1, 2)) > 1e-8 * largest
-    if uneven.any():
-        raise ValueError(f"{call} must be symmetric, but is not{at(uneven.argmax())}")
+    asymmetric = np.abs(stack - stack.transpose(0, 2, 1)).max(axis=(1, 2)) > 1e-8 * largest
+    if asymmetric.any():
+        raise ValueError(f"{call} must be symmetric, but is not{at(asymmetric.argmax())}")
     try:
         np.linalg.cholesky(stack)
     except np.linalg.LinAlgError:
-        least = np.linalg.eigvalsh(stack)[:, 0]
-        i = int(least.argmin())
-        raise ValueError(f"{call} must be positive definite; its smallest eigenvalue{at(i)} is {least[i]:g}") from None
+        smallest = np.linalg.eigvalsh(stack)[:, 0]
+        i = int(smallest.argmin())
+        raise ValueError(
+            f"{call} must be positive definite; its smallest eigenvalue{at(i)} is {smallest[i]:g}"
+        ) from None

@@ -13,7 +13,7 @@ from ...arrays.csr import check_indices, entry_rows, make_csr
 from ...neighbors import Graph
 from .table_input import bad_entry
 
-ROWS = 65536  # checked at a time, to avoid temporaries as large as the input
+ROWS = 65536  # rows checked at a time, to avoid temporaries as large as the input
 
 
 def check_neighbors(X: Any, n: int | None = None) -> Matrix:
@@ -24,8 +24,8 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
     X : Graph or pair of arrays, shape (m, k) each
         Indices and distances of the neighbours.
     n : int, default=None
-        Number of points that the indices refer to. None: the m points themselves; then a point in its own list is
-        dropped, as scikit-learn's `kneighbors` and faiss put it first when they are queried with indexed points.
+        Number of points that the indices refer to. None: the m points themselves; then each point is removed from its
+        own list, where scikit-learn's `kneighbors` and faiss put it when they are queried with indexed points.
     """
     indices, distances = _two_tables(X)
     m, k = indices.shape
@@ -35,11 +35,14 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
     counts, size = np.empty(m, np.int64), 0
     for start in range(0, m, ROWS):
         rows = slice(start, min(start + ROWS, m))
-        near, far = _sorted_rows(indices[rows], np.asarray(distances[rows], dtype=np.float64), start, n)
-        keep = near != np.arange(rows.start, rows.stop)[:, None] if own else np.ones(near.shape, dtype=bool)
+        block = indices[rows], np.asarray(distances[rows], dtype=np.float64)
+        sorted_indices, sorted_distances = _sorted_rows(*block, start, n)
+        keep = (
+            sorted_indices != np.arange(rows.start, rows.stop)[:, None] if own else np.ones(sorted_indices.shape, bool)
+        )
         counts[rows] = keep.sum(axis=1)
         end = size + int(counts[rows].sum())
-        columns[size:end], values[size:end] = near[keep], far[keep]
+        columns[size:end], values[size:end] = sorted_indices[keep], sorted_distances[keep]
         size = end
     for array in (columns, values):
         array.resize(size, refcheck=False)
@@ -47,14 +50,16 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
 
 
 def _sorted_rows(indices: Array, distances: Array, first: int, n: int) -> tuple[Array, Array]:
-    """Return a block that begins at row `first`, checked, each row sorted by index."""
+    """Check a block of rows that begins at row `first`, and return it with each row sorted by index."""
     _check_entries(indices, distances, first, n)
     order = np.argsort(indices, axis=1, kind="stable")
     indices, distances = np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
-    twice = np.argwhere(indices[:, 1:] == indices[:, :-1])
-    if twice.size:
-        i, t = twice[0]
-        raise ValueError(f"row {first + i} of indices contains the neighbour {indices[i, t]} twice; list each once")
+    repeated = np.argwhere(indices[:, 1:] == indices[:, :-1])
+    if repeated.size:
+        i, t = repeated[0]
+        raise ValueError(
+            f"row {first + i} of indices contains the neighbour {indices[i, t]} twice; list each neighbour once"
+        )
     return indices, distances
 
 
@@ -82,13 +87,15 @@ def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None
     if missing.size:
         i, t = missing[0]
         raise ValueError(
-            f"row {first + i} of indices has -1 at column {t}: the search found too few neighbours; search for"
-            " fewer, or more thoroughly (nprobe or efSearch in faiss)"
+            f"row {first + i} of indices has -1 at column {t}: the search found too few neighbours; request"
+            " fewer, or search more thoroughly (nprobe or efSearch in faiss)"
         )
     outside = np.argwhere((indices < 0) | (indices >= n))
     if outside.size:
         i, t = outside[0]
-        raise ValueError(f"row {first + i} of indices contains {indices[i, t]}, but the {n} points are 0 to {n - 1}")
+        raise ValueError(
+            f"row {first + i} of indices contains {indices[i, t]}, but the {n} points have indices 0 to {n - 1}"
+        )
     if (bad := bad_entry(distances)) is not None:
         i, t, value, kind = bad
         raise ValueError(f"distances must be finite and nonnegative: row {first + i}, column {t} is {value:g}, {kind}")
@@ -113,9 +120,9 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
 
     Parameters
     ----------
-    P : array or sparse matrix, shape (n, n), or (m, n) with `n` given
+    P : array or sparse matrix, shape (n, n), or (m, n) if `n` is passed
     n : int, default=None
-        Number of fitted points if the rows are new points. None: P is square, and its diagonal is cleared.
+        Number of fitted points if the rows are new points. None: P is square, and its diagonal is set to zero.
     """
     own = n is None
     P = check_array(
@@ -138,7 +145,7 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
     if empty.size:
         raise ValueError(
             f"row {empty[0]} of the precomputed affinities has no positive entry{' off the diagonal' if own else ''};"
-            " give it a neighbour, or drop the point"
+            " add a neighbour, or remove the point"
         )
     return P
 

@@ -1,4 +1,4 @@
-"""Tables in any container (arrays, tensors, chunked arrays, data frames) and distance matrices, checked before work."""
+"""Checks of tables in any container (arrays, tensors, chunked arrays, data frames) and of distance matrices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CATEGORIES = r"categor|enum|dictionary"
 def as_array(X: Any) -> Any:
     """Return X as a NumPy array or SciPy matrix in memory; lists and data frames are returned unchanged.
 
-    dask, zarr and torch are recognised by their attributes and not imported.
+    dask, zarr and torch arrays are recognised by their attributes, without importing these packages.
     """
     if isinstance(X, np.ma.MaskedArray):
         return _unmasked(X)
@@ -45,9 +45,9 @@ def as_array(X: Any) -> Any:
 
 
 def column_names(X: Any) -> Any:
-    """Return the column names, or None. In Arrow tables `columns` are the columns themselves."""
+    """Return the column names, or None."""
     names = getattr(X, "column_names", None)
-    return getattr(X, "columns", None) if names is None else names
+    return getattr(X, "columns", None) if names is None else names  # `columns` of Arrow tables are not names
 
 
 def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> Array:
@@ -55,7 +55,7 @@ def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> Array:
     masked = np.argwhere(np.ma.getmaskarray(X))
     if masked.size:
         at = ", ".join(f"{name} {i}" for name, i in zip(("row", "column"), masked[0], strict=False))
-        more = f" and {len(masked) - 1} more places" if len(masked) > 1 else ""
+        more = f" and {len(masked) - 1} more entries" if len(masked) > 1 else ""
         raise ValueError(f"X is masked at {at}{more}; drop these rows or fill them in")
     return X.data
 
@@ -84,13 +84,13 @@ def _require_numbers(X: Any) -> None:
     """Raise for columns of dates or categories; text fails later, when it is converted."""
     for j, (name, dtype) in enumerate(zip(column_names(X), X.dtypes, strict=True)):
         kind = str(dtype).partition("(")[0]
-        place = f"X must contain numbers, but column {j} ({str(name)!r})"
+        subject = f"X must contain numbers, but column {j} ({str(name)!r})"
         if re.match(DATES, kind.lower()):
             raise ValueError(
-                f"{place} contains times ({kind}); drop it or convert it to numbers, for example days since a date"
+                f"{subject} contains times ({kind}); drop it or convert it to numbers, for example days since a date"
             )
         if re.match(CATEGORIES, kind.lower()):
-            raise ValueError(f"{place} contains categories ({kind}); drop or encode it")
+            raise ValueError(f"{subject} contains categories ({kind}); drop or encode it")
 
 
 def _read(X: Any) -> Array:
@@ -112,18 +112,18 @@ def _read_sparse(X: Any) -> Matrix:
     return sparse.vstack(blocks, format="csr")
 
 
-def _spans(chunks: Any, length: int, most: int) -> list[slice]:
-    """Return slices of whole chunks that cover an axis, each of up to `most` entries but at least one chunk.
+def _spans(chunks: Any, length: int, largest: int) -> list[slice]:
+    """Return slices of whole chunks that cover an axis, each of up to `largest` entries but at least one chunk.
 
-    `chunks` is a tuple with the length of each (dask), one length for all (zarr, HDF5), or None.
+    `chunks` is a tuple with the length of each chunk (dask), one length for all (zarr, HDF5), or None.
     """
     if isinstance(chunks, tuple):
         ends = np.cumsum(chunks).tolist()
     else:
-        ends = [*range(step := int(chunks or max(most, 1)), length, step), length]
+        ends = [*range(step := int(chunks or max(largest, 1)), length, step), length]
     edges = [0]
     for end, following in pairwise([*ends, ends[-1]]):
-        if end == length or following - edges[-1] > most:
+        if end == length or following - edges[-1] > largest:
             edges.append(end)
     return [slice(start, end) for start, end in pairwise(edges) if start < end]
 
@@ -146,7 +146,7 @@ def check_table(X: Any, min_rows: int = 2, order: str = "C") -> Array:
 
 
 def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "C") -> Matrix:
-    """Return X (n, D) as float64, dense or CSR; raise if an entry is not a number. NaN and inf are allowed."""
+    """Return X (n, D) as float64, dense or CSR; raise if an entry is not numeric. NaN and inf are allowed."""
     X = as_array(X)
     if _is_plain_table(X, min_rows, order):
         return X
@@ -173,8 +173,8 @@ def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
     """Return whether X needs no conversion."""
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         return False
-    laid_out = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
-    return laid_out and X.shape[0] >= min_rows and X.shape[1] > 0
+    has_layout = X.flags.c_contiguous or (order == "rows" and X.strides[1] == X.itemsize and X.strides[0] > 0)
+    return has_layout and X.shape[0] >= min_rows and X.shape[1] > 0
 
 
 def check_sparse_table(X: Any, min_rows: int = 2) -> Matrix:
@@ -222,7 +222,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
 
 
 def _without_diagonal(D: Matrix) -> Matrix:
-    """Return CSR D without diagonal entries; share its arrays if it has none."""
+    """Return CSR D without diagonal entries, sharing the arrays of D if it has none."""
     rows = entry_rows(D)
     off = rows != D.indices
     if off.all():
@@ -273,9 +273,9 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
                 remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
-                place = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
+                offender = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
                 reason = f" ({error})" if isinstance(error, TypeError) else ""
-                raise type(error)(f"X must contain numbers, but {place} is {kind}; {remedy}{reason}") from error
+                raise type(error)(f"X must contain numbers, but {offender} is {kind}; {remedy}{reason}") from error
 
 
 def _column(j: int, columns: Any) -> str:

@@ -50,13 +50,13 @@ def read(
     Raises
     ------
     ValueError
-        If the file cannot be read or a value to embed is missing; the message says where.
+        If the file cannot be read or a value to embed is missing; the message names the row or line and the column.
     """
     if isinstance(columns, str):
         columns = (columns,)
     selection = Selection(None if columns is None else tuple(map(str, columns)), label, id)
     if selection.columns == ():
-        raise ValueError("columns is empty; name the columns to embed, or use None for all")
+        raise ValueError("columns is empty; name the columns to embed, or use None for all numeric columns")
     if not isinstance(source, str | Path):
         return read_text_table(source, "stream", selection)
     if str(source) == "-":
@@ -70,7 +70,7 @@ def read(
         if path.name.lower().endswith(suffix):
             return reader(path, selection)
     raise ValueError(
-        f"{path}: unknown suffix; choose from {', '.join(READERS)}, or give a Zarr store or a folder of images"
+        f"{path}: unknown suffix; choose from {', '.join(READERS)}, or pass a Zarr store or a folder of images"
     )
 
 

@@ -30,17 +30,17 @@ CRASHES = {-getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "
 def read_h5ad(path: Path, selection: Selection) -> Dataset:
     """Return X of an H5AD file, CSR if it is sparse; the row names are `obs_names` unless `id` is selected."""
     anndata = import_optional("anndata", "anndata", "reading H5AD")
-    _check_in_other_process(path)
+    _check_in_separate_process(path)
     with decoding(str(path), "H5AD"):
         annotated = anndata.read_h5ad(path)
     return from_anndata(annotated, str(path), selection)
 
 
-def _check_in_other_process(path: Path) -> None:
-    """Raise for a file that crashes the HDF5 library, as some damaged files do.
+def _check_in_separate_process(path: Path) -> None:
+    """Raise if the file crashes the HDF5 library, as some damaged files do.
 
-    A separate process (hdf5_trial.py) reads it first. It imports nothing from the current folder, which may belong to
-    whoever made the file.
+    A separate process (hdf5_trial.py) reads it first. That process imports nothing from the current folder, which the
+    author of the file may control.
     """
     status, reason = _run_trial(path)
     if status in CRASHES:
@@ -48,22 +48,22 @@ def _check_in_other_process(path: Path) -> None:
             f"{path} cannot be read as H5AD: it crashes the HDF5 library (status {status}), so it is damaged;"
             " download or write it again"
         )
-    if status:  # Python failed before reading the file, or the process was killed, as when memory runs out
+    if status:  # Python failed before reading the file, or the process was killed, for example because memory ran out
         warn(f"{path} could not be checked in a separate process ({reason}); if it is damaged, it may crash this one")
 
 
 def _run_trial(path: Path) -> tuple[int, str]:
-    """Return the exit status of the separate process, 1 if it did not start, and the reason."""
+    """Return the exit status of the separate process (1 if it did not start) and the reason for a failure."""
     if not sys.executable:
         return 1, "sys.executable is empty"
     command = [sys.executable, "-c", SAFE_PATH + RUN, str(TRIAL), str(path)]
     safe = {**os.environ, "PYTHONSAFEPATH": "1"}
     try:
-        tried = subprocess.run(command, capture_output=True, stdin=DEVNULL, env=safe)
+        result = subprocess.run(command, capture_output=True, stdin=DEVNULL, env=safe)
     except OSError as error:
         return 1, str(error)
-    said = tried.stderr.decode(errors="replace").strip().splitlines()
-    return tried.returncode, said[-1] if said else f"exit status {tried.returncode}"
+    messages = result.stderr.decode(errors="replace").strip().splitlines()
+    return result.returncode, messages[-1] if messages else f"exit status {result.returncode}"
 
 
 def from_anndata(annotated: Any, source: str, selection: Selection) -> Dataset:
@@ -74,8 +74,8 @@ def from_anndata(annotated: Any, source: str, selection: Selection) -> Dataset:
     columns = [str(name) for name in annotated.var_names]
     if selection.columns is not None:
         Selection(selection.columns).check(columns, source)
-        place = {name: j for j, name in enumerate(columns)}
-        X, columns = X[:, [place[name] for name in selection.columns]], list(selection.columns)
+        index = {name: j for j, name in enumerate(columns)}
+        X, columns = X[:, [index[name] for name in selection.columns]], list(selection.columns)
     others = {str(name): _values(annotated.obs[name]) for name in annotated.obs.columns}
     Selection(None, selection.label, selection.id).check(list(others), source)
     if selection.id is None:
@@ -85,7 +85,7 @@ def from_anndata(annotated: Any, source: str, selection: Selection) -> Dataset:
 
 
 def _free_name(name: str, taken: dict[str, Array]) -> str:
-    """Return `name`, with underscores appended until it is not taken."""
+    """Return `name`, with underscores appended while it is a key of `taken`."""
     while name in taken:
         name += "_"
     return name

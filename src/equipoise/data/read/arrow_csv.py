@@ -1,4 +1,4 @@
-"""Blocks of CSV parsed by Apache Arrow, which agrees with float() to the last bit."""
+"""Blocks of CSV, parsed by Apache Arrow, whose numbers agree with float() to the last bit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from .cell_values import MISSING_SPELLINGS
 
-LARGEST_BLOCK = 1 << 30  # bytes; every block is parsed as one
+LARGEST_BLOCK = 1 << 30  # bytes; larger than any block, so that Arrow does not split it
 
 
 def parse_block(block: bytes, delimiter: str, is_text: Sequence[bool], *, gaps: bool = True) -> list[Any] | None:
-    """Return the columns of whole lines of CSV as Arrow arrays, or None if Python's csv module must look at them.
+    """Return the columns of whole lines of CSV as Arrow arrays, or None if Python's csv module must parse them.
 
     Parameters
     ----------
@@ -21,9 +21,9 @@ def parse_block(block: bytes, delimiter: str, is_text: Sequence[bool], *, gaps: 
     delimiter : str
         One character.
     is_text : sequence of bool, shape (columns,)
-        Which columns are strings. The others are float64.
+        Whether each column is parsed as strings; the others are float64.
     gaps : bool, default=True
-        Accept missing values among numbers, as nulls. It takes Arrow time and memory per column.
+        Accept missing values in numeric columns, as nulls; this costs Arrow time and memory per column.
     """
     has_quotes = b'"' in block
     if has_quotes and not _is_strict(block, delimiter):
@@ -38,7 +38,7 @@ def parse_block(block: bytes, delimiter: str, is_text: Sequence[bool], *, gaps: 
     columns = [column.chunk(0) for column in table.columns]
     if has_quotes:
         return columns
-    # As csv.reader(skipinitialspace=True); quoted cells keep their spaces, and _is_strict admits none outside.
+    # As csv.reader(skipinitialspace=True). Quoted cells keep their spaces; _is_strict rejects spaces before them.
     return [compute.utf8_ltrim(c, characters=" ") if text else c for c, text in zip(columns, is_text, strict=True)]
 
 
@@ -65,7 +65,7 @@ def _options(delimiter: str, is_text: tuple[bool, ...], gaps: bool) -> dict[str,
 def _is_strict(block: bytes, delimiter: str) -> bool:
     """Return whether quotes enclose whole cells, so that Arrow and Python's strict csv parser see the same cells.
 
-    Arrow accepts text after a closing quote, which is an error here, and keeps spaces before cells.
+    Arrow accepts text after a closing quote, which csv treats as an error, and keeps spaces before cells.
     """
     parts = block.split(b'"')
     if len(parts) % 2 == 0:  # an odd number of quotes

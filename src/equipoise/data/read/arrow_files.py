@@ -15,12 +15,12 @@ from .finite import check_block_finite
 from .growing import GrowingTable
 from .selection import Selection, quote, to_texts
 
-ROWS = 65536  # of a batch; chosen
+ROWS = 65536  # per batch; chosen
 PANDAS_INDEX = "__index_level_0__"  # pandas' name for an index without a name
 
 
 def read_parquet(path: Path, selection: Selection) -> Dataset:
-    """Return the table of a Parquet file: numeric columns in float64, the others beside it."""
+    """Return the table of a Parquet file: numeric columns in float64, the others in `extra`."""
     from pyarrow import parquet
 
     with decoding(str(path), "Parquet"):
@@ -31,7 +31,7 @@ def read_parquet(path: Path, selection: Selection) -> Dataset:
 
 
 def read_feather(path: Path, selection: Selection) -> Dataset:
-    """Return the table of a Feather file, which is an Arrow IPC file: as `read_parquet`."""
+    """Return the table of a Feather (Arrow IPC) file, as `read_parquet` does."""
     import pyarrow
 
     with decoding(str(path), "Feather"):
@@ -44,7 +44,7 @@ def read_feather(path: Path, selection: Selection) -> Dataset:
 
 
 def _decoded(batches: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
-    """Yield batches of at most ROWS rows, validated: Arrow trusts the offsets in a file until then."""
+    """Yield validated batches of at most ROWS rows: Arrow does not check the offsets in a file by itself."""
     while True:
         with decoding(str(path), kind):
             batch = next(batches, None)
@@ -56,7 +56,7 @@ def _decoded(batches: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
 
 
 def _read_batches(batches: Iterator[Any], schema: Any, n: int, source: str, selection: Selection) -> Dataset:
-    """Return the data set of batches with a schema, of n rows if that is known."""
+    """Return the data set of batches with a schema; n is the number of rows, or 0 if unknown."""
     names = [str(name) for name in schema.names]
     selection.check(names, source)
     if selection.id is None and PANDAS_INDEX in names and PANDAS_INDEX not in selection.named:

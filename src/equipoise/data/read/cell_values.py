@@ -1,4 +1,4 @@
-"""What a single cell of a text table says: a number, a missing value, or text."""
+"""Interpretation of a cell of a text table: a number, a missing value, or text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ..._types import Array
 from .selection import quote
 
-MISSING = frozenset(("", "na", "n/a", "nan", "#n/a", "null", "none", "?"))  # what programs export, in lower case
+MISSING = frozenset(("", "na", "n/a", "nan", "#n/a", "null", "none", "?"))  # common spellings, in lower case
 MISSING_SPELLINGS = sorted(
     "".join(letters) for word in MISSING for letters in product(*({letter, letter.upper()} for letter in word))
 )

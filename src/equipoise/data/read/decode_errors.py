@@ -1,16 +1,16 @@
-"""Errors of decoders for damaged files."""
+"""Conversion of decoder errors on damaged files to ValueError."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-REASON = 200  # characters kept of a decoder's message; some quote the file
+REASON = 200  # maximum characters of a decoder's message, because some quote the file; chosen
 
 
 @contextmanager
 def decoding(source: str, kind: str) -> Iterator[None]:
-    """Turn any exception of a decoder into a ValueError of one line that names the file and its format."""
+    """Convert any exception of a decoder to a one-line ValueError that names the file and its format."""
     try:
         yield
     except Exception as error:  # decoders raise struct.error, SyntaxError, zlib.error, MemoryError and more

@@ -12,11 +12,11 @@ from ..._types import Array, Matrix
 from ...arrays.csr import entry_place
 from .selection import quote
 
-ROWS = 65536  # checked at a time, to avoid a temporary as large as the table
+ROWS = 65536  # rows checked at a time, to avoid a temporary as large as the table
 
 
 def check_numbers(X: Matrix, source: str, columns: Sequence[str] = ()) -> Matrix:
-    """Return X (n, D), dense or CSR; raise if it is empty or contains anything but finite real numbers."""
+    """Return X (n, D), dense or CSR; raise if it is empty or contains values other than finite real numbers."""
     check_shape_and_type(X, source)
     if sparse.issparse(X):
         bad = np.flatnonzero(~np.isfinite(X.data))

@@ -13,17 +13,17 @@ from .selection import to_texts
 
 
 class GrowingTable:
-    """A table (n, D) of float64 in one array, which is enlarged in place and cut to size at the end.
+    """A table (n, D) of float64 in one array, which is enlarged in place and trimmed at the end.
 
     Parameters
     ----------
     columns : int
-        D.
+        Number of columns D.
     expected_rows : int
-        Rows to make room for at first.
+        Number of rows allocated initially.
     """
 
-    GROWTH = 0.25  # of its rows, when more come than expected; chosen: what is added is memory in use
+    GROWTH = 0.25  # fraction of rows added when the table is full; chosen: small, because added rows use memory
 
     def __init__(self, columns: int, expected_rows: int):
         self._X = np.empty((expected_rows, columns))
@@ -49,20 +49,25 @@ class GrowingTable:
 class SideColumn:
     """A column that is not embedded: float64 as long as all cells are numbers or missing, otherwise text."""
 
-    SHARED = 10_000  # distinct texts of which equal ones are stored once; chosen: row names are all distinct
+    SHARED = 10_000  # distinct strings up to which equal ones share an object; chosen: row names are all distinct
 
     def __init__(self, *, is_text: bool = False):
         self.is_text = is_text
         self._blocks: list[Array] = []
-        self._known: dict[str, str] = {}
+        self._missing: dict[int, Array] = {}  # blocks without a value, as they are spelt in the file
+        self._strings: dict[str, str] = {}
 
     def append_cells(self, cells: Sequence[str]) -> None:
-        """Append cells, and turn the whole column to text if one of them is."""
+        """Append cells; convert the whole column to text if one of them is text."""
         values = None if self.is_text else to_numbers(cells)
         if values is None:
             if not self.is_text:
-                self.is_text, self._blocks = True, [to_texts(block) for block in self._blocks]
+                self.is_text = True
+                self._blocks = [self._missing.get(i, to_texts(block)) for i, block in enumerate(self._blocks)]
+                self._missing.clear()
             values = self._share(cells)
+        elif np.isnan(values).all():
+            self._missing[len(self._blocks)] = self._share(cells)
         self._blocks.append(values)
 
     def append_arrow(self, array: Any) -> None:
@@ -74,17 +79,17 @@ class SideColumn:
             self._blocks.append(array.to_numpy(zero_copy_only=False))
 
     def finish(self) -> Array:
-        """Return the whole column: float64, or str as objects."""
-        whole = np.concatenate(self._blocks)
-        if not self.is_text and np.isnan(whole).all():  # an empty column has no type
-            return to_texts(whole)
-        return whole
+        """Return the column: float64, or an object array of str."""
+        column = np.concatenate(self._blocks)
+        if not self.is_text and np.isnan(column).all():  # an empty column has no type
+            return to_texts(column)
+        return column
 
     def _share(self, cells: Sequence[str]) -> Array:
-        """Return strings as an array of objects, equal ones as the same object while there are few."""
+        """Return an object array of strings; equal strings share an object while few are distinct."""
         texts = np.empty(len(cells), dtype=object)
-        if len(self._known) > self.SHARED:
+        if len(self._strings) > self.SHARED:
             texts[:] = cells
         else:
-            texts[:] = [self._known.setdefault(cell, cell) for cell in cells]
+            texts[:] = [self._strings.setdefault(cell, cell) for cell in cells]
         return texts

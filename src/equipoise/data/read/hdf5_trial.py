@@ -1,4 +1,4 @@
-"""Program that reads a whole HDF5 file and keeps nothing: the file is damaged if this process crashes."""
+"""Program that reads a whole HDF5 file and discards the data: if this process crashes, the file is damaged."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 import h5py
 
-CELLS = 1 << 20  # read at a time
+CELLS = 1 << 20  # values read at a time
 
 
-def touch(thing: Any, known: set[tuple[int, int]]) -> None:
-    """Read the attributes and values of a group or array and of everything below it, each once, ignoring errors."""
-    with suppress(Exception):  # an error is raised again by the real reader; only crashes matter here
-        for name in thing.attrs:
+def read_all(item: Any, visited: set[tuple[int, int]]) -> None:
+    """Read the attributes and values of a group or array and of everyitem below it, each once, ignoring errors."""
+    with suppress(Exception):  # the real reader raises errors again; only crashes matter here
+        for name in item.attrs:
             with suppress(Exception):
-                thing.attrs[name]
-    if isinstance(thing, h5py.Dataset):
+                item.attrs[name]
+    if isinstance(item, h5py.Dataset):
         with suppress(Exception):
-            read(thing)
-    if isinstance(thing, h5py.Group):
-        for name in thing:
+            read(item)
+    if isinstance(item, h5py.Group):
+        for name in item:
             with suppress(Exception):
-                below = thing[name]
-                info = h5py.h5o.get_info(below.id)
-                place = (info.fileno, info.addr)  # a link may lead into another file
-                if place not in known:
-                    known.add(place)
-                    touch(below, known)
+                child = item[name]
+                info = h5py.h5o.get_info(child.id)
+                address = (info.fileno, info.addr)  # a link may lead into another file
+                if address not in visited:
+                    visited.add(address)
+                    read_all(child, visited)
 
 
 def read(array: Any) -> None:
@@ -43,4 +43,4 @@ def read(array: Any) -> None:
 
 if __name__ == "__main__":
     with suppress(Exception), h5py.File(sys.argv[-1], "r") as file:
-        touch(file, set())
+        read_all(file, set())

@@ -33,13 +33,13 @@ def read_images(path: Path, selection: Selection) -> Dataset:
         if pixels.shape != first.shape:
             raise ValueError(
                 f"{file} is {_describe(pixels)}, but {files[0]} is {_describe(first)}; all images must have the same"
-                " size and be all grey or all colour"
+                " size and be all greyscale or all colour"
             )
         X[i] = pixels.ravel()
-    places = [file.relative_to(path) for file in files]
-    folders = [place.parts[0] if len(place.parts) > 1 else "" for place in places]
+    paths = [file.relative_to(path) for file in files]
+    folders = [relative.parts[0] if len(relative.parts) > 1 else "" for relative in paths]
     labels, classes = to_classes(np.array(folders, dtype=object)) if any(folders) else (None, ())
-    ids = np.array([place.as_posix() for place in places], dtype=object)
+    ids = np.array([relative.as_posix() for relative in paths], dtype=object)
     return Dataset(path.resolve().name, X, labels, classes, (), ids)
 
 
@@ -54,11 +54,11 @@ def _pixels(file: Path) -> Array:
     with decoding(str(file), "an image"), warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with Image.open(file, formats=("PNG", "JPEG")) as image:
-            if image.mode.startswith("I"):  # 16 bits; Pillow's own conversion clips at 255
+            if image.mode.startswith("I"):  # 16 bits, which Pillow's conversion would clip at 255
                 return (np.asarray(image) // 257).astype(np.uint8)
             return np.asarray(image.convert("L" if image.mode in GREY else "RGB"))
 
 
 def _describe(pixels: Array) -> str:
     height, width = pixels.shape[:2]
-    return f"{width} × {height} in {'grey' if pixels.ndim == 2 else 'colour'}"
+    return f"{width} × {height} in {'greyscale' if pixels.ndim == 2 else 'colour'}"

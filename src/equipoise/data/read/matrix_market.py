@@ -32,7 +32,7 @@ def read_matrix_market(path: Path, selection: Selection) -> Dataset:
 
 
 def _check_header(stream: _SafeStream, path: Path) -> None:
-    """Raise if the matrix is not real, or larger than the file can be: SciPy allocates what the header says."""
+    """Raise if the matrix is not real, or too large for the file: SciPy allocates memory according to the header."""
     rows, columns, entries, _, field, symmetry = io.mminfo(stream)
     if field not in FIELDS:
         raise ValueError(f"line 1: values of type {field} are not real numbers")
@@ -40,17 +40,19 @@ def _check_header(stream: _SafeStream, path: Path) -> None:
         raise ValueError(f"a {symmetry} matrix must be square, got {rows} rows and {columns} columns")
     size = path.stat().st_size * (COMPRESSION if path.suffix.lower() in COMPRESSIONS else 1)
     if max(rows, columns, entries) > size:
-        raise ValueError(f"its header says {rows} rows, {columns} columns and {entries} entries, too many for its size")
+        raise ValueError(
+            f"its header declares {rows} rows, {columns} columns and {entries} entries, too many for its size"
+        )
 
 
 class _SafeStream:
-    """A binary stream without NUL bytes and with a line end at its end: SciPy 1.17 crashes on others."""
+    """A binary stream that rejects NUL bytes and ends with a newline: SciPy 1.17 crashes otherwise."""
 
     def __init__(self, stream: BinaryIO):
         self._stream, self._last = stream, b""
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, or all."""
+        """Return up to `size` bytes, by default all."""
         data = self._stream.read(size)
         if b"\0" in data:
             raise ValueError("it contains NUL bytes")

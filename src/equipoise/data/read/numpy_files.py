@@ -23,7 +23,7 @@ def read_npy(path: Path, selection: Selection) -> Dataset:
         try:
             X = np.array(
                 np.lib.format.open_memmap(path, mode="r")
-            )  # raises if the file is shorter than its header says
+            )  # raises if the file is shorter than its header declares
         except ValueError as error:
             if "Python objects" not in str(error):
                 raise
@@ -32,7 +32,7 @@ def read_npy(path: Path, selection: Selection) -> Dataset:
 
 
 def read_npz(path: Path, selection: Selection) -> Dataset:
-    """Return the only table of an NPZ file, or the one named X; arrays (n,) become the other columns."""
+    """Return the only table of an NPZ file, or the one named X; arrays of shape (n,) become the other columns."""
     with decoding(str(path), "NPZ"), ZipFile(path) as archive:
         arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
     name = find_table(arrays, str(path))
@@ -50,7 +50,7 @@ def _member(archive: ZipFile, name: str) -> Array:
 
 
 def find_table(arrays: Mapping[str, Any], source: str) -> str:
-    """Return the name of the only numeric table among arrays, or "X"; raise if that is ambiguous."""
+    """Return the name of the only numeric table among arrays, or "X"; raise if neither exists."""
     tables = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "biuf"]
     if len(tables) == 1 or "X" in tables:
         return "X" if "X" in tables else tables[0]

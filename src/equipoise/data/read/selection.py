@@ -1,4 +1,4 @@
-"""Selection of columns: which are embedded, which holds the classes and which the row names."""
+"""Selection of columns: those to embed, the one with the classes and the one with the row names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..._suggest import closest
 from ..._types import Array, Matrix
 from ..dataset import Dataset
 
-NAMES = 8  # listed in a message; chosen
+NAMES = 8  # names listed in a message; chosen
 SHOWN = 40  # characters of a name or a cell in a message; chosen
 MISSING = "missing"  # class of rows without a label
 
@@ -59,18 +59,18 @@ class Selection:
 
     def check(self, names: Sequence[str], source: str) -> None:
         """Raise if a selected name does not exist or is selected twice, or if two columns have the same name."""
-        if twice := _repeated(names):
-            raise ValueError(f"{source}: two columns are named {quote(twice)}; rename one of them")
+        if duplicate := _repeated(names):
+            raise ValueError(f"{source}: two columns are named {quote(duplicate)}; rename one of them")
         known = set(names)
         for name in self.named:
             if name not in known:
-                near = closest(name, names)
-                meant = "" if near is None else f"did you mean {quote(near)}? "
+                suggestion = closest(name, names)
+                meant = "" if suggestion is None else f"did you mean {quote(suggestion)}? "
                 raise UnknownColumn(
                     f"{source}: no column is named {quote(name)}; {meant}the columns are {list_names(names)}", names
                 )
-        if twice := _repeated(self.named):
-            raise ValueError(f"{source}: column {quote(twice)} is selected twice; give it one role")
+        if duplicate := _repeated(self.named):
+            raise ValueError(f"{source}: column {quote(duplicate)} is selected twice; use it once")
 
     def require_none(self, source: str, kind: str) -> None:
         """Raise if a column is selected from a file whose columns have no names."""
@@ -80,7 +80,7 @@ class Selection:
             )
 
     def dataset(self, source: str, X: Matrix, columns: Sequence[str], others: dict[str, Array]) -> Dataset:
-        """Return the data set of a table X (n, D) with its column names, and of the other columns (n,) by name."""
+        """Return the data set of a table X (n, D), its column names, and the other columns (n,) by name."""
         others = dict(others)
         labels, classes = (None, ()) if self.label is None else to_classes(others.pop(self.label))
         ids = None if self.id is None else to_texts(others.pop(self.id))
@@ -130,7 +130,7 @@ def to_texts(values: Array) -> Array:
 
 
 def to_text(value: Any) -> str:
-    """Return a value as the shortest text that reads back the same."""
+    """Return a value as the shortest text that reads back to the same value; missing values as an empty string."""
     if isinstance(value, float):
         return "" if value != value else repr(value).removesuffix(".0")
     if isinstance(value, bytes):

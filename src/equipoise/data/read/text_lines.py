@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-BLOCK_BYTES = 1 << 20  # of a block; chosen: its cells and numbers stay in the processor's cache
-COLUMNS = 256  # for which a block is large enough; measured: Arrow takes 8 µs per column and block, 10 ns per byte
-LARGEST = 16  # times as large may a block of more columns be
+BLOCK_BYTES = 1 << 20  # size of a block; chosen: its cells and numbers fit in the processor's cache
+COLUMNS = 256  # above this, blocks grow; measured: Arrow takes 8 µs per column and block, 10 ns per byte
+LARGEST = 16  # largest factor by which blocks grow; chosen
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # by suffix, as Arrow names them
 
 Rows = tuple[list[list[str]], list[int]]  # rows of cells, and the number of the line on which each ends
@@ -20,7 +20,7 @@ Rows = tuple[list[list[str]], list[int]]  # rows of cells, and the number of the
 
 @contextmanager
 def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading and decompress it if its suffix says so; a damaged archive raises ValueError."""
+    """Open a file for reading, decompressed according to its suffix; a damaged archive raises ValueError."""
     compression = COMPRESSIONS.get(path.suffix.lower())
     if compression is None:
         with open(path, "rb") as stream:
@@ -98,7 +98,7 @@ class Lines:
         return next((line for line in self.block.splitlines() if line.strip()), b"")
 
     def bytes_read(self) -> float:
-        """Return about how many bytes of the stream end with this block."""
+        """Return the approximate number of bytes of the stream up to the end of this block."""
         return self._bytes_read * len(self.block) / max(len(self.block) + len(self._ahead), 1)
 
     def iterate_rows(self, delimiter: str, width: int | None = None) -> Iterator[tuple[list[str], int]]:
@@ -118,14 +118,14 @@ class Lines:
                 yield row, line
         except csv.Error as error:
             line = self.number + reader.line_num
-            raise CsvError(f"{self.source}, line {line}: {error}; check the quotes there") from error
+            raise CsvError(f"{self.source}, line {line}: {error}; check the quotes on this line") from error
 
     def rows(self, delimiter: str, width: int) -> Rows:
         """Return the rows of the block; extend it if it ends inside a quoted cell."""
         while True:
             try:
-                found = list(self.iterate_rows(delimiter, width))
-                return [row for row, _ in found], [line for _, line in found]
+                numbered = list(self.iterate_rows(delimiter, width))
+                return [row for row, _ in numbered], [line for _, line in numbered]
             except CsvError as error:
                 if not (error.is_unclosed and self.extend()):
                     raise
@@ -138,7 +138,7 @@ class Lines:
         return iter(io.StringIO(text, newline=""))
 
     def _next(self) -> bytes:
-        """Return the whole lines that the next bytes complete, at least one."""
+        """Read the next bytes and return the lines that they complete, at least one unless the stream has ended."""
         parts, cut = [self._ahead], 0
         while not cut and (raw := self._buffer.read(self._block_bytes)):
             self._bytes_read += len(raw)
@@ -154,7 +154,7 @@ class Lines:
         return text[:cut]
 
     def _to_utf8(self, raw: bytes) -> bytes:
-        """Return bytes of the stream in UTF-8; an empty argument ends the stream."""
+        """Return bytes of the stream converted to UTF-8; an empty argument marks the end of the stream."""
         if self._decoder is None:
             return raw
         try:
@@ -173,7 +173,7 @@ class Lines:
 
 
 class CsvError(ValueError):
-    """Quotes that Python's csv module does not accept."""
+    """Raised for quotes that Python's csv module does not accept."""
 
     @property
     def is_unclosed(self) -> bool:

@@ -1,7 +1,7 @@
 """CSV and TSV, read block by block: the numbers are stored once, and the text is never in memory as a whole.
 
-Apache Arrow parses the blocks. One that it rejects goes through Python's csv module, cell by cell: that accepts what
-Arrow does not (1e-999, +1, spaces before quotes) and finds the line and the column of a mistake.
+Apache Arrow parses the blocks. A block that it rejects is parsed cell by cell with Python's csv module, which accepts
+more (1e-999, +1, spaces before quotes) and locates the line and the column of an error.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from .selection import Selection, list_names, quote
 from .text_lines import CsvError, Lines, open_lines
 
 DELIMITERS = ",;\t"
-EXPECTED_ROWS = 1024  # where the size of the file is unknown
-SPARE = 1.02  # room for rows beyond those expected from the first block
-QUOTED_BLOCKS = 4  # that a block may be extended by to end outside a quoted cell, before it is read cell by cell
+EXPECTED_ROWS = 1024  # if the size of the file is unknown; chosen
+SPARE = 1.02  # allocated rows relative to those expected from the first block; chosen
+QUOTED_BLOCKS = (
+    4  # blocks appended so that a block ends outside a quoted cell, before it is parsed cell by cell; chosen
+)
 
 
 def read_text_table(
@@ -30,27 +32,27 @@ def read_text_table(
 ) -> Dataset:
     """Return the table of a CSV or TSV stream.
 
-    The first row is a header if none of its cells is a number or if it contains a selected name. An unnamed first
-    column below a header holds the row names.
+    The first row is a header if none of its cells is a number or if it contains a selected name. If the header
+    leaves the first column unnamed, that column contains the row names.
 
     Parameters
     ----------
     stream : binary file
     source : str
-        Name of the stream in messages.
+        Name of the stream, for error messages.
     selection : Selection
         Selected columns.
     delimiter : str, default=None
         None selects the most frequent of comma, semicolon and tab in the first line.
     size : int, default=0
-        Size of the stream in bytes if known, which saves memory.
+        Size of the stream in bytes, or 0 if unknown; a known size saves memory.
     """
     with open_lines(stream, source) as lines:
         return _TextTable(lines, selection, delimiter).read(size)
 
 
 class _TextTable:
-    """A table in the making; its first rows determine the names and types of the columns."""
+    """Reader of one table; the first rows determine the names and types of the columns."""
 
     def __init__(self, lines: Lines, selection: Selection, delimiter: str | None):
         self.lines, self.source, self.selection = lines, lines.source, selection
@@ -58,7 +60,7 @@ class _TextTable:
         self.names: tuple[str, ...] = ()
         self.embedded: list[int] = []  # columns to embed
         self.others: dict[int, SideColumn] = {}
-        self.empty: set[int] = set()  # columns without a value so far, which may be embedded or not
+        self.empty: set[int] = set()  # columns without a value so far, whose type is unknown
 
     def read(self, size: int) -> Dataset:
         """Return the data set."""
@@ -72,7 +74,7 @@ class _TextTable:
             table.append(X)
             del X
             self.lines.advance()
-        assert table is not None  # there is a first row
+        assert table is not None  # _find_columns raises if there are no rows
         others = {self.names[j]: column.finish() for j, column in self.others.items()}
         return self.selection.dataset(self.source, table.finish(), [self.names[j] for j in self.embedded], others)
 
@@ -97,7 +99,7 @@ class _TextTable:
         self.empty = set() if self.selection.columns else {j for j in others if not firsts[j]}
 
     def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
-        """Return the rows up to which every column has a value, with their lines, and whether the first is a header."""
+        """Return the first rows, until every column has a value, their lines, and whether the first is a header."""
         while True:
             rows: list[tuple[list[str], int]] = []
             missing: set[int] = set()  # columns without a value below the first row
@@ -122,7 +124,7 @@ class _TextTable:
         return not all(map(is_missing, cells)) and not any(map(is_number, cells))
 
     def _set_names(self, head: Sequence[str], has_header: bool) -> None:
-        """Name the columns; an unnamed first column, as pandas and R write it, holds the row names."""
+        """Name the columns; an unnamed first column, as pandas and R write it, contains the row names."""
         cells = [cell.strip() for cell in head] if has_header else [""] * len(head)
         self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
         self.selection.check(self.names, self.source)
@@ -151,23 +153,29 @@ class _TextTable:
     def _parse_block(self) -> Array | None:
         """Return the embedded columns (m, D) of the block, or None if Arrow cannot parse it or a value is missing."""
         for _ in range(QUOTED_BLOCKS):
-            # Most blocks have no quotes, and a search is faster than a count.
+            # Most blocks have no quotes, and searching for one is faster than counting them.
             if b'"' not in self.lines.block or self.lines.block.count(b'"') % 2 == 0 or not self.lines.extend():
                 break
         is_text = [j in self.others and self.others[j].is_text for j in range(len(self.names))]
         gaps = any(not column.is_text for column in self.others.values())
-        columns = parse_block(self.lines.block, self.delimiter, is_text, gaps=gaps)
+        empty = {j for j in self.empty if not is_text[j]}  # read as text: a later text keeps how they are spelt
+        kinds = [text or j in empty for j, text in enumerate(is_text)]
+        columns = parse_block(self.lines.block, self.delimiter, kinds, gaps=gaps)
         if columns is None:
             return None
         X = np.array([columns[j].to_numpy(zero_copy_only=False) for j in self.embedded]).T
-        if not np.isfinite(X).all() or any(columns[j].null_count < len(X) for j in self.empty if not is_text[j]):
+        values = {cell for j in empty for cell in columns[j].unique().to_pylist()}
+        if not np.isfinite(X).all() or not all(map(is_missing, values)):
             return None
         for j, column in self.others.items():
-            column.append_arrow(columns[j])
+            if j in empty:
+                column.append_cells(columns[j].to_pylist())
+            else:
+                column.append_arrow(columns[j])
         return X
 
     def _parse_cells(self) -> Array:
-        """Return the embedded columns (m, D) of the block, parsed cell by cell; raise at the first mistake."""
+        """Return the embedded columns (m, D) of the block, parsed cell by cell; raise for the first invalid cell."""
         rows, lines = self.lines.rows(self.delimiter, len(self.names))
         X = to_finite([row[j] for row in rows for j in self.embedded])
         if X is None:
@@ -188,7 +196,7 @@ class _TextTable:
         return ValueError(f"{self.source}, line {line}, column {quote(self.names[j])}: {describe_fault(cell)}")
 
     def _check_empty(self, rows: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
-        """Raise if a column without values so far, which was not embedded, turns out to be numeric."""
+        """Raise if a column that was not embedded, because it had no values so far, turns out to be numeric."""
         for j in self.empty:
             for row, line in zip(rows, lines, strict=True):
                 if not self.others[j].is_text and is_number(row[j]):
@@ -199,7 +207,7 @@ class _TextTable:
 
 
 def _expected_rows(rows: int, bytes_read: float, size: int) -> int:
-    """Return how many rows to make room for, given the bytes that the first ones took."""
+    """Return the number of rows to allocate, extrapolated from the bytes of the first rows."""
     return int(rows * size / bytes_read * SPARE) + 1 if 0 < bytes_read < size else max(rows, EXPECTED_ROWS)
 
 

@@ -19,7 +19,7 @@ from .numpy_files import find_table
 from .selection import Selection
 
 METADATA = (".zarray", ".zgroup", ".zmetadata", "zarr.json")
-CELLS = 1 << 22  # read at a time; chosen: 32 MB in float64
+CELLS = 1 << 22  # values read at a time, 32 MB in float64; chosen
 
 
 def is_zarr(path: Path) -> bool:
@@ -66,7 +66,7 @@ def _check_no_pickles(path: Path) -> None:
     for folder, folders, names in os.walk(path):
         if linked := next((name for name in folders if Path(folder, name).is_symlink()), None):
             raise ValueError(
-                f"{Path(folder, linked)} is a symbolic link, which is not followed; replace it by a copy of its target"
+                f"{Path(folder, linked)} is a symbolic link and is not followed; replace it with a copy of its target"
             )
         for file in (Path(folder, name) for name in names if name in METADATA):
             with decoding(str(file), "JSON"):

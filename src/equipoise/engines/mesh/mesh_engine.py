@@ -1,8 +1,8 @@
 """The field of any kernel in linear time, by one FFT of one potential on a B-spline mesh (docs/math.md, section 10).
 
 The user sets a tolerance for the force; the engine measures on the embedding itself how coarse a mesh meets it. A
-kernel too sharp for an affordable mesh is split: a smooth part on the mesh, and the rest, which is zero beyond a short
-radius, summed over near pairs. `MeshEngine` has what the meshes on the CPU (`Grid`) and on a GPU (`Torch`) share.
+kernel too sharp for an affordable mesh is split: a smooth part on the mesh, and a near part, zero beyond a short
+radius, summed over near pairs. `MeshEngine` is the base of the meshes on the CPU (`Grid`) and on a GPU (`Torch`).
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from ..exact import Exact
 from .plan import Plan, Source, Transform, plan
 
 RUNGS = 4  # extents come in 4 steps ("rungs") per octave: a growing embedding rarely needs a new kernel transform
-CACHE = 4  # kernel transforms kept: the extents of an embedding change by one rung at a time
+CACHE = 4  # kernel transforms cached: the extents of an embedding change by one rung at a time
 # When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
 MOVED = 2  # rungs by which an extent changes before the next check
 CHECK = 50  # fields after which the tolerance is checked in any case
-MARGIN = 0.8  # of the tolerance, allowed on the points that are checked
-CHECKED = 128  # points checked; more as long as they make fewer pairs than
-PAIRS = 2**20
-LOWEST, HIGHEST = -32, 4  # levels: the pair error is between tol / 2^16 and 4 tol
+MARGIN = 0.8  # fraction of the tolerance allowed at the checked points
+CHECKED = 128  # points checked, at least
+PAIRS = 2**20  # pairs of a checked point and any point; more points are checked up to this number
+LOWEST, HIGHEST = -32, 4  # range of levels: the pair error is between tol / 2^16 and 4 tol
 
 Solution = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → Φ (t, m) and ∇Φ (t, m, d)
 
 
 @dataclass
 class ToleranceRecord:
-    """What is known of a kernel: the pair error that meets the tolerance, tol · 2^(level/2), and when it was checked.
+    """The state of a kernel: the pair error that meets the tolerance, tol · 2^(level/2), and when it was checked.
 
-    Checkpoints store the fields under these names.
+    Checkpoints store these attributes under their names.
     """
 
     kernel: str  # the name of its class
@@ -137,7 +137,7 @@ class MeshEngine:
         return self._transforms[key]
 
     def _record(self, kernel: Kernel, charged: bool, d: int) -> ToleranceRecord:
-        """Return the record of a kernel: its own, the first restored one that fits, or a new one."""
+        """Return the record of a kernel: its own, the first restored one that matches, or a new one."""
         key = (kernel, charged, d)
         if key not in self._records:
             new = ToleranceRecord(type(kernel).__name__, charged, d)
@@ -147,7 +147,7 @@ class MeshEngine:
         return self._records[key]
 
     def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
-        """Return a transform that meets the tolerance: refined until it does, coarsened if it then still does."""
+        """Return a transform that meets the tolerance: refined until it does, or coarsened if it still does then."""
         check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
 
         def planned(level: int) -> Plan:
@@ -257,7 +257,7 @@ class ForceCheck:
         self.n_threads, self.source = n_threads, source
         self.targets = source.Y[chosen]
         potential, self.force = (to_numpy(part) for part in direct(self.targets))
-        # Forces lost in the rounding of the potential, or of the point's own part of it, do not count.
+        # Differences below the rounding error of the potential, or of the point's own term in it, are ignored.
         own = kernel.value(np.zeros(1)) * to_numpy(source.charges[chosen])
         self.noise = float(1e-9 * np.linalg.norm(potential - own) + 1e-15 * np.linalg.norm(own)) / kernel.length
 
@@ -271,5 +271,5 @@ class ForceCheck:
 
 @lru_cache(maxsize=8)
 def _checked_points(n: int) -> Array:
-    """Return the indices of the points that are checked, of n."""
+    """Return the indices of the points, out of n, at which the force is checked."""
     return np.sort(np.random.RandomState(0).permutation(n)[: max(CHECKED, PAIRS // n)])

@@ -27,7 +27,7 @@ FIXED_POINT_BITS = _core.FIXED_POINT_BITS  # fractional bits of a charge on an i
 VECTOR_BYTES = _core.VECTOR_BYTES  # of a SIMD vector in the core
 SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
 # Nodes beyond the embedding. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the
-# spline spreads it with a factor of 0.43 per node (the pole of the quintic spline): 10 nodes on, 1e-3 of it are left.
+# spline spreads it with a factor of 0.43 per node (the pole of the quintic spline): less than 1e-3 remains after 10.
 BEYOND = ORDER + 10
 STEPS = 8  # mesh widths come in 8 steps per octave
 # The cost of a step in nanoseconds on one thread, measured on embeddings of digits, 6,000 digits of MNIST, and
@@ -37,11 +37,11 @@ PAIR = 5.0  # per pair of the near field
 CLUMP = 3.0  # near pairs, relative to a uniform embedding; 1.5 to 6 were measured
 RADIUS = 5.0  # of the near field in mesh widths, before it is measured for the kernel
 DOUBLE = 2**12, 2**14  # nodes and points up to which float64 costs little; chosen
-SMALL = 2**12  # nodes of a mesh too small for two threads; chosen
+SMALL = 2**12  # nodes up to which a mesh is too small for two threads; chosen
 
 
 class Plan(NamedTuple):
-    """The parameters of a transform."""
+    """The parameters of a transform on a mesh."""
 
     h: float  # mesh width
     size: tuple[int, ...]  # nodes along each axis
@@ -241,7 +241,7 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
 
     A kink of the kernel lies well inside.
     """
-    # The smooth part keeps 1 − χ ≈ 35 (kink/a)^8 of a kink.
+    # The smooth part retains 1 − χ ≈ 35 (kink/a)^8 of a kink.
     minimum = kernel.kink * (35 / error) ** (1 / 8)
     radii = [max(cells * h, minimum) for cells in (2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0)]
     first = bisect_left(radii, True, key=lambda a: pair_error(kernel, h, min(d, 2), a) <= error)
@@ -250,7 +250,7 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
 
 @lru_cache(maxsize=4096)
 def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
-    """Return the relative error of the force between pairs on a mesh of width h, in quadrature.
+    """Return the relative root-mean-square error of the force between pairs on a mesh of width h.
 
     It is measured with four sources at random offsets in a cell and targets uniform in a box.
     """

@@ -1,4 +1,4 @@
-"""Arrays on a device: where they are placed, and points with their charges."""
+"""Placement of arrays on a device, and points with their charges."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ...arrays.namespace import is_tensor, to_numpy
 from .replay import CudaGraph
 
 
-def like_input(given: Any, result: torch.Tensor) -> Any:
+def like_input(like: Any, result: torch.Tensor) -> Any:
     """Return a result in the form of the input: a tensor, or a NumPy array in float64."""
-    return result if is_tensor(given) else result.double().cpu().numpy()
+    return result if is_tensor(like) else result.double().cpu().numpy()
 
 
 class DevicePlacement:
@@ -28,7 +28,7 @@ class DevicePlacement:
         self.device, self._graph = device.type, graph
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
-        """Return an array as a float32 tensor or a SciPy matrix as `Rows`; what is on a device stays as it is.
+        """Return an array as a float32 tensor or a SciPy matrix as `Rows`; anything else is returned unchanged.
 
         With a dtype, tensors are also converted to float32 and moved to this device, in row-major order.
         """
@@ -39,7 +39,7 @@ class DevicePlacement:
         return torch.as_tensor(array, dtype=torch.float32, device=self.device).contiguous()
 
     def indices_where(self, mask: Any) -> Any:
-        """Return the indices at which a mask (n,) is true; while recording, none, and the flag is set if there are."""
+        """Return the indices at which a mask (n,) is true; while recording, none, but set the flag if any is true."""
         if self._graph.recording:
             self._graph.flag_where(mask)
             return ()
@@ -94,7 +94,7 @@ class DeviceSource:
 
     @property
     def charges(self) -> torch.Tensor:
-        """The charges (n, m), also if every one is 1."""
+        """The charges (n, m), even if every one is 1."""
         return torch.ones((len(self.Y), 1), device=self.Y.device) if self._charges is None else self._charges
 
     @property

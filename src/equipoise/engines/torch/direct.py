@@ -22,7 +22,7 @@ class Direct:
         self._lookup = Lookup(table, device)
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solution:
-        """Return Φ (t, m) and ∇Φ (t, m, d) as a function of targets (t, d), at own points without self terms."""
+        """Return Φ (t, m) and ∇Φ (t, m, d) of targets (t, d); no self terms if these are the source's own points."""
         n, d = source.Y.shape
         middle = source.box.double().mean(dim=0)
         Y = (source.Y - middle).float()
@@ -33,8 +33,8 @@ class Direct:
             if Y.is_cuda and d <= 3:
                 from . import fused
 
-                found = fused.direct(T, Y, source.amounts, self._lookup, T is Y)
-                return like_input(targets, found[0]), like_input(targets, found[1])
+                sums = fused.direct(T, Y, source.amounts, self._lookup, T is Y)
+                return like_input(targets, sums[0]), like_input(targets, sums[1])
             potential = torch.empty((len(T), charges.shape[1]), device=self.device)
             gradient = torch.empty((len(T), charges.shape[1], d), device=self.device)
 

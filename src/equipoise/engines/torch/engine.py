@@ -32,29 +32,28 @@ from .particle_mesh import ParticleMesh
 from .partners import Partners
 from .replay import CudaGraph
 
-NODES = (
-    2**24
-)  # of a mesh; beyond, direct sums take its place, as an FFT of the padded mesh would fill the memory; chosen
-PAIRS_PER_NODE = 4  # that cost as much as a node of the mesh; chosen
+# Maximum number of nodes of a mesh. Beyond it, the FFT of the padded mesh would fill the memory, and direct sums are
+# used instead. Chosen.
+NODES = 2**24
+PAIRS_PER_NODE = 4  # pairs of a direct sum that cost as much as a node of the mesh; chosen
 RUNGS = 16  # extents come in 16 steps ("rungs") per octave
 # A mesh has room for the embedding to grow, in 1, 2 and 3 dimensions: up to ROOM times for a small embedding, less if a
 # side would have more than SIDES nodes, but at least MIN_ROOM times. Chosen: a new mesh costs as much as 20 steps, a
 # wider one makes each step slower.
 ROOM, SIDES, MIN_ROOM = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
-MOVED = (
-    RUNGS // 2
-)  # rungs by which an extent changes before the tolerance is checked again; the same factor as on the CPU
+# Rungs by which an extent changes before the tolerance is checked again; the same factor as on the CPU.
+MOVED = RUNGS // 2
 CHECK = 100  # fields after which the tolerance is checked in any case
-CELLS = 8  # of the mesh along the widest side of an embedding, at least
+CELLS = 8  # minimum number of mesh cells along the widest side of an embedding
 SHRUNK = 4  # factor by which an embedding may shrink before it gets a smaller mesh
-DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)  # instead of a mesh
+DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)  # used instead of a mesh
 
 
 @tagged("engines.torch.Torch")
 class Torch(MeshEngine):
     """Edges over the stored pairs and field on a mesh, on a device.
 
-    Kernels are read from tables, users' kernels too. No kernel is split: where no mesh resolves it, and in more than
+    Kernels are read from tables, user-defined ones too. No kernel is split: where no mesh resolves it, and in more than
     three dimensions, the field is summed over all pairs; for many points in more than three dimensions it is sampled as
     by engine="sampled". Sums run in a fixed order or over integers, so that the bytes are the same in every run on one
     device, unless `deterministic` is false. Edges of NumPy arrays in float64, or along dense matrices, are summed on
@@ -74,7 +73,7 @@ class Torch(MeshEngine):
     """
 
     name = "torch"
-    cache = 8  # for each kernel of a loss a mesh and direct sums, and the previous ones
+    cache = 8  # a mesh and direct sums for each kernel of a loss, current and previous
 
     def __init__(self, n_threads: int, tol: float, device: str, deterministic: bool = True, seed: int = 0):
         super().__init__(n_threads, tol)
@@ -146,7 +145,7 @@ class Torch(MeshEngine):
         return DeviceSource(self._to_float32(Y), None if charges is None else self._to_float32(charges))
 
     def _on_device(self, A: Matrix) -> Rows:
-        """Return a matrix on the device, where it stays as long as A exists."""
+        """Return a copy of a matrix on the device, cached as long as A exists."""
         if id(A) not in self._rows:
             self._rows[id(A)] = Rows.of(A, self.device)
             weakref.finalize(A, self._rows.pop, id(A), None)
@@ -169,10 +168,10 @@ class Torch(MeshEngine):
         return self._cached_transform(kernel, self._plan(kernel, n, record.rungs, record.level))
 
     def _update_plan(self, kernel: Kernel, source: DeviceSource, record: ToleranceRecord) -> bool:
-        """Plan for an embedding that has left its mesh, and check the tolerance if due; False if neither was needed."""
+        """Plan for an embedding that has left its mesh, and check the tolerance if due; return whether either was."""
         span = (source.box[1] - source.box[0]).cpu().numpy()  # float32, as in the check on the device
         if not np.isfinite(span).all():
-            raise FloatingPointError("the embedding is no longer finite: the learning rate is too large for this data")
+            raise FloatingPointError("the embedding is no longer finite; lower learning_rate")
         outside = not record.rungs or not self._inside(kernel, record, span)
         if outside:
             record.rungs = self._rungs(kernel, span.astype(np.float64), record.level)
@@ -201,7 +200,7 @@ class Torch(MeshEngine):
             record.fields += count
 
     def plan_ahead(self, U: Any) -> bool:
-        """Plan for the embedding of the next step, as that step would; False if nothing is due or there are charges."""
+        """Plan for the embedding of the next step, as that step would; False if nothing is due, or with charges."""
         if any(record.charged for record in self._records.values()):
             return False
         source = self._source(U, None)
@@ -221,8 +220,9 @@ class Torch(MeshEngine):
         return sides, float(np.float32(max(sides) / SHRUNK / ROOM[record.d]))
 
     def _inside(self, kernel: Kernel, record: ToleranceRecord, span: Array) -> bool:
-        most, least = self._limits(kernel, record)
-        return bool((span <= np.array(most, np.float32)).all() and span.max() >= np.float32(least))
+        """Return whether an embedding of this span is within the limits of its mesh."""
+        max_sides, min_widest = self._limits(kernel, record)
+        return bool((span <= np.array(max_sides, np.float32)).all() and span.max() >= np.float32(min_widest))
 
     def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
         span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
@@ -230,7 +230,7 @@ class Torch(MeshEngine):
         if h == 0:
             return DIRECT
         h = min(h, max(span) / CELLS / ROOM[len(rungs)] / 2 ** (1 / RUNGS))
-        if np.prod([s / h for s in span]) > NODES:  # of an embedding that diverges, the size may overflow an integer
+        if np.prod([s / h for s in span]) > NODES:  # if the embedding diverges, the size may overflow an integer
             return DIRECT
         size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
         nodes = float(np.prod(size))
@@ -252,7 +252,7 @@ class Torch(MeshEngine):
 
 
 class GraphStepper:
-    """Replays steps as a CUDA graph while the meshes planned for the embedding hold; on the CPU it replays none."""
+    """Replays steps as a CUDA graph while the meshes planned for the embedding fit it; on the CPU it replays none."""
 
     def __init__(self, engine: Torch, graph: CudaGraph):
         self._engine, self._graph = engine, graph
@@ -265,9 +265,10 @@ class GraphStepper:
             meshes, rungs, ahead = self._engine.replayable(len(state.U), count - taken)
             if meshes is None:
                 return taken
-            done = self._graph.replay(step, (key, meshes, rungs), state, ahead, min_extent)  # the key keeps the meshes
-            self._engine.count_fields(done)
-            taken += done
+            # The key keeps the meshes alive.
+            replayed = self._graph.replay(step, (key, meshes, rungs), state, ahead, min_extent)
+            self._engine.count_fields(replayed)
+            taken += replayed
             if taken == count or not self._engine.plan_ahead(state.U):
                 return taken
 

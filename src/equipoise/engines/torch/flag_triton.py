@@ -10,8 +10,8 @@ WIDTH = 1024  # entries per program
 
 
 @triton.jit
-def _flag_extent(box, flag, h0, h1, h2, least, D: tl.constexpr):
-    """Set the flag if the box is wider than h along an axis, or narrower than `least` along all axes."""
+def _flag_extent(box, flag, h0, h1, h2, min_widest, D: tl.constexpr):
+    """Set the flag if the box is wider than h along an axis, or narrower than `min_widest` along all axes."""
     s0 = tl.load(box + D) - tl.load(box)
     widest = s0
     wide = s0 > h0
@@ -23,30 +23,31 @@ def _flag_extent(box, flag, h0, h1, h2, least, D: tl.constexpr):
         s2 = tl.load(box + D + 2) - tl.load(box + 2)
         widest = tl.maximum(widest, s2)
         wide = wide | (s2 > h2)
-    inside = (widest >= least) & (wide == 0)  # false for NaN
+    inside = (widest >= min_widest) & (wide == 0)  # false for NaN
     tl.store(flag, tl.where(inside, tl.load(flag), 1))
 
 
-def flag_extent(box: torch.Tensor, flag: torch.Tensor, most: tuple[float, ...], least: float) -> None:
-    """Set flag (1,) int32 to 1 unless every side of the box is at most `most`, and one at least `least`."""
-    _flag_extent[(1,)](box, flag, *(*most, 0.0, 0.0)[:3], least, box.shape[1])
+def flag_extent(box: torch.Tensor, flag: torch.Tensor, max_sides: tuple[float, ...], min_widest: float) -> None:
+    """Set flag (1,) int32 to 1 unless the sides of the box are at most `max_sides` and one is at least `min_widest`."""
+    _flag_extent[(1,)](box, flag, *(*max_sides, 0.0, 0.0)[:3], min_widest, box.shape[1])
 
 
 @triton.jit(do_not_specialize=["count"])
-def _accept(flag, good, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
-    down = tl.load(flag) == 0
+def _accept(flag, taken, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
+    """If the flag is 0, copy the new state over the old, and program 0 also copies the age and counts the step."""
+    clear = tl.load(flag) == 0
     t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
-    there = (t < count) & down
-    tl.store(U + t, tl.load(new_U + t, mask=there), mask=there)
-    tl.store(velocity + t, tl.load(new_velocity + t, mask=there), mask=there)
-    tl.store(gain + t, tl.load(new_gain + t, mask=there), mask=there)
+    valid = (t < count) & clear
+    tl.store(U + t, tl.load(new_U + t, mask=valid), mask=valid)
+    tl.store(velocity + t, tl.load(new_velocity + t, mask=valid), mask=valid)
+    tl.store(gain + t, tl.load(new_gain + t, mask=valid), mask=valid)
     if tl.program_id(0) == 0:
-        tl.store(age, tl.where(down, tl.load(new_age), tl.load(age)))
-        tl.store(good, tl.load(good) + down.to(tl.int32))
+        tl.store(age, tl.where(clear, tl.load(new_age), tl.load(age)))
+        tl.store(taken, tl.load(taken) + clear.to(tl.int32))
 
 
-def accept_step(flag: torch.Tensor, good: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
-    """If the flag is 0, copy the new embedding, velocity, gains (n, d) and age over the old; add 1 to `good`."""
-    both = [tensor for own, made in zip(old, new, strict=True) for tensor in (own, made.contiguous())]
+def accept_step(flag: torch.Tensor, taken: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
+    """If the flag is 0, copy the new embedding, velocity, gains (n, d) and age over the old; add 1 to `taken`."""
+    both = [tensor for own, result in zip(old, new, strict=True) for tensor in (own, result.contiguous())]
     count = old[0].numel()
-    _accept[(triton.cdiv(count, WIDTH),)](flag, good, *both, count, WIDTH)
+    _accept[(triton.cdiv(count, WIDTH),)](flag, taken, *both, count, WIDTH)

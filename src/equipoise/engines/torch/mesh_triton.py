@@ -11,12 +11,12 @@ import triton.language as tl
 
 from ..mesh.plan import ORDER
 
-POINTS = 256  # per program
+POINTS = 256  # points per program
 # Constants inside kernels. `_weight` and `_slope` are the splines of order 6 in closed form.
-NODES = tl.constexpr(ORDER)  # of a spline along an axis
+NODES = tl.constexpr(ORDER)  # nodes of a spline along an axis
 BEFORE = tl.constexpr(ORDER // 2 - 1)  # nodes of a spline before the cell of its point
-LOWEST = tl.constexpr(ORDER / 2 - 1)  # position in cells, and distance from the other end, of points inside
-AFTER = tl.constexpr(ORDER / 2 + 1)
+LOWEST = tl.constexpr(ORDER / 2 - 1)  # smallest position of a point, in cells from the start of the mesh
+AFTER = tl.constexpr(ORDER / 2 + 1)  # largest position, in cells before the end
 
 
 @triton.jit
@@ -75,26 +75,28 @@ def _slope_of(f, a):
 
 @triton.jit
 def _box(Y, parts, n, D: tl.constexpr, POINTS: tl.constexpr):
+    """Store the corners of the bounding box of each block of points."""
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
-    there = i < n
+    valid = i < n
     for c in tl.static_range(D):
-        y = tl.load(Y + i * D + c, mask=there, other=0.0)
+        y = tl.load(Y + i * D + c, mask=valid, other=0.0)
         at = parts + tl.program_id(0) * 2 * D + c
-        tl.store(at, tl.min(tl.where(there, y, float("inf")), 0))
-        tl.store(at + D, tl.max(tl.where(there, y, -float("inf")), 0))
+        tl.store(at, tl.min(tl.where(valid, y, float("inf")), 0))
+        tl.store(at + D, tl.max(tl.where(valid, y, -float("inf")), 0))
 
 
 @triton.jit
-def _box_of(parts, box, count, D: tl.constexpr, WIDTH: tl.constexpr):
+def _merge_boxes(parts, box, count, D: tl.constexpr, WIDTH: tl.constexpr):
+    """Store the bounding box of `count` boxes."""
     t = tl.arange(0, WIDTH)
     for c in tl.static_range(D):
         low = tl.full((WIDTH,), float("inf"), tl.float32)
         high = tl.full((WIDTH,), -float("inf"), tl.float32)
         for s in range(0, count, WIDTH):
-            there = s + t < count
+            valid = s + t < count
             at = parts + (s + t) * 2 * D + c
-            low = tl.minimum(low, tl.load(at, mask=there, other=float("inf")))
-            high = tl.maximum(high, tl.load(at + D, mask=there, other=-float("inf")))
+            low = tl.minimum(low, tl.load(at, mask=valid, other=float("inf")))
+            high = tl.maximum(high, tl.load(at + D, mask=valid, other=-float("inf")))
         tl.store(box + c, tl.min(low, 0))
         tl.store(box + D + c, tl.max(high, 0))
 
@@ -105,16 +107,16 @@ def bounding_box(Y: torch.Tensor) -> torch.Tensor:
     count = triton.cdiv(n, 1024)
     parts, result = Y.new_empty((count, 2, d)), Y.new_empty((2, d))
     _box[(count,)](Y, parts, n, d, 1024)
-    _box_of[(1,)](parts, result, count, d, 256)
+    _merge_boxes[(1,)](parts, result, count, d, 256)
     return result
 
 
 @triton.jit
-def _place(Y, box, i, there, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBLE: tl.constexpr):
+def _locate(Y, box, i, valid, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBLE: tl.constexpr):
     """The first node of a spline along axis c, and the offset of points in their cells."""
     middle = (tl.load(box + c).to(tl.float64) + tl.load(box + D + c).to(tl.float64)) * 0.5
     origin = middle - half
-    y = tl.load(Y + i * D + c, mask=there, other=0.0)
+    y = tl.load(Y + i * D + c, mask=valid, other=0.0)
     u = (y.to(tl.float64) - origin) / h if DOUBLE else (y - origin.to(tl.float32)) / h
     u = tl.minimum(tl.maximum(u, LOWEST), n - AFTER)
     cell = tl.floor(u)
@@ -123,17 +125,17 @@ def _place(Y, box, i, there, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBL
 
 @triton.jit
 def _corner(
-    Y, box, i, there, a0, a1, a2, h, n0, n1, n2, row, line, D: tl.constexpr, DOUBLE: tl.constexpr
+    Y, box, i, valid, a0, a1, a2, h, n0, n1, n2, row, line, D: tl.constexpr, DOUBLE: tl.constexpr
 ):  # fmt: skip
     """The lowest node of a spline on a mesh with given lengths of a row (and line in 3-D), and offsets in its cell."""
-    at, f0 = _place(Y, box, i, there, 0, a0, h, n0, D, DOUBLE)
+    at, f0 = _locate(Y, box, i, valid, 0, a0, h, n0, D, DOUBLE)
     f1 = f0
     f2 = f0
     if D > 1:
-        b1, f1 = _place(Y, box, i, there, 1, a1, h, n1, D, DOUBLE)
+        b1, f1 = _locate(Y, box, i, valid, 1, a1, h, n1, D, DOUBLE)
         at = at * row + b1
     if D > 2:
-        b2, f2 = _place(Y, box, i, there, 2, a2, h, n2, D, DOUBLE)
+        b2, f2 = _locate(Y, box, i, valid, 2, a2, h, n2, D, DOUBLE)
         at = at * line + b2
     return at, f0, f1, f2
 
@@ -144,13 +146,14 @@ def _spread(
     D: tl.constexpr, POINTS: tl.constexpr, COPIES: tl.constexpr, CHARGED: tl.constexpr, FIXED: tl.constexpr,
     DOUBLE: tl.constexpr,
 ):  # fmt: skip
+    """Add the charges of points to the nodes of their splines, on one of several copies of the mesh."""
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
-    there = i < n
+    valid = i < n
     q = tl.program_id(1)
-    base, f0, f1, f2 = _corner(Y, box, i, there, a0, a1, a2, h, n0, n1, n2, n1, n2, D, DOUBLE)
+    base, f0, f1, f2 = _corner(Y, box, i, valid, a0, a1, a2, h, n0, n1, n2, n1, n2, D, DOUBLE)
     amount = tl.load(unit).to(f0.dtype) if FIXED else f0 * 0 + 1
     if CHARGED:
-        amount = amount * tl.load(charges + i * m + q, mask=there, other=0.0).to(f0.dtype)
+        amount = amount * tl.load(charges + i * m + q, mask=valid, other=0.0).to(f0.dtype)
     copy = (tl.program_id(0) % COPIES) * m + q
     grid += copy.to(tl.int64) * nodes
     for first in tl.static_range(1 if D == 3 else NODES):
@@ -158,20 +161,21 @@ def _spread(
             a = first + more
             w0 = amount * (_weight_of(f0, more) if D == 3 else _weight(f0, first))
             if D == 1:
-                tl.atomic_add(grid + base + a, _to_integer(w0, FIXED), mask=there, sem="relaxed")
+                tl.atomic_add(grid + base + a, _to_integer(w0, FIXED), mask=valid, sem="relaxed")
             else:
                 for b in tl.static_range(NODES):
                     w1 = w0 * _weight(f1, b)
                     if D == 2:
-                        tl.atomic_add(grid + base + a * n1 + b, _to_integer(w1, FIXED), mask=there, sem="relaxed")
+                        tl.atomic_add(grid + base + a * n1 + b, _to_integer(w1, FIXED), mask=valid, sem="relaxed")
                     else:
                         for c in tl.static_range(NODES):
                             at = grid + base + (a * n1 + b) * n2 + c
-                            tl.atomic_add(at, _to_integer(w1 * _weight(f2, c), FIXED), mask=there, sem="relaxed")
+                            tl.atomic_add(at, _to_integer(w1 * _weight(f2, c), FIXED), mask=valid, sem="relaxed")
 
 
 @triton.jit
 def _to_integer(w, FIXED: tl.constexpr):
+    """Convert a weight to int64 on a fixed-point mesh."""
     return w.to(tl.int64) if FIXED else w
 
 
@@ -215,10 +219,10 @@ def _transpose_padded(S, T, A, B, C, length, WIDTH: tl.constexpr):
     c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     q = (tl.program_id(2) // A).to(tl.int64)
     a = (tl.program_id(2) % A).to(tl.int64)
-    given = S + (q * A + a) * B * C + b[:, None] * C + c[None, :]
-    value = tl.load(given, mask=(b < B)[:, None] & (c < C)[None, :], other=0)
-    made = T + q * C * A * length + (c[:, None].to(tl.int64) * A + a) * length + b[None, :]
-    tl.store(made, tl.trans(value), mask=(c < C)[:, None] & (b < length)[None, :])
+    source = S + (q * A + a) * B * C + b[:, None] * C + c[None, :]
+    value = tl.load(source, mask=(b < B)[:, None] & (c < C)[None, :], other=0)
+    target = T + q * C * A * length + (c[:, None].to(tl.int64) * A + a) * length + b[None, :]
+    tl.store(target, tl.trans(value), mask=(c < C)[:, None] & (b < length)[None, :])
 
 
 def transpose_padded(S: torch.Tensor, length: int) -> torch.Tensor:
@@ -236,11 +240,12 @@ def _gather(
     Y, box, phi, base, potential, gradient, n, n0, n1, n2, size, h, a0, a1, a2, m,
     D: tl.constexpr, POINTS: tl.constexpr, DOUBLE: tl.constexpr,
 ):  # fmt: skip
+    """Interpolate the potential on the mesh and its gradient at points."""
     i = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
-    there = i < n
+    valid = i < n
     q = tl.program_id(1)
     row = 2 * n1 if D == 2 else n1  # because the last axis is padded
-    at, f0, f1, f2 = _corner(Y, box, i, there, a0, a1, a2, h, n0, n1, n2, row, 2 * n2, D, DOUBLE)
+    at, f0, f1, f2 = _corner(Y, box, i, valid, a0, a1, a2, h, n0, n1, n2, row, 2 * n2, D, DOUBLE)
     phi += q.to(tl.int64) * size
     p = f0 * 0
     g0 = f0 * 0
@@ -253,10 +258,10 @@ def _gather(
             s1 = f0 * 0
             s2 = f0 * 0
             if D == 1:
-                s = tl.load(phi + at + a, mask=there, other=0.0)
+                s = tl.load(phi + at + a, mask=valid, other=0.0)
             elif D == 2:
                 for b in tl.static_range(NODES):
-                    v = tl.load(phi + at + a * (2 * n1) + b, mask=there, other=0.0)
+                    v = tl.load(phi + at + a * (2 * n1) + b, mask=valid, other=0.0)
                     s += v * _weight(f1, b)
                     s1 += v * _slope(f1, b)
             else:
@@ -264,7 +269,7 @@ def _gather(
                     r = f0 * 0
                     r2 = f0 * 0
                     for c in tl.static_range(NODES):
-                        v = tl.load(phi + at + (a * n1 + b) * (2 * n2) + c, mask=there, other=0.0)
+                        v = tl.load(phi + at + (a * n1 + b) * (2 * n2) + c, mask=valid, other=0.0)
                         r += v * _weight(f2, c)
                         r2 += v * _slope(f2, c)
                     s += r * _weight(f1, b)
@@ -275,13 +280,13 @@ def _gather(
             g0 += s * (_slope_of(f0, more) if D == 3 else _slope(f0, first))
             g1 += s1 * w
             g2 += s2 * w
-    tl.store(potential + i * m + q, p + tl.load(base + q).to(p.dtype), mask=there)
+    tl.store(potential + i * m + q, p + tl.load(base + q).to(p.dtype), mask=valid)
     out = gradient + (i * m + q) * D
-    tl.store(out, g0 / h, mask=there)
+    tl.store(out, g0 / h, mask=valid)
     if D > 1:
-        tl.store(out + 1, g1 / h, mask=there)
+        tl.store(out + 1, g1 / h, mask=valid)
     if D > 2:
-        tl.store(out + 2, g2 / h, mask=there)
+        tl.store(out + 2, g2 / h, mask=valid)
 
 
 def gather(

@@ -33,6 +33,7 @@ def _edges(
     Y, pairs, indptr, columns, values, segments, force, psi, first, low, high, scale,
     D: tl.constexpr, WIDTH: tl.constexpr, VALUE: tl.constexpr, RATIONAL: tl.constexpr, BITS: tl.constexpr,
 ):  # fmt: skip
+    """Sum the force on point i, and its term of Ψ, over row i of the matrix."""
     i = tl.program_id(0)
     start, end = tl.load(indptr + i), tl.load(indptr + i + 1)
     y0 = tl.load(Y + i * D)
@@ -44,27 +45,27 @@ def _edges(
     total = tl.zeros((WIDTH,), tl.float32)
     for s in range(start, end, WIDTH):
         t = s + tl.arange(0, WIDTH)
-        there = t < end
-        j = tl.load(columns + t, mask=there, other=0)
-        a = tl.load(values + t, mask=there, other=0.0)
+        valid = t < end
+        j = tl.load(columns + t, mask=valid, other=0)
+        a = tl.load(values + t, mask=valid, other=0.0)
         if D == 2:  # both coordinates at once
-            pair = tl.load(pairs + j, mask=there, other=0)
+            pair = tl.load(pairs + j, mask=valid, other=0)
             x0 = y0 - (pair & 0xFFFFFFFF).to(tl.int32).to(tl.float32, bitcast=True)
             x1 = y1 - (pair >> 32).to(tl.int32).to(tl.float32, bitcast=True)
             d2 = x0 * x0 + x1 * x1
         else:
-            x0 = y0 - tl.load(Y + j * D, mask=there, other=0.0)
+            x0 = y0 - tl.load(Y + j * D, mask=valid, other=0.0)
             d2 = x0 * x0
             if D > 1:
-                x1 = y1 - tl.load(Y + j * D + 1, mask=there, other=0.0)
-                x2 = y2 - tl.load(Y + j * D + 2, mask=there, other=0.0)
+                x1 = y1 - tl.load(Y + j * D + 1, mask=valid, other=0.0)
+                x2 = y2 - tl.load(Y + j * D + 2, mask=valid, other=0.0)
                 d2 += x1 * x1 + x2 * x2
         if RATIONAL:  # k'/k = −scale / (low + d2)
             w = -a * scale / (low + d2)
         else:
             value, slope = _read(segments, d2, first, low, high, scale, BITS)
             if VALUE:
-                total += tl.where(there, a * value, 0.0)
+                total += tl.where(valid, a * value, 0.0)
             w = a * slope
         f0 += w * x0
         if D > 1:
@@ -110,21 +111,21 @@ def _direct(
     g2 = tl.zeros((WIDTH,), tl.float32)
     for s in range(part * PART, (part + 1) * PART, WIDTH):
         j = s + tl.arange(0, WIDTH)
-        there = (j < n) & ((j != i) | (own == 0))
-        x0 = tl.load(T + i * D) - tl.load(Y + j * D, mask=there, other=0.0)
+        valid = (j < n) & ((j != i) | (own == 0))
+        x0 = tl.load(T + i * D) - tl.load(Y + j * D, mask=valid, other=0.0)
         d2 = x0 * x0
         x1 = x0
         x2 = x0
         if D > 1:
-            x1 = tl.load(T + i * D + 1) - tl.load(Y + j * D + 1, mask=there, other=0.0)
+            x1 = tl.load(T + i * D + 1) - tl.load(Y + j * D + 1, mask=valid, other=0.0)
             d2 += x1 * x1
         if D > 2:
-            x2 = tl.load(T + i * D + 2) - tl.load(Y + j * D + 2, mask=there, other=0.0)
+            x2 = tl.load(T + i * D + 2) - tl.load(Y + j * D + 2, mask=valid, other=0.0)
             d2 += x2 * x2
         value, slope = _read(segments, d2, first, low, high, scale, BITS)
-        c = tl.where(there, 1.0, 0.0)
+        c = tl.where(valid, 1.0, 0.0)
         if CHARGED:
-            c = tl.load(charges + j * m + q, mask=there, other=0.0)
+            c = tl.load(charges + j * m + q, mask=valid, other=0.0)
         p += c * value
         g0 += c * slope * x0
         g1 += c * slope * x1

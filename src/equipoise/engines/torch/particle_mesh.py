@@ -18,9 +18,9 @@ from ..mesh.mesh_engine import Solution
 from ..mesh.plan import FIXED_POINT_BITS, ORDER, SPLINE, Plan
 from .device_arrays import DeviceSource, like_input
 
-LARGEST_SUM = 2.0**62  # of integer charges on a node: int64 with a bit to spare
-FINEST = 2.0**FIXED_POINT_BITS  # integer units of a charge of 1, at most
-COPIES = 64, 2**18  # copies of a small mesh, and nodes of all copies, at most: fewer points collide on a node; chosen
+LARGEST_SUM = 2.0**62  # maximum sum of integer charges on a node: int64 with a bit to spare
+FINEST = 2.0**FIXED_POINT_BITS  # maximum number of integer units in a charge of 1
+COPIES = 64, 2**18  # maximum copies of a small mesh, and nodes in all: fewer points collide on a node; chosen
 
 
 class ParticleMesh:
@@ -61,7 +61,7 @@ class ParticleMesh:
         self._bases: dict[int, torch.Tensor] = {}
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solution:
-        """Return Φ (t, m) and ∇Φ (t, m, d) as a function of targets (t, d), at own points without self terms."""
+        """Return Φ (t, m) and ∇Φ (t, m, d) of targets (t, d); no self terms if these are the source's own points."""
         charges = source.amounts
         phi = self._convolve(self._spread(source, charges))
 
@@ -76,7 +76,7 @@ class ParticleMesh:
         return solution
 
     def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
-        """Return the potential (m,) that the shift of the kernel removed; for unit charges without their own part."""
+        """Return the potential (m,) removed by the shift; at own points of unit charge, minus the self term."""
         if charges is not None:
             return self.shift * charges.double().sum(dim=0)
         if n not in self._bases:
@@ -165,8 +165,8 @@ class ParticleMesh:
         half = torch.tensor(self.half, device=self.device, dtype=torch.float64)
         origin = (box[0].double() + box[1].double()) / 2 - half
         u = ((Y.to(self.dtype) - origin.to(self.dtype)) / self.h).clamp(min=ORDER / 2 - 1)
-        most = torch.tensor([n - ORDER / 2 - 1 for n in self.size], device=self.device, dtype=self.dtype)
-        return torch.minimum(u, most)
+        upper = torch.tensor([n - ORDER / 2 - 1 for n in self.size], device=self.device, dtype=self.dtype)
+        return torch.minimum(u, upper)
 
     def _stencil(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the nodes (n, ORDER^d) of points, and the spline weights and slopes along each axis, (d, n, ORDER)."""

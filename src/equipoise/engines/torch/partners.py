@@ -22,7 +22,7 @@ class Partners:
     """Φ and ∇Φ from random offsets, the same for every point, and from the pairs that are always included.
 
     As in engine="sampled", the sum runs over all offsets with weight w; a stored pair adds 1 − w if its own offset was
-    drawn, else 1. New points feel a sample of the embedding.
+    drawn, else 1. The field at new points is that of a sample of the embedding.
     """
 
     def __init__(self, kernel: Kernel, table: Table, device: torch.device, seed: int, always: Rows):
@@ -32,7 +32,7 @@ class Partners:
         self._corrected: Rows | None = None
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solution:
-        """Return Φ (t, m) and ∇Φ (t, m, d) as a function of targets (t, d): the source's own points, or others."""
+        """Return Φ (t, m) and ∇Φ (t, m, d) as a function of targets (t, d): the source's own points or others."""
         Y, charges = source.Y, source.charges.float()
         offsets, weights = draw_offsets(len(Y), PARTNERS, self.seed)
 
@@ -62,7 +62,7 @@ class Partners:
         own = torch.arange(n, device=Y.device)
         steps, w = (torch.from_numpy(x).to(Y.device) for x in (offsets, weights))
 
-        def some(part: slice) -> None:
+        def add(part: slice) -> None:
             partner = (own + steps[part, None]) % n
             diff = Y - Y[partner]
             value, slope = self._lookup.both(diff.square().sum(dim=2))
@@ -71,7 +71,7 @@ class Partners:
             potential.add_(added[0])  # nothing is allocated from here on: a tile that is retried was not added before
             gradient.add_(added[1])
 
-        in_tiles(len(offsets), n * (2 * d + 2 * m + 8), some)
+        in_tiles(len(offsets), n * (2 * d + 2 * m + 8), add)
         return potential, gradient
 
     def _weighted(self, offsets: Any, weights: Any) -> Rows:
@@ -79,10 +79,10 @@ class Partners:
         if self._corrected is None:
             A = self._always
             n = A.shape[0]
-            drawn = torch.zeros(n, device=self.device)
-            drawn[torch.from_numpy(offsets).to(self.device)] = torch.from_numpy(weights).float().to(self.device)
+            by_offset = torch.zeros(n, device=self.device)
+            by_offset[torch.from_numpy(offsets).to(self.device)] = torch.from_numpy(weights).float().to(self.device)
             row = torch.arange(n, device=self.device).repeat_interleave(A.counts(), output_size=A.nnz)
-            self._corrected = A.with_data(1 - drawn[(A.indices - row) % n])
+            self._corrected = A.with_data(1 - by_offset[(A.indices - row) % n])
         return self._corrected
 
     def _add_stored(

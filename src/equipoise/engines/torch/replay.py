@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-PIECE = 2  # steps between two reads of the flag; the next piece already runs meanwhile; chosen
+PIECE = 2  # steps between two reads of the counter; the next piece runs meanwhile; chosen
 MOVING = ("U", "velocity", "gain", "age")  # attributes of the state that a step changes
 
 
@@ -37,16 +37,16 @@ class CudaGraph:
         self._graph: Any = None
         self._state: Any = None
         self._flag: Any = None
-        self._good: Any = None
-        self._seen: Any = None
+        self._taken: Any = None
+        self._taken_on_host: Any = None
         self._events: Any = None
         self._min_extent = 0.0
 
-    def flag_extent(self, box: torch.Tensor, most: tuple[float, ...], least: float) -> None:
+    def flag_extent(self, box: torch.Tensor, max_sides: tuple[float, ...], min_widest: float) -> None:
         """Set the flag unless an embedding in this box lies inside the planned mesh and has not collapsed."""
         from . import fused
 
-        fused.flag_extent(box, self._flag, most, max(least, self._min_extent))
+        fused.flag_extent(box, self._flag, max_sides, max(min_widest, self._min_extent))
 
     def flag_where(self, mask: torch.Tensor) -> None:
         """Set the flag if any entry of a mask is true."""
@@ -91,19 +91,19 @@ class CudaGraph:
     def _launch(self, count: int) -> int:
         """Replay the graph up to `count` times, and return how many steps were taken before the flag was set."""
         self._flag.zero_()
-        self._good.zero_()
+        self._taken.zero_()
         for start in range(0, count, PIECE):
             end = min(start + PIECE, count)
             for _ in range(start, end):
                 self._graph.replay()
             turn = start // PIECE % 2
-            self._seen[turn].copy_(self._good, non_blocking=True)
+            self._taken_on_host[turn].copy_(self._taken, non_blocking=True)
             self._events[turn].record()
             if start > 0:  # read the counter of the previous piece
                 self._events[1 - turn].synchronize()
-                if int(self._seen[1 - turn]) < start:
+                if int(self._taken_on_host[1 - turn]) < start:
                     break
-        return int(self._good)
+        return int(self._taken)
 
     def _record(self, step: Callable[[Any], None], state: Any, min_extent: float) -> None:
         """Record one step on copies of a state. Before the first recording it runs once, to fill caches."""
@@ -112,8 +112,8 @@ class CudaGraph:
         rows = torch.contiguous_format
         own.U, own.velocity, own.gain = (getattr(state, name).clone(memory_format=rows) for name in MOVING[:3])
         own.age = torch.full((), float(state.age), dtype=torch.float64, device=self.device)
-        self._flag, self._good = (torch.zeros((), dtype=torch.int32, device=self.device) for _ in range(2))
-        self._seen = torch.zeros(2, dtype=torch.int32, pin_memory=True)
+        self._flag, self._taken = (torch.zeros((), dtype=torch.int32, device=self.device) for _ in range(2))
+        self._taken_on_host = torch.zeros(2, dtype=torch.int32, pin_memory=True)
         self._events = [torch.cuda.Event() for _ in range(2)]  # type: ignore[no-untyped-call]
         self._state = own
         graph = torch.cuda.CUDAGraph()
@@ -145,6 +145,6 @@ class CudaGraph:
         own = self._state
         buffers = [getattr(own, name) for name in MOVING]
         step(own)
-        made = [getattr(own, name) for name in MOVING]
-        fused.accept_step(self._flag, self._good, buffers, made)
+        new = [getattr(own, name) for name in MOVING]
+        fused.accept_step(self._flag, self._taken, buffers, new)
         own.U, own.velocity, own.gain, own.age = buffers

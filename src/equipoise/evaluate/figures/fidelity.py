@@ -21,7 +21,7 @@ from .shepard import distance_bands, sample_pairs
 PIXELS = 600  # width and height of the map
 # P. Tol, "Colour Schemes", 2021, the vibrant scheme, with a darker teal; the three also have different shapes.
 FALSE, MISSING, KEPT = "#cc3311", "#00796b", "#000000"
-MANY = 5000  # points above which WebGL is used; chosen
+MAX_ON_CANVAS = 5000  # maximum number of points drawn without WebGL; chosen
 
 
 def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: str, footer: str) -> str:
@@ -66,7 +66,7 @@ def _verdict_label(verdict: str) -> str:
 
 
 def _facts(report: MapMeasures, colorings: dict[str, Shading]) -> dict[str, Any]:
-    """Return the data of the script."""
+    """Return the data that the script needs."""
     return {
         "n": report.n,
         "k": report.k,
@@ -102,7 +102,7 @@ def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> A
         y_range=(middle[1] - half, middle[1] + half),
         tools="pan,wheel_zoom,box_zoom,reset,save",
         active_scroll="wheel_zoom",
-        output_backend="webgl" if report.n > MANY else "canvas",
+        output_backend="webgl" if report.n > MAX_ON_CANVAS else "canvas",
     )
     _hide_axes(plot)
     size = float(np.clip(220 / np.sqrt(len(report.points)), 3.0, 8.0))
@@ -116,10 +116,10 @@ def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> A
     )
     color = {"field": "code", "transform": mapper}
     unknown = np.full(len(others), -1, np.int8)
-    drawn: Any = ColumnDataSource(name="others", data=_places(points, others, label) | {"code": unknown})
+    drawn: Any = ColumnDataSource(name="others", data=_positions(points, others, label) | {"code": unknown})
     plot.scatter("x", "y", source=drawn, size=2.5, color=color, line_color=None, alpha=0.6)
 
-    columns = _places(points, report.points.astype(np.int32), label)
+    columns = _positions(points, report.points.astype(np.int32), label)
     columns |= {"trust": report.trust, "continuity": report.continuity_of_points, "kept": report.kept}
     columns = {name: _compact(values) for name, values in columns.items()}
     columns |= {f"{key}_code": shading.codes for key, shading in colorings.items()}
@@ -130,7 +130,7 @@ def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> A
     hover = [("row", "@row"), ("trust", "@trust{0.000}"), ("continuity", "@continuity{0.000}"), ("kept", "@kept{0%}")]
     plot.add_tools(HoverTool(renderers=[shown], tooltips=hover))
     _overlay(plot)
-    # The neighbour lists, k per point, are in a source that is not drawn; as tags of the plot it is part of the page.
+    # The neighbour lists, k per point, are in a source that is not drawn; tagging the plot with it puts it on the page.
     plot.tags = [ColumnDataSource(name="lists", data=_neighbor_lists(report))]
     notify = "document.dispatchEvent(new CustomEvent('tap', {detail: [cb_obj.x, cb_obj.y]}))"
     plot.js_on_event("tap", CustomJS(code=notify))
@@ -155,7 +155,7 @@ def _overlay(plot: Any) -> None:
         plot.scatter("x", "y", source=source, marker=marker, size=size, color=color, line_color=edge, line_width=1)
 
 
-def _places(points: Array, rows: Array, label: Array) -> dict[str, Array]:
+def _positions(points: Array, rows: Array, label: Array) -> dict[str, Array]:
     x, y = points[rows].astype(np.float32).T
     return {"x": np.ascontiguousarray(x), "y": np.ascontiguousarray(y), "row": rows, "label": label[rows]}
 
@@ -169,20 +169,20 @@ def _class_indices(report: MapMeasures) -> Array:
 
 def _neighbor_lists(report: MapMeasures) -> dict[str, Array]:
     """Return the k nearest rows of each point in the map and in the data, and the rank of each in the other space."""
-    found, k = report.neighborhoods, report.k
-    lists = {"in_map": found.near_y, "in_data": found.near_x, "data_rank": found.rank_x, "map_rank": found.rank_y}
+    hoods, k = report.neighborhoods, report.k
+    lists = {"in_map": hoods.near_y, "in_data": hoods.near_x, "data_rank": hoods.rank_x, "map_rank": hoods.rank_y}
     return {name: _compact(values[:, :k].ravel()) for name, values in lists.items()}
 
 
 def _compact(values: Array) -> Array:
-    """Return numbers in the smallest type that Bokeh accepts: neighbour lists are half of the page."""
+    """Return numbers in the smallest type that Bokeh accepts: neighbour lists make up half of the page."""
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     return values.astype(np.uint16 if values.min(initial=0) >= 0 and values.max(initial=0) < 2**16 else np.int32)
 
 
 def _hide_axes(plot: Any) -> None:
-    """Hide axes and grid: the coordinates of a map have no meaning of their own."""
+    """Hide axes and grid: the coordinates of a map have no intrinsic meaning."""
     plot.axis.visible = False
     plot.grid.visible = False
     plot.outline_line_color = "#dfe2ea"

@@ -69,7 +69,7 @@ def _draw_map(axes: Any, report: MapMeasures) -> None:
     axes.set_xlabel(layout)
     if len(report.points) < report.n:
         axes.scatter(*points.T, s=size, color=UNMEASURED, linewidths=0)
-    # The least trusted points last, so that they are on top.
+    # Draw the least trusted points last, on top of the others.
     order = np.argsort(shading.codes, kind="stable")
     colors = np.array(shading.colors)[shading.codes[order]]
     axes.scatter(*points[report.points[order]].T, s=size, c=colors, linewidths=0)
@@ -109,6 +109,6 @@ def _draw_recall(axes: Any, reports: Mapping[str, MapMeasures]) -> None:
     axes.set_xlabel("neighbours k")
     axes.set_ylabel("fraction kept")
     axes.set_title("neighbours kept")
-    # Below the plot, where it covers no curve.
+    # The legend is below the plot so that it covers no curve.
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     axes.spines[["top", "right"]].set_visible(False)

@@ -30,7 +30,7 @@ class Shading:
     ----------
     title : str
     hint : str
-        A sentence that explains it.
+        A sentence that explains the colouring.
     codes : ndarray of uint8, shape (m,)
         Index of the shade of each point.
     colors, names : tuple of str
@@ -51,7 +51,7 @@ class Shading:
 def shadings(report: MapMeasures) -> dict[str, Shading]:
     """Return colourings by each local measure of a report, and by class if it has classes."""
     near, kept = (BEST, NEAR.read, NEAR.care), (KEPT.read, KEPT.care, KEPT.care / 2)
-    found = {
+    colorings = {
         "trust": by_trust(report.trust),
         "continuity": _by_limits("continuity", CONTINUITY, report.continuity_of_points, near, ".2f"),
         "kept": _by_limits("neighbours kept", KEPT_HINT, report.kept, kept, ".0%"),
@@ -60,8 +60,8 @@ def shadings(report: MapMeasures) -> dict[str, Shading]:
         values, number = np.unique(report.labels, return_inverse=True)
         colors = tuple(COLORS[i % len(COLORS)] for i in range(len(values)))
         codes = number[report.points].astype(np.uint8 if len(values) < 256 else np.int32)
-        found["class"] = Shading("class", "The given classes.", codes, colors, tuple(map(str, values)))
-    return found
+        colorings["class"] = Shading("class", "The classes of the labels.", codes, colors, tuple(map(str, values)))
+    return colorings
 
 
 def by_trust(values: Array) -> Shading:

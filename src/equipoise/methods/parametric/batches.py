@@ -1,4 +1,4 @@
-"""Batches of a neighbour graph: points in random order, with one edge of each."""
+"""Batches of a neighbour graph: points in random order, with one edge per point."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import Tensor
 from ..._types import Array, Matrix
 from ...arrays.csr import on_host
 
-ROOM = 0.5  # fraction of the free GPU memory that a table may take; larger ones stay on the host; chosen
-BLOCK = 2**22  # values of a table summed at once in float64; fixed: the last digits of the sum depend on it
+MAX_FRACTION = 0.5  # of the free GPU memory that a table may use; larger ones stay on the host; chosen
+BLOCK = 2**22  # values of a table summed at once in float64; do not change: the last digits of the sum depend on it
 
 
 def as_csr(A: Any) -> Matrix:
@@ -27,11 +27,11 @@ def as_csr(A: Any) -> Matrix:
 
 
 class TrainingRows:
-    """A float32 table (n, D), on the device if it fits; else rows are copied when they are drawn."""
+    """A float32 table (n, D), on the device if it fits; otherwise rows are copied when they are sampled."""
 
     def __init__(self, X: Tensor, device: torch.device):
         self.device = device
-        fits = device.type == "cpu" or X.numel() * X.element_size() < ROOM * torch.cuda.mem_get_info(device)[0]
+        fits = device.type == "cpu" or X.numel() * X.element_size() < MAX_FRACTION * torch.cuda.mem_get_info(device)[0]
         self.X = X.to(device) if fits else X
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class TrainingRows:
             rows = rows.pin_memory()  # for asynchronous copies to a GPU
         return rows.to(self.device, non_blocking=True)
 
-    def some(self, count: int) -> Tensor:
+    def sample(self, count: int) -> Tensor:
         """Return `count` rows spread over the table, or all if there are fewer."""
         return self.X[:: max(1, len(self.X) // count)][:count]
 
@@ -57,30 +57,30 @@ class TrainingRows:
 
 
 class Edges:
-    """Draws edges of a sparse weight matrix A: J of row i with probability A_iJ/a_i, a_i = Σ_j A_ij."""
+    """Samples edges of a sparse weight matrix A: (i, j) in row i with probability A_ij/a_i, a_i = Σ_j A_ij."""
 
     def __init__(self, A: Matrix, device: torch.device):
         self.n = A.shape[0]
         ends = np.concatenate([[0.0], np.cumsum(A.data, dtype=np.float64)])
-        self._ends = torch.as_tensor(ends, device=device)  # of the interval of each edge
+        self._ends = torch.as_tensor(ends, device=device)  # ends of the interval of each edge
         self._first = torch.as_tensor(A.indptr.astype(np.int64), device=device)
         self._tails = torch.as_tensor(A.indices.astype(np.int64), device=device)
 
-    def drawn(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Return the end of one edge of each head, and a_i; a point without edges gets itself and 0."""
+    def sample(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return the tail of one random edge of each head, and a_i; for a point without edges, itself and 0."""
         first, last = self._first[heads], self._first[heads + 1] - 1
         low, high = self._ends[first], self._ends[last + 1]
         at = torch.rand(len(heads), dtype=torch.float64, device=heads.device, generator=generator)
         edge = torch.searchsorted(self._ends, low + at * (high - low), right=True) - 1
-        edge = torch.minimum(torch.maximum(edge, first), last)  # rounding may have left the row
+        edge = torch.minimum(torch.maximum(edge, first), last)  # rounding may select an edge of an adjacent row
         tails = torch.where(last >= first, self._tails[edge.clamp_min(0)], heads)
         return tails, high - low
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield all points in random order, in batches, with the ends of their edges and a_i."""
+        """Yield all points in random order, in batches, with the tails of their edges and a_i."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
         for heads in order.tensor_split(n_batches(self.n, size)):
-            yield heads, *self.drawn(heads, generator)
+            yield heads, *self.sample(heads, generator)
 
 
 def n_batches(n: int, size: int) -> int:

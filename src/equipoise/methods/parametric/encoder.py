@@ -1,4 +1,4 @@
-"""Encoders: the default network, and checks of a user's."""
+"""Encoders: the default network, and checks of a user-supplied network."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...geometry import Flat, Geometry
 from .batches import TrainingRows, in_blocks
 
 WIDTH, DEPTH = 256, 3  # of the hidden layers
-LOOKED_AT = 4096  # rows, at most, whose initial places set the scale of the map; chosen
-BLOCK = 2**24  # values that pass through an encoder at once; fixed: the last digits of products depend on it
+SCALE_ROWS = 4096  # maximum number of rows whose initial positions set the scale of the map; chosen
+BLOCK = 2**24  # values encoded at a time; do not change: the last digits of the matrix products depend on it
 
 
 class Standardized(nn.Module):
@@ -41,26 +41,26 @@ def default_encoder(rows: TrainingRows, d: int, spread: float) -> nn.Sequential:
     mean, scale = rows.mean_and_scale()
     width = [len(mean), *[WIDTH] * DEPTH]
     hidden, last = [nn.Linear(a, b) for a, b in pairwise(width)], nn.Linear(WIDTH, d)
-    bent = [layer for linear in hidden for layer in (linear, nn.GELU())]
-    encoder = nn.Sequential(Standardized(mean, scale), *bent, last)
-    # PyTorch's default weights are so small that the network starts nearly linear and learns slowly: on 1,400 digits,
-    # after 100 epochs at a rate of 0.001, the loss of t-SNE was 1.13 with them and 0.96 with these.
+    activated = [layer for linear in hidden for layer in (linear, nn.GELU())]
+    encoder = nn.Sequential(Standardized(mean, scale), *activated, last)
+    # PyTorch's default weights are so small that the network starts nearly linear and learns slowly. Measured on 1,400
+    # digits, 100 epochs at a rate of 0.001: the loss of t-SNE is 1.13 with the default weights and 0.96 with these.
     for layer in hidden:
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         nn.init.zeros_(layer.bias)
     with torch.no_grad():
-        width_now = float(encoder(rows.some(LOOKED_AT).cpu()).std(dim=0, correction=0).mean())
-        last.weight *= spread / (width_now or 1.0)  # 0 if all rows are equal
+        initial_spread = float(encoder(rows.sample(SCALE_ROWS).cpu()).std(dim=0, correction=0).mean())
+        last.weight *= spread / (initial_spread or 1.0)  # 0 if all rows are equal
         last.bias.zero_()
     return encoder
 
 
-def own_copy(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
-    """Return a copy of a user's encoder to train; raise if it does not map rows to places."""
+def copy_encoder(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
+    """Return a copy of a user-supplied encoder for training; raise if it does not map rows to positions."""
     encoder = deepcopy(encoder).cpu()
     if not any(parameter.requires_grad for parameter in encoder.parameters()):
         raise ValueError(f"encoder={type(encoder).__name__} has no trainable parameters")
-    x = rows.some(2).cpu()
+    x = rows.sample(2).cpu()
     encoder.eval()
     with torch.no_grad():
         try:
@@ -73,24 +73,24 @@ def own_copy(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
     return encoder
 
 
-def places(Y: Tensor, geometry: Any) -> Tensor:
-    """Return the output of an encoder as places in the map: on the sphere, unit vectors."""
+def to_positions(Y: Tensor, geometry: Any) -> Tensor:
+    """Return the output of an encoder as positions in the map: unit vectors on a sphere."""
     return Y if isinstance(geometry, Flat) else geometry.map(geometry.work(Y))
 
 
-def working(Y: Tensor, geometry: Any) -> Tensor:
-    """Return places in the working coordinates, in which distances are Euclidean."""
+def to_working(Y: Tensor, geometry: Any) -> Tensor:
+    """Return positions in working coordinates, in which distances are Euclidean."""
     if not isinstance(geometry, Flat):
         return geometry.work(Y)
     return Y if geometry.A is None else Y @ Y.new_tensor(geometry.A).T
 
 
 def encode(encoder: nn.Module, X: Tensor, geometry: Geometry) -> Tensor:
-    """Return the places (m, d) of rows (m, D) on the device of the rows, computed in blocks."""
+    """Return the positions (m, d) of rows (m, D), on the device of the rows, computed in blocks."""
     device = next(encoder.parameters()).device
     encoder.eval()
     with torch.no_grad():
         blocks = [
             encoder(block.to(device, torch.float32)).float() for block in in_blocks(X, BLOCK // max(X.shape[1], WIDTH))
         ]
-        return places(torch.cat(blocks), geometry).to(X.device)
+        return to_positions(torch.cat(blocks), geometry).to(X.device)

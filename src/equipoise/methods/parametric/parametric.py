@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .training import Settings, Training
 
-PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points, to find out which loss a method has
+PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points, to construct the loss of a method
 
 
 @dataclass(eq=False, repr=False)
@@ -46,20 +46,20 @@ class Parametric(Estimator):
     Parameters
     ----------
     method : Embedding, optional
-        Whose loss is used: `TSNE()` by default; any of the SNE family with a divergence of α < 1, or `UMAP()`. Its
+        The method whose loss is used, `TSNE()` by default: any of the SNE family with α < 1, or `UMAP()`. Its
         neighbours, affinities, kernel, dimension and `exaggeration` apply; its initial map, iterations, learning rate,
         early exaggeration and callbacks are ignored.
     encoder : torch.nn.Module, optional
-        Maps float32 rows (m, D) to places (m, n_components); a copy is trained. By default three hidden layers of 256
-        units after a standardisation.
+        Maps float32 rows (m, D) to positions (m, n_components); a copy is trained. By default a standardisation
+        followed by three hidden layers of 256 units.
     epochs : int, default=200
-        Each epoch uses every point once as the head of an edge.
+        Number of epochs; each uses every point once as the head of an edge.
     batch_size : int, default=512
         Maximum number of heads in a batch; the batches of an epoch are of nearly equal size.
     learning_rate : float, default=3e-3
         Initial rate of Adam; it decreases to 0 as half a cosine.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        "auto" is a GPU if there is one.
+        Device for training; "auto" is a GPU if one is available.
     random_state : int, RandomState or None, default=None
         The same seed gives the same bytes on one device with the same number of threads.
     callbacks : sequence of callable or Checkpoint, default=()
@@ -68,16 +68,16 @@ class Parametric(Estimator):
     verbose : int, default=0
         1 shows progress: a bar in a terminal or notebook, else lines with the loss.
     n_jobs : int, optional
-        Threads; all cores by default.
+        Number of threads; all cores by default.
 
     Attributes
     ----------
     embedding_ : ndarray or Tensor of shape (n, d)
-        The places of X in float32; for a tensor, a tensor on its device.
+        The positions of X in float32; a tensor on the same device if X is one.
     encoder_ : torch.nn.Module
         The trained encoder.
     loss_ : float
-        The loss of `embedding_`, as the method states it, over all pairs.
+        The loss of `embedding_` as defined by the method, over all pairs.
     loss_curve_ : ndarray of shape (n_epochs_, 2)
         Epoch and loss, estimated from the batches of the epoch.
     affinities_ : ndarray or csr_matrix of shape (n, n)
@@ -85,7 +85,7 @@ class Parametric(Estimator):
     knn_recall_ : float
         Fraction of the true neighbours that the search found.
     n_epochs_ : int
-        Epochs done.
+        Number of epochs.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Parametric(Estimator):
     def fit(self, X: Any, y: Any = None) -> Parametric:
         """Train the encoder.
 
-        Ctrl-C raises KeyboardInterrupt; `encoder_` is then the encoder so far, and `embedding_` its map.
+        Ctrl-C raises KeyboardInterrupt; `encoder_` is then the encoder as trained so far, and `embedding_` its map.
 
         Parameters
         ----------
@@ -132,8 +132,8 @@ class Parametric(Estimator):
         rows = _as_rows(X, 2)
         validate_data(self, X, skip_check_array=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with progress.shown(self.verbose) as seen:
-            print_losses = bool(self.verbose) and not seen
+        with progress.shown(self.verbose) as displayed:
+            print_losses = bool(self.verbose) and not displayed
             settings = self._settings(seed, print_losses)
             training, problem = self._prepare(X, y, rows, device, settings)
             self.affinities_, self.knn_recall_ = problem.affinities, problem.knn_recall
@@ -141,9 +141,9 @@ class Parametric(Estimator):
             try:
                 self._train(training)
             except KeyboardInterrupt:
-                self._take(training, problem, X)
+                self._set_fitted(training, problem, X)
                 raise
-            self._take(training, problem, X)
+            self._set_fitted(training, problem, X)
         return self
 
     def _settings(self, seed: int, print_losses: bool) -> Settings:
@@ -165,18 +165,18 @@ class Parametric(Estimator):
 
         from ...objectives.autograd.stochastic import stochastic
         from .batches import TrainingRows
-        from .encoder import default_encoder, own_copy
+        from .encoder import copy_encoder, default_encoder
         from .training import Training, seeded
 
         method, seed = self._method(), settings.seed
         table = TrainingRows(rows, torch.device(device))
         with seeded(settings.threads, seed, torch.device("cpu")):
             if self.encoder is not None:
-                encoder = own_copy(self.encoder, table, method.n_components)
+                encoder = copy_encoder(self.encoder, table, method.n_components)
             else:
-                # A wider initial map goes astray: far out, kernels are power laws, the forces do not depend on the
-                # scale, and noise widens it. p-SNE of 1,400 digits ended at a loss of 3.50 from 10 lengths, at 0.87
-                # from one.
+                # A wider initial map does not converge: at large distances kernels are power laws, forces do not
+                # depend on the scale, and noise widens the map. Measured for p-SNE on 1,400 digits: final loss 3.50
+                # from 10 kernel lengths, 0.87 from one.
                 encoder = default_encoder(table, method.n_components, method.output_kernel().length)
         checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
         method = clone(method).set_params(init="random", random_state=seed, callbacks=checkpoints, verbose=0)
@@ -197,7 +197,7 @@ class Parametric(Estimator):
         Descent(training, training.state, training.settings.epochs, functions, saver).run()
 
     def _describe_run(self, training: Training) -> dict[str, Any]:
-        """Return what the run depends on; the weights of the default encoder follow from the rest."""
+        """Return what determines the run; the weights of the default encoder follow from the other entries."""
         from .training import to_arrays
 
         about = training.describe()
@@ -205,7 +205,7 @@ class Parametric(Estimator):
             about["encoder"] = fingerprint(about["encoder"], to_arrays(training.encoder.state_dict()))
         return about
 
-    def _take(self, training: Training, problem: ForceProblem, X: Any) -> None:
+    def _set_fitted(self, training: Training, problem: ForceProblem, X: Any) -> None:
         """Set the fitted attributes from a training."""
         self.encoder_ = training.encoder.eval()
         self.loss_curve_ = np.array(training.state.curve, dtype=np.float64).reshape(-1, 2)
@@ -223,7 +223,7 @@ class Parametric(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Any:
-        """Return the float32 places (m, d) of rows X (m, D), a tensor on the same device if X is one."""
+        """Return the positions (m, d) of rows X (m, D) in float32, a tensor on the same device if X is one."""
         check_is_fitted(self, "embedding_")
         rows = _as_rows(X, 1)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -231,12 +231,12 @@ class Parametric(Estimator):
         return Y if is_tensor(X) else to_numpy(Y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Train the encoder on X and return the places of its rows (n, d), a tensor if X is one."""
+        """Train the encoder on X and return the positions of its rows (n, d), a tensor if X is one."""
         return self.fit(X, y).embedding_
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        if "encoder_" in state:  # the reader may have no GPU
+        if "encoder_" in state:  # the machine that loads it may have no GPU
             state["encoder_"] = deepcopy(state["encoder_"]).cpu()
         if is_tensor(state.get("embedding_")):
             state["embedding_"] = state["embedding_"].cpu()
@@ -250,9 +250,9 @@ class Parametric(Estimator):
     def check_parameters(self) -> str:
         """Raise for invalid parameters; return the device, "cpu" or "cuda"."""
         for name in ("epochs", "batch_size"):
-            value, least = getattr(self, name), 2 if name == "batch_size" else 0
-            if not (isinstance(value, int | np.integer) and value >= least):
-                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+            value, minimum = getattr(self, name), 2 if name == "batch_size" else 0
+            if not (isinstance(value, int | np.integer) and value >= minimum):
+                raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
         if not is_positive(self.learning_rate):
             raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
         check_callbacks(self.callbacks, self.random_state)
@@ -275,11 +275,11 @@ class Parametric(Estimator):
         check_objective(method.objective_from_rows(PAIR), repr(method))
         for name in ("metric", "affinity"):
             if isinstance(value := getattr(method, name, None), str) and value == "precomputed":
-                raise ValueError(f'an encoder needs a table of rows, but {name}="precomputed" gives none')
+                raise ValueError(f'an encoder needs a table of rows, which {name}="precomputed" does not provide')
 
 
 def _as_rows(X: Any, min_rows: int) -> Tensor:
-    """Return a table (n, D) of at least `min_rows` rows as a float32 tensor on the same device, checked."""
+    """Return a table (n, D) of at least `min_rows` rows as a float32 tensor on its device; raise if it is invalid."""
     import torch
 
     if is_space(X):

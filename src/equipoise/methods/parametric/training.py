@@ -1,4 +1,4 @@
-"""Training an encoder on batches of a neighbour graph; an epoch depends on the seed and its number alone."""
+"""Training an encoder on batches of a neighbour graph; an epoch depends only on the seed and its number."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ...objectives.autograd.stochastic import Batch, Stochastic, squared
 from ...optimize.descent import Steps
 from ...saving.checkpoint import fingerprint
 from .batches import Edges, TrainingRows, as_csr, n_batches
-from .encoder import encode, working
+from .encoder import encode, to_working
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How an encoder is trained."""
+    """Parameters of the training of an encoder."""
 
     epochs: int
     batch_size: int
@@ -39,9 +39,9 @@ class Settings:
 
 @dataclass
 class TrainingState:
-    """How far a training has come; the weights are in the encoder and its optimiser."""
+    """Progress of a training; the weights are stored in the encoder and its optimiser."""
 
-    iteration: int = 0  # epochs done
+    iteration: int = 0  # number of completed epochs
     loss: float = np.nan
     curve: list[tuple[int, float]] = field(default_factory=list)
     stopped: str = "n_iter"
@@ -120,7 +120,7 @@ class Training(Steps[TrainingState]):
         return int(np.random.SeedSequence([self.settings.seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
     def _pass(self, epoch: int) -> None:
-        """Take an optimiser step for each batch; every point is once the head of an edge."""
+        """Take an optimiser step for each batch; every point is the head of one edge."""
         settings = self.settings
         generator = torch.Generator(self.rows.device).manual_seed(self._seed(epoch))
         in_epoch = n_batches(self.edges.n, self.batch_size)
@@ -134,14 +134,14 @@ class Training(Steps[TrainingState]):
             self.optimizer.step()
 
     def _value(self, heads: Tensor, tails: Tensor, weights: Tensor) -> Tensor:
-        U = working(self.encoder(self.rows[torch.cat([heads, tails])]), self.geometry)
+        U = to_working(self.encoder(self.rows[torch.cat([heads, tails])]), self.geometry)
         U, V = U.chunk(2)
         d2 = squared(U - V)
         scaled = (weights * (self.edges.n / len(heads))).to(d2.dtype)
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.settings.exaggeration)
 
     def describe(self) -> dict[str, Any]:
-        """Return what a run depends on, before it begins, as fingerprints under names for error messages."""
+        """Return what determines a run before it starts, as fingerprints keyed by names for error messages."""
         A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
@@ -159,7 +159,7 @@ class Training(Steps[TrainingState]):
         }
 
     def plain(self) -> dict[str, Any]:
-        """Return what resuming needs, in values that saving/archive.py writes."""
+        """Return the state needed to resume, in values that saving/archive.py can write."""
         epoch, curve = self.state.iteration, [list(entry) for entry in self.state.curve]
         if not curve or curve[-1][0] < epoch:  # the loss of this epoch is reported after it is saved
             curve.append([epoch, self._epoch_loss])
@@ -176,8 +176,8 @@ class Training(Steps[TrainingState]):
         self.state.iteration = saved["epoch"]
         self.state.curve = [(int(epoch), float(loss)) for epoch, loss in saved["curve"]]
         self.encoder.load_state_dict({name: torch.as_tensor(value) for name, value in saved["encoder"].items()})
-        kept = {number: _to_tensors(values) for number, values in enumerate(saved["optimizer"])}
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": kept})
+        moments = {number: _to_tensors(values) for number, values in enumerate(saved["optimizer"])}
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         for name, tensor in self.loss.state().items():
             tensor.copy_(torch.as_tensor(saved["loss"][name]))
 
@@ -193,7 +193,7 @@ def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
 
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Let PyTorch use `threads` threads."""
+    """Limit PyTorch to `threads` threads within the context."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -31,7 +31,7 @@ Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d,
 
 
 class Curved:
-    """A loss in a map with the metric g, from the same loss in flat space; it runs on `device`, not on the engine."""
+    """A loss of a map with the metric g, from the same loss in flat space; computed on `device`, without the engine."""
 
     def __init__(self, flat: Any, g: Metric, device: str = "cpu"):
         self.flat, self.g, self.device = flat, g, device
@@ -103,7 +103,7 @@ class CurvedJoint(Curved):
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         s, e, kernel = self.flat.s, self.flat.e, self.kernel
-        pull, push, psi, Z = pairs.back(), pairs.back(), 0.0, 0.0
+        pull, push, psi, Z = pairs.force_sum(), pairs.force_sum(), 0.0, 0.0
         for rows, d2, own in pairs:
             A, log_k = self.A[rows], on_tensor(kernel.log_value, d2)
             Z += float(on_tensor(kernel.value, d2).masked_fill(own, 0.0).sum())
@@ -113,8 +113,8 @@ class CurvedJoint(Curved):
         if not Z > 0:
             raise FloatingPointError(DIVERGED)
         value, T = self.flat.divergence_and_overlap(psi, Z) if loss or e != 0 else (np.nan, 1.0)
-        attraction = Z**-e * exaggeration**s / s * pull.on_map()
-        return attraction, -T / (s * Z) * push.on_map(), value, exaggeration**s * T / s
+        attraction = Z**-e * exaggeration**s / s * pull.result()
+        return attraction, -T / (s * Z) * push.result(), value, exaggeration**s * T / s
 
 
 class CurvedDense(Curved):
@@ -125,7 +125,7 @@ class CurvedDense(Curved):
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
         divergence, kernel, P = self.flat.divergence, self.kernel, self.P
         Z = sum(float(on_tensor(kernel.value, d2).masked_fill(own, 0.0).sum()) for _, d2, own in pairs)
-        pull, push, mean, value = pairs.back(), pairs.back(), 0.0, 0.0
+        pull, push, mean, value = pairs.force_sum(), pairs.force_sum(), 0.0, 0.0
         load = torch.zeros((), dtype=torch.float64)
 
         def compared(rows: slice, d2: torch.Tensor, own: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -144,7 +144,7 @@ class CurvedDense(Curved):
             pull.add(d2, G.clamp(max=0.0) * slope)
             push.add(d2, G.clamp(min=0.0) * slope)
             load = torch.maximum(load, (G.abs() * Q).sum(dim=1).max().cpu())
-        return -pull.on_map(), -push.on_map(), value, max(1.0, len(P) * float(load))
+        return -pull.result(), -push.result(), value, max(1.0, len(P) * float(load))
 
 
 class CurvedConditional(Curved):
@@ -153,7 +153,7 @@ class CurvedConditional(Curved):
     flat: ConditionalKL
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        pull, push = pairs.back(), pairs.back()
+        pull, push = pairs.force_sum(), pairs.force_sum()
         value = float(torch.xlogy(self.P, self.P).sum()) if loss else np.nan
         for rows, d2, own in pairs:
             log_k, log_slope = on_tensor(self.kernel.log_value, d2), on_tensor(self.kernel.log_slope, d2)
@@ -162,7 +162,7 @@ class CurvedConditional(Curved):
             value += float(log_Z.sum() - (self.P[rows] * log_k).sum())
             pull.add(d2, self.P[rows] * log_slope)
             push.add(d2, (masked - log_Z).exp() * log_slope)
-        return exaggeration * pull.on_map(), -push.on_map(), value, self.mass * exaggeration
+        return exaggeration * pull.result(), -push.result(), value, self.mass * exaggeration
 
 
 def _weighted(A: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

@@ -16,15 +16,15 @@ BLOCK = {"cpu": 2**17, "cuda": 2**22}
 
 
 class Pairs:
-    """d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j), or with one g for all (Lin et al. 2024, eq. 9), block by block.
+    """d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j), or with one constant g (Lin et al. 2024, eq. 9), block by block.
 
     g(Y) is computed once. Blocks are differentiated with respect to Y and g as independent variables; g is
-    differentiated with respect to Y at the end, so that no autograd graph holds all pairs.
+    differentiated with respect to Y at the end, so that no autograd graph spans all pairs.
     """
 
     def __init__(self, Y: Any, g: Callable[[torch.Tensor], torch.Tensor], device: str):
-        there = torch.as_tensor(Y).detach().to(device, torch.float64, copy=True)
-        self.Y = there.requires_grad_()
+        copied = torch.as_tensor(Y).detach().to(device, torch.float64, copy=True)
+        self.Y = copied.requires_grad_()
         with torch.enable_grad():
             self.G = _tensors(g(self.Y), self.Y)
         self.leaves = [part.detach().requires_grad_() for part in (self.Y, self.G)]
@@ -50,7 +50,7 @@ class Pairs:
     def _squared(self, rows: slice) -> torch.Tensor:
         Y, G = self.leaves
         d = Y.shape[1]
-        along = [Y[rows, c, None] - Y[:, c] for c in range(d)]  # an axis at a time: (b, n) lies well in memory
+        along = [Y[rows, c, None] - Y[:, c] for c in range(d)]  # one axis at a time: arrays (b, n) are contiguous
         d2 = torch.zeros_like(along[0])
         for a in range(d):
             for b in range(a + 1):  # g is symmetric
@@ -58,12 +58,12 @@ class Pairs:
                 d2 = d2 + (1 if a == b else 2) * g * along[a] * along[b]
         return d2
 
-    def back(self) -> Back:
+    def force_sum(self) -> ForceSum:
         """Return an accumulator of forces, initially 0."""
-        return Back(self)
+        return ForceSum(self)
 
 
-class Back:
+class ForceSum:
     """Σ_kl w_kl ∂d2_kl/∂y_i, (n, d), accumulated over blocks of weights: the chain rule of eq. (G1)."""
 
     def __init__(self, pairs: Pairs):
@@ -77,7 +77,7 @@ class Back:
         ):
             total += part
 
-    def on_map(self) -> torch.Tensor:
+    def result(self) -> torch.Tensor:
         """Return the sum, including the derivative of the metric."""
         direct, by_metric = self._sums
         if not self.pairs.G.requires_grad:

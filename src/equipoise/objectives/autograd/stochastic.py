@@ -31,7 +31,7 @@ from ..conditional import ConditionalKL
 from ..cross_entropy import CrossEntropy, EffectiveCrossEntropy
 from ..joint import JointDivergence
 
-KEPT = 0.9  # decay of the running averages, over about ten batches; chosen
+DECAY = 0.9  # weight of the past in running averages, about ten batches; chosen
 
 
 class Batch(NamedTuple):
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
     n: int
     heads: Tensor  # (B,): indices of the points
     U: Tensor  # (B, d): their coordinates
-    d2: Tensor  # (m,): squared lengths of the edges, as `squared` gives them
+    d2: Tensor  # (m,): squared lengths of the edges, from `squared`
     weights: Tensor  # (m,): Σ weights f(d2) estimates Σ_ij A_ij f(d2_ij)
 
     def over_edges(self, values: Any) -> Tensor:
@@ -74,8 +74,8 @@ class Average:
 
     def include(self, values: Tensor, at: Any = slice(None)) -> Tensor:
         """Add new estimates for the entries `at`, and return their averages."""
-        self.total[at] = KEPT * self.total[at] + (1 - KEPT) * values
-        self.weight[at] = KEPT * self.weight[at] + (1 - KEPT)
+        self.total[at] = DECAY * self.total[at] + (1 - DECAY) * values
+        self.weight[at] = DECAY * self.weight[at] + (1 - DECAY)
         return self.total[at] / self.weight[at]
 
 
@@ -90,7 +90,7 @@ class Stochastic:
         self.objective = objective
         self.A = objective.affinities
         self.sums = Average((2,), device)
-        self._seen = torch.zeros(3, dtype=torch.float64, device=device)  # S₁, S₂ and 1, summed over batches
+        self._batch_sums = torch.zeros(3, dtype=torch.float64, device=device)  # S₁, S₂ and 1, summed over batches
 
     def estimate(self, batch: Batch) -> Tensor:
         """Return the estimates of S₁ and S₂, (2,)."""
@@ -103,19 +103,19 @@ class Stochastic:
     def linearized(self, batch: Batch, exaggeration: float = 1.0) -> Tensor:
         """Return a scalar whose gradient estimates that of the loss, and record the sums."""
         sums = self.estimate(batch)
-        self._seen += torch.cat([sums.detach(), sums.new_ones(1)])
+        self._batch_sums += torch.cat([sums.detach(), sums.new_ones(1)])
         at = self.sums.include(sums.detach()).requires_grad_()
         (slope,) = torch.autograd.grad(self.loss(at), at)
         return slope[0] * exaggeration**self.exponent * sums[0] + slope[1] * sums[1]
 
     def loss_so_far(self) -> float:
         """Return the loss from the mean sums over all batches since the last call."""
-        loss = float(self.loss(self._seen[:2] / self._seen[2]))
-        self._seen.zero_()
+        loss = float(self.loss(self._batch_sums[:2] / self._batch_sums[2]))
+        self._batch_sums.zero_()
         return loss
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state that the next step depends on, right after a call of `loss_so_far`."""
+        """Return the state on which the next step depends; valid right after a call of `loss_so_far`."""
         return {"total": self.sums.total, "weight": self.sums.weight}
 
 
@@ -138,8 +138,8 @@ class StochasticDivergence(Stochastic):
 class StochasticConditional(Stochastic):
     """Original SNE: S₁ = Σ p_{j|i} log(p_{j|i}/k), S₂ = Σ_i log Z_i.                        docs/math.md, eq. (5)
 
-    Every row has its own Z_i, estimated from few partners: its running average is over the last batches that had the
-    point. An average below what float32 holds stands for a point that the kernel reaches from nowhere.
+    Every row has its own Z_i, estimated from few partners: its running average is over the last batches that contained
+    the point. An average below TINY means that the kernel underflows for every partner of the point.
     """
 
     def __init__(self, objective: ConditionalKL, n: int, device: torch.device):
@@ -150,7 +150,7 @@ class StochasticConditional(Stochastic):
         kernel = self.objective.kernel
         Z = batch.over_partners(kernel)
         average = self.Z.include(Z.detach(), batch.heads).clamp_min(TINY)
-        log_Z = average.log() + (Z - Z.detach()) / average  # the value of the first, the slope of the second
+        log_Z = average.log() + (Z - Z.detach()) / average  # value from the average, gradient from Z
         attraction = self.objective.negative_entropy - batch.over_edges(kernel.log_value(batch.d2))
         return torch.stack([attraction, batch.over_points(log_Z)])
 
@@ -159,7 +159,7 @@ class StochasticConditional(Stochastic):
 
 
 class StochasticCrossEntropy(Stochastic):
-    """UMAP's loss as it is stated: S₁ = −Σ μ (log k + u), S₂ = Σ u, u = −log(1 − k).       docs/math.md, eq. (16)"""
+    """UMAP's loss as published: S₁ = −Σ μ (log k + u), S₂ = Σ u, u = −log(1 − k).       docs/math.md, eq. (16)"""
 
     def estimate(self, batch: Batch) -> Tensor:
         kernel, apart = self.objective.kernel, self.objective.apart
@@ -168,7 +168,7 @@ class StochasticCrossEntropy(Stochastic):
 
 
 class StochasticEffective(Stochastic):
-    """UMAP's loss as it is sampled: S₁ = −Σ μ log k, S₂ = (m/n) Σ_ij d_j u.                 docs/math.md, eq. (17)"""
+    """UMAP's loss as sampled: S₁ = −Σ μ log k, S₂ = (m/n) Σ_ij d_j u.                 docs/math.md, eq. (17)"""
 
     def __init__(self, objective: EffectiveCrossEntropy, n: int, device: torch.device):
         super().__init__(objective, n, device)
@@ -192,8 +192,8 @@ def check_objective(objective: Any, name: str) -> None:
     """Raise ValueError unless the loss of the method `name` can be estimated from batches in PyTorch."""
     if type(objective) not in KINDS:
         raise ValueError(
-            f"the loss of {name} is not a function of sums over edges and over pairs, so no encoder can be trained on"
-            " batches of it; use SNE, UMAP or a method of the SNE family with a divergence of α < 1"
+            f"the loss of {name} is not a function of sums over edges and over pairs, so an encoder cannot be trained"
+            " on batches; use SNE, UMAP or a method of the SNE family with a divergence of α < 1"
         )
     try:
         objective.kernel.log_value(torch.ones(2, requires_grad=True))
@@ -205,5 +205,5 @@ def check_objective(objective: Any, name: str) -> None:
 
 
 def stochastic(objective: Objective, n: int, device: torch.device) -> Stochastic:
-    """Return the loss of n points, estimated from batches."""
+    """Return the objective of n points as a loss that is estimated from batches."""
     return KINDS[type(objective)](objective, n, device)

@@ -19,7 +19,7 @@ NUDGE = 1e-6  # step of the finite difference of gradients, for a map of norm 1 
 
 
 class OwnLoss:
-    """E(Y) as given, on a device, in float64. It is not split: −∇E counts as attraction."""
+    """A user-defined loss E(Y) on a device, in float64. It is not split: −∇E counts as attraction."""
 
     kernel: Kernel = Linear()  # for its length, 1: steps are in the units of Y
     mass = 1.0
@@ -33,10 +33,10 @@ class OwnLoss:
 
     def at(self, Y: Array) -> tuple[float, Array]:
         """Return the loss and its gradient (n, d) at Y."""
-        there = torch.tensor(Y, dtype=torch.float64, device=self.device, requires_grad=True)
+        points = torch.tensor(Y, dtype=torch.float64, device=self.device, requires_grad=True)
         try:
             with torch.enable_grad():
-                value = self.loss(there)
+                value = self.loss(points)
         except (TypeError, IndexError) as error:
             raise TypeError(f"the loss failed for a PyTorch tensor of shape {tuple(Y.shape)}: {error}") from error
         tensor = isinstance(value, torch.Tensor)
@@ -47,7 +47,7 @@ class OwnLoss:
             raise ValueError(
                 "PyTorch cannot differentiate the loss with respect to Y: avoid detach(), item() and NumPy in it"
             )
-        (gradient,) = torch.autograd.grad(value.reshape(()), there, allow_unused=True)
+        (gradient,) = torch.autograd.grad(value.reshape(()), points, allow_unused=True)
         if gradient is None:
             raise ValueError("the loss does not depend on Y: it was computed from other tensors only")
         return float(value.detach()), gradient.cpu().numpy()
@@ -83,7 +83,7 @@ class OwnLoss:
 
 
 class WatchedLoss(OwnLoss):
-    """The same loss during one descent, which records its largest curvature L: the stiffness makes the step 1/L.
+    """A user-defined loss during one descent. It records its largest curvature L; the stiffness makes the step 1/L.
 
     At the start, L is the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients; later,
     the largest ‖∇E(Y_t) − ∇E(Y_{t−1})‖ / ‖Y_t − Y_{t−1}‖ so far, if that is larger.
@@ -103,10 +103,11 @@ class WatchedLoss(OwnLoss):
             if moved > 0:
                 self.curvature = max(self.curvature, float(np.linalg.norm(gradient - self._last[1]) / moved))
         self._last = Y.copy(), gradient
-        # Rule.auto_rate is n / (4 · stiffness), for Momentum four times that, which it divides by 4 again.
+        # Rule.auto_rate is n / (4 · stiffness); that of Momentum is four times as large, and its step divides by 4.
         return Balance(-gradient, 0 * gradient, value, len(Y) * self.curvature / 4)
 
     def _initial_curvature(self, Y: Array, gradient: Array) -> float:
+        """Return the largest |eigenvalue| of the Hessian at Y, by power iteration."""
         along = np.random.RandomState(0).standard_normal(Y.shape)
         step, curvature = NUDGE * (1 + np.linalg.norm(Y)), 0.0
         for _ in range(PROBES):
@@ -119,7 +120,7 @@ class WatchedLoss(OwnLoss):
         if not 0 < curvature < np.inf:
             raise ValueError(
                 f'learning_rate="auto" is 1 / curvature, but the loss has curvature {curvature:g} at the initial map;'
-                " set a number, or use another Y0"
+                " set learning_rate to a number, or use another Y0"
             )
         return curvature
 

@@ -14,7 +14,7 @@ NONE = np.empty(0, np.float32)  # no weights: all 1
 
 
 class Slope(NamedTuple):
-    """The loss at a map, half its gradient, and the stiffness that divides it in a step."""
+    """The loss at a map, half its gradient, and the stiffness by which a step divides the half gradient."""
 
     loss: float
     half_gradient: Array  # G, (n, d)
@@ -38,7 +38,7 @@ class Stress(Protocol):
 
 
 class Metric:
-    """The base of metric stress, given V Y."""
+    """Base class of metric stress; subclasses define `slope` and `laplacian`."""
 
     def slope(self, Y: Array) -> Slope:
         raise TypeError(f"{type(self).__name__} must define slope(Y)")
@@ -53,12 +53,12 @@ class Metric:
     def scale(self, Y: Array) -> float:
         # Σ w d² = tr YᵀVY, and Σ w δ d = tr YᵀB(Y)Y = tr Yᵀ(V Y − G).
         Y = np.ascontiguousarray(Y, dtype=np.float32)
-        squares, rest = float((Y * self.laplacian(Y)).sum()), float((Y * self.slope(Y).half_gradient).sum())
-        return (squares - rest) / squares if squares > 0 else 1.0
+        squares, residual = float((Y * self.laplacian(Y)).sum()), float((Y * self.slope(Y).half_gradient).sum())
+        return (squares - residual) / squares if squares > 0 else 1.0
 
 
 class AllPairs(Metric):
-    """δ of all pairs i < j, condensed, in float32; weights w likewise, or none for all 1."""
+    """δ of all pairs i < j, condensed, in float32; weights w in the same form, or empty if all are 1."""
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.delta, self.n, self.weights, self.n_threads = delta, n, weights, n_threads
@@ -66,6 +66,7 @@ class AllPairs(Metric):
         self.stiffness = np.full((1, 1), float(n)) if not len(weights) else 2 * self._row_sums()[:, None]
 
     def _row_sums(self) -> Array:
+        """Return Σ_j w_ij, (n,), from the condensed weights."""
         sums, end = np.zeros(self.n), 0
         for i in range(self.n - 1):
             row = self.weights[end : end + self.n - 1 - i].astype(np.float64)
@@ -78,6 +79,7 @@ class AllPairs(Metric):
         return Slope(*self._pass(self.delta, Y), self.stiffness)
 
     def _pass(self, delta: Array, Y: Array) -> tuple[float, Array]:
+        """Return the loss and half its gradient for the dissimilarities `delta`."""
         G = np.empty(Y.shape)
         return _core.stress_stored(delta, self.weights, np.ascontiguousarray(Y), G, self.n_threads), G
 

@@ -20,13 +20,12 @@ class OrdinalStress:
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.n, self.n_threads, self.weights = n, n_threads, weights
-        known = np.arange(len(delta)) if not len(weights) else np.flatnonzero(weights > 0)
-        order = known[np.argsort(delta[known], kind="stable")]
+        weighted = np.arange(len(delta)) if not len(weights) else np.flatnonzero(weights > 0)
+        order = weighted[np.argsort(delta[weighted], kind="stable")]
         self.order = order
         step = np.diff(delta[order]) > 0
-        self.level = (
-            np.concatenate([[0], np.cumsum(step)]) if not step.all() else None
-        )  # equal for ties; None without ties
+        # The same level for ties; None without ties.
+        self.level = np.concatenate([[0], np.cumsum(step)]) if not step.all() else None
         self._pairs = AllPairs(np.empty(0, np.float32), n, n_threads, weights)
 
     def disparities(self, Y: Array) -> Array:

@@ -11,14 +11,14 @@ from ..._types import Array
 from ...arrays.tiles import in_tiles
 from .metric import Metric, Slope
 
-LEAST = 1e-36  # lower bound of d², as in stress.hpp: coincident points have a residual but no force
+MIN_D2 = 1e-36  # lower bound of d², as in stress.hpp: coincident points have a residual but no force
 
 
 class Targets(Protocol):
     """δ of all pairs."""
 
     n: int
-    width: int  # entries that a row takes while it is computed
+    width: int  # entries allocated per row while δ is computed
 
     @property
     def device(self) -> torch.device: ...
@@ -62,7 +62,7 @@ class Recomputed:
         return d2.clamp_(min=0).sqrt_()
 
     def stored(self) -> Stored:
-        """Return the same δ, stored."""
+        """Return targets with the same δ, stored."""
         delta = torch.empty((self.n, self.n), device=self.device)
 
         def rows(part: slice) -> None:
@@ -73,14 +73,14 @@ class Recomputed:
 
 
 class DeviceStress(Metric):
-    """σ over all pairs with δ and weights w (n, n) on a device; None for weights 1. Maps are NumPy arrays.
+    """σ over all pairs with δ and weights w (n, n) on a device; None if all weights are 1. Maps are NumPy arrays.
 
     Tiles of rows are compared with all points, axis by axis, in float64: no (n, n, d) array is allocated.
     """
 
     def __init__(self, targets: Targets, weights: torch.Tensor | None = None):
         self.targets, self.weights = targets, weights
-        # The bounds of AllPairs.
+        # The same bounds as in AllPairs.
         sums = None if weights is None else weights.sum(dim=1, dtype=torch.float64).cpu().numpy()[:, None]
         self._row_sums = sums
         self.stiffness = np.full((1, 1), float(targets.n)) if sums is None else 2 * sums
@@ -94,7 +94,7 @@ class DeviceStress(Metric):
             r = torch.zeros((part.stop - part.start, self.targets.n), dtype=torch.float64, device=y.device)
             for axis in y:
                 r += (axis[part, None] - axis).square_()
-            r.clamp_(min=LEAST).sqrt_()
+            r.clamp_(min=MIN_D2).sqrt_()
             residual = r - self.targets.rows(part)
             strength = residual / r  # 1 − δ/d
             if self.weights is None:
@@ -112,11 +112,11 @@ class DeviceStress(Metric):
         Y = np.asarray(Y, dtype=np.float64)
         if self.weights is None:
             return len(Y) * Y - Y.sum(axis=0)
-        moved = torch.as_tensor(Y, device=self.weights.device)
-        product = torch.empty_like(moved)
+        on_device = torch.as_tensor(Y, device=self.weights.device)
+        product = torch.empty_like(on_device)
 
         def rows(part: slice) -> None:
-            product[part] = self.weights[part].double() @ moved  # type: ignore[index]
+            product[part] = self.weights[part].double() @ on_device  # type: ignore[index]
 
         in_tiles(len(Y), 2 * len(Y), rows)
         return np.asarray(self._row_sums * Y - product.cpu().numpy())

@@ -1,4 +1,4 @@
-"""One open page of the studio: connects its widgets with its runs."""
+"""An open page of the studio: connects its widgets with its runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..session.run import Run
 from ..session.worker import Shot
 from .flow import Flow
 from .layout import Layout
-from .link import COLORS, Shown, View, from_query, to_query
+from .link import COLORS, LinkedRun, View, from_query, to_query
 from .picture import Picture
 from .template import set_template
 from .trust_colors import TrustColors, TrustWatch
@@ -38,7 +38,7 @@ class Page:
         self._id = str(document.session_context.id)
         self._host = document.session_context.request.headers.get("Host", "")
         self._closed = False
-        self._woken = True  # until the first tick: Bokeh accepts no callbacks while a session is being created
+        self._woken = True  # True until the first tick: Bokeh accepts no callbacks while it creates a session
         self._picture = Picture("", Dataset("", np.zeros((0, 1)), None, ()))
         self._texts_of: Shot | None = None  # the shot that the texts describe
         self._texts_at = self._refreshed_at = 0.0
@@ -46,8 +46,8 @@ class Page:
         self._flow = Flow()
         self._player = Player(self._show_message, self._wake, n_jobs)
         self._trust = TrustWatch(
-            lambda shot, colors: self._player.later(lambda: self._show_trust(shot, colors)),
-            lambda error: self._player.later(lambda: self._show_message(public_message(error))),
+            lambda shot, colors: self._player.run_on_page(lambda: self._show_trust(shot, colors)),
+            lambda error: self._player.run_on_page(lambda: self._show_message(public_message(error))),
         )
         self.layout = Layout(self._id, tables, self._changed)
         self._connect_widgets()
@@ -58,7 +58,7 @@ class Page:
         self._open(*self._read_link(document.session_context.request.arguments))
 
     def close(self) -> None:
-        """End the threads after the page was closed."""
+        """Stop the threads of a closed page."""
         self._closed = True
         self._player.close()
         self._trust.stop()
@@ -92,7 +92,7 @@ class Page:
         widgets.share.on_click(self._share)
 
     def make_listener(self, act: Callable[[Any], None]) -> Callable[[str, Any, Any], None]:
-        """Return a listener that ignores changes by the studio itself and shows errors on the page."""
+        """Return a listener that ignores changes made by the studio itself and shows errors on the page."""
 
         def listener(attribute: str, old: Any, new: Any) -> None:
             if self.layout.updating:
@@ -119,15 +119,15 @@ class Page:
         self._woken = False
         if self._closed:
             return
-        self._player.settle()
-        if self._flow.ready() and (shot := self._player.take()) is not None:
+        self._player.run_pending()
+        if self._flow.ready() and (shot := self._player.next_shot()) is not None:
             self._draw(shot)
         now, playing = time.monotonic(), self._player.playing
         if self._texts_of is not self._picture.shot and (not playing or now - self._texts_at > TEXT_INTERVAL):
             self._texts_at = now
             self._update_texts()
         stage = self._player.worker.stage
-        self.layout.show_state(stage.words, stage.share, self._player.wanted, self._facts())
+        self.layout.show_state(stage.description, stage.share, self._player.play_requested, self._facts())
         if playing and now - self._refreshed_at > REFRESH_INTERVAL:
             self._refreshed_at = now
             self._refresh()
@@ -162,7 +162,7 @@ class Page:
         self.layout.show_forces(shot, self._picture.dataset, min(self._active, len(shot.runs) - 1))
 
     def _refresh(self) -> None:
-        """Update everything else beside the map: method and sliders, the loss, the Python code."""
+        """Update the widgets around the map: method and sliders, the loss, the Python code."""
         data, active = self._picture.data, self._active
 
         def read() -> tuple[Run, list[list[tuple[int, float]]], str]:
@@ -174,17 +174,17 @@ class Page:
 
         def show(result: tuple[Run, list[list[tuple[int, float]]], str]) -> None:
             run, curves, code = result
-            if not self._player.moving:  # keeps the slider that the user is moving
+            if not self._player.pending_changes:  # does not touch a slider that the user is moving
                 self.layout.show_run(run.recipe, run.values, len(run.X), self._active)
             self.layout.show_curves(curves)
             self.layout.code.text = code
 
-        self._player.ask("", read, show)
+        self._player.submit("", read, show)
 
     # From the page to the runs
 
     def _open(self, view: View, message: str = "") -> None:
-        """Load the data of a view, replay its runs, and show a message."""
+        """Load the data of a link, replay its runs, and show a message."""
         self._player.pause()
         self.layout.announce(view.data)
 
@@ -196,7 +196,9 @@ class Page:
                     raise ValueError(f"point {view.point} in the link does not exist; points go from 0 to {last}")
                 self._player.begin(dataset.X, view.runs, view.point)
             except Exception:
-                self._player.later(lambda: self.layout.announce(self._picture.data))  # back to the current data set
+                self._player.run_on_page(
+                    lambda: self.layout.announce(self._picture.data)
+                )  # back to the current data set
                 raise
             return dataset
 
@@ -208,16 +210,16 @@ class Page:
             self.layout.load(dataset, len(view.runs))
             self._player.replay([shown.iteration for shown in view.runs], lambda: self._finish_opening(view.color))
 
-        self._player.ask("Reading the data", build, built)
+        self._player.submit("Reading the data", build, built)
 
     def _finish_opening(self, color: str) -> None:
         self._refresh()
         self._color_chosen(color)
 
     def _play(self) -> None:
-        if self._player.wanted:
+        if self._player.play_requested:
             self._player.pause()
-            self._player.ask("", lambda: None, lambda _: self._refresh())
+            self._player.submit("", lambda: None, lambda _: self._refresh())
             return
         self._show_message("")
         self._flow.begin()
@@ -228,10 +230,10 @@ class Page:
         self._show_message("")
         self._player.change(self._active, name, value, self._refresh)
 
-    def _restarted_runs(self) -> tuple[Shown, ...]:
+    def _restarted_runs(self) -> tuple[LinkedRun, ...]:
         """Return the methods and seeds of the current runs, at iteration 0 and with default parameters."""
         runs = self._player.worker.runs
-        return tuple(Shown(Recipe(run.recipe.method, seed=run.recipe.seed)) for run in runs) or (Shown(),)
+        return tuple(LinkedRun(Recipe(run.recipe.method, seed=run.recipe.seed)) for run in runs) or (LinkedRun(),)
 
     @property
     def _run(self) -> Run:
@@ -242,12 +244,12 @@ class Page:
         self._open(View(name, self._restarted_runs()))
 
     def _method_chosen(self, method: str) -> None:
-        self._player.again(self._active, Recipe(method, seed=self._run.recipe.seed), self._refresh)
+        self._player.restart_run(self._active, Recipe(method, seed=self._run.recipe.seed), self._refresh)
 
     def _seed_chosen(self, seed: Any) -> None:
         run = self._run
         recipe = Recipe(run.recipe.method, tuple(run.values.items()), int(seed or 0))
-        self._player.again(self._active, recipe, self._refresh)
+        self._player.restart_run(self._active, recipe, self._refresh)
 
     def _activate(self, which: int) -> None:
         self._active = min(max(int(which), 0), len(self._player.runs) - 1)
@@ -256,7 +258,7 @@ class Page:
 
     def _compare(self, wanted: bool) -> None:
         self._active = int(wanted)
-        (self._player.beside if wanted else self._player.alone)(self._refresh)
+        (self._player.add_second_run if wanted else self._player.remove_second_run)(self._refresh)
         self.layout.show_second(wanted)
 
     def _color_chosen(self, value: str) -> None:
@@ -291,7 +293,7 @@ class Page:
     def _share(self) -> None:
         self._player.pause()
         picture, color = self._picture, self._color
-        self._player.ask(
+        self._player.submit(
             "",
             lambda: to_query(picture.view(color)),
             lambda query: self.layout.show_link(f"http://{self._host}/?{query}"),

@@ -13,7 +13,10 @@ Changed = Callable[[str, Value], None]
 
 
 class Sliders:
-    """Sliders of all parameters; those of the chosen method are visible. Logarithmic ones display the number itself."""
+    """Sliders of all parameters; only those of the selected method are visible.
+
+    Logarithmic sliders display the value, not its logarithm.
+    """
 
     def __init__(self, changed: Changed):
         from bokeh.models import Checkbox, Column, CustomJSTickFormatter, Slider
@@ -61,7 +64,7 @@ class Sliders:
         position = float(np.clip(np.nan_to_num(position, nan=slider.start), slider.start, slider.end))
         number = float(f"{10**position:.3g}") if parameter.log else round(position, 4)
         number = min(max(number, parameter.low), parameter.high)
-        return int(number) if parameter.whole else number
+        return int(number) if parameter.integer else number
 
     def _auto_switched(self, attribute: str, old: Any, new: Any) -> None:
         rate = self.sliders["learning_rate"]

@@ -42,7 +42,7 @@ link.click()
 
 
 class Layout:
-    """The widgets of a page; `updating` is true while the studio itself changes them."""
+    """The widgets of a page; `updating` is True while the studio itself changes them."""
 
     def __init__(self, session: str, tables: DataSources, changed: Changed):
         from bokeh import models
@@ -130,7 +130,7 @@ class Layout:
         self.loss.xaxis.ticker.desired_num_ticks = 5
         self._lines = lines
         for line in lines:
-            line.visible = False  # the data before the first loss only sets the range of the axes
+            line.visible = False  # its initial data only set the range of the axes
         self.color = models.Select(
             name="color", title="Colour", options=[("class", "class"), ("trust", "trust per point")],
             value="class", **wide,
@@ -229,10 +229,10 @@ class Layout:
         finally:
             self.updating = False
 
-    def show_state(self, words: str, share: float | None, playing: bool, facts: str) -> None:
-        """Show what is being computed (over the map), the state of the play button, and the facts."""
-        self.busy.text = escape(words) + ("" if share is None else BAR.format(share=share))
-        self.busy.visible = bool(words)
+    def show_state(self, description: str, share: float | None, playing: bool, facts: str) -> None:
+        """Show the current work (over the map), the state of the play button, and the line about the data."""
+        self.busy.text = escape(description) + ("" if share is None else BAR.format(share=share))
+        self.busy.visible = bool(description)
         self.facts.text = facts
         self.play.label = "Pause" if playing else "Play"
         self.play.button_type = "default" if playing else "primary"

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
 from ..session.parameters import METHODS, Value
-from ..session.recipe import REST, Event, Recipe
+from ..session.recipe import RESET_MOMENTUM, Event, Recipe
 
-MAX_ITERATIONS = 20_000  # that a link may ask for
+MAX_ITERATIONS = 20_000  # in a link
 COLORS = ("class", "trust")
-MAX_LENGTH = 8000  # characters of a link; browsers and proxies accept at least as many
+MAX_LENGTH = 8000  # characters of a link; browsers and proxies accept at least this many
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One run of a link: its recipe, and the iteration to stop at."""
+class LinkedRun:
+    """A run in a link: its recipe, and the iteration to replay it to."""
 
     recipe: Recipe = field(default_factory=Recipe)
     iteration: int = 0
@@ -27,7 +27,7 @@ class View:
     """The state in a link: the data set, one or two runs, the colouring and the chosen point."""
 
     data: str = "named:digits"
-    runs: tuple[Shown, ...] = field(default_factory=lambda: (Shown(),))
+    runs: tuple[LinkedRun, ...] = field(default_factory=lambda: (LinkedRun(),))
     color: str = "class"
     point: int | None = None
 
@@ -54,7 +54,7 @@ def to_query(view: View) -> str:
 
 
 def from_query(query: str) -> View:
-    """Return the state in the query of a link; raise ValueError if it is not valid."""
+    """Return the state encoded in the query of a link; raise ValueError if it is not valid."""
     if len(query) > 2 * MAX_LENGTH:
         raise ValueError(f"the link is longer than {MAX_LENGTH} characters")
     try:
@@ -75,7 +75,7 @@ def from_query(query: str) -> View:
     return View(data, runs, color, point)
 
 
-def _parse_run(given: dict[str, str]) -> Shown:
+def _parse_run(given: dict[str, str]) -> LinkedRun:
     method = given.get("method", Recipe.method)
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r} in the link; choose from {', '.join(METHODS)}")
@@ -89,7 +89,7 @@ def _parse_run(given: dict[str, str]) -> Shown:
         for name, text in given.items()
         if name not in ("method", "seed", "iteration", "changes")
     )
-    return Shown(Recipe(method, first, seed, events), iteration)
+    return LinkedRun(Recipe(method, first, seed, events), iteration)
 
 
 def _format_value(value: Value) -> str:
@@ -97,15 +97,15 @@ def _format_value(value: Value) -> str:
 
 
 def _format_event(event: Event) -> str:
-    if event.name == REST:
-        return f"{event.iteration}:{REST}"
+    if event.name == RESET_MOMENTUM:
+        return f"{event.iteration}:{RESET_MOMENTUM}"
     return f"{event.iteration}:{event.name.replace('_', '-')}:{_format_value(event.value)}"
 
 
 def _parse_event(text: str) -> Event:
     parts = text.split(":")
-    if len(parts) == 2 and parts[1] == REST:
-        return Event(_parse_integer("changes", parts[0]), REST)
+    if len(parts) == 2 and parts[1] == RESET_MOMENTUM:
+        return Event(_parse_integer("changes", parts[0]), RESET_MOMENTUM)
     if len(parts) != 3:
         raise ValueError(f"changes in the link must have the form iteration:name:value, got {text[:40]!r}")
     name = parts[1].replace("-", "_")

@@ -19,7 +19,7 @@ EMPTY = np.empty(0, np.uint8)
 
 
 class Maps:
-    """The panels and the Bokeh models of their data: positions of every frame, colours when they change."""
+    """The panels and the Bokeh models of their data: positions, sent with each frame, and colours, sent on changes."""
 
     def __init__(self) -> None:
         from bokeh.models import ColumnDataSource, CustomJS, Div

@@ -61,27 +61,27 @@ class Panel:
             "tap": ("click on map", f"['{name}', cb_obj.x, cb_obj.y]"),
             "mousemove": ("hover", f"['{name}', cb_obj.sx, cb_obj.sy]"),
             "mouseleave": ("hover", f"['{name}', null, null]"),
-            "reset": ("whole map", f"'{name}'"),
+            "reset": ("reset view", f"'{name}'"),
         }
         for event, (custom_event, detail) in events.items():
             code = f"document.dispatchEvent(new CustomEvent('{custom_event}', {{detail: {detail}}}))"
             self.plot.js_on_event(event, CustomJS(code=code))
 
     def draw(self, frame: Frame, plane: Array, point: int, forces: Forces) -> None:
-        """Draw the forces on a point of a frame whose points are drawn at `plane` (n, 2)."""
-        here = plane[point]
+        """Draw the forces on a point of a frame, whose points are at `plane` (n, 2) in the plot."""
+        origin = plane[point]
         ends = np.array([self._end(frame.Y[point], F) for F in forces[:2]])
-        steps = ends - here
+        steps = ends - origin
         longest = float(np.linalg.norm(steps, axis=1).max())
         if longest > 0:
             steps *= ARROW_LENGTH * float(np.ptp(plane, axis=0).max()) / longest
-        x1, y1 = (here + steps).T
-        start = {"x0": np.full(2, here[0]), "y0": np.full(2, here[1])}
+        x1, y1 = (origin + steps).T
+        start = {"x0": np.full(2, origin[0]), "y0": np.full(2, origin[1])}
         self.arrows.data = {**start, "x1": x1, "y1": y1, "color": [ATTRACTION, REPULSION]}
         to = plane[forces.near]
         self.pulls.data = {
-            "x0": np.full(len(to), here[0]),
-            "y0": np.full(len(to), here[1]),
+            "x0": np.full(len(to), origin[0]),
+            "y0": np.full(len(to), origin[1]),
             "x1": to[:, 0],
             "y1": to[:, 1],
             "alpha": 0.25 + 0.6 * forces.affinities / forces.affinities.max(initial=1e-300),
@@ -101,5 +101,5 @@ class Panel:
         size = max(float(np.linalg.norm(F)), 1e-300)
         moved = y + 1e-3 * F / size
         ends = in_plane((moved / np.linalg.norm(moved))[None])[0][0]
-        here = in_plane(y[None])[0][0]
-        return np.asarray(here + (ends - here) / 1e-3 * size)
+        origin = in_plane(y[None])[0][0]
+        return np.asarray(origin + (ends - origin) / 1e-3 * size)

@@ -8,7 +8,7 @@ from ...data import Dataset
 from ..session.parameters import METHODS
 from ..session.worker import Shot
 from .export import MIME, export
-from .link import Shown, View
+from .link import LinkedRun, View
 
 NO_MAP = "no map yet; wait for the neighbour search, choose a data set, or upload a table"
 
@@ -45,7 +45,7 @@ class Picture:
     def view(self, color: str) -> View:
         """Return the state for a link to this picture."""
         shot = self.require_shot()
-        runs = tuple(Shown(run.recipe, frame.iteration) for run, frame in zip(shot.runs, shot.frames, strict=True))
+        runs = tuple(LinkedRun(run.recipe, frame.iteration) for run, frame in zip(shot.runs, shot.frames, strict=True))
         return View(self.data, runs, color, shot.point)
 
     def export(self, kind: str, which: int) -> tuple[bytes, str, str]:

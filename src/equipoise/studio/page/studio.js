@@ -158,7 +158,7 @@ class Studio {
       scene(name).mouse = x === null ? null : [x, y]
       scene(name).show_tooltip()
     })
-    document.addEventListener("whole map", ({detail: name}) => {
+    document.addEventListener("reset view", ({detail: name}) => {
       scene(name).following = true
       scene(name).home()
     })

@@ -47,7 +47,7 @@ def trust_colors(measured: Measured, n: int, frame: Frame) -> TrustColors:
 
 
 class TrustWatch:
-    """Measures the trust of the latest shot in a thread of its own.
+    """Measures the trust of the latest shot in a separate thread.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class TrustWatch:
         self._thread: threading.Thread | None = None
 
     def watch(self, shot: Shot | None) -> None:
-        """Measure a shot next, instead of any that still waits; None stops measuring."""
+        """Measure a shot next, replacing any that is still waiting; None stops measuring."""
         with self._changed:
             self._next = shot
             self._changed.notify()
@@ -89,7 +89,7 @@ class TrustWatch:
             try:
                 pairs = zip(shot.runs, shot.frames, strict=True)
                 self._measured(shot, [trust_colors(run.trust(frame), len(run.X), frame) for run, frame in pairs])
-            except Exception as error:  # shown on the page; the studio goes on
+            except Exception as error:  # shown on the page; the studio continues
                 self._failed(error)
             if self._ended.wait(PAUSE * (time.monotonic() - start)):
                 return

@@ -24,7 +24,7 @@ def is_loopback(address: str) -> bool:
 class Guard:
     """Checks the host, origin and token of each request.
 
-    The Host header is checked against DNS rebinding, where a foreign site's name is made to resolve to this address. A
+    The check of the Host header prevents DNS rebinding, in which the name of another site resolves to this address. A
     token is required unless the address is a loopback address.
     """
 
@@ -72,7 +72,7 @@ def make_auth_provider(guard: Guard) -> Any:
 
         @property
         def get_user_async(self) -> Any:
-            """The check as a coroutine: Bokeh calls this one before it opens a websocket, and `get_user` only after."""
+            """The check as a coroutine: Bokeh calls it before opening a websocket, but `get_user` only afterwards."""
 
             async def check(request: RequestHandler) -> str:
                 return guard.check(request)

@@ -151,9 +151,9 @@ def serve(
     show : bool, default=True
         Open a browser.
     hosts : tuple of str, default=()
-        Further host names under which the studio may be reached.
+        Other host names by which the studio may be reached.
     folder : str or path, optional
-        Folder of data files and uploads; by default a temporary one, deleted at the end.
+        Folder for data files and uploads; by default a temporary one, deleted at the end.
     limit : int, default=200 * 2**20
         Maximum size of an upload in bytes.
     n_jobs : int, optional
@@ -170,7 +170,7 @@ def serve(
 
 @contextmanager
 def stop_on_sigterm(studio: Studio) -> Iterator[None]:
-    """Make SIGTERM stop the studio like Ctrl-C, so that its folder is deleted; only the main thread gets signals."""
+    """Make SIGTERM stop the studio like Ctrl-C, so that its folder is deleted; possible only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -178,11 +178,13 @@ def stop_on_sigterm(studio: Studio) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None: was not set from Python and cannot be restored
+        signal.signal(
+            signal.SIGTERM, before or signal.SIG_DFL
+        )  # None: the old handler was not set by Python and cannot be restored
 
 
 def _read_dataset(data: Any) -> Dataset | None:
-    """Return the data that the studio opens first as a Dataset."""
+    """Return the data passed to the studio as a Dataset; None if there are none."""
     if data is None:
         return None
     if isinstance(data, Dataset):

@@ -1,1 +1,1 @@
-"""Runs of the studio: stepping, changing parameters and rewinding."""
+"""Runs of the studio, which can be stepped, changed and rewound."""

@@ -18,14 +18,14 @@ class Frame:
     iteration: int
     loss: float
     Y: Array
-    measured: int  # the iteration of the loss
+    measured: int  # the iteration at which the loss was evaluated
 
 
 class History:
-    """Frames spread evenly over a run: when the store is full, every second one is dropped, but never the first."""
+    """Frames spread evenly over a run: when the history is full, every second frame after the first is dropped."""
 
     def __init__(self, frame: Frame):
-        self.room = int(min(FRAMES, max(2, BYTES // frame.Y.nbytes)))
+        self.capacity = int(min(FRAMES, max(2, BYTES // frame.Y.nbytes)))
         self.frames = [frame]
         self._gap = 1  # minimum iterations between stored frames
 
@@ -34,14 +34,14 @@ class History:
         if frame.iteration - self.frames[-1].iteration < self._gap:
             return
         self.frames.append(frame)
-        if len(self.frames) > self.room:
+        if len(self.frames) > self.capacity:
             self.frames = self.frames[::2]
             self._gap = self.frames[1].iteration - self.frames[0].iteration
 
     def at(self, iteration: int) -> Frame:
-        """Return the last stored frame up to an iteration."""
-        place = bisect_right(self.frames, iteration, key=lambda frame: frame.iteration) - 1
-        return self.frames[max(place, 0)]
+        """Return the last stored frame at or before an iteration."""
+        index = bisect_right(self.frames, iteration, key=lambda frame: frame.iteration) - 1
+        return self.frames[max(index, 0)]
 
     def cut(self, iteration: int) -> None:
         """Drop the frames after an iteration."""

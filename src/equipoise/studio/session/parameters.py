@@ -21,16 +21,16 @@ class Parameter:
     label: str
     low: float
     high: float
-    step: float  # of its logarithm to base 10 if `log`
+    step: float  # of the base-10 logarithm if `log`
     log: bool = False
-    whole: bool = False
+    integer: bool = False
     rebuilds: bool = False  # a new value requires new affinities
 
 
-# Ranges are chosen: those of the papers, somewhat extended.
+# The ranges are those of the papers, somewhat extended; chosen.
 PARAMETERS = {
     "perplexity": Parameter("perplexity", 2, 500, 0.01, log=True, rebuilds=True),
-    "n_neighbors": Parameter("neighbours", 2, 200, 1, whole=True, rebuilds=True),
+    "n_neighbors": Parameter("neighbours", 2, 200, 1, integer=True, rebuilds=True),
     "early_exaggeration": Parameter("early exaggeration", 1, 32, 0.01, log=True),
     "exaggeration": Parameter("exaggeration", 0.25, 32, 0.01, log=True),
     "alpha": Parameter("α, order of the divergence", -3, 0.95, 0.05),  # α ≥ 1 needs every pair
@@ -70,7 +70,7 @@ METHODS = {
 
 
 def check_value(method: str, name: str, value: Any) -> Value:
-    """Return a valid value of a parameter of a method; raise ValueError if it is not."""
+    """Return the value of a parameter as int, float or "auto"; raise ValueError if it is not valid."""
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
     if name not in METHODS[method].parameters:
@@ -82,16 +82,16 @@ def check_value(method: str, name: str, value: Any) -> Value:
         raise ValueError(f"{name} must be a number, got {value!r}")
     if not parameter.low <= value <= parameter.high:
         raise ValueError(f"{name} must be between {parameter.low:g} and {parameter.high:g}, got {value:g}")
-    return int(value) if parameter.whole else float(value)
+    return int(value) if parameter.integer else float(value)
 
 
 def defaults(method: str, n: int) -> dict[str, Value]:
     """Return the default values of a method's parameters for n points, with "auto" resolved where possible."""
-    made: Any = METHODS[method].make()
-    values = {name: getattr(made, name) for name in METHODS[method].parameters}
+    estimator: Any = METHODS[method].make()
+    values = {name: getattr(estimator, name) for name in METHODS[method].parameters}
     if "perplexity" in values:
         values["perplexity"] = float(resolve_perplexity(values["perplexity"], n)[0])
     if "n_neighbors" in values:
         values["n_neighbors"] = min(values["n_neighbors"], n)
-    values["early_exaggeration"] = float(made.resolve_early_exaggeration())
+    values["early_exaggeration"] = float(estimator.resolve_early_exaggeration())
     return values

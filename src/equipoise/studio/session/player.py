@@ -1,4 +1,4 @@
-"""The commands of a page: the worker executes them, and the page shows the results."""
+"""The commands of a page, which the worker executes; the page shows the results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..._types import Array
-from ..page.link import Shown
+from ..page.link import LinkedRun
 from ..page.picture import NO_MAP
 from .parameters import Value
 from .recipe import Recipe
@@ -23,15 +23,15 @@ Then = Callable[[], None]
 class Player:
     """Plays, steps, rewinds and changes the runs of one page; independent of widgets.
 
-    `say` is called with error messages, `wake` when `settle` or `take` has something to do.
+    `show_error` is called with error messages, and `wake` when `run_pending` or `next_shot` has something to do.
     """
 
-    def __init__(self, say: Callable[[str], None], wake: Callable[[], None], n_jobs: int | None):
-        self._done: SimpleQueue[Then] = SimpleQueue()  # actions for the thread of the page
+    def __init__(self, show_error: Callable[[str], None], wake: Callable[[], None], n_jobs: int | None):
+        self._pending: SimpleQueue[Then] = SimpleQueue()  # actions for the thread of the page
         self._wake, self._n_jobs = wake, n_jobs
-        self.moving: dict[tuple[int, str], Value] = {}  # queued changes by run and parameter
-        self.wanted = False  # the last Play or Pause, which the worker executes later
-        self._say = say
+        self.pending_changes: dict[tuple[int, str], Value] = {}  # queued changes by run and parameter
+        self.play_requested = False  # True after Play, False after Pause; the worker follows later
+        self._show_error = show_error
         self.worker = Worker(self._failed, wake)
 
     @property
@@ -40,8 +40,8 @@ class Player:
 
     def _failed(self, text: str) -> None:
         """Report an error and stop playing; called by the worker."""
-        self.wanted = False
-        self.later(lambda: self._say(text))
+        self.play_requested = False
+        self.run_on_page(lambda: self._show_error(text))
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -50,72 +50,73 @@ class Player:
             raise ValueError(NO_MAP)
         return self.worker.runs
 
-    def later(self, act: Then) -> None:
+    def run_on_page(self, act: Then) -> None:
         """Queue an action for the thread of the page."""
-        self._done.put(act)
+        self._pending.put(act)
         self._wake()
 
-    def settle(self) -> None:
+    def run_pending(self) -> None:
         """Execute the queued actions; called by the page."""
         while True:
             try:
-                act = self._done.get_nowait()
+                act = self._pending.get_nowait()
             except Empty:
                 return
             act()
 
-    def take(self) -> Shot | None:
+    def next_shot(self) -> Shot | None:
         """Return the next shot, or None."""
         try:
             return self.worker.frames.get_nowait()
         except Empty:
             return None
 
-    def ask(self, words: str, command: Callable[[], Any], then: Callable[[Any], None] | None = None) -> None:
-        """Let the worker execute `command`, and then the page `then` with its result."""
+    def submit(self, description: str, command: Callable[[], Any], then: Callable[[Any], None] | None = None) -> None:
+        """Queue `command` for the worker; the page then calls `then` with its result."""
 
         def work() -> None:
             result = command()
             if then is not None:
-                self.later(lambda: then(result))
+                self.run_on_page(lambda: then(result))
 
-        self.worker.ask(words, work)
+        self.worker.submit(description, work)
 
     # The runs
 
-    def begin(self, X: Array, shown: tuple[Shown, ...], point: int | None) -> None:
+    def begin(self, X: Array, shown: tuple[LinkedRun, ...], point: int | None) -> None:
         """Replace the runs by new ones on a table X, with a selected point or None; called by a command."""
-        self.worker.runs = tuple(Run(X, one.recipe, self._n_jobs) for one in shown)
+        self.worker.runs = tuple(Run(X, linked.recipe, self._n_jobs) for linked in shown)
         self.worker.point = point
 
     def replay(self, iterations: list[int], then: Then) -> None:
-        """Step each run to an iteration, in chunks, so that the page stays responsive and can cancel it."""
+        """Step each run to its iteration, in chunks, so that the page stays responsive and can cancel the replay."""
         runs = self.worker.runs
 
-        def go() -> bool | None:
+        def advance() -> bool | None:
+            """Take a chunk of iterations; return whether all runs have arrived, or None if cancelled."""
             if self.worker.runs is not runs:
-                return None  # cancelled
+                return None
             for run, goal in zip(runs, iterations, strict=True):
                 if run.iteration < goal:
                     run.step(min(CHUNK, goal - run.iteration))
                 if run.iteration == goal:
-                    run.follow()
+                    run.apply_due_changes()
             self.worker.publish()
             return all(run.iteration >= goal for run, goal in zip(runs, iterations, strict=True))
 
-        def gone(there: bool | None) -> None:
-            if there is False:
-                self.ask(words(), go, gone)
-            elif there:
+        def continue_or_finish(finished: bool | None) -> None:
+            if finished is False:
+                self.submit(description(), advance, continue_or_finish)
+            elif finished:
                 then()
 
-        def words() -> str:
+        def description() -> str:
             return f"Replaying, iteration {runs[0].iteration} of {iterations[0]}" if any(iterations) else ""
 
-        self.ask(words(), go, gone)
+        self.submit(description(), advance, continue_or_finish)
 
-    def again(self, which: int, recipe: Recipe, then: Then) -> None:
-        """Restart one of the runs from another recipe; the other one stays."""
+    def restart_run(self, which: int, recipe: Recipe, then: Then) -> None:
+        """Replace one of the runs by a new one with another recipe; the other run is unchanged."""
         self.pause()
 
         def go() -> None:
@@ -123,10 +124,10 @@ class Player:
             self.worker.runs = (*runs[:which], Run(runs[0].X, recipe, self._n_jobs), *runs[which + 1 :])
             self.worker.publish()
 
-        self.ask("Finding neighbours", go, lambda _: then())
+        self.submit("Finding neighbours", go, lambda _: then())
 
-    def beside(self, then: Then) -> None:
-        """Add a second run next to the first: another method, at the same iteration."""
+    def add_second_run(self, then: Then) -> None:
+        """Add a second run, with another method and at the same iteration as the first."""
         self.pause()
 
         def go() -> int:
@@ -135,9 +136,9 @@ class Player:
             self.worker.runs = (first, Run(first.X, other, self._n_jobs))
             return first.iteration
 
-        self.ask("Finding neighbours", go, lambda iteration: self.replay([iteration, iteration], then))
+        self.submit("Finding neighbours", go, lambda iteration: self.replay([iteration, iteration], then))
 
-    def alone(self, then: Then) -> None:
+    def remove_second_run(self, then: Then) -> None:
         """Remove the second run."""
         self.pause()
 
@@ -145,36 +146,36 @@ class Player:
             self.worker.runs = self.runs[:1]
             self.worker.publish()
 
-        self.ask("", go, lambda _: then())
+        self.submit("", go, lambda _: then())
 
     # Forward and back
 
     def play(self) -> None:
-        """Continue from the frame that is shown, unless `pause` is called before the worker starts."""
-        self.wanted = True
+        """Play from the displayed frame, unless `pause` is called before the worker starts."""
+        self.play_requested = True
 
         def go() -> None:
-            if self.wanted:
-                self._wind()
+            if self.play_requested:
+                self._rewind_to_shown()
                 self.worker.playing = bool(self.runs)
-            if not self.wanted:  # checked again after setting it, so that no pause is lost in between
+            if not self.play_requested:  # checked again, so that a pause in between is not lost
                 self.worker.playing = False
 
-        self.ask("", go)
+        self.submit("", go)
 
     def pause(self) -> None:
-        self.wanted = False
+        self.play_requested = False
         self.worker.playing = False
 
     def step(self, then: Then) -> None:
-        """Take the iterations of one frame from the frame that is shown."""
+        """Advance by one frame from the displayed frame."""
         self.pause()
 
         def go() -> None:
-            self._wind()
+            self._rewind_to_shown()
             self.worker.publish(tuple(run.step(self.worker.speed) for run in self.runs))
 
-        self.ask("", go, lambda _: then())
+        self.submit("", go, lambda _: then())
 
     def reset(self, then: Then) -> None:
         self.pause()
@@ -184,44 +185,44 @@ class Player:
                 run.reset()
             self.worker.publish()
 
-        self.ask("Finding neighbours", go, lambda _: then())
+        self.submit("Finding neighbours", go, lambda _: then())
 
     def change(self, which: int, name: str, value: Value, then: Then) -> None:
-        """Change a parameter of one of the runs, from the frame that is shown on.
+        """Change a parameter of one of the runs, starting at the displayed frame.
 
-        A slider moves faster than runs of many points can follow: only the last of the queued values is used.
+        A slider may move faster than a large run can follow: of the queued values only the last is used.
         """
-        waits = (which, name) in self.moving
-        self.moving[which, name] = value
-        if waits:
+        is_queued = (which, name) in self.pending_changes
+        self.pending_changes[which, name] = value
+        if is_queued:
             return
 
         def go() -> None:
-            last = self.moving.pop((which, name))
-            self._wind()
+            last = self.pending_changes.pop((which, name))
+            self._rewind_to_shown()
             self.runs[min(which, len(self.runs) - 1)].change(name, last)
             if not self.playing:
                 self.worker.publish()
 
-        self.ask("", go, lambda _: then())
+        self.submit("", go, lambda _: then())
 
     def look_back(self, iteration: int) -> None:
         """Show the stored maps of an iteration."""
         self.pause()
-        self.ask("", lambda: self.worker.publish(tuple(run.history.at(iteration) for run in self.runs)))
+        self.submit("", lambda: self.worker.publish(tuple(run.history.at(iteration) for run in self.runs)))
 
     def choose(self, point: int | None, seen: Shot | None) -> None:
-        """Show the forces on a point of the maps in the shot `seen`, or none."""
+        """Show the forces on a point, or none; `seen` is the shot that the user clicked."""
 
         def go() -> None:
             shown = self.worker.shown
             if seen is None or shown is None or shown.runs != seen.runs:
-                return  # of a previous data set
+                return  # the click was on a previous data set
             self.worker.point = point
             if not self.playing:
                 self.worker.publish(shown.frames)
 
-        self.ask("", go)
+        self.submit("", go)
 
     def speed(self, iterations: int) -> None:
         """Set the iterations per frame."""
@@ -231,8 +232,8 @@ class Player:
         self.pause()
         self.worker.stop()
 
-    def _wind(self) -> None:
-        """Rewind the runs to the frame that is shown, if it is an earlier one."""
+    def _rewind_to_shown(self) -> None:
+        """Rewind the runs to the displayed frame if they are ahead of it."""
         shown = self.worker.shown
         if shown is not None and self.runs[0].iteration > shown.frames[0].iteration:
             for run in self.runs:

@@ -8,7 +8,7 @@ from ..._types import Array
 from .history import Frame
 from .run import Run
 
-PULLS = 30  # neighbours that are shown
+PULLS = 30  # maximum number of neighbours shown; chosen
 
 
 class Forces(NamedTuple):

@@ -1,4 +1,4 @@
-"""What reproduces a run: the method, its initial values, the seed and every change of a parameter."""
+"""The recipe that reproduces a run: the method, its initial values, the seed and every change of a parameter."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from .parameters import METHODS, Value, check_value
 
-REST = "rest"  # not a parameter: the momentum is reset, as after a rewind
+RESET_MOMENTUM = "rest"  # name of the event that resets the momentum, as after a rewind; links contain it
 
 
 @dataclass(frozen=True)
 class Event:
-    """A change of a parameter at an iteration, or REST."""
+    """A change of a parameter at an iteration, or a reset of the momentum (RESET_MOMENTUM)."""
 
     iteration: int
     name: str
@@ -20,7 +20,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method, its initial values (defaults if not given), the seed, and the changes in order."""
+    """A method, its initial values if they are not the defaults, the seed, and the changes in order."""
 
     method: str = "tsne"
     first: tuple[tuple[str, Value], ...] = ()
@@ -35,14 +35,14 @@ class Recipe:
         for name, value in self.first:
             check_value(self.method, name, value)
         for event in self.events:
-            if event.name != REST:
+            if event.name != RESET_MOMENTUM:
                 check_value(self.method, event.name, event.value)
         if any(a.iteration > b.iteration for a, b in zip(self.events, self.events[1:], strict=False)):
             raise ValueError("the changes of a run must be in the order of their iterations")
 
     def with_event(self, event: Event) -> Recipe:
         """Return the recipe with one more change; a change at iteration 0 replaces the initial value."""
-        if event.iteration == 0 and event.name != REST:
+        if event.iteration == 0 and event.name != RESET_MOMENTUM:
             return replace(self, first=tuple({**dict(self.first), event.name: event.value}.items()))
         last = self.events[-1] if self.events else None
         same = last is not None and (last.iteration, last.name) == (event.iteration, event.name)
@@ -54,4 +54,7 @@ class Recipe:
 
     def values(self) -> dict[str, Value]:
         """Return the values that differ from the defaults, after all changes."""
-        return {**dict(self.first), **{event.name: event.value for event in self.events if event.name != REST}}
+        return {
+            **dict(self.first),
+            **{event.name: event.value for event in self.events if event.name != RESET_MOMENTUM},
+        }

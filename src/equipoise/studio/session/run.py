@@ -1,4 +1,4 @@
-"""One live run: a few iterations at a time, with parameters that can be changed and frames to rewind to."""
+"""A live run: it advances a few iterations at a time, its parameters can be changed, and it can be rewound."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from ...optimize.rules import Momentum, Phase, Schedule
 from ...problems.forces import ForceProblem
 from .history import Frame, History
 from .parameters import METHODS, PARAMETERS, Method, Value, check_value, defaults
-from .recipe import REST, Event, Recipe
+from .recipe import RESET_MOMENTUM, Event, Recipe
 
 NEIGHBORS = 15  # of the trust overlay, as in `evaluate`
 # Above this number of points the loss, which takes longer than the forces, is evaluated only every 10 iterations;
 # measured (70,000 points, one thread: forces in 19 ms, with the loss in 49 ms; 5,000: 5.7 and 6.2 ms).
-MANY, RARELY = 20_000, 10
+LARGE_N, LARGE_N_EVERY = 20_000, 10
 
 
 def loss_every(n: int) -> int:
     """Return the number of iterations between evaluations of the loss for n points."""
-    return 1 if n <= MANY else RARELY
+    return 1 if n <= LARGE_N else LARGE_N_EVERY
 
 
 class LiveSteps(GradientSteps):
-    """Gradient steps that a user watches: no stopping rule, any loss is shown, and a map that diverges raises."""
+    """Gradient steps without a stopping rule: any loss is accepted, and a diverging map raises an error."""
 
     def check_loss(self, state: State, loss: float) -> None:
         """Accept any loss."""
@@ -49,12 +49,12 @@ class LiveSteps(GradientSteps):
 
 
 class Run:
-    """A method on a table X (n, D) that is stepped by hand.
+    """A run of a method on a table X (n, D), advanced by calls of `step`.
 
     Without changes, its maps equal those of an estimator that reports every `loss_every(n)` iterations, byte for byte,
     but it does not stop by itself. A change of the kernel or of the exaggeration takes effect at the next iteration, a
-    change of the neighbourhoods after a new search; either resets the momentum, as the forces differ. The recipe
-    repeats the run.
+    change of the neighbourhoods after a new search; either resets the momentum, because the forces differ. The
+    recipe reproduces the run.
 
     Parameters
     ----------
@@ -62,22 +62,24 @@ class Run:
     recipe : Recipe, optional
         Method, values, seed and changes; t-SNE by default.
     n_jobs : int, optional
-        Threads; all cores by default.
+        Number of threads; all cores by default.
     """
 
     def __init__(self, X: Array, recipe: Recipe | None = None, n_jobs: int | None = None):
-        given = Recipe() if recipe is None else recipe
+        initial = Recipe() if recipe is None else recipe
         self.X, self.n_jobs = X, n_jobs
         self.rule = Momentum(every=loss_every(len(X)))
-        self.recipe = replace(given, events=())
-        self._begin(given.events)
+        self.recipe = replace(initial, events=())
+        self._begin(initial.events)
 
-    def _begin(self, ahead: tuple[Event, ...]) -> None:
-        """Build the problem of the first values and go to its initial map; `ahead` are changes still to come."""
+    def _begin(self, upcoming: tuple[Event, ...]) -> None:
+        """Build the problem for the initial values and start at its initial map; `upcoming` changes follow later."""
         self.values = self._values(self.recipe)
-        self.ahead = ahead
+        self.upcoming = upcoming
         self.problem: ForceProblem = self.estimator().problem(self.X)
-        self._inspector = self._new_engine()  # evaluates the forces that are shown, so that the run is not affected
+        self._inspector = (
+            self._new_engine()
+        )  # a separate engine for the displayed forces, so that showing them does not affect the run
         # Working coordinates are the map itself: none of these methods has a metric tensor on it.
         self._geometry, self._objective = self.problem.geometry, self.problem.objective
         state = State.start(self._geometry.retract(self._geometry.work(self.problem.Y0)))
@@ -99,7 +101,7 @@ class Run:
         return schedule.phases(schedule.n_iter)
 
     def _new_engine(self) -> Engine:
-        """Return a fresh engine: what a mesh has seen determines when it checks itself, and so the last digits."""
+        """Return a new engine: a mesh's history decides when it checks its error, and so affects the last digits."""
         method = self.estimator()
         return make_engine(self.problem.engine.name, threads(self.n_jobs), method.tol)
 
@@ -107,7 +109,7 @@ class Run:
         return {**defaults(recipe.method, len(self.X)), **recipe.values()}
 
     def estimator(self) -> Method:
-        """Return the method with the current values, not fitted."""
+        """Return the unfitted method with the current values."""
         make: Any = METHODS[self.recipe.method].make
         method: Method = make(**self.values, random_state=self.recipe.seed, n_jobs=self.n_jobs)
         return method
@@ -135,29 +137,29 @@ class Run:
     def step(self, count: int = 1) -> Frame:
         """Take `count` iterations, add the map to the history and return it."""
         try:
-            with np.errstate(all="ignore"):  # a diverging run is reported once
+            with np.errstate(all="ignore"):  # a diverging run raises one error instead
                 for _ in range(count):
-                    self.follow()
+                    self.apply_due_changes()
                     self._descent.step()
                     self._evaluate()
         except FloatingPointError as error:
             at = self._state.iteration
             self.rewind(self.history.frames[-1].iteration)
-            raise FloatingPointError(f"iteration {at}: {error}; back at iteration {self.iteration}") from None
+            raise FloatingPointError(f"iteration {at}: {error}; returned to iteration {self.iteration}") from None
         frame = self.frame
         self.history.add(frame)
         if self._measured > self.curve[-1][0]:
             self.curve.append((self._measured, frame.loss))
         return frame
 
-    def follow(self) -> None:
+    def apply_due_changes(self) -> None:
         """Apply the changes of the recipe that are due at this iteration."""
-        while self.ahead and self.ahead[0].iteration <= self._state.iteration:
-            event, self.ahead = self.ahead[0], self.ahead[1:]
+        while self.upcoming and self.upcoming[0].iteration <= self._state.iteration:
+            event, self.upcoming = self.upcoming[0], self.upcoming[1:]
             self._apply(event.name, event.value)
 
     def _evaluate(self, loss: bool | None = None) -> None:
-        """Evaluate the forces for the next step, by default with the loss if it is due: this affects their digits."""
+        """Evaluate the forces for the next step and, by default if due, the loss, which affects their last digits."""
         value, state = self._descent.evaluate(loss), self._state
         if state.phase > 0 and self._late_from is None:
             self._late_from = state.iteration
@@ -165,7 +167,7 @@ class Run:
             self._loss, self._measured = value, state.iteration
 
     def _replace_forces(self, objective: Objective) -> None:
-        """Continue without momentum under other forces, with fresh engines, as a replay of the recipe will."""
+        """Continue with other forces, without momentum and with new engines, as a replay of the recipe would."""
         self._objective = objective
         self._inspector = self._new_engine()
         self._descent.replace_steps(self._steps(self._state, self._new_engine()))
@@ -173,12 +175,12 @@ class Run:
         self._evaluate(loss=True)
 
     def change(self, name: str, value: Any) -> None:
-        """Give a parameter a new value from here on; later changes of the recipe are dropped."""
+        """Set a parameter from the current iteration on; later changes in the recipe are dropped."""
         value = check_value(self.recipe.method, name, value)
-        self.ahead = ()
+        self.upcoming = ()
         if self.values[name] == value:
             return
-        if self.iteration == 0:  # as if it had been the first value: the initial map may depend on it
+        if self.iteration == 0:  # restart with it as the initial value: the initial map may depend on it
             old, self.values = self.values, {**self.values, name: value}
             try:
                 self.estimator().check_parameters()
@@ -190,7 +192,7 @@ class Run:
             self._apply(name, value)
 
     def _apply(self, name: str, value: Value) -> None:
-        if name == REST:
+        if name == RESET_MOMENTUM:
             self._replace_forces(self._objective)
         else:
             old, self.values = self.values, {**self.values, name: value}
@@ -202,7 +204,7 @@ class Run:
         self.recipe = self.recipe.with_event(Event(self._state.iteration, name, value))
 
     def _adapt(self, name: str) -> None:
-        """Make the current value of a parameter take effect."""
+        """Apply the current value of a parameter to the problem and the steps."""
         method = self.estimator()
         method.check_parameters()
         if PARAMETERS[name].rebuilds:
@@ -215,11 +217,11 @@ class Run:
             self._descent.replace_steps(steps.with_phases(self._phases()))
 
     def rewind(self, iteration: int) -> Frame:
-        """Go back to the last frame up to an iteration and continue from there without momentum; drop later frames."""
+        """Return to the last frame at or before an iteration, reset the momentum and drop later frames."""
         frame = self.history.at(iteration)
         if frame.iteration == 0:
             return self.reset()
-        values, self.recipe, self.ahead = self.values, self.recipe.until(frame.iteration), ()
+        values, self.recipe, self.upcoming = self.values, self.recipe.until(frame.iteration), ()
         self.values = self._values(self.recipe)
         state = self._state
         if self._late_from is not None and frame.iteration < self._late_from:
@@ -231,13 +233,13 @@ class Run:
         for name in self.values:
             if self.values[name] != values[name]:
                 self._adapt(name)
-        self._apply(REST, 0.0)
+        self._apply(RESET_MOMENTUM, 0.0)
         self.history.cut(frame.iteration)
         self.curve = [point for point in self.curve if point[0] <= frame.iteration]
         return frame
 
     def reset(self) -> Frame:
-        """Go back to the initial map, with the current values as the first ones."""
+        """Return to the initial map, with the current values as the initial ones."""
         self.recipe = replace(self.recipe, first=tuple(self.values.items()), events=())
         self._begin(())
         return self.frame
@@ -249,14 +251,14 @@ class Run:
         attraction, repulsion = (self._geometry.pull_back(frame.Y, F)[i] for F in balance[:2])
         return attraction, repulsion
 
-    def pulls(self, i: int, most: int) -> tuple[Array, Array]:
-        """Return the points of largest affinity with point i, at most `most`, and their affinities."""
+    def pulls(self, i: int, count: int) -> tuple[Array, Array]:
+        """Return up to `count` points with the largest affinities to point i, and these affinities."""
         P = self.problem.affinities
         row = np.asarray(P[[i]].todense() if hasattr(P, "todense") else P[[i]], dtype=np.float64).ravel()
-        near = np.argsort(-row, kind="stable")[:most]
+        near = np.argsort(-row, kind="stable")[:count]
         near = near[row[near] > 0]
         return near, row[near]
 
     def trust(self, frame: Frame) -> Measured:
-        """Return the trustworthiness of a frame, with its value at every point, or at a sample of many points."""
+        """Return the trustworthiness of a frame, with its values at all points, or at a sample of large data."""
         return trustworthiness(self.X, frame.Y, min(NEIGHBORS, len(self.X) - 1), n_jobs=self.n_jobs)

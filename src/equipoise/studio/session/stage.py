@@ -1,4 +1,4 @@
-"""What the studio is doing while no frames are computed, as text and as a fraction."""
+"""The current work of the studio while no frames are computed, as text and as a fraction."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from ..._types import Array
 
-WORDS = {
+DESCRIPTIONS = {
     "neighbours": "Finding neighbours",
-    "affinities": "Weighing neighbours",
-    "initial map": "Laying out the first map",
+    "affinities": "Computing affinities",
+    "initial map": "Computing the initial map",
 }
 
 
 class Count(NamedTuple):
     """The current work: its description, start time and progress in units; total 0 if the total is unknown."""
 
-    words: str
+    description: str
     since: float
     total: int = 0
     unit: str = ""
@@ -39,19 +39,19 @@ class Stage:
         self._lock = threading.Lock()
         self.clear("")
 
-    def clear(self, words: str) -> None:
-        """Begin a command described by `words`; empty if the studio is idle."""
+    def clear(self, description: str) -> None:
+        """Begin a command with this description; empty if the studio is idle."""
         with self._lock:
-            self._count = Count(words, time.monotonic())
+            self._count = Count(description, time.monotonic())
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The current work, its progress and duration; empty if the studio is idle."""
         count = self._count
-        if not count.words:
+        if not count.description:
             return ""
         seconds = time.monotonic() - count.since
-        parts = [count.words]
+        parts = [count.description]
         if count.share is not None:
             parts.append(f"{count.share:.0%} of {count.total:,} {count.unit}")
         if seconds >= 1:
@@ -65,7 +65,7 @@ class Stage:
 
     def begin(self, name: str, total: int | None, unit: str, done: int) -> None:
         with self._lock:
-            self._count = Count(WORDS.get(name, name), self._count.since, total or 0, unit, done)
+            self._count = Count(DESCRIPTIONS.get(name, name), self._count.since, total or 0, unit, done)
 
     def end(self) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""The thread that computes the runs of one page: it takes commands and publishes frames one at a time."""
+"""The thread that computes the runs of one page: it executes commands and publishes frames one at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Command = Callable[[], None]
 
 
 class Shot(NamedTuple):
-    """What is shown at once: one frame of each run, and the forces on the selected point."""
+    """A snapshot of the page: one frame of each run, and the forces on the selected point."""
 
     runs: tuple[Run, ...]
     frames: tuple[Frame, ...]
@@ -39,8 +39,8 @@ class Shot(NamedTuple):
 class Worker:
     """Steps the runs while playing, at most one shot ahead of the page.
 
-    Only commands access the runs, and this thread executes them one after another. If a command or a step raises, the
-    message goes to `report` and playing stops. `wake` is called when there is a new shot.
+    Only commands access the runs, and this thread executes them one after another. If a command or a step fails, the
+    message is passed to `report` and playing stops. `wake` is called when there is a new shot.
     """
 
     def __init__(self, report: Callable[[str], None], wake: Callable[[], None]):
@@ -66,9 +66,9 @@ class Worker:
         self._runs, self.shown = runs, None
         self._drop()
 
-    def ask(self, words: str, command: Command) -> None:
-        """Queue a command; `words` describe it while it runs."""
-        self._commands.put((words, command))
+    def submit(self, description: str, command: Command) -> None:
+        """Queue a command; the page shows its description while it runs."""
+        self._commands.put((description, command))
 
     def stop(self) -> None:
         """End the thread after the current command."""
@@ -100,8 +100,8 @@ class Worker:
                 continue
             if item is None:
                 return
-            words, command = item
-            self.stage.clear(words)
+            description, command = item
+            self.stage.clear(description)
             with show_on(self.stage):
                 self._guarded(command)
             self.stage.clear("")
