@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 from support.methods import brief, over
 
 import equipoise as eq
+from equipoise.arrays import blocks as blocks_of_rows
 from equipoise.data import check_table
-from equipoise.data.checks import table_input as containers
 from equipoise.evaluate import trustworthiness
 from equipoise.methods import ALL
 
@@ -202,7 +202,7 @@ class Stored:
     ],
 )
 def test_stored_arrays_are_read_once_by_chunks(monkeypatch, chunks, blocks):
-    monkeypatch.setattr(containers, "BLOCK", 64)
+    monkeypatch.setattr(blocks_of_rows, "block_bytes", lambda: 8 * 64)
     whole = np.round(X)
     stored = Stored(whole, chunks)
     assert_array_equal(check_table(stored), whole)
@@ -217,7 +217,7 @@ def test_reading_stored_arrays_does_not_copy_the_table():
     shape = (4000, 500)  # 16 MB
     stored = Stored(np.broadcast_to(np.arange(500.0), shape), (100, 500))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(containers, "BLOCK", 50_000)
+        patch.setattr(blocks_of_rows, "block_bytes", lambda: 8 * 50_000)
         tracemalloc.start()
         check_table(stored)
         peak = tracemalloc.get_traced_memory()[1]

@@ -58,8 +58,8 @@ def test_every_space_is_a_metric_with_consistent_blocks(space):
     np.testing.assert_allclose(space.distances(i, j), D[i, j], rtol=1e-14)
     np.testing.assert_allclose(space.distances(j, i), D[j, i], rtol=1e-14)
     assert space.distances([], [0]).shape == (0, 1)
-    rows = list(space.row_blocks())
-    np.testing.assert_allclose(np.concatenate([block for _, block in rows]), D, rtol=1e-14)
+    rows = [space.distances(slice(start, start + 2)) for start in range(0, space.n, 2)]
+    np.testing.assert_allclose(np.concatenate(rows), D, rtol=1e-14)
     space.distances()[:] = -1  # the result is a copy
     np.testing.assert_array_equal(space.matrix(), D)
 

@@ -13,9 +13,9 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
-from ..inputs import Affinities, Distances, Input, SparseTable, Table
+from ..inputs import Affinities, Distances, FromSpace, Input, SparseTable, Table
 from ..kernels import Gaussian as GaussianKernel
-from ..neighbors.vectors import in_range
+from ..neighbors.vectors import in_range, is_euclidean
 from ..progress import stage
 from . import fuzzy, perplexity
 from .bandwidth import Bandwidth
@@ -156,7 +156,7 @@ class LocallyLinear:
         neighbors = d2.indices.reshape(-1, self.bandwidth.k)
         linear = self.bandwidth.bandwidth == np.inf
         kernel, scale = (None, 1.0) if linear else (GaussianKernel().value, 2 * sigma2)
-        if isinstance(data, Table | SparseTable) and _is_euclidean(data):
+        if isinstance(data, Table | SparseTable) and is_euclidean(data.metric):
             X = in_range(data.X) if new is None and isinstance(data, Table) else data.X  # scaled as for the search
             return lle_weights(X, neighbors, rows=new, reg=self.reg, kernel=kernel, scale=scale)
         rows = None if new is None else self._distances_to(data, new)
@@ -209,16 +209,14 @@ class Radial:
         return np.exp(-d2.data / (2 * np.sqrt(sigma2[entry_rows(d2)] * self._sigma2[d2.indices])))
 
 
-def _is_euclidean(data: Table | SparseTable) -> bool:
-    return isinstance(data.metric, str) and data.metric in ("euclidean", "l2")
-
-
 def _require_distances_among_neighbors(data: Input) -> None:
     """Raise ValueError if the distances between two neighbours of a point, which its weights need, are unavailable."""
     what = "locally linear weights need the distances among the neighbours of each point"
     if isinstance(data, Distances) and data.sparse:
         raise ValueError(f"{what}, and a graph does not store them all; pass a table, or distances between all pairs")
-    if not isinstance(data, Table | SparseTable) or _is_euclidean(data):
+    if isinstance(data, FromSpace) and data.n > MOST:
+        raise ValueError(f"{what}: all distances of a metric space, too many for its {data.n} points (at most {MOST})")
+    if not isinstance(data, Table | SparseTable) or is_euclidean(data.metric):
         return
     name = getattr(data.metric, "__name__", data.metric)
     if data.metric == "inner_product":

@@ -9,10 +9,9 @@ import numpy as np
 from .._types import Array
 from ..data import as_array
 from ..data.checks import maps
-from ..inputs import Input, Table, make_distance_input
-from ..spaces import MetricSpace
+from ..inputs import Input, Table, is_space, make_input
+from ..neighbors.vectors import is_euclidean
 
-EUCLIDEAN = ("euclidean", "l2")
 K = 15  # neighbours in a report, if there are enough points; chosen
 
 
@@ -35,12 +34,12 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]
 
 def count_points(X: Any) -> int:
     """Return the number of points of a table, of distances, or of a metric space."""
-    return int(X.n if isinstance(X, MetricSpace) else X.shape[0] if hasattr(X, "shape") and X.shape else len(X))
+    return int(X.n if is_space(X) else X.shape[0] if hasattr(X, "shape") and X.shape else len(X))
 
 
 def check_data(X: Any, metric: Any = "euclidean") -> Input:
     """Return the data as an input whose distances are all known."""
-    data = make_distance_input(as_array(X), metric)
+    data = make_input(as_array(X), metric, pairs=True)
     _require_points(data.n, "X")
     if data.points is not None and not np.ptp(data.points, axis=0).any():
         raise ValueError(f"all {data.n} rows of X are equal, so there are no distances to compare; check the data")
@@ -53,7 +52,7 @@ def check_data(X: Any, metric: Any = "euclidean") -> Input:
 
 def is_euclidean_table(X: Any, metric: Any) -> bool:
     """Return whether X is a table, dense or sparse, with Euclidean distances."""
-    return not isinstance(X, MetricSpace) and isinstance(metric, str) and metric in EUCLIDEAN
+    return not is_space(X) and is_euclidean(metric)
 
 
 def check_map(Y: Any) -> Array:

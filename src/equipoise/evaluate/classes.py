@@ -13,11 +13,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
 from .._types import Array
+from ..arrays.blocks import rows_per_block
 from .checks import check_k, check_labels, check_map
 from .measured import DaviesBouldinCurve, Measured
 from .sample import ALL, draw_points, sample_points
 
-BLOCK = 2**21  # distances computed at a time, 16 MB
 STARTS = 4  # initialisations of k-means; chosen
 
 
@@ -99,7 +99,7 @@ def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     points = sample_points(len(Y), random_state)
     values = np.empty(len(points))
-    step = max(1, BLOCK // len(Y))
+    step = rows_per_block(8.0 * len(Y))
     for start in range(0, len(points), step):
         rows = points[start : start + step]
         own, line = number[rows], np.arange(len(rows))

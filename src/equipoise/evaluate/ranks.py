@@ -16,7 +16,7 @@ from .measured import Measured, RecallCurve
 from .order import Buffer, Order, make_order
 from .sample import sample_points
 
-BLOCK = 2**18  # distances per block, 1 MB: the size of a second-level cache; any size gives the same ranks
+BLOCK = 2**18  # distances per block, 1 MB: fits a second-level cache, unlike `arrays.blocks`; ranks do not depend on it
 ROWS = 16  # minimum number of rows per block: each pass over the data serves at least this many
 
 

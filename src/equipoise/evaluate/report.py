@@ -14,7 +14,7 @@ import numpy as np
 from .._atomic import atomic_write
 from .._types import Array
 from ..data import as_array
-from ..spaces import MetricSpace
+from ..inputs import is_space
 from .checks import K, check_labels, check_pair, is_euclidean_table, resolve_k
 from .density import density_correlation
 from .distances import shepard, stress
@@ -238,7 +238,10 @@ def _describe_data(X: Any, metric: Any) -> str:
     """Return the shape and metric of the data in words."""
     shape = getattr(X, "shape", None)
     if shape is None:
-        return f"the space {X!r}" if isinstance(X, MetricSpace) else "a table"
+        if not is_space(X):
+            return "a table"
+        named = type(X).__repr__ is not object.__repr__
+        return f"the space {X!r}" if named else f"the space {type(X).__name__}(n={X.n})"
     if isinstance(metric, str) and metric == "precomputed":
         return "precomputed distances"
     name = metric if isinstance(metric, str) else "custom"

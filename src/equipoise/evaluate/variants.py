@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -11,9 +11,9 @@ from sklearn.utils import get_tags
 
 from .._types import Array
 from ..data import check_table, is_neighbors
+from ..inputs import is_space
 from ..neighbors import Graph
-from ..spaces import Restriction
-from ..spaces.base import MetricSpace
+from ..spaces import MetricSpace, Restriction
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Variants:
     @property
     def n(self) -> int:
         """Number of points."""
-        if isinstance(self.X, MetricSpace):
+        if is_space(self.X):
             return int(self.X.n)
         if isinstance(self.X, Graph):
             return len(self.X.indices)
@@ -72,14 +72,14 @@ class Variants:
 
     def _is_table(self) -> bool:
         X = self.X
-        return not (sparse.issparse(X) or isinstance(X, MetricSpace) or is_neighbors(X) or self._pairwise())
+        return not (sparse.issparse(X) or is_space(X) or is_neighbors(X) or self._pairwise())
 
     def _pairwise(self) -> bool:
         return bool(get_tags(self.method).input_tags.pairwise)
 
     def _restrict(self, X: Any, rows: Array) -> Any:
-        if isinstance(X, MetricSpace):
-            return Restriction(X, rows)
+        if is_space(X):
+            return Restriction(cast(MetricSpace, X), rows)
         if hasattr(X, "iloc"):
             return X.iloc[rows, rows] if self._pairwise() else X.iloc[rows]
         X = X.tocsr() if sparse.issparse(X) else np.asarray(X)

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from .._types import Array, Matrix
 from ..inputs import Input, Table
-from ..linalg.pca import finish, fix_signs, one_blas_thread
+from ..linalg.pca import double_center, finish, fix_signs, one_blas_thread
 from .random import random_ball
 from .start import check_init
 
@@ -50,8 +50,7 @@ def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.Rando
     else:
         D = dijkstra(known, directed=False, indices=pivots).T
     C = (D / max(D.max(), np.finfo(np.float64).tiny)) ** 2
-    C -= C.mean(axis=0)
-    C -= C.mean(axis=1, keepdims=True)
+    double_center(C)
     with one_blas_thread():
         _, V = linalg.eigh(C.T @ C, subset_by_index=[max(count - d, 0), count - 1])
         scores = C @ V[:, ::-1]

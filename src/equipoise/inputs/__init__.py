@@ -7,7 +7,7 @@ components.
 from __future__ import annotations
 
 from .base import Input
-from .make import AFFINITIES, METRICS, make_distance_input, make_input
+from .make import AFFINITIES, METRICS, is_space, make_input
 from .precomputed import Affinities, Distances
 from .space import FromSpace, InputSpace, SpaceLike
 from .sparse_table import SparseTable
@@ -26,6 +26,6 @@ __all__ = [
     "SparseTable",
     "Table",
     "Varying",
-    "make_distance_input",
+    "is_space",
     "make_input",
 ]

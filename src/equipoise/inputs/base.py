@@ -9,13 +9,12 @@ from scipy import sparse
 
 from .._types import Array, Matrix
 from ..linalg.pca import principal_coordinates
-from ..neighbors.search import MIN_RECALL, nearest_in_matrix
+from ..neighbors.search import MIN_RECALL, nearest_in_rows
 from ..neighbors.vectors import Graph, in_range
 
-# Distances per block in `condensed`, 32 MB. Do not change: the last digits of metrics computed from matrix products
-# (cosine, for example) depend on the shape of the block.
+# Distances per block in `condensed` and `neighbors`, 32 MB. Do not change: the last digits of metrics computed from
+# matrix products (cosine, for example), and of the heat method on a surface, depend on the shape of the block.
 BLOCK = 2**22
-EUCLIDEAN = ("euclidean", "l2")
 
 
 class Nearby(NamedTuple):
@@ -68,6 +67,10 @@ class Input:
     def known(self) -> Matrix | None:
         """CSR (n, n) with the distances of the known pairs if some are missing; None if all are known."""
         return None
+
+    def centered(self) -> Input:
+        """Return the input with the mean row subtracted if it is a dense Euclidean table, else itself."""
+        return self
 
     # Distances between the n points
 
@@ -146,8 +149,13 @@ class Input:
         recall : float
             Recall of the search, estimated on a sample and at least `min_recall`; 1 if the search is exact.
         """
-        D = self.block(np.arange(self.n))
-        return nearest_in_matrix(in_range(D), k).into_squared(self.n), 1.0
+        near, d = np.empty((self.n, k), np.int32), np.empty((self.n, k))
+        step = max(1, BLOCK // self.n)
+        for start in range(0, self.n, step):
+            rows = np.arange(start, min(start + step, self.n))
+            found = nearest_in_rows(self.block(rows), rows, k)
+            near[rows], d[rows] = found.indices, found.distances
+        return Graph(near, in_range(d)).into_squared(self.n), 1.0
 
     def measured_neighbors(self, k: int, n_threads: int) -> tuple[Matrix, float]:
         """Return the same neighbours with d² computed in float64, as a SciPy matrix."""
@@ -206,8 +214,3 @@ def check_block(D: Array, rows: Array, columns: Array | None) -> Array:
             f"the distance between points {rows[a]} and {j} is {D[a, b]}; distances must be finite and nonnegative"
         )
     return D
-
-
-def is_euclidean(metric: Any) -> bool:
-    """Return whether a metric is the Euclidean distance."""
-    return isinstance(metric, str) and metric in EUCLIDEAN

@@ -28,7 +28,7 @@ from .table import Table
 class DeviceTable(Input):
     """The rows of a dense table on a device; neighbours are searched in float32, centred and scaled into ±1.
 
-    Distances between points, including the blocks for measures and stress, are computed from a copy on the CPU.
+    Distances between points are computed from a copy on the CPU. Measures and stress use a `Table` instead.
 
     Parameters
     ----------
@@ -75,18 +75,6 @@ class DeviceTable(Input):
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         return self._on_host.block(rows, columns)
 
-    def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
-        return self._on_host.block_by_products(rows, columns)
-
-    def pairs(self, i: Array, j: Array) -> Array:
-        return self._on_host.pairs(i, j)
-
-    def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
-        return self._on_host.stored_pairs(pattern, n_threads)
-
-    def condensed(self, dtype: type[np.floating], n_threads: int) -> Array:
-        return self._on_host.condensed(dtype, n_threads)
-
     def squared(self) -> Array:
         return self._on_host.squared()
 
@@ -122,9 +110,6 @@ class DeviceTable(Input):
 
     def squared_to_all(self, X: torch.Tensor) -> Array:
         return np.asarray(self.squared_from(X).cpu())
-
-    def new_block(self, X: torch.Tensor, columns: Array) -> Array:
-        return self._on_host.new_block(X.double().cpu().numpy(), columns)
 
     def squared_from(self, X: torch.Tensor) -> torch.Tensor:
         """Return d² (m, n) from new rows to every point in float64, on the device."""

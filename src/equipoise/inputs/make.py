@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral
+from typing import Any, TypeGuard
 
 from scipy import sparse
 
@@ -19,6 +20,7 @@ from ..data import (
 from ..data.checks.dissimilarities import check_dissimilarities
 from ..neighbors import Graph
 from ..neighbors.sparse import check_sparse_metric
+from ..neighbors.vectors import EUCLIDEAN
 from .base import Input
 from .precomputed import Affinities, Distances
 from .space import FromSpace, SpaceLike
@@ -33,20 +35,28 @@ METRICS = (  # those of sklearn.metrics.pairwise_distances, plus inner_product
     "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
 )
 # fmt: on
-DEVICE_METRICS = ("euclidean", "l2", "cosine")  # supported by the neighbour search in PyTorch
+DEVICE_METRICS = (*EUCLIDEAN, "cosine")  # supported by the neighbour search in PyTorch
 AFFINITIES = ("gaussian", "uniform", "precomputed")
 
 
 def make_input(
-    X: Any, metric: Any, h: Any, affinity: Any = "gaussian", order: str = "C", device: str | None = None
+    X: Any,
+    metric: Any,
+    h: Any = None,
+    affinity: Any = "gaussian",
+    *,
+    order: str = "C",
+    device: str | None = None,
+    pairs: bool = False,
 ) -> Input:
-    """Check X and return it as an input for methods that work on neighbours, coordinates or affinities.
+    """Check X and return it as an input.
 
     Parameters
     ----------
-    X : table (n, D), dense or sparse; distances (n, n), (indices, distances) or `Graph`; or affinities (n, n)
+    X : table (n, D), dense or sparse; distances (n, n), (indices, distances) or `Graph`; affinities (n, n); or a space
     metric : str or callable
-        One of `METRICS`. With "precomputed", X contains distances.
+        One of `METRICS`. With "precomputed", X contains distances. A metric space defines its own distance and requires
+        the default, "euclidean".
     h : array or callable, default=None
         Metric tensor for all rows, or a function h(X) that returns one for all rows or one per row.
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
@@ -56,10 +66,16 @@ def make_input(
     device : {"cpu", "cuda"}, default=None
         Convert the table to a PyTorch tensor on this device if its metric is one of `DEVICE_METRICS`. A tensor is used
         directly, without conversion to NumPy.
+    pairs : bool, default=False
+        For stress and measures, which compare distances of pairs rather than neighbours. Distances may be missing: NaN
+        in a dense matrix, or not stored in a sparse one. metric="inner_product" raises ValueError because its distances
+        are not comparable between rows.
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
-    _check_metric(metric, METRICS)
+    if is_space(X):
+        return _from_space(X, metric, h, affinity)
+    _check_metric(metric, [name for name in METRICS if name != "inner_product"] if pairs else METRICS)
     use_device = device is not None and affinity != "precomputed" and h is None and metric in DEVICE_METRICS
     if use_device and is_tensor(X):
         return _on_device(X, metric, str(device))
@@ -71,9 +87,7 @@ def make_input(
     if h is not None and metric != "euclidean":
         raise ValueError(f'h requires metric="euclidean", got {metric!r}')
     if isinstance(metric, str) and metric == "precomputed":
-        if is_neighbors(X):
-            return Distances(check_neighbors(X), X.recall if isinstance(X, Graph) else 1.0)
-        return Distances(check_distances(X))
+        return _from_distances(X, pairs)
     if sparse.issparse(X):
         if h is not None:
             raise ValueError("h requires a dense table; use X.toarray()")
@@ -87,35 +101,31 @@ def make_input(
     return _on_device(X, metric, str(device)) if use_device else Table(X, metric, h)
 
 
-def make_distance_input(X: Any, metric: Any, *, center: bool = False) -> Input:
-    """Check X and return it as an input for stress and measures, which compare the distances of pairs.
+def is_space(X: Any) -> TypeGuard[SpaceLike]:
+    """Return whether X is a metric space: an object with a number of points `n` and a method `distances`."""
+    return isinstance(getattr(X, "n", None), Integral) and callable(getattr(X, "distances", None))
 
-    Unlike in `make_input`, X may be a metric space, distances may be missing, and metric="inner_product" raises
-    ValueError because its distances are not comparable between rows.
 
-    Parameters
-    ----------
-    X : table (n, D), dense or sparse; distances (n, n); or a metric space
-        With metric="precomputed", distances: dense with NaN for missing ones, or sparse with the known pairs.
-    metric : str or callable
-        One of `METRICS` other than "inner_product".
-    center : bool, default=False
-        Subtract the mean row from a Euclidean table, see `Table`.
-    """
-    if isinstance(X, SpaceLike):
-        if not (isinstance(metric, str) and metric == "euclidean"):
-            raise ValueError(f"a metric space defines its own distance; omit metric={metric!r}")
-        if X.n < 2:
-            raise ValueError(f"the metric space has {X.n} points; at least 2 are needed")
-        return FromSpace(X)
-    _check_metric(metric, [name for name in METRICS if name != "inner_product"])
-    X = as_array(X)
-    if isinstance(metric, str) and metric == "precomputed":
+def _from_space(space: SpaceLike, metric: Any, h: Any, affinity: str) -> Input:
+    """Return a metric space as an input, or raise ValueError for an argument that needs a table or affinities."""
+    if affinity == "precomputed":
+        raise ValueError('affinity="precomputed" requires affinities (n, n), but X is a metric space; omit affinity')
+    if h is not None:
+        raise ValueError("h requires a dense table, but X is a metric space, which defines its own distance; omit h")
+    if not (isinstance(metric, str) and metric == "euclidean"):
+        raise ValueError(f"a metric space defines its own distance; omit metric={metric!r}")
+    if space.n < 2:
+        raise ValueError(f"the metric space has {space.n} points; at least 2 are needed")
+    return FromSpace(space)
+
+
+def _from_distances(X: Any, pairs: bool) -> Input:
+    """Return precomputed distances as an input; some may be missing where pairs are compared."""
+    if pairs:
         return Distances(check_dissimilarities(X))
-    if sparse.issparse(X):
-        check_sparse_metric(metric)
-        return SparseTable(check_sparse_table(X), metric)
-    return Table(check_table(X), metric, center=center)
+    if is_neighbors(X):
+        return Distances(check_neighbors(X), X.recall if isinstance(X, Graph) else 1.0)
+    return Distances(check_distances(X))
 
 
 def _check_metric(metric: Any, names: Any) -> None:

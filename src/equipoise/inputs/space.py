@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from .._types import Array
 from ..spaces import MetricSpace
 from .base import Input, check_block
 
+# Points up to which principal components are available: they need all distances, 3.2 GB, and twice that to decompose
+# them. Chosen.
+PRINCIPAL = 20_000
 
-@runtime_checkable
+
 class SpaceLike(Protocol):
     """n points with distances: the part of `spaces.MetricSpace` that an input needs."""
 
@@ -29,19 +32,25 @@ class FromSpace(Input):
 
     def __init__(self, space: SpaceLike):
         self._space = space
-        self.n = self.limit = space.n
+        self.n = self.limit = int(space.n)
+        self.has_principal = self.n <= PRINCIPAL
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         return check_block(np.asarray(self._space.distances(rows, columns), dtype=np.float64), rows, columns)
 
-    def squared(self) -> Array:
-        return self._space.distances() ** 2
+    def principal(self, d: int, rng: np.random.RandomState) -> Array:
+        if not self.has_principal:
+            raise ValueError(
+                f'init="pca" needs coordinates or all distances, too many of a metric space with {self.n} points (at'
+                f' most {PRINCIPAL}); use init="spectral" or "random"'
+            )
+        return super().principal(d, rng)
 
     def rows(self, i: Array) -> Array:
         return i
 
     def squared_to_all(self, X: Array) -> Array:
-        return self._space.distances(X) ** 2
+        return np.square(self.block(X))
 
     def check_new(self, X: Any) -> Any:
         raise ValueError("transform needs a table or distances: a metric space cannot contain new points")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +21,8 @@ from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
 from ..linalg.pca import one_blas_thread, principal_components
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
-from ..neighbors.vectors import Graph, in_range, metric_parameters, product_distances
-from .base import Input, Nearby, check_block, is_euclidean, nearby, square
+from ..neighbors.vectors import Graph, in_range, is_euclidean, metric_parameters, product_distances
+from .base import Input, Nearby, check_block, nearby, square
 
 NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → graph
 
@@ -37,22 +38,15 @@ class Table(Input):
         One of `METRICS`, or a function of two rows.
     h : array, default=None
         Metric tensor (D, D) or diagonal (D,): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
-    center : bool, default=False
-        Subtract the mean row from a Euclidean table, so that differences keep their digits far from the origin, and
-        check that distances are in the range that stress supports.
     """
 
     lookup: NeighborLookup | None = None  # if set, looks up neighbours in a cache before searching
     mean: Array | None = None  # (D,): the row subtracted from all rows, if any
 
-    def __init__(self, X: Array, metric: Any, h: Any = None, *, center: bool = False):
+    def __init__(self, X: Array, metric: Any, h: Any = None):
         self.metric = metric
         self._A = None if h is None else factor(h, "h", X.shape[1])
         self.X = self._apply_h(X)
-        if center and is_euclidean(metric):
-            self.mean = self.X.mean(axis=0)
-            self.X = self.X - self.mean
-            check_size(2 * float(np.abs(self.X).max()))
         self.n = len(X)
         self.limit = min(X.shape)
         self._searcher: Searcher | None = None
@@ -64,6 +58,19 @@ class Table(Input):
     @property
     def points(self) -> Array | None:
         return self.X if is_euclidean(self.metric) else None
+
+    def centered(self) -> Table:
+        """Return a Euclidean table with the mean row subtracted; any other table unchanged.
+
+        Differences keep more digits far from the origin. Stress uses this, and its range of sizes is checked.
+        """
+        if not is_euclidean(self.metric) or self.mean is not None:
+            return self
+        result = copy(self)
+        result.mean = self.X.mean(axis=0)
+        result.X = self.X - result.mean
+        check_size(2 * float(np.abs(result.X).max()))
+        return result
 
     @cached_property
     def _parameters(self) -> dict[str, Array]:
@@ -122,7 +129,7 @@ class Table(Input):
         )
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
-        X = in_range(self.X) if self.metric in ("euclidean", "l2", "inner_product") else self.X
+        X = in_range(self.X) if is_euclidean(self.metric) or self.metric == "inner_product" else self.X
 
         def search() -> Graph:
             return nearest_neighbors(X, k, self.metric, n_threads=n_threads, min_recall=min_recall)

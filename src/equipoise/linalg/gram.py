@@ -16,6 +16,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
 from . import eigen
+from .pca import double_center
 
 SIDE = 1000  # rows or columns up to which the smaller Gram matrix is formed, 8 MB; as in randomized.py
 MEAN = 0.9  # largest share of the mean in Σ F² for which F is not centred: it costs one digit; chosen
@@ -71,10 +72,8 @@ class Inner(Gram):
     def __init__(self, D2: Any):
         self.n = len(D2)
         self.B = D2 * -0.5
-        self._means = self.B.mean(axis=0)
+        self._means = double_center(self.B)
         self._mean = float(self._means.mean())
-        self.B -= self._means
-        self.B -= self.B.mean(axis=1, keepdims=True)
 
     @property
     def source(self) -> Matrix:

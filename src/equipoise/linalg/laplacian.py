@@ -10,7 +10,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .._types import Array, Matrix
-from ..arrays.csr import is_on_device, row_sums
+from ..arrays.csr import entry_rows, is_on_device, make_csr, row_sums
 from ..arrays.namespace import array_namespace, at_least, is_numpy, to_float64
 from .eigen import SMALL
 from .pca import fix_signs
@@ -38,6 +38,13 @@ class NormalizedAffinities:
 
     def _without_trivial(self, U: Any) -> Any:
         return U - self.trivial[:, None] * (self.trivial @ U)
+
+
+def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
+    """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric weights W (n, n)."""
+    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
+    scaled = make_csr(W.data / (root[entry_rows(W)] * root[W.indices]), W.indices, W.indptr, W.shape)
+    return (sparse.identity(W.shape[0], format="csr") - scaled).tocsr(), root
 
 
 def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:

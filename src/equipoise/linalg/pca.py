@@ -54,11 +54,18 @@ def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Arra
     """Return the same components from squared distances D2 (n, n), by classical scaling: eigenvectors of −½ C D2 C."""
     scale = max(D2.max(), np.finfo(np.float64).tiny)
     G = D2 / (-2 * scale)
-    G -= G.mean(axis=0)
-    G -= G.mean(axis=1, keepdims=True)
+    double_center(G)
     with one_blas_thread():
         values, V = top_eigenvectors(G, d)
     return finish(V * np.sqrt(np.maximum(values, 0)), d, rng)
+
+
+def double_center(G: Any) -> Any:
+    """Replace G (n, m), an array of any library, by C G C, C = I − 11ᵀ/n; return the column means of G (m,)."""
+    means = G.mean(axis=0)
+    G -= means
+    G -= G.mean(axis=1, keepdims=True)
+    return means
 
 
 def principal_scores(X: Any, d: int) -> Any:

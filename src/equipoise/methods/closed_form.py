@@ -194,7 +194,7 @@ class ClassicalEmbedding(Estimator):
         stage("eigenvectors")
         self.eigenvalues_, U = model.objective.solve(self.n_components)
         self.embedding_ = fix_signs(model.geometry.map(U))
-        self.loss_ = model.objective.minimum(self.eigenvalues_)
+        self.loss_ = model.objective.minimum_loss(self.eigenvalues_)
         self.loss_curve_, self.n_iter_ = np.empty((0, 2)), 0
         self._take_model(model, X)
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
 from ..arrays.namespace import from_cupy, is_cupy, is_tensor, to_cupy
 from ..data import check_rows, is_neighbors
-from ..inputs import Distances, Input
+from ..inputs import Distances, FromSpace, Input, is_space
 from ..problems.forces import Problem
 from ..saving.checkpoint import Checkpoint
 
@@ -58,14 +58,14 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _record_features(self, X: Any, data: Input) -> None:
         """Set n_features_in_, and feature_names_in_ if X has column names."""
-        if is_neighbors(X) or type(X) is np.ndarray:  # no column names
-            self.n_features_in_ = data.n if is_neighbors(X) else X.shape[1]  # as for a distance matrix
+        if is_neighbors(X) or is_space(X) or type(X) is np.ndarray:  # no column names
+            self.n_features_in_ = X.shape[1] if type(X) is np.ndarray else data.n  # as for a distance matrix
             self.__dict__.pop("feature_names_in_", None)
         else:
             validate_data(self, X, skip_check_array=True)
 
     def _check_new(self, X: Any) -> Any:
-        if is_neighbors(X) and isinstance(self._data, Distances):
+        if isinstance(self._data, FromSpace) or (is_neighbors(X) and isinstance(self._data, Distances)):
             return self._data.check_new(X)
         if is_tensor(X) and self._data.on_device:
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
@@ -92,7 +92,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if not is_out_of_memory(error):
                 raise
             table = X[0] if is_neighbors(X) else X
-            n, *others = getattr(table, "shape", None) or np.shape(table)
+            n, *others = (X.n, X.n) if is_space(X) else getattr(table, "shape", None) or np.shape(table)
             D = int(np.prod(others))
             raise gpu_out_of_memory(f"fitting {n} rows of {D} columns", self._gpu_bytes(int(n), D)) from None
 

@@ -19,7 +19,8 @@ from ..geometry import Orthonormal
 from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
 from ..inputs.base import square
 from ..inputs.neighbor_graphs import resolve_neighbors
-from ..objectives import TraceQuotient, normalized_laplacian
+from ..linalg.laplacian import normalized_laplacian
+from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
 from .estimator import is_positive
@@ -99,9 +100,8 @@ class LLE(ClassicalEmbedding):
             return lle.lle_weights(cast("DeviceTable", data).X, neighbors, rows=rows, reg=self.reg)
         if isinstance(data, Table | SparseTable):
             return lle.lle_weights(data.X, neighbors, rows=rows, reg=self.reg)
-        assert isinstance(data, Distances)
         new = None if rows is None else square(rows)
-        return lle.lle_weights_from_distances(square(data.D), neighbors, rows=new, reg=self.reg)
+        return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=self.reg)
 
     def _prepare_transform(self, model: Model) -> None:
         pass

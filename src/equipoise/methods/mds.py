@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._types import Array, Callback, Matrix
@@ -21,7 +21,7 @@ from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_i
 from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
-from ..inputs import Distances, Input, SpaceLike, make_distance_input
+from ..inputs import Distances, FromSpace, Input, make_input
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
@@ -139,7 +139,7 @@ class MDS(Estimator):
     def _build(self, X: Any) -> tuple[StressProblem, Input]:
         self.check_parameters()
         requested, device = choose_device(self._engine_name(), self.device, X)
-        source = make_distance_input(X, self.metric, center=True)
+        source = make_input(X, self.metric, pairs=True).centered()
         self._record_features(X, source)
         check_start(self.init, source)
         W = None if self.weights is None else check_pair_weights(self.weights, source.n)
@@ -288,7 +288,7 @@ class MDS(Estimator):
             raise ValueError(
                 'transform needs stress="metric": the order of δ does not determine the position of a new point'
             )
-        rows = self._source.check_new(self._check_rows(X))
+        rows = self._source.check_new(X if isinstance(self._source, FromSpace) else self._check_rows(X))
         n = self._source.n
         sample = np.arange(n) if n <= STORED else np.sort(np.random.RandomState(0).permutation(n)[:STORED])
         fitted = to_numpy(self.embedding_)[sample]
@@ -296,13 +296,6 @@ class MDS(Estimator):
             lambda part: self._source.new_block(rows[part], sample), rows.shape[0], fitted, self._n_threads()
         )
         return on_device_of(X if is_device_array(self.embedding_) else None, Y)
-
-    def _record_features(self, X: Any, source: Input) -> None:
-        if isinstance(X, SpaceLike):
-            self.n_features_in_ = source.n
-            self.__dict__.pop("feature_names_in_", None)
-        else:
-            validate_data(self, X, skip_check_array=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

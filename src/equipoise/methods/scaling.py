@@ -14,13 +14,14 @@ from ..arrays.namespace import array_like, column_squares, is_device_array, is_t
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
-from ..inputs import Distances, FromSpace, Input, SparseTable, Table, make_input
+from ..inputs import Distances, Input, SparseTable, Table, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
 from ..linalg.gram import Factor, Gram, Inner, dense, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
+from ..neighbors.vectors import is_euclidean
 from ..objectives import GramLoss
 from ..progress import stage
-from ..spaces import GraphGeodesic, MetricSpace
+from ..spaces import GraphGeodesic
 from .closed_form import ClassicalEmbedding, Model
 from .estimator import accepts_cupy
 
@@ -99,7 +100,9 @@ class PCA(Scaling):
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
-        data = make_input(X, "euclidean", None, order="rows", device=self._device(X))
+        data = make_input(X, "euclidean", order="rows", device=self._device(X))
+        if not _has_coordinates(data):
+            raise ValueError("PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS")
         self._require_on_device(X, data)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)
@@ -154,7 +157,7 @@ class ClassicalMDS(Scaling):
     ----------
     metric : str or callable, default="euclidean"
         A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n). X may also be a
-        `spaces.MetricSpace`, for any metric.
+        metric space, see `spaces`, without a metric.
     n_landmarks : int, optional
         Number of points that represent all: only their distances to the others are computed, and G_X is Nyström's
         approximation from these (landmark MDS; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
@@ -174,7 +177,7 @@ class ClassicalMDS(Scaling):
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
-        data = FromSpace(X) if isinstance(X, MetricSpace) else make_input(X, self.metric, None, device=device)
+        data = make_input(X, self.metric, device=device)
         if self.metric == "inner_product":
             raise ValueError(
                 'metric="inner_product" does not define distances between all pairs; use "cosine" or "euclidean"'
@@ -187,7 +190,7 @@ class ClassicalMDS(Scaling):
         self._landmarks: Landmarks | None = None
         if m is not None:
             return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng, device)
-        if _has_coordinates(data) and self.metric in ("euclidean", "l2"):
+        if _has_coordinates(data) and is_euclidean(self.metric):
             if sparse.issparse(_coordinates(data)):
                 self._require_on_device(X, data)
             return self._gram_model(data, Factor(_coordinates(data)))

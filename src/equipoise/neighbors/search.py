@@ -112,8 +112,13 @@ class Searcher:
 
 def nearest_in_matrix(D: Array, k: int) -> Graph:
     """Return the k nearest neighbours of each point from all distances, D (n, n)."""
+    return nearest_in_rows(D, np.arange(len(D)), k)
+
+
+def nearest_in_rows(D: Array, rows: Array, k: int) -> Graph:
+    """Return the k nearest neighbours of the points `rows` (m,) from their distances to all points, D (m, n)."""
     D = D.copy()
-    np.fill_diagonal(D, np.inf)
+    D[np.arange(len(rows)), rows] = np.inf
     near = np.argpartition(D, k - 1, axis=1)[:, :k]
     return Graph(near.astype(np.int32), np.take_along_axis(D, near, axis=1))
 

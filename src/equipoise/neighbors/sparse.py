@@ -12,9 +12,9 @@ from sklearn.metrics import pairwise_distances
 from .._types import Array, Matrix
 from ..arrays.blocks import rows_per_block
 from ..progress import advance_callback, stage
-from .vectors import Graph, product_distances, smallest, undefined_for_row
+from .vectors import EUCLIDEAN, Graph, is_euclidean, product_distances, smallest, undefined_for_row
 
-PRODUCTS = ("euclidean", "l2", "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
+PRODUCTS = (*EUCLIDEAN, "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
 SCIKIT = ("manhattan", "cityblock", "l1")  # other metrics that scikit-learn supports for sparse rows
 SPARSE_METRICS = PRODUCTS + SCIKIT
 ARRAYS = 4  # number of block-sized arrays that exist at once
@@ -127,7 +127,7 @@ class SparseSearcher:
         """Return distances from the scores of `_blocks`; infinite entries mark the row itself."""
         if self.metric == "inner_product":
             return product_distances(-scores)
-        if self.metric in ("euclidean", "l2"):
+        if is_euclidean(self.metric):
             return np.sqrt(scores)
         return scores / 2 if self.metric == "cosine" else scores
 

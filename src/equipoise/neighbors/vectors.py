@@ -21,6 +21,8 @@ from .._types import Array, Matrix
 from ..arrays.blocks import rows_per_block
 from ..arrays.csr import make_csr
 
+EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
+
 
 @dataclass(frozen=True, repr=False)
 class Graph:
@@ -49,6 +51,11 @@ class Graph:
         m, k = self.indices.shape
         d2 = np.square(in_range(self.distances), out=self.distances)
         return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
+
+
+def is_euclidean(metric: Any) -> bool:
+    """Return whether a metric is the Euclidean distance."""
+    return isinstance(metric, str) and metric in EUCLIDEAN
 
 
 def in_range(X: Array) -> Array:
@@ -127,7 +134,7 @@ class EuclideanVectors(Vectors):
     """Distances that are Euclidean, or a function of Euclidean distances."""
 
     def queries(self, X: Array) -> Array:
-        if self.metric in ("euclidean", "l2", "sqeuclidean"):
+        if self.metric in (*EUCLIDEAN, "sqeuclidean"):
             return np.ascontiguousarray(X, dtype=np.float64)
         V = X - X.mean(axis=1, keepdims=True) if self.metric == "correlation" else X
         norm = np.linalg.norm(V, axis=1, keepdims=True)
@@ -144,7 +151,7 @@ class EuclideanVectors(Vectors):
         return np.square(x - q).sum(axis=2)
 
     def _finish(self, result: Array) -> Array:
-        if self.metric in ("euclidean", "l2"):
+        if is_euclidean(self.metric):
             return np.sqrt(result, out=result)
         if self.metric != "sqeuclidean":
             result /= 2
@@ -197,7 +204,7 @@ class Chebyshev(Vectors):
 
 
 VECTORS: dict[str, type[Vectors]] = {
-    **dict.fromkeys(("euclidean", "l2", "sqeuclidean", "cosine", "correlation"), EuclideanVectors),
+    **dict.fromkeys((*EUCLIDEAN, "sqeuclidean", "cosine", "correlation"), EuclideanVectors),
     **dict.fromkeys(("manhattan", "cityblock", "l1"), Manhattan),
     "chebyshev": Chebyshev,
     "inner_product": InnerProduct,

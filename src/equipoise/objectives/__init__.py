@@ -10,7 +10,7 @@ from .dense import DenseDivergence, require_dense
 from .double_kernel import DoubleKernelLLE, DoubleKernelPCA
 from .gram_loss import GramLoss
 from .joint import JointDivergence, joint_objective
-from .quotient import TraceQuotient, normalized_laplacian
+from .quotient import TraceQuotient
 
 __all__ = [
     "Balance",
@@ -26,6 +26,5 @@ __all__ = [
     "Objective",
     "TraceQuotient",
     "joint_objective",
-    "normalized_laplacian",
     "require_dense",
 ]

@@ -41,9 +41,9 @@ class ClosedForm:
         """Return the loss of U."""
         raise TypeError(f"{type(self).__name__} must define loss()")
 
-    def minimum(self, values: Array) -> float:
+    def minimum_loss(self, values: Array) -> float:
         """Return the minimum of the loss, from the eigenvalues."""
-        raise TypeError(f"{type(self).__name__} must define minimum()")
+        raise TypeError(f"{type(self).__name__} must define minimum_loss()")
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
         """Return a random map (n, d) from which the flow decreases the loss at every step."""

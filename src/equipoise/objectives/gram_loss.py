@@ -53,7 +53,7 @@ class GramLoss(ClosedForm):
         return 4 * self.norm**1.5
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        Y = centered(Y)
+        Y = subtract_mean(Y)
         BY, YY = self.gram.product(Y), Y.T @ Y
         largest = max(float(np.linalg.eigvalsh(YY)[-1]), self.norm)
         curvature = 4 * (3 * largest + (0.0 if self.gram.definite else self.norm))
@@ -61,7 +61,7 @@ class GramLoss(ClosedForm):
         return Balance(4 * exaggeration * BY, -4 * Y @ YY, total, len(Y) * curvature / 4)
 
     def loss(self, U: Array) -> float:
-        Y = centered(U)
+        Y = subtract_mean(U)
         return self._loss(Y, self.gram.product(Y), Y.T @ Y)
 
     def _loss(self, Y: Array, BY: Array, YY: Array) -> float:
@@ -69,7 +69,7 @@ class GramLoss(ClosedForm):
 
     def gradient_error(self, Y: Array) -> float:
         """Return a bound on ‖∇ − ∇'‖_F at Y, 4 ‖G_X − G'_X‖_F ‖C Y‖₂: the error from an approximate G_X."""
-        return 4 * self.error * float(np.linalg.norm(centered(Y), 2))
+        return 4 * self.error * float(np.linalg.norm(subtract_mean(Y), 2))
 
     def solve(self, d: int) -> tuple[Array, Array]:
         """Return the d largest eigenvalues of B, and their unit eigenvectors times their roots.
@@ -79,7 +79,7 @@ class GramLoss(ClosedForm):
         values, V = self.gram.top(d)
         return values, V * array_like(V, np.sqrt(np.maximum(values, 0.0)))
 
-    def minimum(self, values: Array) -> float:
+    def minimum_loss(self, values: Array) -> float:
         """Return ‖B‖² minus the part that the map explains."""
         return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
 
@@ -93,7 +93,7 @@ class GramLoss(ClosedForm):
         return values, U @ V
 
 
-def centered(Y: Array) -> Array:
+def subtract_mean(Y: Array) -> Array:
     """Return C Y in float64."""
     Y = np.asarray(Y, dtype=np.float64)
     return Y - Y.mean(axis=0)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from .._types import Array, Matrix
-from ..arrays.csr import entry_rows, make_csr
 from ..engines import Engine
 from ..linalg import eigen
 from ..linalg.pca import fix_signs
@@ -72,7 +70,7 @@ class TraceQuotient(ClosedForm):
             values, V = np.concatenate([values, more]), np.column_stack([V, W])
         return values, V * np.sqrt(self._spread)
 
-    def minimum(self, values: Array) -> float:
+    def minimum_loss(self, values: Array) -> float:
         return float(values.sum())
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
@@ -104,10 +102,3 @@ class TraceQuotient(ClosedForm):
             members = self.components == part
             parts[members, column] = self.root[members]
         return fix_signs(np.linalg.qr(parts)[0])
-
-
-def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
-    """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric weights W (n, n)."""
-    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
-    scaled = make_csr(W.data / (root[entry_rows(W)] * root[W.indices]), W.indices, W.indptr, W.shape)
-    return (sparse.identity(W.shape[0], format="csr") - scaled).tocsr(), root

@@ -25,7 +25,8 @@ STEPS = 25  # chosen, not tuned
 RULE = Momentum(momentum=(0.5, 0.8), friction=0, max_step=1.0)  # at most one kernel length per step
 STRESS_STEPS = 100  # chosen, not tuned
 RELAXATION = 1.5  # factor on the majorising step; below 2 the stress still decreases, as the majoriser is a parabola
-BLOCK = 2**22  # distances in memory at a time
+# Distances in memory at a time. Do not change: the last digits of metrics computed from matrix products depend on it.
+BLOCK = 2**22
 
 
 @tagged("placement.Placement")

@@ -7,6 +7,8 @@ from typing import Any
 
 from scipy import sparse
 
+from ..neighbors.vectors import is_euclidean
+
 Described = tuple[str, dict[str, Any]]  # the tag of a class, and the state of an object
 
 
@@ -22,7 +24,7 @@ def _table(state: dict[str, Any]) -> Described:
     common = {"X": X, "metric": metric, "n": X.shape[0], "limit": min(X.shape), "_places": None}
     if sparse.issparse(X):
         return "inputs.sparse_table.SparseTable", {**common, "_reduced": None, "_exact": None}
-    mean = state["mean"] if metric in ("euclidean", "l2") else None
+    mean = state["mean"] if is_euclidean(metric) else None
     return "inputs.table.Table", {**common, "_A": None, "mean": mean, "_searcher": None}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,13 +46,6 @@ class MetricSpace:
     def matrix(self) -> Array:
         """Return all distances (n, n), float64."""
         return self.distances()
-
-    def row_blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of rows and their distances (rows, n) to all points, at most 32 MB at a time."""
-        step = max(1, BLOCK // self.n)
-        for start in range(0, self.n, step):
-            rows = slice(start, min(start + step, self.n))
-            yield rows, self.distances(rows)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.n})"

@@ -12,11 +12,10 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
+from ...arrays.blocks import rows_per_block
 from ...arrays.csr import check_indices, entry_place, entry_rows, make_csr
 from ...arrays.namespace import is_cupy, to_numpy
 from ...neighbors import Graph
-
-BLOCK = 2**22  # values of a chunked array read at a time, 32 MB in float64, unless its chunks are larger; chosen
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.
 DATES = r"date|time|period|duration"
@@ -101,8 +100,8 @@ def _read(X: Any) -> Array:
         raise ValueError(f"X must contain numbers, but its dtype is {X.dtype}")
     (n, D), (high, wide) = X.shape, X.chunks or (None, None)
     table = np.empty((n, D))
-    for rows in _spans(high, n, BLOCK // max(D, 1)):
-        for columns in _spans(wide, D, BLOCK // (rows.stop - rows.start)):
+    for rows in _spans(high, n, rows_per_block(8 * D)):
+        for columns in _spans(wide, D, rows_per_block(8 * (rows.stop - rows.start))):
             table[rows, columns] = np.asarray(X[rows, columns])
     return table
 

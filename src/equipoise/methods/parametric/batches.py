@@ -14,7 +14,7 @@ from ..._types import Array, Matrix
 from ...arrays.csr import on_host
 
 MAX_FRACTION = 0.5  # of the free GPU memory that a table may use; larger ones stay on the host; chosen
-BLOCK = 2**22  # values of a table that are summed at once in float64; chosen
+BLOCK = 2**22  # values of a table summed at once in float64; do not change: the last digits of the sum depend on it
 
 
 def as_csr(A: Any) -> Matrix:

@@ -15,7 +15,7 @@ from .batches import TrainingRows, in_blocks
 
 WIDTH, DEPTH = 256, 3  # of the hidden layers
 SCALE_ROWS = 4096  # maximum number of rows whose initial positions set the scale of the map; chosen
-BLOCK = 2**24  # values encoded at a time; chosen
+BLOCK = 2**24  # values encoded at a time; do not change: the last digits of the matrix products depend on it
 
 
 class Standardized(nn.Module):

@@ -19,6 +19,7 @@ from ...arrays.namespace import is_tensor, to_numpy
 from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
+from ...inputs import is_space
 from ...optimize.descent import Descent
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
@@ -281,6 +282,8 @@ def _as_rows(X: Any, min_rows: int) -> Tensor:
     """Return a table (n, D) of at least `min_rows` rows as a float32 tensor on its device; raise if it is invalid."""
     import torch
 
+    if is_space(X):
+        raise ValueError("an encoder needs a table of rows, but X is a metric space")
     if not is_tensor(X):
         table = check_table(X, min_rows)
         with np.errstate(over="ignore"):
