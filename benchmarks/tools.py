@@ -47,9 +47,13 @@ def fit_equipoise(X: np.ndarray, threads: int) -> Fit:
         k = min(len(X) - 1, 90)
         return make_input(X, "euclidean", None).neighbors(k, threads)[0].indices.reshape(len(X), k)
 
-    details = {"engine": problem.engine.name, "n_iter": problem.n_iter, "own_loss": float(problem.loss_curve[-1, 1])}
+    details = {
+        "engine": problem.engine.traits.name,
+        "n_iter": problem.n_iter,
+        "own_loss": float(problem.loss_curve[-1, 1]),
+    }
     fit = Fit(Y, total(search), built - start, end - built, details=details)
-    if problem.engine.needs_sparse_P:
+    if problem.engine.traits.needs_sparse_P:
         fit.search, fit.found = "faiss", found
         details["own_recall"] = problem.knn_recall
     else:

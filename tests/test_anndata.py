@@ -61,7 +61,7 @@ def test_every_method_has_an_anndata_function():
         assert parameters[:4] == ["adata", "use_rep", "neighbors_key", "key_added"] and "n_components" in parameters
 
 
-@pytest.mark.filterwarnings("ignore:the neighbour graph falls", "ignore:obsm")
+@pytest.mark.filterwarnings("ignore:the neighbour graph has", "ignore:obsm")
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_each_function_writes_the_map_and_its_parameters(name, capsys):
     adata = annotated()

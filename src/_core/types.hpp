@@ -76,7 +76,7 @@ struct Kernel {
     Table table;
 };
 
-// The pattern of a CSR matrix. bind/csr.hpp checks it once, when it is created from arrays.
+// The pattern of a CSR matrix. bind/csr.cpp checks it once, when it is created from arrays.
 struct Csr {
     std::int64_t rows = 0, columns = 0;
     const std::int64_t *indptr = nullptr;

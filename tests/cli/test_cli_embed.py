@@ -242,7 +242,7 @@ def test_help_lists_parameters_of_the_chosen_method(capsys):
             assert (f"--{name.replace('_', '-')} " in helps[method]) == (name not in ("callbacks", "verbose")), name
     assert "--perplexity VALUE" in helps["tsne"] and "--perplexity" not in helps["umap"]
     text = " ".join(helps["umap"].split())
-    assert "Points in a neighbourhood, its centre included" in text and "(default: 15)" in text
+    assert "Number of points in a neighbourhood, including its centre" in text and "(default: 15)" in text
     assert 'the first 100 (at most half) are early exaggeration. "auto" is 200 above' in text
 
 

@@ -319,7 +319,7 @@ def test_problem_rejects_maps_of_wrong_shape_or_with_nan(use):
     def call(Y):
         return PROBLEM.optimize(n_iter=5, Y0=Y) if use == "optimize" else getattr(PROBLEM, use)(Y)
 
-    with pytest.raises(ValueError, match=r"Y has shape \(3, 2\), .*\(20, 2\)"):
+    with pytest.raises(ValueError, match=r"Y has shape \(3, 2\); .*\(20, 2\)"):
         call(np.zeros((3, 2)))
     with pytest.raises(ValueError, match=r"Y.* contains NaN at row 6, column 1"):
         call(changed(np.zeros((20, 2)), 6, 1, np.nan))

@@ -266,11 +266,11 @@ def test_checkpoint_resumes_to_the_same_bytes(as_tensor, sorted_from, digits, tm
     assert bool((resumed.embedding_ == whole.embedding_).all())
     np.testing.assert_array_equal(resumed.loss_curve_[-2:], whole.loss_curve_[-2:])
     assert (resumed._problem._state.order is not None) == (sorted_from == 100)
-    with pytest.raises(ValueError, match=r"a checkpoint of another run, whose .*affinities"):
+    with pytest.raises(ValueError, match=r"a checkpoint of another run: .*affinities"):
         brief(n_iter=n_iter, perplexity=9, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
     with pytest.raises(ValueError, match="initial map differs"):
         brief(n_iter=n_iter, random_state=1, callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
-    with pytest.raises(ValueError, match=r"a checkpoint of another run, whose .*engine"):
+    with pytest.raises(ValueError, match=r"a checkpoint of another run: .*engine"):
         eq.TSNE(**{**BRIEF, "n_iter": n_iter}, engine="grid", callbacks=[eq.Checkpoint(path, resume=True)]).fit(data)
 
 

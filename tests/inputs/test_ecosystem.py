@@ -36,7 +36,7 @@ X, LABELS = make_blobs(60, 4, centers=3, random_state=1)
 FRAME = pd.DataFrame(X, columns=list("abcd"), index=[f"row {i}" for i in range(60)])
 
 every_method = over(ALL)
-ignore_components = pytest.mark.filterwarnings("ignore:the neighbour graph falls")  # three blobs
+ignore_components = pytest.mark.filterwarnings("ignore:the neighbour graph has")  # three blobs
 
 
 # Data frames

@@ -59,7 +59,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(weights=changed(W, 1, 3, -1.0, True)), X, r"weights\[1, 3\] = -1"),
         (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
         (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
-        (eq.MDS(metric="manhattan"), City(X), "a metric space has its own distance"),
+        (eq.MDS(metric="manhattan"), City(X), "a metric space defines its own distance"),
         (eq.MDS(), City(X[:1]), "has 1 points; at least 2 are needed"),
         (eq.MDS(n_components=0), X, "n_components must be an integer >= 1"),
         (eq.MDS(n_init=0), X, "n_init must be an integer >= 1"),
@@ -90,7 +90,7 @@ def test_transform_rejects_invalid_input():
         (eq.MDS(stress="ordinal", n_iter=2), X, X, "the order of δ does not determine"),
         (eq.MDS(metric="precomputed", n_iter=2), KNOWN, D, "distances to all fitted points"),
         (eq.MDS(metric="precomputed", n_iter=2), D, changed(D, 0, 1, np.nan), "finite and nonnegative"),
-        (eq.MDS(n_iter=2), City(X), D, "no points other than its own"),
+        (eq.MDS(n_iter=2), City(X), D, "cannot contain new points"),
     ]:
         with pytest.raises(ValueError, match=message):
             method.fit(data).transform(new)

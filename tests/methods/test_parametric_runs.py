@@ -84,7 +84,7 @@ def test_checkpoint_of_a_different_run_is_rejected(tmp_path):
         ({}, 2 * X, "data.* differs?"),
         ({"encoder": torch.nn.Linear(6, 2)}, X, "encoder differs"),
     ):
-        with pytest.raises(ValueError, match=f"another run, whose {what};"):
+        with pytest.raises(ValueError, match=f"another run: {what};"):
             small(callbacks=on, **change).fit(data)
     with pytest.raises(ValueError, match="another run"):
         eq.TSNE(perplexity=8, random_state=0, callbacks=on).fit(X)

@@ -302,7 +302,7 @@ def test_negative_sampling_evaluates_the_loss_with_the_sampled_engine(blobs):
 def test_auto_engine_in_many_dimensions_uses_gradient_descent():
     X = np.random.default_rng(0).standard_normal((3100, 6))
     umap = eq.UMAP(5, negative_sample_rate=0.5, n_iter=30, random_state=0).fit(X)
-    assert umap._problem.engine.name == "sampled" and type(umap._problem) is ForceProblem
+    assert umap._problem.engine.traits.name == "sampled" and type(umap._problem) is ForceProblem
     assert umap.embedding_.std() > 0.5
 
 

@@ -178,7 +178,7 @@ def test_loss_matches_its_definition(X, rng, method, k, f):
 def test_original_sne_matches_its_definition(X, rng, engine, tolerance, outlier):
     # Hinton & Roweis 2002, eq. (3) and (5). A point 20 away has k = e^−400 to its neighbours, and q is still a softmax.
     problem = build(eq.SNE(), X, engine)
-    Y = random_map(rng, problem, problem.engine.dtype)
+    Y = random_map(rng, problem, problem.engine.traits.dtype)
     Y[0] = outlier
     P, U, off = problem.affinities.astype(np.float64), Y.astype(np.float64), ~np.eye(N, dtype=bool)
     assert_allclose(P.sum(axis=1), 1.0, rtol=1e-6)
@@ -278,7 +278,7 @@ def test_spherical_force_converges_to_the_power_law_force(X, rng, d):
 )
 def test_alpha_converges_to_the_kullback_leibler_limits(X, rng, alpha, limit, engine):
     near, limit = (build(eq.GSNE(alpha=value), X, engine) for value in (alpha, limit))
-    Y = random_map(rng, limit, limit.engine.dtype)
+    Y = random_map(rng, limit, limit.engine.traits.dtype)
     assert_allclose(near.loss(Y), limit.loss(Y), rtol=1e-4)
     assert relative_error(near.gradient(Y), limit.gradient(Y)) < 1e-4
 

@@ -223,7 +223,9 @@ def test_damaged_neighbors_raise(tmp_path, searches):
         with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged: .* delete it to"):
             resumed.fit(X)
     file.write_bytes(file.read_bytes()[:500])
-    with pytest.raises(ValueError, match=r"run\.eqc\.neighbors is damaged, or is no file .*; delete it to search"):
+    with pytest.raises(
+        ValueError, match=r"run\.eqc\.neighbors is damaged or is not an equipoise file.*; delete it to repeat"
+    ):
         resumed.fit(X)
     file.unlink()
     with pytest.warns(UserWarning, match="there is no checkpoint"):
@@ -282,7 +284,7 @@ def test_checkpoint_of_another_version_raises(checkpoint_path, tmp_path):
             if name == "content.json":
                 content = json.dumps({**json.loads(content), "equipoise": "0.0.1"})
             other.writestr(name, content)
-    with pytest.raises(ValueError, match=r"a checkpoint of equipoise 0\.0\.1, but this is .* install that one"):
+    with pytest.raises(ValueError, match=r"a checkpoint of equipoise 0\.0\.1, but this is .* install that version"):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
 
 

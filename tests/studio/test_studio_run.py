@@ -46,7 +46,7 @@ def test_run_with_reordered_points_matches_the_estimator(monkeypatch):
     monkeypatch.setattr("equipoise.optimize.gradient_steps.LOCALITY", 1000)
     run = Run(data.load("digits").X[:1050])
     frame = run.step(205)
-    assert run.problem.engine.gains_from_locality and run._state.order is not None
+    assert run.problem.engine.traits.gains_from_locality and run._state.order is not None
     assert np.array_equal(run_source(python_source(run, "named:digits", 205), 1050), frame.Y)
     here = run.problem.gradient(frame.Y)
     for i in (0, 7):

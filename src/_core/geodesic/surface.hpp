@@ -54,14 +54,16 @@ struct Window {
 
 class Geodesics {
 public:
-    explicit Geodesics(const Surface &surface) : S(surface) {}
+    explicit Geodesics(const Surface &surface)
+        : S(surface), best(std::size_t(surface.indptr[surface.n])), best_at(best.size()) {}
 
-    // The distances (n) from one vertex to all. May throw std::bad_alloc: the number of windows has no useful bound.
+    // The distances (n) from one vertex to all. Only the queue allocates: the number of windows has no useful bound, so
+    // it cannot be sized in advance, and std::bad_alloc may be thrown.
     void from(std::int32_t source, double *distances) {
         d = distances;
         std::fill(d, d + S.n, infinite);
-        best.assign(std::size_t(S.indptr[S.n]), infinite);
-        best_at.assign(best.size(), 0.0);
+        std::fill(best.begin(), best.end(), infinite);
+        std::fill(best_at.begin(), best_at.end(), 0.0);
         d[source] = 0;
         shine(source);
         while (!queue.empty()) {
@@ -176,7 +178,8 @@ private:
 // process: the first one is stored, and rethrown after the region.
 inline void surface_distances(const Surface &surface, const std::int32_t *sources, std::int64_t count,
                               double *distances, int threads) {
-    std::vector<Geodesics> solvers(std::size_t(std::max(threads, 1)), Geodesics(surface));
+    const auto used = std::size_t(std::max<std::int64_t>(1, std::min<std::int64_t>(threads, count)));
+    std::vector<Geodesics> solvers(used, Geodesics(surface));
     std::exception_ptr error;
 #pragma omp parallel for schedule(dynamic) num_threads(int(solvers.size()))
     for (std::int64_t i = 0; i < count; ++i) {

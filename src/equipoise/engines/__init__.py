@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Engine, Field, Placement
+from .base import Engine, Field, Placement, engine_settings, engine_state, restore_engine
 from .choose import DEVICES, ENGINES, choose_device, choose_engine, make_engine, sum_stored_pairs
 from .cpu import HOST
 from .exact import Exact
@@ -23,6 +23,9 @@ __all__ = [
     "Sampled",
     "choose_device",
     "choose_engine",
+    "engine_settings",
+    "engine_state",
     "make_engine",
+    "restore_engine",
     "sum_stored_pairs",
 ]

@@ -69,8 +69,9 @@ class Stepper(Protocol):
         ...
 
 
+@runtime_checkable
 class Resumable(Protocol):
-    """What a checkpoint stores of an engine."""
+    """An engine with parameters or memory that a checkpoint stores."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,29 +87,28 @@ class Resumable(Protocol):
         ...
 
 
-class Engine(Resumable, Protocol):
+class Traits(NamedTuple):
+    """The constants of an engine."""
+
+    name: str  # in `engine="..."`
+    dtype: type[np.floating]  # the precision in which embeddings are optimised
+    needs_sparse_P: bool  # whether P is stored for the nearest neighbours only
+    gains_from_locality: bool  # whether it is faster when neighbours in the embedding are close in memory
+
+
+class Engine(Protocol):
     """The two primitives, edges and field, and both for new points.
 
     Embeddings Y (n, d) are float32 or float64; their dtype is the precision of the arithmetic.
 
     Attributes
     ----------
-    name : str
-        The name in `engine="..."`.
-    dtype : type
-        The precision in which embeddings are optimised.
-    needs_sparse_P : bool
-        Whether P is stored for the nearest neighbours only.
-    gains_from_locality : bool
-        Whether the engine is faster when neighbours in the embedding are close in memory.
+    traits : Traits
     placement : Placement
     stepper : Stepper
     """
 
-    name: str
-    dtype: type[np.floating]
-    needs_sparse_P: bool
-    gains_from_locality: bool
+    traits: Traits
 
     @property
     def placement(self) -> Placement: ...
@@ -144,3 +144,21 @@ class SamplesPairs(Protocol):
     def sum_exactly(self, P: Matrix, d: int) -> None:
         """From now on, include the pairs stored in P in every sample, for embeddings in d dimensions."""
         ...
+
+
+def engine_settings(engine: Engine) -> dict[str, Any]:
+    """Return the parameters of an engine that change results; a checkpoint is refused if they differ."""
+    return engine.settings if isinstance(engine, Resumable) else {}
+
+
+def engine_state(engine: Engine) -> list[dict[str, Any]]:
+    """Return, in plain values, what an engine has learnt from earlier embeddings; empty for most engines."""
+    return engine.state() if isinstance(engine, Resumable) else []
+
+
+def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
+    """Restore the state returned by `engine_state`, replacing the present one."""
+    if isinstance(engine, Resumable):
+        engine.restore(state)
+    elif state:
+        raise ValueError(f"{type(engine).__name__} has no state to restore")

@@ -48,24 +48,8 @@ HOST = HostPlacement()
 class CpuEngine:
     """Placement and stepper of an engine that computes with NumPy arrays."""
 
-    dtype: type[np.floating]
     placement = HOST
     stepper = SingleSteps()
-
-
-class StatelessEngine(CpuEngine):
-    """An engine whose results depend on its arguments only: there is nothing to store in checkpoints."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {}
-
-    def state(self) -> list[dict[str, Any]]:
-        return []
-
-    def restore(self, state: list[dict[str, Any]]) -> None:
-        if state:
-            raise ValueError(f"{type(self).__name__} has no state to restore")
 
 
 def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:

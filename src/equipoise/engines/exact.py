@@ -10,13 +10,13 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..kernels import Kernel
-from .base import Field
-from .cpu import StatelessEngine, charge_columns, native_edges
+from .base import Field, Traits
+from .cpu import CpuEngine, charge_columns, native_edges
 from .reference import Reference
 
 
 @tagged("engines.exact.Exact")
-class Exact(StatelessEngine):
+class Exact(CpuEngine):
     """Direct sums in the precision of Y, accumulated in float64; the same bytes for any number of threads.
 
     A user-defined kernel, a formula in NumPy, is summed by the reference engine.
@@ -26,10 +26,7 @@ class Exact(StatelessEngine):
     n_threads : int
     """
 
-    name = "exact"
-    dtype = np.float32
-    needs_sparse_P = False
-    gains_from_locality = False
+    traits = Traits("exact", np.float32, needs_sparse_P=False, gains_from_locality=False)
 
     def __init__(self, n_threads: int):
         self.n_threads = n_threads

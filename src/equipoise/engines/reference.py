@@ -11,20 +11,17 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..divergences import antiderivative
 from ..kernels import Kernel
-from .base import Field
-from .cpu import StatelessEngine, charge_columns
+from .base import Field, Traits
+from .cpu import CpuEngine, charge_columns
 
 BLOCK = 256  # rows per block, which needs 256 · n · d · 8 bytes; chosen
 
 
 @tagged("engines.reference.Reference")
-class Reference(StatelessEngine):
+class Reference(CpuEngine):
     """Direct sums in float64, slow and simple."""
 
-    name = "reference"
-    dtype = np.float64
-    needs_sparse_P = False
-    gains_from_locality = False
+    traits = Traits("reference", np.float64, needs_sparse_P=False, gains_from_locality=False)
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         Y = np.asarray(Y, dtype=np.float64)

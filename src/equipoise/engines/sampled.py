@@ -12,8 +12,8 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..kernels import Kernel
-from .base import Field
-from .cpu import CompiledKernels, StatelessEngine, StoredEdges, charge_columns
+from .base import Field, Traits
+from .cpu import CompiledKernels, CpuEngine, StoredEdges, charge_columns
 from .exact import Exact
 
 # Random partners of a point. Measured: the exact loss of t-SNE in d = 5 at its defaults, with 64, 256, 512 and all
@@ -29,7 +29,7 @@ NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int32)  # indptr and indices
 
 
 @tagged("engines.sampled.Sampled")
-class Sampled(StatelessEngine):
+class Sampled(CpuEngine):
     """Edges over the stored pairs; field from these and from random offsets, the same for every point.
 
     The offsets depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its
@@ -46,10 +46,7 @@ class Sampled(StatelessEngine):
         Maximum number of points of the embedding whose field acts on new points.
     """
 
-    name = "sampled"
-    dtype = np.float32
-    needs_sparse_P = True
-    gains_from_locality = False
+    traits = Traits("sampled", np.float32, needs_sparse_P=True, gains_from_locality=False)
 
     def __init__(self, n_threads: int, seed: int, partners: int = PARTNERS, sources: int = SOURCES):
         self.n_threads = n_threads
@@ -64,6 +61,13 @@ class Sampled(StatelessEngine):
     @property
     def settings(self) -> dict[str, Any]:
         return {"seed": int(self.seed), "partners": self.partners}
+
+    def state(self) -> list[dict[str, Any]]:
+        return []  # the sample depends on the settings only
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        if state:
+            raise ValueError("Sampled has no state to restore")
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("n_threads", "seed", "partners", "sources", "_always")

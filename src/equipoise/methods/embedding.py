@@ -16,7 +16,7 @@ from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import is_sparse, on_host
 from ..arrays.namespace import is_tensor, on_device_of, to_numpy
-from ..engines import choose_device, choose_engine, make_engine, sum_stored_pairs
+from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
 from ..inputs import Input, make_input
@@ -208,9 +208,9 @@ class Embedding(Estimator):
             name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device, deterministic=self.deterministic
         )
         # Edges are summed in the engine's precision; a divergence over all pairs divides by P and needs every digit.
-        dtype = np.float64 if all_pairs else engine.dtype
+        dtype = np.float64 if all_pairs else engine.traits.dtype
         with self._neighbors_cache(data):
-            P, recall = neighborhoods.rows(data, dtype, few=engine.needs_sparse_P and not all_pairs)
+            P, recall = neighborhoods.rows(data, dtype, few=engine.traits.needs_sparse_P and not all_pairs)
         objective = self._objective(P, kernel)
         sum_stored_pairs(engine, P, self.n_components)
         del P
@@ -289,7 +289,7 @@ class Embedding(Estimator):
             problem.engine,
             to_numpy(self.embedding_),
             problem.schedule.exaggeration,
-            problem.engine.state(),
+            engine_state(problem.engine),
         )
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:

@@ -69,13 +69,15 @@ class ConditionalKL:
         return log_Z
 
     def to(self, placement: Placement) -> ConditionalKL:
-        other = copy(self)
-        other.affinities, other._A = placement.to_device(self.affinities), placement.to_device(self._A)
-        return other
+        return self._with_arrays(placement.to_device)
 
     def permuted(self, order: Array) -> ConditionalKL:
+        return self._with_arrays(lambda A: permuted(A, order))
+
+    def _with_arrays(self, change: Callable[[Matrix], Matrix]) -> ConditionalKL:
+        """Return a copy with every matrix changed."""
         other = copy(self)
-        other.affinities, other._A = permuted(self.affinities, order), permuted(self._A, order)
+        other.affinities, other._A = change(self.affinities), change(self._A)
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:

@@ -42,13 +42,14 @@ class CrossEntropy:
         return Balance(4 * exaggeration * (edges + apart_edges), -2 * gradient, value, self.mass * exaggeration)
 
     def to(self, placement: Placement) -> CrossEntropy:
-        other = copy(self)
-        other.affinities = placement.to_device(self.affinities)
-        return other
+        return self._with_affinities(placement.to_device(self.affinities))
 
     def permuted(self, order: Array) -> CrossEntropy:
+        return self._with_affinities(permuted(self.affinities, order))
+
+    def _with_affinities(self, affinities: Matrix) -> CrossEntropy:
         other = copy(self)
-        other.affinities = permuted(self.affinities, order)
+        other.affinities = affinities
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
@@ -104,13 +105,15 @@ class EffectiveCrossEntropy:
         return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def to(self, placement: Placement) -> EffectiveCrossEntropy:
-        other = copy(self)
-        other.affinities, other.charges = placement.to_device(self.affinities), placement.to_device(self.charges)
-        return other
+        return self._with_arrays(placement.to_device(self.affinities), placement.to_device(self.charges))
 
     def permuted(self, order: Array) -> EffectiveCrossEntropy:
+        return self._with_arrays(permuted(self.affinities, order), self.charges[order])
+
+    def _with_arrays(self, affinities: Matrix, charges: Array) -> EffectiveCrossEntropy:
+        """Return a copy with these arrays."""
         other = copy(self)
-        other.affinities, other.charges = permuted(self.affinities, order), self.charges[order]
+        other.affinities, other.charges = affinities, charges
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:

@@ -71,13 +71,14 @@ class DenseDivergence:
         return Balance(-4 / Z * pull, -4 / Z * push, total, max(1.0, len(Y) * load))
 
     def to(self, placement: Placement) -> DenseDivergence:
-        other = copy(self)
-        other.affinities = placement.to_device(self.affinities)
-        return other
+        return self._with_affinities(placement.to_device(self.affinities))
 
     def permuted(self, order: Array) -> DenseDivergence:
+        return self._with_affinities(permuted(self.affinities, order))
+
+    def _with_affinities(self, affinities: Array) -> DenseDivergence:
         other = copy(self)
-        other.affinities = permuted(self.affinities, order)
+        other.affinities = affinities
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:

@@ -59,15 +59,16 @@ class DoubleKernelLLE:
         return Balance(-4 * exaggeration * pull, repulsion, value, self._stiffness * exaggeration)
 
     def to(self, placement: Placement) -> DoubleKernelLLE:
-        other = copy(self)
-        for name in ("weights", "affinities", "_pull", "_push"):
-            setattr(other, name, placement.to_device(getattr(self, name)))
-        return other
+        return self._with_arrays(placement.to_device)
 
     def permuted(self, order: Array) -> DoubleKernelLLE:
+        return self._with_arrays(lambda A: permuted(A, order))
+
+    def _with_arrays(self, change: Callable[[Matrix], Matrix]) -> DoubleKernelLLE:
+        """Return a copy with every matrix changed."""
         other = copy(self)
-        for name in ("weights", "affinities", "_pull", "_push"):
-            setattr(other, name, permuted(getattr(self, name), order))
+        other.weights, other.affinities = change(self.weights), change(self.affinities)
+        other._pull, other._push = change(self._pull), change(self._push)
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
@@ -134,13 +135,15 @@ class DoubleKernelPCA:
         return sums, rho, total(rho) / n
 
     def to(self, placement: Placement) -> DoubleKernelPCA:
-        other = copy(self)
-        other.affinities, other._sums = placement.to_device(self.affinities), placement.to_device(self._sums)
-        return other
+        return self._with_arrays(placement.to_device(self.affinities), placement.to_device(self._sums))
 
     def permuted(self, order: Array) -> DoubleKernelPCA:
+        return self._with_arrays(permuted(self.affinities, order), self._sums[order])
+
+    def _with_arrays(self, affinities: Matrix, sums: Array) -> DoubleKernelPCA:
+        """Return a copy with these arrays."""
         other = copy(self)
-        other.affinities, other._sums = permuted(self.affinities, order), self._sums[order]
+        other.affinities, other._sums = affinities, sums
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:

@@ -94,16 +94,16 @@ class JointDivergence:
         return balance / s, 1.0 if e == 0 else 1 - e * balance
 
     def to(self, placement: Placement) -> JointDivergence:
-        other = copy(self)
-        other.affinities = placement.to_device(self.affinities)
-        shared = self.weights is self.affinities
-        other.weights = other.affinities if shared else placement.to_device(self.weights)
-        return other
+        return self._with_arrays(placement.to_device)
 
     def permuted(self, order: Array) -> JointDivergence:
+        return self._with_arrays(lambda A: permuted(A, order))
+
+    def _with_arrays(self, change: Callable[[Matrix], Matrix]) -> JointDivergence:
+        """Return a copy with every matrix changed; a shared one stays shared."""
         other = copy(self)
-        other.weights = permuted(self.weights, order)
-        other.affinities = other.weights if self.weights is self.affinities else permuted(self.affinities, order)
+        other.affinities = change(self.affinities)
+        other.weights = other.affinities if self.weights is self.affinities else change(self.weights)
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:

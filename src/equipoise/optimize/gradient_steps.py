@@ -69,7 +69,7 @@ class EngineForces:
 
     def sort(self, U: Array) -> Array | None:
         """Sort the points in Morton order if the engine is faster when neighbours in the map are close in memory."""
-        if not self.engine.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
+        if not self.engine.traits.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
         order = locality(U)
         self.objective = self._input_order.permuted(order)

@@ -13,7 +13,7 @@ from .. import _core
 from .._tags import tagged
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import entry_rows
-from ..engines import HOST, Engine
+from ..engines import HOST, Engine, restore_engine
 from ..geometry import Geometry
 from ..objectives import Objective
 from .descent import Descent, State, Steps
@@ -42,7 +42,7 @@ class Placement:
     exaggeration : float
         Exaggeration of the late phase.
     _known : list of dict
-        `engine.state()` after the fit, so that positions do not depend on later use of the engine.
+        `engine_state(engine)` after the fit, so that positions do not depend on later use of the engine.
     """
 
     objective: Objective
@@ -55,7 +55,7 @@ class Placement:
     @cached_property
     def _force(self) -> Callable[[Array, Matrix], Array]:
         """The force of the map on new points, as a function of their positions and affinities."""
-        self.engine.restore(self._known)
+        restore_engine(self.engine, self._known)
         return self.objective.to(HOST).freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One optimiser step on a PyTorch device: momentum with gains, as in step.hpp on the CPU."""
+"""One optimiser step on a PyTorch device: momentum with gains, as in the core's primitives/momentum.hpp."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
 from ..arrays.namespace import is_tensor, to_numpy
 from ..data.checks.maps import check_map
-from ..engines import HOST, Engine
+from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
 from ..optimize.descent import Descent, State, Steps
@@ -242,7 +242,7 @@ class ForceProblem(Problem):
         self.objective, self.geometry, self.engine = objective, geometry, engine
         self.schedule, self.rule, self.knn_recall = schedule, rule, knn_recall
         self.output_device: Any = None
-        self._Y0 = engine.placement.to_device(Y0, engine.dtype)
+        self._Y0 = engine.placement.to_device(Y0, engine.traits.dtype)
         self._runs = [self._start(self._Y0)]
 
     @property
@@ -256,7 +256,7 @@ class ForceProblem(Problem):
     @property
     def engine_name(self) -> str:
         """The engine as named in the parameters of a method."""
-        return self.engine.name
+        return self.engine.traits.name
 
     @property
     def early_undone(self) -> bool:
@@ -274,7 +274,7 @@ class ForceProblem(Problem):
         return [self._Y0]
 
     def _start(self, Y: Any) -> State:
-        U = self.geometry.work(self.engine.placement.to_device(Y, self.engine.dtype))
+        U = self.geometry.work(self.engine.placement.to_device(Y, self.engine.traits.dtype))
         return State.start(self.geometry.retract(U))
 
     def _map(self, state: State) -> Any:
@@ -327,14 +327,14 @@ class ForceProblem(Problem):
             "n_iter": n_iter,
             "learning rate or exaggeration": fingerprint(self.schedule),
             "optimizer": fingerprint(self.rule),
-            "engine": [self.engine.name, self.engine.settings],
+            "engine": [self.engine.traits.name, engine_settings(self.engine)],
         }
 
     def _saved_state(self) -> dict[str, Any]:
-        return {"state": self._state.plain(), "engine": self.engine.state()}
+        return {"state": self._state.plain(), "engine": engine_state(self.engine)}
 
     def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[State]:
         state = self._start(starts[0])
         state.restore(saved["state"])
-        self.engine.restore(saved["engine"])
+        restore_engine(self.engine, saved["engine"])
         return [state]

@@ -7,6 +7,7 @@ radius, summed over near pairs. `MeshEngine` is the base of the meshes on the CP
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -21,16 +22,13 @@ from ..._types import Array, Matrix
 from ..._warn import warn
 from ...arrays.namespace import to_numpy
 from ...kernels import Kernel
-from ..base import Field
+from ..base import Field, Traits
 from ..cpu import CompiledKernels, CpuEngine, StoredEdges
 from ..exact import Exact
-from .plan import Plan, Source, Transform, plan
+from .plan import Plan, Source, Transform, plan, rungs_of, span_of
 
-RUNGS = 4  # extents come in 4 steps ("rungs") per octave: a growing embedding rarely needs a new kernel transform
 CACHE = 4  # kernel transforms cached: the extents of an embedding change by one rung at a time
 # When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
-MOVED = 2  # rungs by which an extent changes before the next check
-CHECK = 50  # fields after which the tolerance is checked in any case
 MARGIN = 0.8  # fraction of the tolerance allowed at the checked points
 CHECKED = 128  # points checked, at least
 PAIRS = 2**20  # pairs of a checked point and any point; more points are checked up to this number
@@ -56,21 +54,30 @@ class ToleranceRecord:
     warned: bool = False
 
 
-class MeshEngine:
+class MeshEngine(ABC):
     """Planning and tolerance control of an engine that computes the field on a mesh.
 
-    A subclass defines `edges`, `field`, `edges_to` and the methods below that raise NotImplementedError.
+    A subclass defines `edges`, `field`, `edges_to`, the abstract methods, and how often it plans and checks.
 
     Parameters
     ----------
     n_threads : int
     tol : float
         The maximum relative error of the force.
+
+    Attributes
+    ----------
+    RUNGS : int
+        Steps ("rungs") per octave in which the extents of the embedding are counted.
+    MOVED : int
+        Rungs by which an extent changes before the tolerance is checked again.
+    CHECK : int
+        Fields after which the tolerance is checked in any case.
     """
 
-    dtype = np.float32
-    needs_sparse_P = True
-    gains_from_locality = True
+    RUNGS: int
+    MOVED: int
+    CHECK: int
     cache = CACHE
 
     def __init__(self, n_threads: int, tol: float):
@@ -106,25 +113,42 @@ class MeshEngine:
 
         return field
 
+    @abstractmethod
     def _source(self, Y: Any, charges: Any) -> Any:
         """Return the points with their charges and bounding box."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _transform(self, kernel: Kernel, source: Any) -> Any:
         """Return a kernel transform that meets the tolerance on this embedding."""
-        raise NotImplementedError
 
-    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
-        """Return the plan for n points in a box of these extents with the pair error tol · 2^(level/2)."""
-        raise NotImplementedError
+    @abstractmethod
+    def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
+        """Return the plan for n points in a box with sides `span` with a given relative error of pair forces."""
 
+    @abstractmethod
     def _make_transform(self, kernel: Kernel, of: Plan) -> Any:
         """Return a new transform."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _direct(self, kernel: Kernel, source: Any) -> Solution:
         """Return Φ and ∇Φ by direct sums, self terms included, as a function of targets (t, d)."""
-        raise NotImplementedError
+
+    def _pair_error(self, level: int) -> float:
+        """Return the relative error of pair forces that a level allows."""
+        return float(self.tol * 2 ** (level / 2))
+
+    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
+        """Return the plan for n points in a box of these extents with the pair error of a level."""
+        return self._choose_mesh(kernel, self._pair_error(level), n, span_of(rungs, kernel.length, self.RUNGS))
+
+    def _planned(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Any:
+        """Return the transform of the plan for n points."""
+        return self._cached_transform(kernel, self._plan(kernel, n, rungs, level))
+
+    def _check_due(self, record: ToleranceRecord, rungs: tuple[int, ...], checked: tuple[int, ...]) -> bool:
+        """Return whether the tolerance must be checked, at these rungs and with those of the last check."""
+        far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= self.MOVED
+        return far or record.fields >= self.CHECK
 
     def _cached_transform(self, kernel: Kernel, of: Plan) -> Any:
         """Return a transform from the cache, or a new one."""
@@ -188,7 +212,10 @@ class Grid(MeshEngine, CpuEngine):
         The maximum relative error of the force.
     """
 
-    name = "grid"
+    traits = Traits("grid", np.float32, needs_sparse_P=True, gains_from_locality=True)
+    RUNGS = 4  # a growing embedding rarely needs a new kernel transform
+    MOVED = 2
+    CHECK = 50
 
     def __init__(self, n_threads: int, tol: float):
         super().__init__(n_threads, tol)
@@ -220,20 +247,16 @@ class Grid(MeshEngine, CpuEngine):
         return Source(Y, charges)
 
     def _transform(self, kernel: Kernel, source: Source) -> Transform:
-        span = source.high - source.low
-        shortest = max(float(span.max()) / 64, 1e-12 * kernel.length)
-        rungs = tuple(int(np.ceil(RUNGS * np.log2(max(s, shortest) / kernel.length))) for s in span)
+        rungs = rungs_of(source.high - source.low, kernel.length, self.RUNGS)
         record = self._record(kernel, source.charged, len(rungs))
         record.fields += 1
-        moved = max(abs(a - b) for a, b in zip(rungs, record.rungs, strict=True)) if record.rungs else MOVED
-        if moved < MOVED and record.fields < CHECK:
-            return self._cached_transform(kernel, self._plan(kernel, len(source.Y), rungs, record.level))
+        if not self._check_due(record, rungs, record.rungs):
+            return self._planned(kernel, len(source.Y), rungs, record.level)
         record.rungs, record.fields = rungs, 0
         return self._meet_tolerance(kernel, source, record)
 
-    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
-        span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
-        return plan(kernel, self.tol * 2 ** (level / 2), n, span)
+    def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
+        return plan(kernel, error, n, span)
 
     def _make_transform(self, kernel: Kernel, of: Plan) -> Transform:
         return Transform(kernel, of)

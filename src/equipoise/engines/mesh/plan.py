@@ -196,12 +196,37 @@ def near_table(kernel: Kernel, radius: float) -> Table:
 def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
     """Return the cheapest plan with a given relative error of pair forces, for n points in a box with sides `span`."""
     h, radius = _cheapest(kernel, error, n, np.array(span))
-    size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
-    # float32 resolves 1/2000 of a cell on up to 8192 nodes. float64 is used inside the kernel's plateau, where forces
-    # are small differences, and for few points on small meshes.
-    small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
-    double = max(span) < kernel.length or small or max(size) > 2**13
+    size = mesh_size(h, span)
+    double = needs_float64(kernel, n, span, size) or max(size) > 2**13  # float32 resolves 1/2000 of a cell up to here
     return Plan(h, size, radius, np.float64 if double else np.float32)
+
+
+def mesh_size(h: float, span: tuple[float, ...]) -> tuple[int, ...]:
+    """Return the number of nodes along each axis of a mesh of width h for a box with sides `span`."""
+    return tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
+
+
+def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[int, ...]) -> bool:
+    """Return whether a mesh of this size for n points in a box with sides `span` is computed in float64.
+
+    It is inside the kernel's plateau, where forces are small differences, and for few points on small meshes.
+    """
+    small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
+    return bool(small or max(span) < kernel.length)
+
+
+def rungs_of(span: Array, length: float, per_octave: int, room: float = 1.0) -> tuple[int, ...]:
+    """Return the sides `span` (d,) of a box, times `room`, as rungs: steps of 2^(1/per_octave) of a kernel's length.
+
+    Sides are rounded up. A side counts as at least 1/64 of the widest, so that no mesh is degenerate.
+    """
+    shortest = max(float(span.max()) / 64, 1e-12 * length)
+    return tuple(int(np.ceil(per_octave * np.log2(room * max(s, shortest) / length))) for s in span)
+
+
+def span_of(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple[float, ...]:
+    """Return the sides of a box from its rungs."""
+    return tuple(length * 2.0 ** (rung / per_octave) for rung in rungs)
 
 
 def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import fft
 
 from ..._tags import tagged
 from ..._types import Array, Matrix
@@ -17,11 +16,11 @@ from ...arrays.device_csr import Rows
 from ...arrays.namespace import is_tensor, to_numpy
 from ...arrays.to_device import available_device
 from ...kernels import Kernel
-from ..base import Field
+from ..base import Field, Traits
 from ..cpu import StoredEdges
 from ..exact import Exact
 from ..mesh.mesh_engine import MeshEngine, Solution, ToleranceRecord
-from ..mesh.plan import BEYOND, DOUBLE, Plan, mesh_width
+from ..mesh.plan import Plan, mesh_size, mesh_width, needs_float64, rungs_of, span_of
 from ..sampled import HIGH_CROSSOVER
 from ..tables import kernel_table
 from .device_arrays import DevicePlacement, DeviceSource, like_input
@@ -36,14 +35,10 @@ from .replay import CudaGraph
 # used instead. Chosen.
 NODES = 2**24
 PAIRS_PER_NODE = 4  # pairs of a direct sum that cost as much as a node of the mesh; chosen
-RUNGS = 16  # extents come in 16 steps ("rungs") per octave
 # A mesh has room for the embedding to grow, in 1, 2 and 3 dimensions: up to ROOM times for a small embedding, less if a
 # side would have more than SIDES nodes, but at least MIN_ROOM times. Chosen: a new mesh costs as much as 20 steps, a
 # wider one makes each step slower.
 ROOM, SIDES, MIN_ROOM = {1: 16.0, 2: 16.0, 3: 4.0}, {1: 4096, 2: 256, 3: 64}, 1.3
-# Rungs by which an extent changes before the tolerance is checked again; the same factor as on the CPU.
-MOVED = RUNGS // 2
-CHECK = 100  # fields after which the tolerance is checked in any case
 CELLS = 8  # minimum number of mesh cells along the widest side of an embedding
 SHRUNK = 4  # factor by which an embedding may shrink before it gets a smaller mesh
 DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32)  # used instead of a mesh
@@ -72,7 +67,10 @@ class Torch(MeshEngine):
         Seed of the sample.
     """
 
-    name = "torch"
+    traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
+    RUNGS = 16
+    MOVED = RUNGS // 2  # the same factor as on the CPU
+    CHECK = 100
     cache = 8  # a mesh and direct sums for each kernel of a loss, current and previous
 
     def __init__(self, n_threads: int, tol: float, device: str, deterministic: bool = True, seed: int = 0):
@@ -161,11 +159,7 @@ class Torch(MeshEngine):
         else:
             self._update_plan(kernel, source, record)
             record.fields += 1
-        return self._planned(kernel, len(source.Y), record)
-
-    def _planned(self, kernel: Kernel, n: int, record: ToleranceRecord) -> Any:
-        """Return the transform planned for n points."""
-        return self._cached_transform(kernel, self._plan(kernel, n, record.rungs, record.level))
+        return self._planned(kernel, len(source.Y), record.rungs, record.level)
 
     def _update_plan(self, kernel: Kernel, source: DeviceSource, record: ToleranceRecord) -> bool:
         """Plan for an embedding that has left its mesh, and check the tolerance if due; return whether either was."""
@@ -175,12 +169,12 @@ class Torch(MeshEngine):
         outside = not record.rungs or not self._inside(kernel, record, span)
         if outside:
             record.rungs = self._rungs(kernel, span.astype(np.float64), record.level)
-        far = not record.checked or max(abs(a - b) for a, b in zip(record.rungs, record.checked, strict=True)) >= MOVED
-        if due := far or record.fields >= CHECK:
+        if due := self._check_due(record, record.rungs, record.checked):
             record.fields, record.checked = 0, record.rungs
             self._meet_tolerance(kernel, source, record)
         elif outside:  # fill the caches of a new mesh before it is recorded in a CUDA graph
-            self._planned(kernel, len(source.Y), record).solve(source, self.n_threads)(source.Y[:1])
+            mesh = self._planned(kernel, len(source.Y), record.rungs, record.level)
+            mesh.solve(source, self.n_threads)(source.Y[:1])
         return outside or due
 
     def replayable(self, n: int, count: int) -> tuple[list[Any] | None, list[tuple[int, ...]], int]:
@@ -189,10 +183,10 @@ class Torch(MeshEngine):
         The meshes are None if one of them is a direct sum, which is not replayed.
         """
         records = self._records.values()
-        meshes = [self._planned(kernel, n, record) for (kernel, *_), record in self._records.items()]
+        meshes = [self._planned(kernel, n, r.rungs, r.level) for (kernel, *_), r in self._records.items()]
         if any(isinstance(mesh, Direct) for mesh in meshes):
             return None, [], 0
-        return meshes, [record.rungs for record in records], min([count, *(CHECK - r.fields for r in records)])
+        return meshes, [record.rungs for record in records], min([count, *(self.CHECK - r.fields for r in records)])
 
     def count_fields(self, count: int) -> None:
         """Count the fields of replayed steps towards the next check of the tolerance."""
@@ -209,14 +203,13 @@ class Torch(MeshEngine):
     def _rungs(self, kernel: Kernel, span: Array, level: int) -> tuple[int, ...]:
         """Return the rungs of a box with room around an embedding of this span."""
         d, widest = len(span), float(span.max())
-        h = min(mesh_width(kernel, self.tol * 2 ** (level / 2), d), widest / CELLS)
+        h = min(mesh_width(kernel, self._pair_error(level), d), widest / CELLS)
         room = min(ROOM[d], max(MIN_ROOM, SIDES[d] * h / widest)) if h > 0 else MIN_ROOM
-        shortest = max(widest / 64, 1e-12 * kernel.length)
-        return tuple(int(np.ceil(RUNGS * np.log2(room * max(s, shortest) / kernel.length))) for s in span)
+        return rungs_of(span, kernel.length, self.RUNGS, room)
 
     def _limits(self, kernel: Kernel, record: ToleranceRecord) -> tuple[tuple[float, ...], float]:
         """Return the maximum sides of an embedding inside its mesh, and the minimum of its widest side."""
-        sides = tuple(float(np.float32(kernel.length * 2.0 ** (rung / RUNGS))) for rung in record.rungs)
+        sides = tuple(float(np.float32(side)) for side in span_of(record.rungs, kernel.length, self.RUNGS))
         return sides, float(np.float32(max(sides) / SHRUNK / ROOM[record.d]))
 
     def _inside(self, kernel: Kernel, record: ToleranceRecord, span: Array) -> bool:
@@ -224,20 +217,18 @@ class Torch(MeshEngine):
         max_sides, min_widest = self._limits(kernel, record)
         return bool((span <= np.array(max_sides, np.float32)).all() and span.max() >= np.float32(min_widest))
 
-    def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
-        span = tuple(kernel.length * 2.0 ** (rung / RUNGS) for rung in rungs)
-        h = mesh_width(kernel, self.tol * 2 ** (level / 2), len(rungs))
+    def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
+        h = mesh_width(kernel, error, len(span))
         if h == 0:
             return DIRECT
-        h = min(h, max(span) / CELLS / ROOM[len(rungs)] / 2 ** (1 / RUNGS))
+        h = min(h, max(span) / CELLS / ROOM[len(span)] / 2 ** (1 / self.RUNGS))
         if np.prod([s / h for s in span]) > NODES:  # if the embedding diverges, the size may overflow an integer
             return DIRECT
-        size = tuple(fft.next_fast_len(int(np.ceil(s / h)) + BEYOND, real=True) for s in span)
+        size = mesh_size(h, span)
         nodes = float(np.prod(size))
         if nodes > NODES or float(n) ** 2 < PAIRS_PER_NODE * nodes:
             return DIRECT
-        small = nodes <= DOUBLE[0] and n <= DOUBLE[1]
-        return Plan(h, size, 0.0, np.float64 if small or max(span) < kernel.length else np.float32)
+        return Plan(h, size, 0.0, np.float64 if needs_float64(kernel, n, span, size) else np.float32)
 
     def _make_transform(self, kernel: Kernel, of: Plan) -> Any:
         if of not in (DIRECT, SAMPLED):

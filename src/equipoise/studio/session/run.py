@@ -103,7 +103,7 @@ class Run:
     def _new_engine(self) -> Engine:
         """Return a new engine: a mesh's history decides when it checks its error, and so affects the last digits."""
         method = self.estimator()
-        return make_engine(self.problem.engine.name, threads(self.n_jobs), method.tol)
+        return make_engine(self.problem.engine.traits.name, threads(self.n_jobs), method.tol)
 
     def _values(self, recipe: Recipe) -> dict[str, Value]:
         return {**defaults(recipe.method, len(self.X)), **recipe.values()}
