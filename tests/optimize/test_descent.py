@@ -172,6 +172,30 @@ def test_replace_steps_continues_from_the_same_state():
     assert np.abs(descent.state.U - before).max() > 1e-3
 
 
+class Careful(eq.Momentum):
+    """A user's rule that inherits from a built-in one."""
+
+
+@pytest.mark.parametrize(("rule", "replays"), [(RULE, True), (Careful(every=10), True), (eq.Accelerated(), False)])
+def test_only_replayable_rules_are_replayed(rule, replays):
+    problem = eq.TSNE(perplexity=6, optimizer=rule, random_state=0, n_jobs=1).problem(X)
+    descent, counts = problem.descent(24), []
+    descent.steps.forces.replay = lambda step, phase, state, count, width: counts.append(count)
+    descent.run(5)
+    assert bool(counts) == replays
+
+
+def test_negative_sampling_copies_the_map_of_a_replaced_state():
+    _, descent = start("negative sampling")
+    descent.run(5)
+    kept = deepcopy(descent.state)
+    U = kept.U.copy()
+    descent.set_state(kept)
+    given = kept.U
+    descent.run(10)
+    assert given.tobytes() == U.tobytes()
+
+
 def test_set_state_repeats_the_same_steps():
     _, descent = start("t-SNE")
     descent.run(10)
