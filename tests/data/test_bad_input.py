@@ -362,4 +362,4 @@ def test_array_as_metric_raises():
 
 
 def test_neighbor_lists_without_metric_precomputed_raise():
-    fit_raises(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'use metric="precomputed"')
+    fit_raises(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'requires metric="precomputed"')
