@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from .base import Engine, Field, Placement, engine_settings, engine_state, restore_engine
-from .choose import DEVICES, ENGINES, choose_device, choose_engine, make_engine, sum_stored_pairs
+from .base import Engine, Field, Placement
+from .choose import (
+    DEVICES,
+    ENGINES,
+    choose_device,
+    choose_engine,
+    engine_settings,
+    engine_state,
+    make_engine,
+    restore_engine,
+    sum_stored_pairs,
+)
 from .cpu import HOST
 from .exact import Exact
 from .mesh.mesh_engine import Grid

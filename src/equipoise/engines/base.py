@@ -144,21 +144,3 @@ class SamplesPairs(Protocol):
     def sum_exactly(self, P: Matrix, d: int) -> None:
         """From now on, include the pairs stored in P in every sample, for embeddings in d dimensions."""
         ...
-
-
-def engine_settings(engine: Engine) -> dict[str, Any]:
-    """Return the parameters of an engine that change results; a checkpoint is refused if they differ."""
-    return engine.settings if isinstance(engine, Resumable) else {}
-
-
-def engine_state(engine: Engine) -> list[dict[str, Any]]:
-    """Return, in plain values, what an engine has learnt from earlier embeddings; empty for most engines."""
-    return engine.state() if isinstance(engine, Resumable) else []
-
-
-def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
-    """Restore the state returned by `engine_state`, replacing the present one."""
-    if isinstance(engine, Resumable):
-        engine.restore(state)
-    elif state:
-        raise ValueError(f"{type(engine).__name__} has no state to restore")

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._types import Matrix
 from ..arrays.namespace import is_tensor
-from .base import Engine, SamplesPairs
+from .base import Engine, Resumable, SamplesPairs
 from .exact import Exact
 from .mesh.mesh_engine import Grid
 from .reference import Reference
@@ -126,3 +126,21 @@ def sum_stored_pairs(engine: Engine, P: Matrix, d: int) -> None:
     """Make an engine that samples the field sum the pairs stored in P, the neighbours in the data, exactly."""
     if isinstance(engine, SamplesPairs):
         engine.sum_exactly(P, d)
+
+
+def engine_settings(engine: Engine) -> dict[str, Any]:
+    """Return the parameters of an engine that change results; a checkpoint is refused if they differ."""
+    return engine.settings if isinstance(engine, Resumable) else {}
+
+
+def engine_state(engine: Engine) -> list[dict[str, Any]]:
+    """Return, in plain values, what an engine has learnt from earlier embeddings; empty for most engines."""
+    return engine.state() if isinstance(engine, Resumable) else []
+
+
+def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
+    """Restore the state returned by `engine_state`, replacing the present one."""
+    if isinstance(engine, Resumable):
+        engine.restore(state)
+    elif state:
+        raise ValueError(f"{type(engine).__name__} has no state to restore")
