@@ -11,16 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist, squareform
 
 from equipoise.arrays.csr import on_host
-from equipoise.inputs import (
-    Distances,
-    FromSpace,
-    Input,
-    InputSpace,
-    SparseTable,
-    Table,
-    Varying,
-    make_input,
-)
+from equipoise.inputs import Distances, FromSpace, Input, InputSpace, SparseTable, Table, Varying, make_input
 from equipoise.linalg.pca import JITTER
 from equipoise.spaces import Euclidean
 
