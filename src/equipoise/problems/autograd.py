@@ -15,7 +15,7 @@ from .forces import ForceProblem
 class Autograd(Reference):
     """Placeholder for an engine: the map is a float64 NumPy array, and the loss copies it to its own device."""
 
-    name = "autograd"
+    traits = Reference.traits._replace(name="autograd")
 
 
 class AutogradProblem(ForceProblem):
