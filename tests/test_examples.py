@@ -188,7 +188,7 @@ def test_stability(tmp_path, monkeypatch, capsys):
 
 def test_sweep(tmp_path, monkeypatch, capsys):
     text = run_example("sweep.py", tmp_path, monkeypatch, capsys)
-    assert text.count("Perplexity is how many neighbours count.") == 2
+    assert text.count("Perplexity is the effective number of neighbours.") == 2
     assert max(printed_numbers(text, r"two_sizes .*widths 1 :")) < 1.5  # of 10
     assert max(printed_numbers(text, r"three_distances .*distances 1 :")) < 1.5  # of 5
     even, _, clumped = printed_numbers(text, "spacing")

@@ -278,7 +278,13 @@ def test_help_describes_engine_and_device(capsys):
     with pytest.raises(SystemExit):
         embed("--help")
     text = " ".join(capsys.readouterr().out.split())
-    for words in ("--engine WORD", '"torch"', "--device WORD", "--deterministic BOOL The same seed", "--tol X"):
+    for words in (
+        "--engine WORD",
+        '"torch"',
+        "--device WORD",
+        "--deterministic BOOL Make results reproducible",
+        "--tol X",
+    ):
         assert words in text
 
 

@@ -219,7 +219,7 @@ def test_exact_engine_is_identical_for_any_number_of_threads(rng, kernel, dtype)
 def test_choose_engine_and_make_engine():
     assert {"auto", "reference", "exact", "grid", "sampled"} <= set(ENGINES)
     for name in ENGINES:
-        assert name == "auto" or make_engine(choose_engine(name, 100, 2, False), 2, 0.05).name == name
+        assert name == "auto" or make_engine(choose_engine(name, 100, 2, False), 2, 0.05).traits.name == name
     assert make_engine("exact", 3, 0.05).n_threads == 3
     assert [choose_engine("auto", n, 2, False) for n in (100, 10**6)] == ["exact", "grid"]
     assert [choose_engine("auto", n, 4, False) for n in (100, 10**6)] == ["exact", "sampled"]

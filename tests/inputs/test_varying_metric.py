@@ -66,5 +66,5 @@ def test_unsupported_uses_of_a_function_h_raise(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"h is a function.*precomputed"):
         eq.save(fitted, tmp_path / "map.eq")
     monkeypatch.setattr("equipoise.inputs.varying_metric.physical_memory", lambda: 1e4)
-    with pytest.raises(MemoryError, match=r"h.X. compares all pairs of 24 points, which takes"):
+    with pytest.raises(MemoryError, match=r"h.X. compares all pairs of 24 points, which needs"):
         eq.TSNE(perplexity=5, h=position_dependent_h).fit(X)
