@@ -49,7 +49,7 @@ def fetch(url, **options):
     async def go():
         client = AsyncHTTPClient(force_instance=True)
         try:
-            answer = await client.fetch(HTTPRequest(url, **options))
+            answer = await client.fetch(HTTPRequest(url, connect_timeout=60, request_timeout=60, **options))
         except HTTPClientError as error:
             answer = error.response
             if answer is None:
