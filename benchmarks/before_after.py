@@ -7,7 +7,7 @@
 Each measurement comes from a fresh process that imports one of the two builds. Cases: the import, t-SNE and MDS of
 digits (1,797 × 64), and, with `--images` (an array (n, D), such as the first 50 principal components of
 Fashion-MNIST), t-SNE, `transform` of 1,000 rows and UMAP. With `--trees`, the source trees of the two builds, each
-round also runs each tree's own `benchmarks/peers.py` on digits and Fashion-MNIST, without peers. Builds alternate in
+round also runs each tree's own `benchmarks/peers.py` on digits and MNIST, without peers. Builds alternate in
 every round; the table shows the best and the median time of each, their ratios, and whether the two maps have the same
 bytes.
 """
@@ -71,7 +71,7 @@ def run_peers(build: Path, tree: Path, threads: int) -> dict[str, float]:
     environment = {**os.environ, "PYTHONPATH": str(build)}
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "peers.md"
-        command = [sys.executable, "benchmarks/peers.py", "--data", "digits", "fashion", "--runs", "1", "--peers"]
+        command = [sys.executable, "benchmarks/peers.py", "--data", "digits", "mnist", "--runs", "1", "--peers"]
         command += ["--threads", str(threads), "--out", str(page)]
         subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=True)
         report = json.loads(page.with_suffix(".json").read_text())
