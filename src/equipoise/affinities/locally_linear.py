@@ -13,7 +13,7 @@ from scipy import sparse
 
 from .._types import Array, Matrix
 from ..arrays.blocks import block_bytes
-from ..arrays.csr import make_csr
+from ..arrays.csr import dense, make_csr
 from ..arrays.namespace import array_like, array_namespace, at_least, device_of, is_numpy, on_device_of, to_numpy
 from ..arrays.tiles import TILE, in_tiles
 from ..linalg.pca import one_blas_thread
@@ -143,6 +143,6 @@ def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
 
 def _dense(rows: Any) -> Any:
     """Return rows, dense or sparse, as a dense array in float64."""
-    rows = rows.toarray() if sparse.issparse(rows) else rows
+    rows = dense(rows)
     xp = array_namespace(rows)
     return xp.astype(rows, xp.float64, copy=False)

@@ -44,6 +44,11 @@ def on_host(A: Any) -> Matrix:
     return A.host() if is_on_device(A) else A
 
 
+def dense(A: Any) -> Any:
+    """Return a dense or sparse matrix in host memory as a dense one."""
+    return A.toarray() if sparse.issparse(A) else A
+
+
 def row_sums(A: Any) -> Any:
     """Return the sum of each row of a matrix in float64, on its device."""
     if is_on_device(A):

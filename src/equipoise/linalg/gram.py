@@ -14,6 +14,7 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
+from ..arrays.csr import dense
 from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
 from . import eigen
 from .pca import double_center
@@ -201,11 +202,6 @@ class Factor(Gram):
     def rows(self, which: Array) -> Array:
         own = dense(self.F[which])
         return self.project((own if self._shift is None else own - self._shift).T).T
-
-
-def dense(A: Matrix) -> Array:
-    """Return a dense or sparse matrix as a dense one."""
-    return A.toarray() if sparse.issparse(A) else A
 
 
 def divide_columns(V: Any, lengths: Array) -> Any:
