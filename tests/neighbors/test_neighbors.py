@@ -65,7 +65,7 @@ def test_neighbors_are_identical_for_any_number_of_threads(rng, metric):
 def test_block_size_does_not_change_the_neighbors(rng, metric, monkeypatch):
     X = rng.standard_normal((250, 6))
     whole = nearest_neighbors(X, 9, metric)
-    monkeypatch.setattr(neighbors, "ROWS", 64)
+    monkeypatch.setattr(neighbors, "FIXED_QUERY_ROWS", 64)
     blocks = nearest_neighbors(X, 9, metric)
     assert_array_equal(np.sort(blocks.indices), np.sort(whole.indices))
     assert not (blocks.indices == np.arange(250)[:, None]).any()
@@ -73,7 +73,7 @@ def test_block_size_does_not_change_the_neighbors(rng, metric, monkeypatch):
 
 def test_search_allocates_little_beyond_the_result(rng, monkeypatch):
     n, D, k = 8000, 16, 60
-    monkeypatch.setattr(neighbors, "ROWS", 500)
+    monkeypatch.setattr(neighbors, "FIXED_QUERY_ROWS", 500)
     X = rng.standard_normal((n, D))
     nearest_neighbors(X[:100], 5)  # imports
     tracemalloc.start()
@@ -208,7 +208,7 @@ def test_cells_block_size_does_not_change_the_result(rng, monkeypatch):
     X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # integers: products are exact for any block shape
     cells = Cells(X, X, 2)
     whole = cells.search(10, 20)
-    monkeypatch.setattr("equipoise.neighbors.cells.BLOCK", 2000)
+    monkeypatch.setattr("equipoise.neighbors.cells.FIXED_ENTRIES", 2000)
     assert_array_equal(cells.search(10, 20), whole)
 
 

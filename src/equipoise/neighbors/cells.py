@@ -11,20 +11,17 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
+from ..arrays.blocks import FIXED_ENTRIES, FIXED_REGION_ROWS, FIXED_SCAN_ROWS
 from ..linalg.pca import one_blas_thread
 from ..progress import advance_callback
 
 TRAINING = 32  # training points per cell for k-means; chosen, like the iterations and the number of cells
 ITERATIONS = 4
 SAMPLE = 500  # rows on which the recall is estimated
-# Distances per block. Fixed, not derived from the memory: the last digits of products depend on the block's shape.
-BLOCK = 2**22
 LISTED = 32  # nearest cells stored for each point; chosen
 COMPARED = 1024  # cell centres compared with a point to find these; chosen
-SCANNED = 128  # points per block of a scan of all points; chosen, and fixed like BLOCK
 UNSURE = 1e-4  # acceptable rounding error, relative to the squared distance of the k-th neighbour; chosen
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
-ROWS = 8192  # points per block when they are assigned to regions; fixed like BLOCK
 
 Store = Callable[[Array, Array], None]  # receives rows (m,) and their neighbours (m, k)
 
@@ -109,7 +106,7 @@ class Groups:
             rows, points, norms = (
                 joined([array[part] for part in slices]) for array in (self.rows, self.points, self.norms)
             )
-            for part in np.array_split(parts[i], -(-len(parts[i]) * len(rows) // BLOCK)):
+            for part in np.array_split(parts[i], -(-len(parts[i]) * len(rows) // FIXED_ENTRIES)):
                 store(part, rows[nearest_of(queries[part], points, norms, k)])
 
         with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
@@ -151,7 +148,7 @@ def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
         advance(len(rows))
 
     # The size of the blocks does not depend on the number of threads.
-    parts = [np.arange(start, min(start + SCANNED, n)) for start in range(0, n, SCANNED)]
+    parts = [np.arange(start, min(start + FIXED_SCAN_ROWS, n)) for start in range(0, n, FIXED_SCAN_ROWS)]
     all_points.nearest(k + 1, queries, parts, lambda i: np.zeros(1, np.int64), store, n_threads)
     return result
 
@@ -240,8 +237,9 @@ class _Centres:
         """Return the region of each point."""
         import faiss
 
-        blocks = range(0, len(points), ROWS)
-        return np.concatenate([faiss.knn(points[start : start + ROWS], self._regions, 1)[1][:, 0] for start in blocks])
+        step = FIXED_REGION_ROWS
+        parts = [points[start : start + step] for start in range(0, len(points), step)]
+        return np.concatenate([faiss.knn(part, self._regions, 1)[1][:, 0] for part in parts])
 
     def nearest(self, points: Array, k: int, n_threads: int) -> Array:
         """Return the k cells nearest to each point, nearest first (n, k) int32, among those in the nearest regions."""
