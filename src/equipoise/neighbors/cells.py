@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES, FIXED_REGION_ROWS, FIXED_SCAN_ROWS
 from ..linalg.pca import one_blas_thread
 from ..progress import advance_callback
+from .recall import estimate_recall, reach_for_recall, sample_rows
 
 TRAINING = 32  # training points per cell for k-means; chosen, like the iterations and the number of cells
 ITERATIONS = 4
-SAMPLE = 500  # rows on which the recall is estimated
 LISTED = 32  # nearest cells stored for each point; chosen
 COMPARED = 1024  # cell centres compared with a point to find these; chosen
 UNSURE = 1e-4  # acceptable rounding error, relative to the squared distance of the k-th neighbour; chosen
@@ -45,26 +44,6 @@ def without_self(found: Array, rows: Array) -> Array:
     own = found == rows[:, None]
     own[~own.any(axis=1), -1] = True  # not found among many points at distance 0: drop the farthest instead
     return found[~own].reshape(m, width - 1)
-
-
-def reach_for_recall(ranks: Any, min_recall: float) -> tuple[int, float]:
-    """Return how many of the nearest cells must be searched for a recall, and the resulting recall.
-
-    The searches on the CPU and on a GPU share this rule.
-
-    Parameters
-    ----------
-    ranks : array or tensor of int
-        For each true neighbour of a sample of points, the rank from 0 of its cell among the cells nearest to the point.
-    min_recall : float
-        Fraction of the true neighbours that must lie in the searched cells.
-    """
-    ranks = ranks.reshape(-1)
-    count = len(ranks)
-    cut = min(count, max(1, int(np.ceil(min_recall * count)))) - 1
-    ordered = np.sort(ranks) if isinstance(ranks, np.ndarray) else ranks.sort().values
-    reach = int(ordered[cut]) + 1
-    return reach, float((ranks < reach).sum()) / count
 
 
 class Groups:
@@ -163,7 +142,6 @@ class Cells:
     def __init__(self, base: Array, queries: Array, n_threads: int):
         self.base, self.queries, self._n_threads = base, queries, n_threads  # (n, D) float32
         rows = np.random.RandomState(0).permutation(len(base))
-        self._sample = np.sort(rows[:SAMPLE])
         centres = _Centres(base, rows, int(4 * np.sqrt(len(base))))
         self._centres, count = centres.points, len(centres.points)
         self._listed = centres.nearest(queries, min(LISTED, count), n_threads)
@@ -185,14 +163,32 @@ class Cells:
             ranks[listed[:, rank]] = rank
         return ranks
 
-    def reach(self, k: int, min_recall: float) -> tuple[int, float]:
-        """Return how many ranks to search for the recall of k neighbours, and the recall estimated on a sample."""
+    def search_with_recall(self, k: int, min_recall: float) -> tuple[Array, float]:
+        """Return the k nearest points (n, k), int32, from as many cells as the recall requires, and that recall.
+
+        A sample of rows determines the number of cells and estimates the recall.
+        """
+        rows = sample_rows(len(self.queries))
+        truth = self._true_neighbors(rows, k)
+        found = self.search(k, self.reach(rows, truth, min_recall))
+        kth = np.array([self._squared(i, near).max() for i, near in zip(rows, truth, strict=True)])
+        d2 = np.array([self._squared(i, found[i]) for i in rows])
+        return found, estimate_recall(d2, kth)
+
+    def _true_neighbors(self, rows: Array, k: int) -> Array:
         import faiss
 
-        rows = self._sample
-        truth = without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
-        ranks = [self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]] for t, i in enumerate(rows)]
-        return reach_for_recall(np.array(ranks), min_recall)
+        return without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
+
+    def _squared(self, i: int, near: Array) -> Array:
+        return np.square(self.base[near] - self.queries[i]).sum(axis=1)
+
+    def reach(self, rows: Array, truth: Array, min_recall: float) -> int:
+        """Return how many ranks to search for a recall, from the true neighbours (m, k) of some rows (m,)."""
+        ranks = np.empty(truth.shape, np.int32)
+        for t, i in enumerate(rows):
+            ranks[t] = self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]]
+        return reach_for_recall(ranks, min_recall)
 
     def search(self, k: int, count: int) -> Array:
         """Return the k nearest of the points in cells of rank below `count`, (n, k) int32, without the point itself."""

@@ -13,7 +13,7 @@ import torch
 
 from ..arrays.blocks import FIXED_SEARCH_TILE
 from ..arrays.tiles import in_tiles
-from .cells import reach_for_recall
+from .recall import reach_for_recall
 
 BLOCK = 128  # points per block
 CELL = 512  # points per cell, on average
@@ -91,7 +91,7 @@ def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: floa
         ranks = torch.empty_like(lists)
         ranks.scatter_(1, lists.long(), torch.arange(count, dtype=torch.int32, device=lists.device).expand_as(lists))
         rank[rows] = ranks.gather(1, blocks.block[true[rows].long()]).long()
-    return reach_for_recall(rank[true != sample[:, None]], recall)[0]
+    return reach_for_recall(rank[true != sample[:, None]], recall)
 
 
 def cells(X: torch.Tensor) -> torch.Tensor:

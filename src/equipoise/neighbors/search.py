@@ -168,9 +168,7 @@ def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tupl
         return scan(base, queries, k, n_threads), 1.0
     with faiss_threads(n_threads):
         if vectors.search == "l2":
-            cells = Cells(base, queries, n_threads)
-            count, recall = cells.reach(k, min_recall)
-            return cells.search(k, count), recall
+            return Cells(base, queries, n_threads).search_with_recall(k, min_recall)
         return _in_blocks(_faiss_scan(base, vectors.search), queries, k + 1, without_self), 1.0
 
 
