@@ -14,12 +14,13 @@ from support.namespaces import every_library, numpy_of
 import equipoise as eq
 from equipoise.affinities.locally_linear import lle_weights
 from equipoise.arrays import namespace
+from equipoise.arrays.csr import dense
 from equipoise.arrays.device_csr import Rows
 from equipoise.arrays.morton import locality
 from equipoise.geometry import Flat, Orthonormal, Sphere
 from equipoise.linalg import eigen, lanczos
-from equipoise.linalg.laplacian import NormalizedAffinities, eigenmap
-from equipoise.linalg.pca import principal_scores, top_eigenvectors
+from equipoise.linalg.laplacian import NormalizedAffinities, eigenmap, normalized_laplacian
+from equipoise.linalg.pca import JITTER, finish, principal_scores, top_eigenvectors
 
 D2 = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 40)])
 DIVERGENCES = [eq.divergences.Alpha(a) for a in (-3.0, -1.0, 0.0, 0.5, 1.0, 3.0)] + [eq.divergences.ChiSquare()]
@@ -140,6 +141,32 @@ def test_normalized_affinity_products_match_numpy_in_every_library(library, rng)
     assert_same(
         NormalizedAffinities(library(W)).times(library(U)), NormalizedAffinities(W).times(U), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, lambda W: W.toarray()], ids=["csr", "dense"])
+def test_normalized_affinities_are_one_matrix_in_every_form(form, rng):
+    W = graph(50, rng).astype(np.float64)
+    root = np.sqrt(W.toarray().sum(axis=1))
+    expected = W.toarray() / np.outer(root, root)
+    A = NormalizedAffinities(form(W))
+    assert_allclose(dense(A.matrix()), expected, rtol=1e-14)
+    assert_allclose(A.root, root, rtol=1e-14)
+    trivial = root / np.linalg.norm(root)
+    without = expected - np.outer(trivial, trivial)  # the eigenvector root belongs to the eigenvalue 1
+    assert_allclose(A.times(np.eye(50, dtype=np.float32)), without, atol=1e-6)
+    laplacian, also_root = normalized_laplacian(sparse.csr_matrix(W))
+    assert_allclose(laplacian.toarray(), np.eye(50) - expected, rtol=1e-14)
+    assert_array_equal(also_root, A.root)
+
+
+@every_library
+def test_start_maps_have_unit_spread_and_jitter_in_every_library(library, rng):
+    scores = 5 * rng.standard_normal((2000, 1))
+    Y = numpy_of(finish(library(scores), 2, np.random.RandomState(0)))
+    assert_allclose(np.std(Y[:, 0] - scores[:, 0] / scores.std()), JITTER, rtol=0.1)
+    assert_allclose(Y[:, 1].std(), JITTER, rtol=0.1)
+    assert_array_equal(numpy_of(finish(library(scores), 2, np.random.RandomState(0))), Y)
+    assert_allclose(numpy_of(finish(library(0 * scores), 2, np.random.RandomState(0))).std(), JITTER, rtol=0.1)
 
 
 def test_device_eigenmap_matches_arpack(rng):

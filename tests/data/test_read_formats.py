@@ -15,8 +15,9 @@ from pyarrow import feather, parquet
 from scipy import io, sparse
 
 from equipoise import data
+from equipoise.arrays import blocks
 from equipoise.data.read import annotated as annotated_module
-from equipoise.data.read import arrow_files, zarr_store
+from equipoise.data.read import arrow_files
 
 rng = np.random.RandomState(0)
 X = rng.standard_normal((60, 4))
@@ -102,7 +103,7 @@ def test_npy_with_a_label_raises(tmp_path):
 
 def test_parquet_columns_labels_and_ids(tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
-    monkeypatch.setattr(arrow_files, "ROWS", 25)
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 25)
     frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(60), "kind": pd.Categorical(KINDS), "b": X[:, 1].astype("f4")})
     frame["when"], frame["yes"] = pd.Timestamp("2024-02-03"), True
     frame.set_axis(NAMES, axis=0).to_parquet(tmp_path / "t.parquet")
@@ -135,7 +136,7 @@ def test_invalid_parquet_raises(tmp_path):
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
 def test_feather_columns_labels_and_ids(tmp_path, monkeypatch, compression):
-    monkeypatch.setattr(arrow_files, "ROWS", 25)
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 25)
     table = pyarrow.table({"name": list(NAMES), "a": X[:, 0], "n": np.arange(60), "kind": list(KINDS)})
     for path in (tmp_path / "t.feather", tmp_path / "t.arrow"):
         feather.write_feather(table, path, compression=compression, chunksize=40)
@@ -305,7 +306,7 @@ def test_invalid_h5ad_raises(tmp_path):
 
 def test_zarr_arrays_and_groups(tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
-    monkeypatch.setattr(zarr_store, "CELLS", 100)
+    monkeypatch.setattr(blocks, "block_bytes", lambda: 800)
     zarr.save_array(str(tmp_path / "t.zarr"), X)
     found = data.read(tmp_path / "t.zarr")
     np.testing.assert_array_equal(found.X, X)

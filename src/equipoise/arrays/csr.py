@@ -13,6 +13,7 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
+from .blocks import FIXED_SUM
 from .namespace import array_namespace, is_numpy, to_float64
 
 
@@ -44,6 +45,11 @@ def on_host(A: Any) -> Matrix:
     return A.host() if is_on_device(A) else A
 
 
+def dense(A: Any) -> Any:
+    """Return a dense or sparse matrix in host memory as a dense one."""
+    return A.toarray() if sparse.issparse(A) else A
+
+
 def row_sums(A: Any) -> Any:
     """Return the sum of each row of a matrix in float64, on its device."""
     if is_on_device(A):
@@ -56,7 +62,7 @@ def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
     """Return Σ f(a) over the entries a > 0 of a matrix in float64, one block of rows at a time on the CPU."""
     values = A.data if is_sparse(A) else A
     xp, total = array_namespace(values), 0.0
-    step = max(1, 2**20 // max(1, values[:1].size)) if is_numpy(values) else max(1, len(values))
+    step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, len(values))
     for start in range(0, len(values), step):
         block = values[start : start + step]
         total += float(xp.sum(f(to_float64(block[block > 0]))))

@@ -179,6 +179,19 @@ def times_matrix(x: Any, M: Array) -> Any:
     return xp.astype(xp.astype(x, xp.float64) @ on_device_of(x, M), x.dtype)
 
 
+def normal_like(x: Any, rng: np.random.RandomState) -> Any:
+    """Return standard normal numbers in the shape of x, drawn by `rng`; for a tensor, by a generator on its device.
+
+    That generator is seeded by `rng`.
+    """
+    if not is_tensor(x):
+        return array_like(x, rng.standard_normal(x.shape))
+    import torch
+
+    generator = torch.Generator(device=x.device).manual_seed(int(rng.randint(2**31 - 1)))
+    return torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+
+
 def unpermute(U: Any, order: Array | None) -> Any:
     """Return V with V[order] = U; U itself if `order` is None."""
     if order is None:

@@ -8,13 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
+from ..arrays.blocks import FIXED_ENTRIES
 from ..linalg.pca import principal_coordinates
 from ..neighbors.search import MIN_RECALL, nearest_in_rows
 from ..neighbors.vectors import Graph, in_range
-
-# Distances per block in `condensed` and `neighbors`, 32 MB. Do not change: the last digits of metrics computed from
-# matrix products (cosine, for example), and of the heat method on a surface, depend on the shape of the block.
-BLOCK = 2**22
 
 
 class Nearby(NamedTuple):
@@ -123,7 +120,9 @@ class Input:
         """Return the distances of all pairs i < j, row by row, shape (n (n − 1)/2,); NaN for missing distances."""
         n = self.n
         d = np.empty(n * (n - 1) // 2, dtype)
-        step, end = max(1, BLOCK // n), 0
+        # Metrics computed from matrix products (cosine, for example), and the heat method on a surface, depend on the
+        # shape of the block in their last digits.
+        step, end = max(1, FIXED_ENTRIES // n), 0
         for start in range(0, n - 1, step):
             rows = np.arange(start, min(start + step, n - 1))
             block = self.block(rows, np.arange(start, n))
@@ -150,7 +149,7 @@ class Input:
             Recall of the search, estimated on a sample and at least `min_recall`; 1 if the search is exact.
         """
         near, d = np.empty((self.n, k), np.int32), np.empty((self.n, k))
-        step = max(1, BLOCK // self.n)
+        step = max(1, FIXED_ENTRIES // self.n)
         for start in range(0, self.n, step):
             rows = np.arange(start, min(start + step, self.n))
             found = nearest_in_rows(self.block(rows), rows, k)

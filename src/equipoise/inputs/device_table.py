@@ -15,7 +15,7 @@ from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
 from ..arrays.tiles import in_tiles
 from ..arrays.to_device import as_tensor, available_device
-from ..linalg.pca import JITTER, principal_scores
+from ..linalg.pca import finish, principal_scores
 from ..neighbors.gpu import search
 from ..neighbors.gpu_scan import nearest
 from ..neighbors.search import MIN_RECALL
@@ -121,12 +121,7 @@ class DeviceTable(Input):
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
         """Return the same as `linalg.pca.principal_components`, with noise generated on the device."""
         X = ((self.X - self._center) / self._scale).float()
-        scores = principal_scores(X, d)
-        Y = torch.zeros((self.n, d), device=X.device)
-        spread = scores[:, 0].std(correction=0)
-        Y[:, : scores.shape[1]] = torch.where(spread > 0, scores / spread, 0.0)
-        generator = torch.Generator(device=X.device).manual_seed(int(rng.randint(2**31 - 1)))
-        return Y + JITTER * torch.randn(Y.shape, generator=generator, device=X.device)
+        return finish(principal_scores(X, d), d, rng)
 
     def __getstate__(self) -> dict[str, Any]:
         X = self.X.float() if self.X.element_size() < 4 else self.X  # NumPy has no bfloat16

@@ -15,7 +15,7 @@ from sklearn.metrics import euclidean_distances, pairwise_distances
 from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.blocks import rows_per_block
+from ..arrays.blocks import row_blocks
 from ..data import check_distances, check_finite
 from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
@@ -96,9 +96,7 @@ class Table(Input):
         if not is_euclidean(self.metric):
             return super().pairs(i, j)
         d = np.empty(len(i))
-        step = rows_per_block(8 * self.X.shape[1])
-        for start in range(0, len(i), step):
-            part = slice(start, start + step)
+        for part in row_blocks(len(i), 8 * self.X.shape[1]):
             d[part] = np.linalg.norm(self.X[i[part]] - self.X[j[part]], axis=1)
         return d
 

@@ -14,13 +14,14 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
+from ..arrays.blocks import FIXED_ENTRIES
+from ..arrays.csr import dense
 from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
 from . import eigen
 from .pca import double_center
 
 SIDE = 1000  # rows or columns up to which the smaller Gram matrix is formed, 8 MB; as in randomized.py
 MEAN = 0.9  # largest share of the mean in Σ F² for which F is not centred: it costs one digit; chosen
-BLOCK = 2**22  # entries per block in sums over a matrix that is not formed, 32 MB
 
 
 class Gram:
@@ -155,7 +156,7 @@ class Factor(Gram):
             return float((self.scatter**2).sum())
         product = self.times if wide else self._scatter_times
         total = 0.0
-        step = max(1, BLOCK // size)
+        step = max(1, FIXED_ENTRIES // size)
         for start in range(0, size, step):
             unit = np.zeros((size, min(step, size - start)))
             unit[np.arange(start, start + unit.shape[1]), np.arange(unit.shape[1])] = 1.0
@@ -201,11 +202,6 @@ class Factor(Gram):
     def rows(self, which: Array) -> Array:
         own = dense(self.F[which])
         return self.project((own if self._shift is None else own - self._shift).T).T
-
-
-def dense(A: Matrix) -> Array:
-    """Return a dense or sparse matrix as a dense one."""
-    return A.toarray() if sparse.issparse(A) else A
 
 
 def divide_columns(V: Any, lengths: Array) -> Any:

@@ -10,13 +10,14 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
+from ..arrays.csr import dense
 from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
 from ..inputs import Distances, Input, SparseTable, Table, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
-from ..linalg.gram import Factor, Gram, Inner, dense, divide_columns
+from ..linalg.gram import Factor, Gram, Inner, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..neighbors.vectors import is_euclidean
 from ..objectives import GramLoss

@@ -9,11 +9,10 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
+from ...arrays.blocks import row_blocks
 from ...arrays.csr import check_indices, entry_rows, make_csr
 from ...neighbors import Graph
 from .table_input import bad_entry
-
-ROWS = 65536  # rows checked at a time, to avoid temporaries as large as the input
 
 
 def check_neighbors(X: Any, n: int | None = None) -> Matrix:
@@ -33,10 +32,9 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
     n = m if n is None else n
     columns, values = np.empty(m * k, np.int32), np.empty(m * k)
     counts, size = np.empty(m, np.int64), 0
-    for start in range(0, m, ROWS):
-        rows = slice(start, min(start + ROWS, m))
+    for rows in row_blocks(m, 16 * k):
         block = indices[rows], np.asarray(distances[rows], dtype=np.float64)
-        sorted_indices, sorted_distances = _sorted_rows(*block, start, n)
+        sorted_indices, sorted_distances = _sorted_rows(*block, rows.start, n)
         keep = (
             sorted_indices != np.arange(rows.start, rows.stop)[:, None] if own else np.ones(sorted_indices.shape, bool)
         )

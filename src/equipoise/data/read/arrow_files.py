@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
+from ...arrays.blocks import rows_per_block
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_block_finite
 from .growing import GrowingTable
 from .selection import Selection, quote, to_texts
 
-ROWS = 65536  # per batch; chosen
+TEXT_BYTES = 64  # memory of a short text in Python
 PANDAS_INDEX = "__index_level_0__"  # pandas' name for an index without a name
 
 
@@ -26,7 +27,8 @@ def read_parquet(path: Path, selection: Selection) -> Dataset:
     with decoding(str(path), "Parquet"):
         file = parquet.ParquetFile(path)
     with file:
-        batches = _decoded(file.iter_batches(ROWS), path, "Parquet")
+        rows = _rows_per_batch(file.schema_arrow)
+        batches = _decoded(file.iter_batches(rows), rows, path, "Parquet")
         return _read_batches(batches, file.schema_arrow, file.metadata.num_rows, str(path), selection)
 
 
@@ -39,20 +41,25 @@ def read_feather(path: Path, selection: Selection) -> Dataset:
     with source:
         with decoding(str(path), "Feather"):
             file = pyarrow.ipc.open_file(source)
-        batches = _decoded((file.get_batch(i) for i in range(file.num_record_batches)), path, "Feather")
+        stored = (file.get_batch(i) for i in range(file.num_record_batches))
+        batches = _decoded(stored, _rows_per_batch(file.schema), path, "Feather")
         return _read_batches(batches, file.schema, 0, str(path), selection)
 
 
-def _decoded(batches: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
-    """Yield validated batches of at most ROWS rows: Arrow does not check the offsets in a file by itself."""
+def _rows_per_batch(schema: Any) -> int:
+    return rows_per_block(sum(8 if _is_numeric(type) else TEXT_BYTES for type in schema.types))
+
+
+def _decoded(batches: Iterator[Any], rows: int, path: Path, kind: str) -> Iterator[Any]:
+    """Yield validated batches of at most `rows` rows: Arrow does not check the offsets in a file by itself."""
     while True:
         with decoding(str(path), kind):
             batch = next(batches, None)
             if batch is None:
                 return
             batch.validate(full=True)
-        for start in range(0, batch.num_rows, ROWS):
-            yield batch.slice(start, ROWS)
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
 
 
 def _read_batches(batches: Iterator[Any], schema: Any, n: int, source: str, selection: Selection) -> Dataset:

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...arrays.blocks import FIXED_AUTOGRAD_PAIRS
 from ...data.checks.metric_tensors import check_tensors
-
-# Pairs in a block of rows. Measured on one core, 500 points with a metric at each: 100 iterations took 3.5 s in one
-# block and 3.2 s in blocks of 2^17 pairs. GPUs need large blocks; that size is chosen.
-BLOCK = {"cpu": 2**17, "cuda": 2**22}
 
 
 class Pairs:
@@ -29,7 +26,9 @@ class Pairs:
             self.G = _tensors(g(self.Y), self.Y)
         self.leaves = [part.detach().requires_grad_() for part in (self.Y, self.G)]
         n = len(self.Y)
-        self._step = max(1, BLOCK[self.Y.device.type] // n)
+        # Measured on one core, 500 points with a metric at each: 100 iterations took 3.5 s in one block and 3.2 s in
+        # blocks of 2^17 pairs. GPUs need large blocks; that size is chosen.
+        self._step = max(1, FIXED_AUTOGRAD_PAIRS[self.Y.device.type] // n)
 
     @property
     def stretch(self) -> float:
