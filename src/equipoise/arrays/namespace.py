@@ -99,6 +99,12 @@ def array_like(x: Any, values: Any) -> Any:
     return values if is_numpy(x) else xp.asarray(values, dtype=x.dtype, device=device_of(x), copy=True)
 
 
+def cast_like(x: Any, values: Any) -> Any:
+    """Return `values` with the library, the device and the precision of x; NumPy arrays keep their own precision."""
+    values = array_like(x, values)
+    return values if is_numpy(x) else array_namespace(x).asarray(values, dtype=x.dtype, device=device_of(x))
+
+
 def on_device_of(x: Any, values: Any) -> Any:
     """Return `values` in their own precision as an array of the library of x, on its device; NumPy for x = None."""
     if is_numpy(x):
@@ -165,6 +171,11 @@ def at_least(x: Any, bound: float) -> Any:
     """
     bound = bound if is_numpy(x) else float(bound)
     return array_namespace(x).where(x < bound, bound, x)
+
+
+def at_most(x: Any, bound: float) -> Any:
+    """Return min(x, bound), elementwise; a number for a number."""
+    return min(x, bound) if isinstance(x, int | float) else array_namespace(x).where(x > bound, bound, x)
 
 
 def to_float64(x: Any) -> Any:
