@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 
-
-class StepParameters(NamedTuple):
-    """The parameters of one step; rate and momentum may be tensors on the device."""
-
-    rate: Any
-    momentum: Any
-    gain_up: float
-    gain_down: float
-    turned: float
-    min_gain: float
-    max_step: float
+if TYPE_CHECKING:
+    from .rules import StepParameters
 
 
-def momentum_step(
+def tensor_step(
     gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, parameters: StepParameters
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return velocity and gain (n, d) after one step against the gradient."""
