@@ -49,6 +49,12 @@ def is_device_array(x: Any) -> bool:
     return is_tensor(x) or is_cupy(x)
 
 
+def main_array(X: Any) -> Any:
+    """Return the array whose library and device results follow: X, or the distances of a pair (indices, distances)."""
+    is_pair = isinstance(X, tuple | list) and len(X) == 2 and is_device_array(X[1]) and X[1].ndim == 2
+    return X[1] if is_pair else X
+
+
 def is_numpy(x: Any) -> bool:
     """Return whether NumPy's functions apply to x: an array, a number, None or a SciPy matrix."""
     return array_namespace(x) is array_namespace(None)
