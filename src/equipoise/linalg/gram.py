@@ -79,10 +79,10 @@ class Inner(Gram):
     definite = False
 
     def __init__(self, D2: Any):
-        self.n = len(D2)
+        self.n = D2.shape[0]
         self.B = D2 * -0.5
         self._means = double_center(self.B)
-        self._mean = float(self._means.mean())
+        self._mean = float(array_namespace(self._means).mean(self._means))
 
     @property
     def source(self) -> Matrix:

@@ -48,7 +48,7 @@ class DoubleKernelLLE:
         # not the maximum: the gains handle the few points that many others depend on.
         self._stiffness = float(np.abs(M.data).sum())
         self.affinities = M.astype(self.weights.dtype)
-        self._pull, self._push = (_signed(self.affinities, sign) for sign in (-1, 1))
+        self._pull, self._push = (signed_entries(self.affinities, sign) for sign in (-1, 1))
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         pulled, pull = engine.edges(Y, self._pull, self.kernel, 0.0, potential=loss)
@@ -87,7 +87,7 @@ class DoubleKernelLLE:
         return p * force, force / Z
 
 
-def _signed(M: Matrix, sign: int) -> Matrix:
+def signed_entries(M: Matrix, sign: int) -> Matrix:
     """Return the off-diagonal entries of CSR M with this sign."""
     values = stored_values(M)
     return entries_where(M, (array_namespace(values).sign(values) == sign) & (M.indices != entry_rows(M)))
