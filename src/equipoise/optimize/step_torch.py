@@ -22,7 +22,7 @@ def tensor_step(
     push = (rate * gradient).to(velocity.dtype)
     turn = push * velocity  # > 0: uphill along the last step
     back = (turn > 0) & (gain * turn > turned * velocity.square())
-    gain = ((gain + (turn <= 0) * gain_up) * torch.where(back, gain_down, 1.0)).clamp(min=min_gain)
+    gain = torch.where(turn <= 0, gain + gain_up, torch.where(back, gain * gain_down, gain)).clamp(min=min_gain)
     velocity = momentum * velocity - gain * push
     length = velocity.norm(dim=1, keepdim=True)
     return velocity * torch.where(length > max_step, max_step / length, 1.0), gain
