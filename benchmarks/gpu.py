@@ -32,7 +32,7 @@ from equipoise.engines.torch.engine import Torch
 from equipoise.inputs.device_table import DeviceTable
 from equipoise.neighbors import search as neighbors
 from equipoise.neighbors.gpu import search
-from equipoise.optimize.step_torch import momentum_step
+from equipoise.optimize.rules import StepParameters, momentum_step
 
 PERPLEXITY, K, ITERATIONS = 30, 90, 750
 KERNELS = [
@@ -180,7 +180,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
     held = problem.objective.permuted(order)
 
     def step() -> None:
-        momentum_step(gradient, velocity, gain, 0.1, 0.9, 0.2, 0.8, 0.5, 0.01, 5.0)
+        momentum_step(gradient, velocity, gain, StepParameters(0.1, 0.9, 0.2, 0.8, 0.5, 0.01, 5.0))
 
     def iteration() -> None:
         held.balance(Y, engine, loss=False)

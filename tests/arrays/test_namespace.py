@@ -87,6 +87,8 @@ def test_reductions_and_conversions_match_numpy_in_every_library(library, rng):
     assert_same(namespace.centered(x), U - U.mean(axis=0))
     assert namespace.spread(x) == pytest.approx(U.std(axis=0).max(), rel=1e-12)
     assert_same(namespace.at_least(x, 0.1), np.maximum(U, 0.1))
+    assert_same(namespace.at_most(x, 0.1), np.minimum(U, 0.1))
+    assert type(namespace.cast_like(x, U)) is type(x) and namespace.cast_like(x, U).dtype == x.dtype
     assert_same(namespace.times_matrix(x, np.diag([1.0, 2.0, 3.0])), U * [1, 2, 3])
     assert_array_equal(namespace.to_numpy(x), U)
     assert type(namespace.array_like(x, U)) is type(x) and type(namespace.on_device_of(x, U)) is type(x)
@@ -102,6 +104,18 @@ def test_at_least_keeps_nan_and_the_gradient():
     assert_array_equal(numpy_of(y), [np.nan, 1, 1, 2])
     y[1:].sum().backward()
     assert_array_equal(x.grad, [0, 0, 1, 1])
+
+
+def test_at_most_of_a_number_is_a_number():
+    assert [namespace.at_most(x, 0.5) for x in (0.25, 2)] == [0.25, 0.5]
+    assert type(namespace.at_most(0.75, 0.5)) is float
+
+
+def test_main_array_of_a_pair_is_its_distances():
+    distances = torch.zeros((3, 2))
+    assert namespace.main_array((np.zeros((3, 2)), distances)) is distances
+    for X in (distances, np.zeros(3), None, (np.zeros((3, 2)), np.zeros((3, 2))), [torch.zeros(2), torch.zeros(2)]):
+        assert namespace.main_array(X) is X
 
 
 def test_scalars_lists_and_sparse_matrices_use_the_numpy_namespace():

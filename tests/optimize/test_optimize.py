@@ -321,3 +321,29 @@ def test_flat_map_is_centred(Method, g):
     Method(init=start() + 1000, g=g, optimizer=eq.Momentum(every=5), n_iter=60, callbacks=[seen]).fit(X)
     for Y in seen.maps:
         assert np.abs(Y.mean(axis=0)).max() < 1e-4 * np.abs(Y).max()
+
+
+@pytest.mark.parametrize(
+    "rule", [eq.Momentum(), eq.Momentum(friction=0), eq.GradientDescent(), eq.Accelerated()], ids=repr
+)
+def test_rules_take_the_same_steps_for_tensors_as_for_arrays(rule, rng):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    Y, gradients = rng.standard_normal((20, 2)), rng.standard_normal((4, 20, 2))
+    states = [State.start(Y.copy()), State.start(torch.from_numpy(Y.copy()))]
+    for late, gradient in zip((False, False, True, True), gradients, strict=True):
+        moves = [
+            rule.step(state, g, 0.3, late, 1.0)
+            for state, g in zip(states, (gradient, torch.from_numpy(gradient)), strict=True)
+        ]
+        assert isinstance(moves[0], np.ndarray) and isinstance(moves[1], torch.Tensor)
+        np.testing.assert_allclose(moves[1].numpy(), moves[0], rtol=1e-12, atol=1e-14)
+
+
+def test_momentum_of_a_tensor_age_is_capped(rng):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    Y, gradient = (torch.from_numpy(rng.standard_normal((5, 2))) for _ in range(2))
+    counted, recorded = State.start(Y.clone()), State.start(Y.clone())
+    recorded.age = torch.zeros((), dtype=torch.float64)  # as in recorded steps
+    for _ in range(60):  # μ = t/(t + 10) passes its cap of 0.8 at t = 40
+        moves = [eq.Momentum().step(state, gradient, 0.3, False, 1.0).clone() for state in (counted, recorded)]
+        torch.testing.assert_close(moves[1], moves[0], rtol=1e-14, atol=0)

@@ -49,6 +49,12 @@ def is_device_array(x: Any) -> bool:
     return is_tensor(x) or is_cupy(x)
 
 
+def main_array(X: Any) -> Any:
+    """Return the array whose library and device results follow: X, or the distances of a pair (indices, distances)."""
+    is_pair = isinstance(X, tuple | list) and len(X) == 2 and is_device_array(X[1]) and X[1].ndim == 2
+    return X[1] if is_pair else X
+
+
 def is_numpy(x: Any) -> bool:
     """Return whether NumPy's functions apply to x: an array, a number, None or a SciPy matrix."""
     return array_namespace(x) is array_namespace(None)
@@ -97,6 +103,12 @@ def array_like(x: Any, values: Any) -> Any:
         return values
     values = to_numpy(values)
     return values if is_numpy(x) else xp.asarray(values, dtype=x.dtype, device=device_of(x), copy=True)
+
+
+def cast_like(x: Any, values: Any) -> Any:
+    """Return `values` with the library, the device and the precision of x; NumPy arrays keep their own precision."""
+    values = array_like(x, values)
+    return values if is_numpy(x) else array_namespace(x).asarray(values, dtype=x.dtype, device=device_of(x))
 
 
 def on_device_of(x: Any, values: Any) -> Any:
@@ -165,6 +177,11 @@ def at_least(x: Any, bound: float) -> Any:
     """
     bound = bound if is_numpy(x) else float(bound)
     return array_namespace(x).where(x < bound, bound, x)
+
+
+def at_most(x: Any, bound: float) -> Any:
+    """Return min(x, bound), elementwise; a number for a number."""
+    return min(x, bound) if isinstance(x, int | float) else array_namespace(x).where(x > bound, bound, x)
 
 
 def to_float64(x: Any) -> Any:

@@ -16,7 +16,16 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.csr import dense
-from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
+from ..arrays.namespace import (
+    array_like,
+    array_namespace,
+    at_least,
+    cast_like,
+    column_squares,
+    is_numpy,
+    sum_squares,
+    to_numpy,
+)
 from . import eigen
 from .pca import double_center
 
@@ -60,8 +69,8 @@ class Gram:
         return eigen.norm(self.product, self.n)
 
     def product(self, V: Array) -> Array:
-        """Return B V as a NumPy array, for a NumPy array V."""
-        return to_numpy(self.times(array_like(self.source, V)))
+        """Return B V in the library of V, computed on the device of B."""
+        return cast_like(V, self.times(cast_like(self.source, V)))
 
 
 @tagged("gram.Inner")
@@ -71,10 +80,10 @@ class Inner(Gram):
     definite = False
 
     def __init__(self, D2: Any):
-        self.n = len(D2)
+        self.n = D2.shape[0]
         self.B = D2 * -0.5
         self._means = double_center(self.B)
-        self._mean = float(self._means.mean())
+        self._mean = float(array_namespace(self._means).mean(self._means))
 
     @property
     def source(self) -> Matrix:
@@ -87,7 +96,7 @@ class Inner(Gram):
         return sum_squares(self.B)
 
     def top(self, d: int) -> tuple[Array, Array]:
-        return _top(self.B, d)
+        return leading_eigenvectors(self.B, d)
 
     def rows(self, which: Array) -> Array:
         return self.B[which]
@@ -178,9 +187,9 @@ class Factor(Gram):
         """Return the d largest eigenvalues of Fᵀ C F, descending, and unit eigenvectors (r, d)."""
         n, r = self.F.shape
         if r <= min(n, SIDE) or (r <= n and not sparse.issparse(self.F) and 5 * d > r):
-            return _top(self.scatter, d)
+            return leading_eigenvectors(self.scatter, d)
         if n <= SIDE:
-            values, U = _top(self.times(array_like(self.F, np.eye(n))), d)
+            values, U = leading_eigenvectors(self.times(array_like(self.F, np.eye(n))), d)
             V = self.project_back(U)
             return values, divide_columns(V, np.linalg.norm(to_numpy(V), axis=0))
         if is_numpy(self.F):
@@ -209,8 +218,8 @@ def divide_columns(V: Any, lengths: Array) -> Any:
     return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
 
 
-def _top(A: Any, d: int) -> tuple[Array, Any]:
-    """Return eigenvalues and eigenvectors as eigen.top does, on the device of A."""
+def leading_eigenvectors(A: Any, d: int) -> tuple[Array, Any]:
+    """Return the d largest eigenvalues, descending, of a dense symmetric A, and unit eigenvectors (n, d)."""
     if is_numpy(A):
         return eigen.top(A, d)
     from .lanczos import top

@@ -1,7 +1,7 @@
 """Leading eigenvectors by block Lanczos with restarts and full reorthogonalisation, for arrays of any library.
 
-It is used on devices, where a product with a block costs about as much as with one vector. On the CPU, `eigen` uses
-SciPy's ARPACK, one vector at a time; a test compares the two.
+It is used on devices. On the CPU, `eigen` uses SciPy's ARPACK, which was faster there (figures in laplacian.py); a test
+compares the two.
 """
 
 from __future__ import annotations

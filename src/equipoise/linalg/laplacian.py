@@ -91,7 +91,11 @@ def _decompose(A: NormalizedAffinities, count: int) -> Array:
 
 
 def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Array, bool]:
-    """Return the eigenvectors of affinities on the CPU, where blocks of vectors are no faster than ARPACK."""
+    """Return the eigenvectors of affinities on the CPU, where ARPACK is faster than blocks of vectors.
+
+    Measured in turn on UMAP's graphs of MNIST (15 neighbours, 2 eigenvectors, a tolerance of 1e-4; medians of 5 on two
+    cores): `_by_blocks` took 4 to 9 times as long for 20,000 points and 1.6 times as long for 70,000.
+    """
     n = len(A.root)
     start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
 

@@ -62,9 +62,10 @@ def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Arra
 
 def double_center(G: Any) -> Any:
     """Replace G (n, m), an array of any library, by C G C, C = I − 11ᵀ/n; return the column means of G (m,)."""
-    means = G.mean(axis=0)
+    xp = array_namespace(G)
+    means = xp.mean(G, axis=0)
     G -= means
-    G -= G.mean(axis=1, keepdims=True)
+    G -= xp.mean(G, axis=1, keepdims=True)
     return means
 
 

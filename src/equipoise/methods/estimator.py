@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
-from ..arrays.namespace import from_cupy, is_cupy, is_tensor, to_cupy
+from ..arrays.namespace import from_cupy, is_cupy, is_tensor, main_array, to_cupy
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..problems.forces import Problem
@@ -21,18 +21,19 @@ from ..saving.checkpoint import Checkpoint
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of an estimator accept a CuPy array X, as a tensor that shares its memory.
+    """Let a method of an estimator accept CuPy arrays, X or (indices, distances), as tensors that share their memory.
 
     Tensor results, the map of a fit (also after Ctrl-C) and the maps of a problem are converted to CuPy arrays.
     """
 
     @wraps(method)
     def wrapped(self: Any, X: Any, *args: Any, **settings: Any) -> Any:
-        if not is_cupy(X):
+        if not is_cupy(main_array(X)):
             return method(self, X, *args, **settings)
         before = getattr(self, "embedding_", None)
         try:
-            result = method(self, from_cupy(X), *args, **settings)
+            tensors = from_cupy(X) if is_cupy(X) else tuple(from_cupy(A) if is_cupy(A) else A for A in X)
+            result = method(self, tensors, *args, **settings)
         finally:
             Y = getattr(self, "embedding_", None)
             if Y is not before and is_tensor(Y):

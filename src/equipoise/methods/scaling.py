@@ -85,8 +85,9 @@ class PCA(Scaling):
     Parameters
     ----------
     n_landmarks : int, optional
-        Number of rows that represent all rows: the Gram matrix is replaced by its projection on their span (Nyström,
-        Draganov & Dohn 2024, Theorem 3.4), and a step costs O(n · n_landmarks) instead of O(n D). None uses all rows.
+        Number of rows that represent all rows: the Gram matrix is replaced by its projection on their span (Nyström;
+        docs/math.md, section 15, bounds the error), and a step costs O(n · n_landmarks) instead of O(n D). None uses
+        all rows.
 
     Further attributes
     ------------------
@@ -161,7 +162,8 @@ class ClassicalMDS(Scaling):
         metric space, see `spaces`, without a metric.
     n_landmarks : int, optional
         Number of points that represent all: only their distances to the others are computed, and G_X is Nyström's
-        approximation from these (landmark MDS; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
+        approximation from these (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds the error).
+        None uses all points.
 
     Further attributes
     ------------------
@@ -231,7 +233,8 @@ class Isomap(Scaling):
         sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
         Number of points that represent all: only paths from these are computed, and G_X is Nyström's approximation
-        from them (landmark Isomap, de Silva & Tenenbaum 2003; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
+        from them (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds the error). None uses
+        all points.
 
     Further attributes
     ------------------

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from ..._types import Array, Matrix
 from ...arrays.blocks import row_blocks
 from ...arrays.csr import check_indices, entry_rows, make_csr
+from ...arrays.namespace import to_numpy
 from ...neighbors import Graph
 from .table_input import bad_entry
 
@@ -64,7 +65,7 @@ def _sorted_rows(indices: Array, distances: Array, first: int, n: int) -> tuple[
 def _two_tables(X: Any) -> tuple[Array, Array]:
     """Return indices and distances, (m, k) each; raise if their shapes or types are wrong."""
     indices, distances = (X.indices, X.distances) if isinstance(X, Graph) else X
-    indices, distances = np.asarray(indices), np.asarray(distances)
+    indices, distances = to_numpy(indices), to_numpy(distances)
     if indices.ndim != 2 or indices.shape != distances.shape or indices.size == 0:
         raise ValueError(
             f"indices and distances must have the same shape (n, k), got {indices.shape} and {distances.shape}"

@@ -86,7 +86,11 @@ class ForceSum:
 
 
 def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
-    """Return a formula of a kernel or a divergence for a tensor; on the CPU it is called with a NumPy array."""
+    """Return a formula of a kernel or a divergence for a tensor; on the CPU it is called with a NumPy view of it.
+
+    User-defined formulas may call NumPy's functions. Built-in ones would accept the tensor, but PyTorch rounds exp and
+    log differently in the last digit, and maps would not be the same as before.
+    """
     x = x.detach()
     if x.device.type == "cpu":
         return torch.as_tensor(formula(x.numpy()), dtype=torch.float64)
