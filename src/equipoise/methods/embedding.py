@@ -23,7 +23,7 @@ from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..memory import gpu_memory
 from ..objectives import Objective
-from ..optimize.placement import Placement
+from ..optimize.placement import FrozenMap
 from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
@@ -283,7 +283,7 @@ class Embedding(Estimator):
         self.loss_curve_ = problem.loss_curve
         self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
         self.n_iter_ = problem.n_iter
-        self._placement = Placement(
+        self._placement = FrozenMap(
             problem.objective,
             problem.geometry,
             problem.engine,

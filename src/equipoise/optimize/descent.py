@@ -7,6 +7,7 @@ negative sampling (negative_sampling.py), placement of new points (placement.py)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -90,8 +91,8 @@ class State:
 S = TypeVar("S", bound=RunState)
 
 
-class Steps(Generic[S]):
-    """The steps of a descent. Subclasses define `move` and override the defaults where needed."""
+class Steps(ABC, Generic[S]):
+    """The steps of a descent. Subclasses define `move` and `current_map`, and override the defaults where needed."""
 
     reports_without_callbacks = True  # False if the loss is expensive and only callbacks need it
 
@@ -122,9 +123,9 @@ class Steps(Generic[S]):
         """Return the name of the stopping rule that applies after a report, or None."""
         return None
 
+    @abstractmethod
     def move(self, state: S) -> bool:
         """Take one step; return False, with state.stopped set, if no step lowers the loss."""
-        raise NotImplementedError(f"{type(self).__name__} must define move(state)")
 
     def skip_ahead(self, state: S, last: int) -> None:
         """Take several steps at once, up to iteration `last`, if possible; none of them may be due for a report."""
@@ -133,9 +134,9 @@ class Steps(Generic[S]):
         """Return the loss to report after the last iteration; None if the regular reports include it."""
         return None
 
+    @abstractmethod
     def current_map(self, state: S) -> Array:
         """Return the map (n, d) for callbacks, a read-only NumPy array in input order."""
-        raise NotImplementedError(f"{type(self).__name__} must define current_map(state)")
 
     def forget(self) -> None:
         """Discard cached evaluations, because the state was changed from outside."""
