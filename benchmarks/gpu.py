@@ -26,7 +26,7 @@ import equipoise as eq
 from equipoise import kernels
 from equipoise.affinities.perplexity import conditional_rows
 from equipoise.arrays.device_csr import Rows
-from equipoise.arrays.morton import locality
+from equipoise.arrays.namespace import morton_order
 from equipoise.engines import Reference
 from equipoise.engines.torch.engine import Torch
 from equipoise.inputs.device_table import DeviceTable
@@ -168,7 +168,7 @@ def stages(X: torch.Tensor) -> list[Stage]:
     fit = method(engine="torch").fit(X)
     problem = fit._problem
     engine, kernel = problem.engine, problem.objective.kernel
-    order = locality(fit.embedding_)
+    order = morton_order(fit.embedding_)
     Y, A = fit.embedding_[order].contiguous(), P.permuted(order)
     d = Y.shape[1]
     source = engine._source(Y, None)

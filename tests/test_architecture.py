@@ -106,7 +106,8 @@ def test_contributing_lists_layers_in_order():
     assert [row["entry"] for row in rows] == list(LAYERS)
 
 
-def test_fit_executes_few_files():
+@pytest.mark.parametrize("n", [3000, 5000])  # the points of the larger map are sorted for locality
+def test_fit_executes_few_files(n):
     """TSNE().fit on the CPU executes code from at most MAX_FILES_OF_A_FIT files of the package."""
     files = set()
 
@@ -114,7 +115,7 @@ def test_fit_executes_few_files():
         if event == "call" and (path := Path(frame.f_code.co_filename)).is_relative_to(Path(eq.__file__).parent):
             files.add(path)
 
-    X = np.random.default_rng(0).standard_normal((3000, 20))
+    X = np.random.default_rng(0).standard_normal((n, 20))
     before = sys.getprofile()
     sys.setprofile(record_file)
     try:

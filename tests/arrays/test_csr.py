@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from equipoise.arrays.csr import make_csr, symmetrized
+from equipoise.arrays.csr import make_csr, permuted, symmetrized
 
 
 def graph(n=300, density=0.03, dtype=np.float32):
@@ -65,3 +65,14 @@ def test_make_csr_shares_arrays_and_works_with_scipy():
     assert_array_equal(M @ v, A @ v)
     for same in (M.copy(), M.tocoo(), M.T.T, pickle.loads(pickle.dumps(M)), M.astype(np.float32)):
         assert_array_equal(same.toarray(), A.toarray())
+
+
+def test_permuted_matches_dense_indexing(rng):
+    A = sparse.random(30, 30, 0.2, format="csr", random_state=0)
+    order = rng.permutation(30)
+    expected = A.toarray()[np.ix_(order, order)]
+    assert_array_equal(permuted(A, order).toarray(), expected)
+    assert_array_equal(permuted(A.toarray(), order), expected)
+    roomy = A.copy()
+    roomy.data, roomy.indices = np.append(A.data, [7.0, 8.0]), np.append(A.indices, [0, 0]).astype(A.indices.dtype)
+    assert_array_equal(permuted(roomy, order).toarray(), expected)

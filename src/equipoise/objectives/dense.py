@@ -10,7 +10,7 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.morton import permuted
+from ..arrays.csr import permuted
 from ..divergences import Divergence
 from ..engines import Engine, Placement
 from ..kernels import Kernel

@@ -12,8 +12,7 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
-from ..arrays.csr import entry_rows, make_csr, row_sums, sum_positive
-from ..arrays.morton import permuted
+from ..arrays.csr import entry_rows, make_csr, permuted, row_sums, sum_positive
 from ..arrays.namespace import total
 from ..engines import Engine, Placement
 from ..kernels import Kernel, Squared

@@ -11,8 +11,7 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import is_on_device, is_sparse, make_csr, sum_positive
-from ..arrays.morton import permuted
+from ..arrays.csr import is_on_device, is_sparse, make_csr, permuted, sum_positive
 from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine, Placement

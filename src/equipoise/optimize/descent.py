@@ -8,15 +8,16 @@ negative sampling (negative_sampling.py), placement of new points (placement.py)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from .._types import Array, Callback
 from ..arrays.namespace import array_like, array_namespace, on_device_of, to_numpy, unpermute
 from ..progress import start_optimizer_stage
+from ..saving.checkpoint import Checkpoint, RunCheckpoints
 
 
 class RunState(Protocol):
@@ -142,14 +143,33 @@ class Steps(ABC, Generic[S]):
         """Discard cached evaluations, because the state was changed from outside."""
 
 
-class Saver(Protocol):
-    """Writes checkpoints of a run (saving/checkpoint.py)."""
+class Resumption(NamedTuple):
+    """The callbacks of a run, split into functions and checkpoints, and the state to resume from."""
 
-    def next_due(self, iteration: int) -> int | None:
-        """Return the first iteration from `iteration` on at which a file is written, or None."""
-        ...
+    functions: list[Callback]
+    saver: RunCheckpoints | None  # None if there are no checkpoints
+    saved: Any  # what `state` returned when the run was saved; None to start from the beginning
 
-    def save_if_due(self, iteration: int) -> None: ...
+
+def open_checkpoints(
+    callbacks: Sequence[Callback | Checkpoint], describe: Callable[[], dict[str, Any]], state: Callable[[], Any]
+) -> Resumption:
+    """Open the checkpoints among the callbacks of a run, and load the one to resume from.
+
+    Parameters
+    ----------
+    callbacks : sequence of callable or Checkpoint
+    describe : callable
+        Returns what determines the run, as fingerprints keyed by names; called only if there are checkpoints.
+    state : callable
+        Returns the state needed to resume, in values that saving/archive.py can write.
+    """
+    functions = [c for c in callbacks if not isinstance(c, Checkpoint)]
+    checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)]
+    if not checkpoints:
+        return Resumption(functions, None, None)
+    saver = RunCheckpoints(checkpoints, describe(), state)
+    return Resumption(functions, saver, saver.load())
 
 
 class Descent(Generic[S]):
@@ -167,8 +187,8 @@ class Descent(Generic[S]):
         Iteration at which the descent ends.
     callbacks : sequence of callable, default=()
         Called with (iteration, loss, Y); a callback stops the descent by returning True.
-    saver : Saver, optional
-        Writes checkpoints.
+    saver : RunCheckpoints, optional
+        Writes checkpoints; see `open_checkpoints`.
 
     Attributes
     ----------
@@ -182,7 +202,7 @@ class Descent(Generic[S]):
         state: S,
         n_iter: int,
         callbacks: Sequence[Callback] = (),
-        saver: Saver | None = None,
+        saver: RunCheckpoints | None = None,
     ):
         self.steps, self.state, self.n_iter, self.saver = steps, state, n_iter, saver
         self.callbacks = list(callbacks)
@@ -270,8 +290,8 @@ class Descent(Generic[S]):
 
     def _skip_ahead(self, last: int) -> None:
         before = self.state.iteration
-        if self.saver is not None and (due := self.saver.next_due(before)) is not None:
-            last = min(last, due)
+        if self.saver is not None:
+            last = min(last, self.saver.next_due(before))
         if before < last:
             self.steps.skip_ahead(self.state, last)
         if self.state.iteration > before:

@@ -16,7 +16,7 @@ from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
-from ..optimize.descent import Descent, State, Steps
+from ..optimize.descent import Descent, State, Steps, open_checkpoints
 from ..optimize.gradient_steps import EngineForces, GradientSteps
 from ..optimize.rules import Rule, Schedule
 from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
@@ -155,15 +155,11 @@ class Problem(ABC):
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         starts = self._starts() if Y0 is None else [self._check(Y0)]
-        functions = [c for c in callbacks if not isinstance(c, Checkpoint)]
-        checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)]
-        runs = [self._start(starts[0])]
-        saver = None
-        if checkpoints:
-            saver = RunCheckpoints(checkpoints, self._describe_run(starts, n_iter), self._saved_state)
-            if (saved := saver.load()) is not None:
-                runs = self._restore_state(saved, starts)
-        self._runs = runs
+        first = self._start(starts[0])
+        functions, saver, saved = open_checkpoints(
+            callbacks, lambda: self._describe_run(starts, n_iter), self._saved_state
+        )
+        self._runs = [first] if saved is None else self._restore_state(saved, starts)
         for number, start in enumerate(starts):
             if number < len(self._runs) - 1:  # finished before an interruption
                 continue

@@ -20,9 +20,9 @@ from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
 from ...inputs import is_space
-from ...optimize.descent import Descent
+from ...optimize.descent import Descent, open_checkpoints
 from ...problems.forces import ForceProblem
-from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
+from ...saving.checkpoint import Checkpoint, fingerprint
 from ..embedding import Embedding
 from ..estimator import Estimator, accepts_cupy, check_callbacks, is_positive
 from ..sne import TSNE
@@ -187,13 +187,9 @@ class Parametric(Estimator):
         return Training(encoder, table, loss, problem.geometry, settings), problem
 
     def _train(self, training: Training) -> None:
-        functions = [c for c in self.callbacks if not isinstance(c, Checkpoint)]
-        checkpoints = [c for c in self.callbacks if isinstance(c, Checkpoint)]
-        saver = None
-        if checkpoints:
-            saver = RunCheckpoints(checkpoints, self._describe_run(training), training.plain)
-            if (saved := saver.load()) is not None:
-                training.restore(saved)
+        functions, saver, saved = open_checkpoints(self.callbacks, lambda: self._describe_run(training), training.plain)
+        if saved is not None:
+            training.restore(saved)
         Descent(training, training.state, training.settings.epochs, functions, saver).run()
 
     def _describe_run(self, training: Training) -> dict[str, Any]:
