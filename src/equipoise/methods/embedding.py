@@ -23,6 +23,7 @@ from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..memory import gpu_memory
 from ..objectives import Objective
+from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
 from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
@@ -222,7 +223,7 @@ class Embedding(Estimator):
 
     def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
         """Return a context in which a neighbour search is loaded from, or saved to, a file next to each checkpoint."""
-        checkpoints = [c for c in self.callbacks if isinstance(c, Checkpoint)]
+        _, checkpoints = split_callbacks(self.callbacks)
         return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 
     def _neighbors(self, n: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -143,33 +143,29 @@ class Steps(ABC, Generic[S]):
         """Discard cached evaluations, because the state was changed from outside."""
 
 
-class Resumption(NamedTuple):
-    """The callbacks of a run, split into functions and checkpoints, and the state to resume from."""
-
-    functions: list[Callback]
-    saver: RunCheckpoints | None  # None if there are no checkpoints
-    saved: Any  # what `state` returned when the run was saved; None to start from the beginning
+def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Callback], list[Checkpoint]]:
+    """Return the functions and the checkpoints among callbacks."""
+    functions = [c for c in callbacks if not isinstance(c, Checkpoint)]
+    return functions, [c for c in callbacks if isinstance(c, Checkpoint)]
 
 
 def open_checkpoints(
-    callbacks: Sequence[Callback | Checkpoint], describe: Callable[[], dict[str, Any]], state: Callable[[], Any]
-) -> Resumption:
-    """Open the checkpoints among the callbacks of a run, and load the one to resume from.
+    checkpoints: Sequence[Checkpoint], describe: Callable[[], dict[str, Any]], state: Callable[[], Any]
+) -> tuple[RunCheckpoints | None, Any]:
+    """Return the saver of a run, for `Descent`, and the saved state to resume from; both None without checkpoints.
 
     Parameters
     ----------
-    callbacks : sequence of callable or Checkpoint
+    checkpoints : sequence of Checkpoint
     describe : callable
         Returns what determines the run, as fingerprints keyed by names; called only if there are checkpoints.
     state : callable
         Returns the state needed to resume, in values that saving/archive.py can write.
     """
-    functions = [c for c in callbacks if not isinstance(c, Checkpoint)]
-    checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)]
     if not checkpoints:
-        return Resumption(functions, None, None)
+        return None, None
     saver = RunCheckpoints(checkpoints, describe(), state)
-    return Resumption(functions, saver, saver.load())
+    return saver, saver.load()
 
 
 class Descent(Generic[S]):

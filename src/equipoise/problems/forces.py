@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
-from ..optimize.descent import Descent, State, Steps, open_checkpoints
+from ..optimize.descent import Descent, State, Steps, open_checkpoints, split_callbacks
 from ..optimize.gradient_steps import EngineForces, GradientSteps
 from ..optimize.rules import Rule, Schedule
 from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
@@ -156,9 +156,9 @@ class Problem(ABC):
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         starts = self._starts() if Y0 is None else [self._check(Y0)]
         first = self._start(starts[0])
-        functions, saver, saved = open_checkpoints(
-            callbacks, lambda: self._describe_run(starts, n_iter), self._saved_state
-        )
+        functions, checkpoints = split_callbacks(callbacks)
+        describe = partial(self._describe_run, starts, n_iter)
+        saver, saved = open_checkpoints(checkpoints, describe, self._saved_state)
         self._runs = [first] if saved is None else self._restore_state(saved, starts)
         for number, start in enumerate(starts):
             if number < len(self._runs) - 1:  # finished before an interruption

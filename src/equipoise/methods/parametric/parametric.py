@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
 from ...inputs import is_space
-from ...optimize.descent import Descent, open_checkpoints
+from ...optimize.descent import Descent, open_checkpoints, split_callbacks
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, fingerprint
 from ..embedding import Embedding
@@ -178,7 +179,7 @@ class Parametric(Estimator):
                 # depend on the scale, and noise widens the map. Measured for p-SNE on 1,400 digits: final loss 3.50
                 # from 10 kernel lengths, 0.87 from one.
                 encoder = default_encoder(table, method.n_components, method.output_kernel().length)
-        checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
+        _, checkpoints = split_callbacks(self.callbacks)
         method = clone(method).set_params(init="random", random_state=seed, callbacks=checkpoints, verbose=0)
         if self.n_jobs is not None:
             method.set_params(n_jobs=self.n_jobs)
@@ -187,7 +188,9 @@ class Parametric(Estimator):
         return Training(encoder, table, loss, problem.geometry, settings), problem
 
     def _train(self, training: Training) -> None:
-        functions, saver, saved = open_checkpoints(self.callbacks, lambda: self._describe_run(training), training.plain)
+        functions, checkpoints = split_callbacks(self.callbacks)
+        describe = partial(self._describe_run, training)
+        saver, saved = open_checkpoints(checkpoints, describe, training.plain)
         if saved is not None:
             training.restore(saved)
         Descent(training, training.state, training.settings.epochs, functions, saver).run()
