@@ -69,6 +69,10 @@ class DeviceTable(Input):
         return Table(self.X.double().cpu().numpy(), self.metric)
 
     @property
+    def coordinates(self) -> torch.Tensor:
+        return self.X
+
+    @property
     def points(self) -> Array | None:
         return self._on_host.points
 

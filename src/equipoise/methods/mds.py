@@ -17,7 +17,7 @@ from .. import progress
 from .._types import Array, Callback, Matrix
 from .._warn import warn
 from ..arrays.namespace import is_device_array, on_device_of, to_numpy
-from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
+from ..data.checks.dissimilarities import check_pair_weights, check_size
 from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
@@ -241,8 +241,8 @@ class MDS(Estimator):
         """
         with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
-            if self.stress == "metric" and isinstance(self._source, Distances) and not self._source.sparse:
-                warn_if_not_metric(self._source.D)
+            if self.stress == "metric":
+                self._source.warn_if_not_metric()
             self.engine_ = problem.engine
             if self.verbose:
                 n, d = problem.Y0.shape
