@@ -17,6 +17,7 @@ LAYERS = {
     "_version": "the version, in one place",
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
+    "_plural": "counted nouns in messages",
     "_optional": "imports of optional packages",
     "_atomic": "files that are written completely or not at all",
     "_tags": "names of classes in saved files",

@@ -31,9 +31,11 @@ def _warn_disconnected(method: str, components: Array) -> None:
     sizes = np.sort(np.bincount(components))[::-1]
     if len(sizes) > 1:
         shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
+        count = len(sizes) - 1
+        axes = f"axis of {method} only separates" if count == 1 else f"{count} axes of {method} only separate"
         warn(
             f"the neighbour graph has {len(sizes)} components, of {shown} points, and the first"
-            f" {len(sizes) - 1} axes of {method} only separate them; increase n_neighbors, or embed each component"
+            f" {axes} them; increase n_neighbors, or embed each component"
             " separately",
         )
 

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
+from .._plural import plural
 from .._types import Array, Callback, Matrix
 from .._warn import warn
 from ..arrays.namespace import is_device_array, on_device_of, to_numpy
@@ -247,7 +248,9 @@ class MDS(Estimator):
             if self.verbose:
                 n, d = problem.Y0.shape
                 progress.end_stage()
-                print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
+                print(
+                    f"engine {problem.engine}: {n} points in {d}-D, {plural(len(problem.starts), 'start')}", flush=True
+                )
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])
             finally:

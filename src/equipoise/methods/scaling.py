@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import linalg, sparse
 
+from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
@@ -47,7 +48,9 @@ class Scaling(ClassicalEmbedding):
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
-            raise ValueError(f"{m} landmarks span only {self._landmarks.F.shape[1]} dimensions; increase n_landmarks")
+            raise ValueError(
+                f"{m} landmarks span only {plural(self._landmarks.F.shape[1], 'dimension')}; increase n_landmarks"
+            )
         return self._gram_model(
             data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
         )
@@ -115,7 +118,9 @@ class PCA(Scaling):
         landmarks = to_numpy(dense(F[choose(data.n, m, rng)]))
         self._basis = linalg.orth((landmarks - self.mean_).T)
         if self._basis.shape[1] < self.n_components:
-            raise ValueError(f"{m} landmarks span only {self._basis.shape[1]} directions; increase n_landmarks")
+            raise ValueError(
+                f"{m} landmarks span only {plural(self._basis.shape[1], 'direction')}; increase n_landmarks"
+            )
         reduced = Factor(F @ array_like(F, self._basis))
         return self._gram_model(data, reduced, factor_error(exact, reduced, rng))
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ... import progress
 from ..._optional import import_optional
+from ..._plural import plural
 from ..._types import Callback
 from ...arrays.namespace import is_tensor, to_numpy
 from ...data import check_finite, check_table
@@ -291,7 +292,7 @@ def _as_rows(X: Any, min_rows: int) -> Tensor:
         return torch.as_tensor(rows)
     if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
         raise ValueError(
-            f"X must be a table (n, D) of at least {min_rows} rows, got a tensor of shape {tuple(X.shape)}"
+            f"X must be a table (n, D) of at least {plural(min_rows, 'row')}, got a tensor of shape {tuple(X.shape)}"
         )
     rows = X.detach().to(torch.float32)
     if not bool(rows.isfinite().all()):
