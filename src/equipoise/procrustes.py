@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ._plural import plural
 from ._types import Array
 from ._warn import warn
 from .data.checks.maps import check_map
@@ -123,7 +124,7 @@ def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
     shared = present & ~np.isnan(mean[:, 0])
     if shared.sum() <= Y.shape[1]:
         raise ValueError(
-            f"map {r} has only {int(shared.sum())} points in common with the others, too few to align it; at least"
-            f" {Y.shape[1] + 1} are needed"
+            f"map {r} has only {plural(int(shared.sum()), 'point')} in common with the others, too few to align it; at"
+            f" least {Y.shape[1] + 1} are needed"
         )
     return fit_similarity(Y[shared], mean[shared])(Y)

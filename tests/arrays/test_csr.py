@@ -12,6 +12,7 @@ from equipoise.arrays.csr import (
     entry_rows,
     make_csr,
     on_host,
+    permuted,
     stored_values,
     symmetrized,
     times_map,
@@ -99,3 +100,14 @@ def test_values_and_products_have_the_form_of_the_matrix(form):
         assert_array_equal(rows, A.tocoo().row)
         kept = entries_where(M, M.indices > 20)
         assert_array_equal(to_dense(on_host(kept)), np.where(np.arange(40) > 20, dense, 0))
+
+
+def test_permuted_matches_dense_indexing(rng):
+    A = sparse.random(30, 30, 0.2, format="csr", random_state=0)
+    order = rng.permutation(30)
+    expected = A.toarray()[np.ix_(order, order)]
+    assert_array_equal(permuted(A, order).toarray(), expected)
+    assert_array_equal(permuted(A.toarray(), order), expected)
+    roomy = A.copy()
+    roomy.data, roomy.indices = np.append(A.data, [7.0, 8.0]), np.append(A.indices, [0, 0]).astype(A.indices.dtype)
+    assert_array_equal(permuted(roomy, order).toarray(), expected)

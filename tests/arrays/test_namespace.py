@@ -16,7 +16,7 @@ from equipoise.affinities.locally_linear import lle_weights
 from equipoise.arrays import namespace
 from equipoise.arrays.csr import dense
 from equipoise.arrays.device_csr import Rows
-from equipoise.arrays.morton import locality
+from equipoise.arrays.namespace import morton_order
 from equipoise.geometry import Flat, Orthonormal, Sphere
 from equipoise.linalg import eigen, lanczos
 from equipoise.linalg.laplacian import NormalizedAffinities, eigenmap, normalized_laplacian
@@ -74,7 +74,20 @@ def test_zero_row_on_the_sphere_raises(library):
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_morton_order_matches_numpy_in_every_library(library, d, rng):
     U = rng.standard_normal((500, d))
-    assert_array_equal(numpy_of(locality(library(U))), locality(U))
+    assert_array_equal(numpy_of(morton_order(library(U))), morton_order(U))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_consecutive_points_in_morton_order_are_close(rng, d):
+    U = rng.standard_normal((4000, d)).astype(np.float32)
+    order = morton_order(U)
+    assert_array_equal(np.sort(order), np.arange(4000))
+    step = np.linalg.norm(np.diff(U[order], axis=0), axis=1).mean()
+    assert step < 0.5 * np.linalg.norm(np.diff(U, axis=0), axis=1).mean()
+
+
+def test_coincident_points_keep_their_order():
+    assert_array_equal(morton_order(np.zeros((5, 2))), np.arange(5))
 
 
 @every_library

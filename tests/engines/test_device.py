@@ -16,8 +16,8 @@ import equipoise as eq
 from equipoise.affinities import fuzzy
 from equipoise.affinities import perplexity as affinities
 from equipoise.arrays import csr
-from equipoise.arrays.morton import locality
-from equipoise.arrays.morton import permuted as permuted_on_host
+from equipoise.arrays.csr import permuted as permuted_on_host
+from equipoise.arrays.namespace import morton_order
 from equipoise.neighbors.search import nearest_neighbors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -295,6 +295,6 @@ def test_supervised_umap_on_a_device_matches_the_cpu(digits):
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_morton_order_of_a_tensor_matches_numpy(d):
     U = np.random.default_rng(d).standard_normal((500, d)).astype(np.float32)
-    np.testing.assert_array_equal(locality(torch.from_numpy(U)).numpy(), locality(U))
+    np.testing.assert_array_equal(morton_order(torch.from_numpy(U)).numpy(), morton_order(U))
     flat = np.zeros((10, d), np.float32)
-    np.testing.assert_array_equal(locality(torch.from_numpy(flat)).numpy(), locality(flat))
+    np.testing.assert_array_equal(morton_order(torch.from_numpy(flat)).numpy(), morton_order(flat))

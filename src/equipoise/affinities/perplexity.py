@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import _core
+from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
@@ -90,8 +91,9 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
 def _warn_saturated(saturated: Any, perplexities: Array) -> None:
     """Warn about rows for which no Gaussian has the perplexity."""
     if saturated.any():
+        count, one = plural(int(saturated.sum()), "row"), int(saturated.sum()) == 1
         warn(
-            f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more neighbours at the"
+            f"{count} (the first is row {int(saturated.argmax())}) {'has' if one else 'have'} more neighbours at the"
             f" smallest distance (duplicates, for example) than the perplexity {perplexities.min():g};"
             " these neighbours get equal affinities",
         )
@@ -232,6 +234,6 @@ def require_neighbors(D2: Matrix, minimum: float, name: str = "the perplexity", 
     if counts.min() < minimum:
         i = int(counts.argmin())
         raise ValueError(
-            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than {name}"
+            f"row {i} of the precomputed graph stores {plural(counts[i], 'neighbour')}, fewer than {name}"
             f" {minimum:g}; store at least {remedy} neighbours per row, or lower the parameter"
         )

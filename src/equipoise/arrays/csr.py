@@ -127,6 +127,21 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     return S
 
 
+def permuted(A: Matrix, order: Array) -> Matrix:
+    """Return A[order][:, order] for a dense or CSR matrix A; the entries of a sparse row keep their order."""
+    if is_on_device(A):
+        return A.permuted(order)
+    if not sparse.issparse(A):
+        return A[np.ix_(order, order)]
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    source = entry_values(A)
+    indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(source), np.int32)
+    values = np.empty_like(source)
+    _core.permute(compiled_pattern(A), source, order, position, indptr, indices, values)
+    return make_csr(values, indices, indptr, A.shape)
+
+
 @dataclass(eq=False)
 class _Checked:
     """A pattern that the core has checked, and the index arrays from which it was built."""

@@ -1,7 +1,8 @@
 """One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard and a few additions.
 
 `xp = array_namespace(x)` has the functions of the standard (https://data-apis.org/array-api) for the library of x.
-This module adds sums in a fixed order, transfers between devices, and a few functions that the standard lacks.
+This module adds sums in a fixed order, transfers between devices, the Morton order of points, and a few functions that
+the standard lacks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from .._types import Array
 
+MORTON_BITS = {1: 20, 2: 12, 3: 8}  # bits per axis, by the number of axes
 _NAMESPACES: dict[type, Any] = {}  # by type: array_api_compat takes 3 µs per look-up, and a step needs several
 
 
@@ -207,6 +209,26 @@ def normal_like(x: Any, rng: np.random.RandomState) -> Any:
 
     generator = torch.Generator(device=x.device).manual_seed(int(rng.randint(2**31 - 1)))
     return torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+
+
+def morton_order(U: Any) -> Any:
+    """Return the order (n,) of the points U (n, d) along a Morton curve through their bounding box.
+
+    It puts neighbours in space close together in memory. Only the first three axes are used. The result has the array
+    library and the device of U.
+    """
+    xp = array_namespace(U)
+    axes = [xp.astype(U[:, c], xp.float64) for c in range(min(3, U.shape[1]))]  # each contiguous
+    axes = [axis - xp.min(axis) for axis in axes]
+    d, bits = len(axes), MORTON_BITS[len(axes)]
+    extent = xp.max(xp.stack([xp.max(axis) for axis in axes]))
+    extent = xp.where(extent > 0, extent, 1.0)
+    cells = [xp.astype(axis / extent * (2**bits - 1), xp.int64) for axis in axes]
+    code = xp.zeros_like(cells[0])
+    for bit in range(bits):
+        for c, cell in enumerate(cells):
+            code |= ((cell >> bit) & 1) << (bit * d + c)
+    return xp.argsort(code, stable=True)
 
 
 def unpermute(U: Any, order: Array | None) -> Any:

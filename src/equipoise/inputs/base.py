@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from ..arrays.blocks import FIXED_ENTRIES
 from ..linalg.pca import principal_coordinates
 from ..neighbors.search import MIN_RECALL, nearest_in_rows
 from ..neighbors.vectors import Graph, in_range
+
+NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → graph
 
 
 class Nearby(NamedTuple):
@@ -41,6 +44,10 @@ class Input:
         Whether the data is a PyTorch tensor (`DeviceTable`).
     has_principal : bool
         Whether `principal` is available.
+    metric : str, callable or None
+        The metric of a table; None if the input defines its own distances.
+    lookup : callable or None
+        If set, a dense table looks up its neighbours there, in a cache, before it searches.
     """
 
     n: int
@@ -49,6 +56,8 @@ class Input:
     recall = 1.0
     on_device = False
     has_principal = True
+    metric: Any = None
+    lookup: NeighborLookup | None = None
 
     @property
     def limited_by(self) -> str:
@@ -61,6 +70,16 @@ class Input:
         return None
 
     @property
+    def coordinates(self) -> Matrix | None:
+        """The rows (n, D) of a table under any metric, an ndarray, CSR matrix or tensor; None without a table."""
+        return None
+
+    @property
+    def affinities(self) -> Matrix | None:
+        """Precomputed affinities (n, n), dense or CSR; None if the input has distances instead."""
+        return None
+
+    @property
     def known(self) -> Matrix | None:
         """CSR (n, n) with the distances of the known pairs if some are missing; None if all are known."""
         return None
@@ -68,6 +87,9 @@ class Input:
     def centered(self) -> Input:
         """Return the input with the mean row subtracted if it is a dense Euclidean table, else itself."""
         return self
+
+    def warn_if_not_metric(self) -> None:
+        """Warn if all distances are precomputed and do not obey the triangle inequality."""
 
     # Distances between the n points
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from .. import progress
+from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import make_csr
@@ -67,6 +68,10 @@ class DeviceTable(Input):
     @cached_property
     def _on_host(self) -> Table:
         return Table(self.X.double().cpu().numpy(), self.metric)
+
+    @property
+    def coordinates(self) -> torch.Tensor:
+        return self.X
 
     @property
     def points(self) -> Array | None:
@@ -140,7 +145,9 @@ def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tenso
             f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense tensor, for example X.to_dense()"
         )
     if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
-        raise ValueError(f"X must be a table of at least {min_rows} rows and one column, got shape {tuple(X.shape)}")
+        raise ValueError(
+            f"X must be a table of at least {plural(min_rows, 'row')} and one column, got shape {tuple(X.shape)}"
+        )
     if X.is_complex():
         raise ValueError("X is complex; pass real numbers")
     X = X.to(device) if X.is_floating_point() else X.to(device, torch.float64)

@@ -12,7 +12,6 @@ from ..arrays.blocks import FIXED_BRIDGE_ROWS
 from ..arrays.csr import make_csr
 from ..spaces.graph_geodesic import connect_components
 from .base import Input
-from .precomputed import Distances
 
 NEIGHBORS = 10  # n_neighbors="auto"; chosen
 
@@ -46,7 +45,7 @@ def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
     """
     D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)
-    if isinstance(data, Distances) and data.sparse:
+    if data.sparse:
         return graph, recall
 
     def closest(inside: Array, outside: Array) -> tuple[int, int, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -24,8 +23,6 @@ from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.vectors import Graph, in_range, is_euclidean, metric_parameters, product_distances
 from .base import Input, Nearby, check_block, nearby, square
 
-NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → graph
-
 
 @tagged("inputs.table.Table")
 class Table(Input):
@@ -40,7 +37,6 @@ class Table(Input):
         Metric tensor (D, D) or diagonal (D,): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
     """
 
-    lookup: NeighborLookup | None = None  # if set, looks up neighbours in a cache before searching
     mean: Array | None = None  # (D,): the row subtracted from all rows, if any
 
     def __init__(self, X: Array, metric: Any, h: Any = None):
@@ -54,6 +50,10 @@ class Table(Input):
 
     def _apply_h(self, X: Array) -> Array:
         return X if self._A is None else np.ascontiguousarray(X @ self._A.T)
+
+    @property
+    def coordinates(self) -> Array:
+        return self.X
 
     @property
     def points(self) -> Array | None:

@@ -23,7 +23,8 @@ from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..memory import gpu_memory
 from ..objectives import Objective
-from ..optimize.placement import Placement
+from ..optimize.descent import split_callbacks
+from ..optimize.placement import FrozenMap
 from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
@@ -223,7 +224,7 @@ class Embedding(Estimator):
 
     def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
         """Return a context in which a neighbour search is loaded from, or saved to, a file next to each checkpoint."""
-        checkpoints = [c for c in self.callbacks if isinstance(c, Checkpoint)]
+        _, checkpoints = split_callbacks(self.callbacks)
         return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 
     def _neighbors(self, n: int) -> int:
@@ -284,7 +285,7 @@ class Embedding(Estimator):
         self.loss_curve_ = problem.loss_curve
         self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
         self.n_iter_ = problem.n_iter
-        self._placement = Placement(
+        self._placement = FrozenMap(
             problem.objective,
             problem.geometry,
             problem.engine,

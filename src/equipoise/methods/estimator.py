@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from .._plural import plural
 from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
 from ..arrays.namespace import from_cupy, is_cupy, is_tensor, main_array, to_cupy
 from ..data import check_rows, is_neighbors
@@ -70,7 +71,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return self._data.check_new(X)
         if is_tensor(X) and self._data.on_device:
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has shape {tuple(X.shape)}, but the fitted data had {self.n_features_in_} columns")
+                raise ValueError(
+                    f"X has shape {tuple(X.shape)}, but the fitted data had {plural(self.n_features_in_, 'column')}"
+                )
             return self._data.check_new(X)
         return self._data.check_new(self._check_rows(X))
 
@@ -95,7 +98,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             table = X[0] if is_neighbors(X) else X
             n, *others = (X.n, X.n) if is_space(X) else getattr(table, "shape", None) or np.shape(table)
             D = int(np.prod(others))
-            raise gpu_out_of_memory(f"fitting {n} rows of {D} columns", self._gpu_bytes(int(n), D)) from None
+            raise gpu_out_of_memory(f"fitting {n} rows of {plural(D, 'column')}", self._gpu_bytes(int(n), D)) from None
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

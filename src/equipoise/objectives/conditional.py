@@ -10,8 +10,7 @@ from scipy.special import logsumexp
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import is_sparse, sum_positive, symmetrized
-from ..arrays.morton import permuted
+from ..arrays.csr import is_sparse, permuted, sum_positive, symmetrized
 from ..arrays.namespace import array_like, array_namespace, to_numpy, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel

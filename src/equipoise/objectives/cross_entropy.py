@@ -9,8 +9,7 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import row_sums
-from ..arrays.morton import permuted
+from ..arrays.csr import permuted, row_sums
 from ..arrays.namespace import array_like, array_namespace, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel

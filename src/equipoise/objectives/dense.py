@@ -9,8 +9,7 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import is_sparse
-from ..arrays.morton import permuted
+from ..arrays.csr import is_sparse, permuted
 from ..arrays.namespace import array_namespace, at_least, at_most, device_of, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement

@@ -12,8 +12,7 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
-from ..arrays.csr import entries_where, entry_rows, row_sums, stored_values, sum_positive
-from ..arrays.morton import permuted
+from ..arrays.csr import entries_where, entry_rows, permuted, row_sums, stored_values, sum_positive
 from ..arrays.namespace import array_like, array_namespace, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel, Squared

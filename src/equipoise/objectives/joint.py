@@ -10,8 +10,7 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import stored_values, sum_positive, with_values
-from ..arrays.morton import permuted
+from ..arrays.csr import permuted, stored_values, sum_positive, with_values
 from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine, Placement

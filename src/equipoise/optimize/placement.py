@@ -30,8 +30,8 @@ RELAXATION = 1.5  # factor on the majorising step; below 2 the stress still decr
 
 @tagged("placement.Placement")
 @dataclass(eq=False, repr=False)
-class Placement:
-    """Forces of a finished map on new points, which exert no forces on one another.
+class FrozenMap:
+    """A finished map and its forces on new points, which exert no forces on one another.
 
     Parameters
     ----------
@@ -166,3 +166,6 @@ class StressPlacementSteps(Steps[StressState]):
         state.Y -= RELAXATION / len(self.T) * G
         state.iteration += 1
         return True
+
+    def current_map(self, state: StressState) -> Array:
+        return state.Y.astype(np.float32)
