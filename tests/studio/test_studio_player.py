@@ -313,7 +313,7 @@ def test_loss_of_many_points_is_computed_rarely_and_in_exported_python(monkeypat
     frames = [one.step() for _ in range(217)]
     assert [t for t, _ in one.curve] == list(range(0, 218, 10))
     assert frames[-1].loss == one.curve[-1][1] == frames[209].loss
-    source = python_source(one, "named:digits", 217)
+    source = python_source(one, "X = data.load('digits').X", 217)
     assert "every=10" in source
     namespace = {}
     exec(source.replace(".X\n", f".X[:{N}]\n"), namespace)

@@ -7,6 +7,7 @@ import pytest
 
 from equipoise import data
 from equipoise.studio.data_sources import DataSources
+from equipoise.studio.limits import Limits
 from equipoise.studio.page.link import LinkedRun, View, from_query, to_query
 from equipoise.studio.session import history as history_module
 from equipoise.studio.session.history import Frame, History
@@ -17,6 +18,7 @@ from equipoise.studio.session.run import Run
 from equipoise.studio.session.worker import Worker
 
 N = 120
+DIGITS = "X = data.load('digits').X"
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def test_run_without_changes_matches_the_estimator(X, method):
     run.step(150)
     frame = run.step(60)
     assert frame.loss < run.curve[0][1]
-    source = python_source(run, "named:digits", 210)
+    source = python_source(run, DIGITS, 210)
     assert "fit_transform" in source and source.count("run.") == 0
     assert np.array_equal(run_source(source), frame.Y)
 
@@ -47,7 +49,7 @@ def test_run_with_reordered_points_matches_the_estimator(monkeypatch):
     run = Run(data.load("digits").X[:1050])
     frame = run.step(205)
     assert run.problem.engine.traits.gains_from_locality and run._state.order is not None
-    assert np.array_equal(run_source(python_source(run, "named:digits", 205), 1050), frame.Y)
+    assert np.array_equal(run_source(python_source(run, DIGITS, 205), 1050), frame.Y)
     here = run.problem.gradient(frame.Y)
     for i in (0, 7):
         assert np.allclose(sum(run.forces(frame, i)), -here[i], atol=1e-6)
@@ -88,7 +90,7 @@ def test_parameter_change_affects_the_run_and_is_replayed_by_the_recipe(X, metho
     assert np.array_equal(again.step(140).Y, after.Y)
     plain = Run(X, Recipe(method), n_jobs=1)
     assert not np.array_equal(plain.step(140).Y, after.Y)
-    assert np.array_equal(run_source(python_source(run, "named:digits", 140)), after.Y)
+    assert np.array_equal(run_source(python_source(run, DIGITS, 140)), after.Y)
 
 
 def test_loss_and_forces_follow_changed_parameters(X):
@@ -133,7 +135,7 @@ def test_rewind_is_replayed_by_the_recipe(X, back):
     last = run.step(20)
     assert [event.name for event in run.recipe.events] == [RESET_MOMENTUM, "exaggeration"]
     assert np.array_equal(Run(X, run.recipe, n_jobs=1).step(last.iteration).Y, last.Y)
-    assert np.array_equal(run_source(python_source(run, "named:digits", last.iteration)), last.Y)
+    assert np.array_equal(run_source(python_source(run, DIGITS, last.iteration)), last.Y)
 
 
 def test_reset_keeps_parameter_values_and_restarts(X):
@@ -245,7 +247,7 @@ def test_files_outside_the_folder_are_rejected(tmp_path):
     (tmp_path / "secret.csv").write_text("1,2\n3,4\n")
     (inside / "way.csv").symlink_to(tmp_path / "secret.csv")
     (inside / "own.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n")
-    tables = DataSources(inside, limit=1000)
+    tables = DataSources(inside, Limits(upload=1000))
     found = tables.load("file:own.csv")
     assert (
         found.X.tolist() == [[1, 2], [3, 4], [5, 6]]
@@ -273,7 +275,7 @@ def test_files_outside_the_folder_are_rejected(tmp_path):
 
 
 def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
-    tables = DataSources(tmp_path, limit=1000)
+    tables = DataSources(tmp_path, Limits(upload=1000))
     name = tables.store("../../étoile & co.CSV", b"1,2\n3,4\n")
     assert name.startswith("file:étoile_co-") and name.endswith(".csv")
     assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
@@ -336,7 +338,7 @@ def test_page_schedules_no_callback_before_its_first_tick(tmp_path):
     request = SimpleNamespace(headers={}, arguments={})
     context = SimpleNamespace(id="one", request=request)
     document._session_context = lambda: context  # Bokeh calls a weak reference
-    page = Page(document, DataSources(tmp_path, limit=1000), {}, 1)
+    page = Page(document, DataSources(tmp_path, Limits()), {}, Limits(), 1)
     try:
         page._wake()
         assert len(document.session_callbacks) == 1  # the clock

@@ -14,6 +14,7 @@ from .._atomic import atomic_write
 from .._optional import import_optional
 from .._types import Array
 from .dataset import Dataset
+from .formulas import mark_formula
 from .read.selection import to_text, to_texts
 
 ROWS = 4096  # rows formatted at a time
@@ -22,7 +23,8 @@ ROWS = 4096  # rows formatted at a time
 def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     """Write a map to a file.
 
-    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. NPY
+    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. In CSV
+    and TSV an apostrophe precedes a text that a spreadsheet would run as a formula; `read` removes it. NPY
     contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, and the other columns in `obs`. The file is
     written atomically.
 
@@ -86,7 +88,7 @@ def _write_tsv(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
 def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(mark_formula, columns))
     n = len(next(iter(columns.values())))
     for start in range(0, n, ROWS):
         writer.writerows(zip(*(_cells(values[start : start + ROWS]) for values in columns.values()), strict=True))
@@ -94,10 +96,10 @@ def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> No
 
 
 def _cells(values: Array) -> list[str]:
-    """Return the values as text; floats as the shortest text that reads back to the same value."""
+    """Return the values as text that no spreadsheet runs; floats as the shortest that read back to the same value."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
-    return [to_text(value) for value in values.tolist()]
+    return [mark_formula(to_text(value)) for value in values.tolist()]
 
 
 def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
