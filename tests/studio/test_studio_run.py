@@ -1,9 +1,8 @@
 """Live runs of the studio without a browser or server: recipes, links, exported Python and data sources."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
+from support.studio import opened_page
 
 from equipoise import data
 from equipoise.studio.data_sources import DataSources
@@ -330,20 +329,9 @@ def test_change_before_the_first_step_sets_the_initial_value(X, method, name, va
 
 def test_page_schedules_no_callback_before_its_first_tick(tmp_path):
     pytest.importorskip("bokeh", reason="Bokeh is not installed")
-    from bokeh.document import Document
-
-    from equipoise.studio.page.app import Page
-
-    document = Document()
-    request = SimpleNamespace(headers={}, arguments={})
-    context = SimpleNamespace(id="one", request=request)
-    document._session_context = lambda: context  # Bokeh calls a weak reference
-    page = Page(document, DataSources(tmp_path, Limits()), {}, Limits(), 1)
-    try:
+    with opened_page(tmp_path) as page:
         page._wake()
-        assert len(document.session_callbacks) == 1  # the clock
+        assert len(page._document.session_callbacks) == 1  # the clock
         page._tick()
         page._wake()
-        assert len(document.session_callbacks) == 2
-    finally:
-        page.close()
+        assert len(page._document.session_callbacks) == 2

@@ -21,7 +21,7 @@ def launched():
         browser.close()
 
 
-SECONDS = 20  # an upper bound for a wait in a browser, also on a machine that is busy with much else
+SECONDS = 300  # an upper bound for a wait in a browser, also on a machine that is busy with much else
 
 
 def until(tab, condition, seconds=SECONDS):

@@ -107,6 +107,7 @@ class Studio:
             sign_sessions=True,
             websocket_max_message_size_bytes=MAX_MESSAGE,
             keep_alive_milliseconds=10_000,
+            check_unused_sessions_milliseconds=5_000,
             transforms=[SecurityHeaders],
         )
 
