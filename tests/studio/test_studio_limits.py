@@ -6,14 +6,13 @@ import os
 import re
 import socket
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("bokeh")
-from support.studio import SECONDS, fetch, finish, open_session, opened_page, running
+from support.studio import SECONDS, fetch, finish, open_session, opened_page, running, wait_until
 
 from equipoise.data import Dataset
 from equipoise.studio.data_sources import DataSources
@@ -32,14 +31,6 @@ def dial(studio):
 
 def streams(studio):
     return studio._server._http.streams
-
-
-def wait_until(condition):
-    """Wait until a function returns something true."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        threading.Event().wait(0.01)
 
 
 def read_all(connection):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 SECONDS = 300  # an upper bound for a wait, also on a machine that is busy with much else
+CHAIN = 4  # commands in a row: opening a data set submits a replay, and the replay a refresh
 
 
 @contextmanager
@@ -118,12 +120,27 @@ def opened_page(folder, limits=None, data="circle", session="one"):
         document.clear()
 
 
+def wait_until(condition):
+    """Wait until a function returns something true."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
+
+
 def finish(page):
-    """Wait until the commands of a page, and those that follow from them, have ended."""
-    player = page._player
-    for _ in range(4):  # opening a data set submits a replay, and the replay a refresh
+    """Wait until the commands of a page without a server, and those that follow from them, have ended."""
+    for _ in range(CHAIN):
         ended = threading.Event()
-        player.submit("", lambda: None, lambda _, ended=ended: ended.set())
+        page._player.submit("", lambda: None, lambda _, ended=ended: ended.set())
         while not ended.is_set():
             page._tick()
             ended.wait(0.002)
+
+
+def finish_commands(page):
+    """Wait until the commands of a page of a running studio, and those that follow from them, have ended."""
+    for _ in range(CHAIN):
+        ended = threading.Event()
+        page._player.submit("", lambda: None, lambda _, ended=ended: ended.set())
+        assert ended.wait(SECONDS)
