@@ -87,12 +87,18 @@ def _write_tsv(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
 
 def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(map(mark_formula, columns))
+    _write_rows(text, [[mark_formula(name)] for name in columns], delimiter)
     n = len(next(iter(columns.values())))
     for start in range(0, n, ROWS):
-        writer.writerows(zip(*(_cells(values[start : start + ROWS]) for values in columns.values()), strict=True))
+        _write_rows(text, [_cells(values[start : start + ROWS]) for values in columns.values()], delimiter)
     text.detach()  # flush without closing the file
+
+
+def _write_rows(text: io.TextIOWrapper, columns: list[list[str]], delimiter: str) -> None:
+    # Python's csv module does not quote a cell for a \r unless lines end in \r\n, but readers take it for a line end.
+    has_return = any("\r" in cell for cells in columns for cell in cells)
+    quoting = csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL
+    csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting).writerows(zip(*columns, strict=True))
 
 
 def _cells(values: Array) -> list[str]:

@@ -68,4 +68,4 @@ def as_text(name: str) -> str:
 
     They are replaced by U+FFFD, as are the marks that reverse the direction of the text after them.
     """
-    return UNPRINTABLE.sub("\ufffd", name)
+    return UNPRINTABLE.sub("\ufffd", name.replace("\t", " "))
