@@ -5,7 +5,8 @@ import pytest
 from support.studio import opened_page
 
 from equipoise import data
-from equipoise.studio.data_sources import DataSources
+from equipoise.cli import main
+from equipoise.studio.data_sources import DataSources, GivenData
 from equipoise.studio.limits import Limits
 from equipoise.studio.page.link import LinkedRun, View, from_query, to_query
 from equipoise.studio.session import history as history_module
@@ -335,3 +336,50 @@ def test_page_schedules_no_callback_before_its_first_tick(tmp_path):
         page._tick()
         page._wake()
         assert len(page._document.session_callbacks) == 2
+
+
+@pytest.mark.parametrize("iteration", [1, 30, 130, 199])
+def test_python_of_a_short_run_fits_the_estimator(X, iteration):
+    run = Run(X, Recipe("umap", seed=1), n_jobs=1)
+    frame = run.step(iteration)
+    source = python_source(run, DIGITS, iteration)
+    assert "method = eq.UMAP(" in source and "studio" not in source
+    assert np.array_equal(run_source(source), frame.Y)
+
+
+def test_python_reads_the_data_under_their_own_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my table.csv").write_bytes(b"1,2\n3,4\n")
+    folder = tmp_path / "uploads"
+    folder.mkdir()
+    tables = DataSources(folder, Limits(), GivenData(data.load("iris"), "X = data.load('iris').X"))
+    stored = tables.store("C:\\data\\my table.csv", b"1,2\n3,4\n")
+    for name, shape in ((stored, (2, 2)), ("named:digits", (1797, 64)), ("given:", (150, 4))):
+        namespace = {"data": data}
+        exec(tables.code(name), namespace)
+        assert namespace["X"].shape == shape
+    assert tables.code(stored) == "X = data.read('my table.csv').X"
+    assert DataSources(folder, Limits(), GivenData(data.load("iris"))).code("given:").startswith("# X is the table")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], "X = data.read('t.csv').X"),
+        (["--label", "kind", "--columns", "a,b"], "X = data.read('t.csv', columns=['a', 'b'], label='kind').X"),
+        (
+            ["--standardize", "--pca", "2"],
+            "dataset = data.read('t.csv')\nX = data.preparation(dataset, standardize=True, pca=2).apply(dataset).X",
+        ),
+    ],
+)
+def test_command_line_gives_the_studio_python_that_reads_the_data(tmp_path, monkeypatch, options, code):
+    pytest.importorskip("bokeh")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a,b,c,kind\n1,2,3,x\n3,4,9,y\n5,7,6,x\n8,6,1,y\n")
+    served = []
+    monkeypatch.setattr("equipoise.studio.server.serve.serve", lambda data, **options: served.append(data))
+    assert main(["studio", "t.csv", *options, "--no-browser"]) == 0
+    namespace = {"data": data}
+    exec(served[0].code, namespace)
+    assert served[0].code == code and np.array_equal(namespace["X"], served[0].dataset.X)

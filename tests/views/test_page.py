@@ -341,8 +341,8 @@ def test_color_may_name_a_column_of_the_table():
 
 def test_only_the_chosen_column_is_coloured_when_classes_are_many():
     pytest.importorskip("bokeh")
-    names = [f"class {i}" for i in range(300)]
-    page = eq.page(np.random.default_rng(0).normal(size=(300, 2)), names, table={"other": names[::-1]})
+    names = [f"class {i % 300}" for i in range(900)]
+    page = eq.page(np.random.default_rng(0).normal(size=(900, 2)), names, table={"other": names[::-1]})
     assert page.html.count('"colored": true') == 1 and page.html.count('"color_indices": ') == 1
 
 

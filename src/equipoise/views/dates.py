@@ -16,7 +16,10 @@ DATE = re.compile(
     r"(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
 )
 DAY = 86_400.0  # seconds
-YEARS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))  # the range of `datetime`, and more than enough
+YEARS = (
+    np.datetime64("0001-01-01", "s"),
+    np.datetime64("9999-12-31", "s"),
+)  # the range of `datetime`, and more than enough
 
 
 def read_dates(values: Array, missing: Array) -> Array | None:
@@ -33,10 +36,12 @@ def read_dates(values: Array, missing: Array) -> Array | None:
         stamps = _parse(known)
     else:
         return None
-    if stamps is None or (stamps < YEARS[0]).any() or (stamps > YEARS[1]).any():
+    if stamps is None:
         return None
     seconds = np.full(len(values), np.nan)
     whole = stamps.astype("datetime64[s]")
+    if (whole < YEARS[0]).any() or (whole > YEARS[1]).any():
+        return None
     seconds[~missing] = whole.astype(np.float64) + (stamps - whole) / np.timedelta64(1, "s")
     return seconds
 
