@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.studio import opened_page
+from support.studio import SECONDS, opened_page
 
 from equipoise import data
 from equipoise.cli import main
@@ -302,7 +302,7 @@ def test_worker_waits_for_the_page_and_reports_errors(X):
         worker.runs = (Run(X, n_jobs=1),)
         worker.playing = True
         worker.submit("", lambda: None)
-        assert [worker.frames.get(timeout=20).frames[0].iteration for _ in range(3)] == [1, 2, 3]
+        assert [worker.frames.get(timeout=SECONDS).frames[0].iteration for _ in range(3)] == [1, 2, 3]
         worker.playing = False
 
         def fail():
@@ -312,7 +312,7 @@ def test_worker_waits_for_the_page_and_reports_errors(X):
         worker.point = 4
         worker.submit("", worker.publish)
         worker.stop()
-        worker.join(20)
+        worker.join(SECONDS)
         shot = worker.frames.get_nowait()
         assert messages == ["no such thing"] and shot.forces[0].attraction.shape == (2,)
         assert worker.runs[0].iteration <= 5

@@ -97,8 +97,10 @@ def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> No
 def _write_rows(text: io.TextIOWrapper, columns: list[list[str]], delimiter: str) -> None:
     # Python's csv module does not quote a cell for a \r unless lines end in \r\n, but readers take it for a line end.
     has_return = any("\r" in cell for cells in columns for cell in cells)
-    quoting = csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL
-    csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting).writerows(zip(*columns, strict=True))
+    writer = csv.writer(
+        text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL
+    )
+    writer.writerows(zip(*columns, strict=True))
 
 
 def _cells(values: Array) -> list[str]:

@@ -76,8 +76,6 @@ def plot(
     Y = check_map(Y)
     theme = DARK if dark else LIGHT
     column = None if color is None else read_column(color, len(Y), "color", names)
-    identifier = column if isinstance(column, Classes) and column.is_identifier else None
-    column = None if identifier is not None else column
     if names is not None and color is None:
         raise ValueError("names needs the class of each point; pass it as color")
     if forces is not None and Y.shape[1] != 2:
@@ -91,9 +89,9 @@ def plot(
     below, points = np.split(projected, [len(reference)])
     if len(reference):
         note = f"{note}{'; ' * bool(note)}grey: the {len(reference):,} points of the original map"
-    if identifier is not None:
-        many = f"{as_text(identifier.name)} has {len(identifier.names):,} values, too many for colours"
-        note = f"{note}{'; ' * bool(note)}{many}"
+    if isinstance(column, Classes) and column.is_identifier:
+        many = f"{as_text(column.name)} has {len(column.names):,} values, too many for colours"
+        note, column = f"{note}{'; ' * bool(note)}{many}", None
     if images is not None and projection:
         raise ValueError("images can be drawn only on flat maps, not on 3-D maps or spheres")
     axes: Any = _new_axes(projected, projection, theme) if ax is None else _check_axes(ax, projection)
