@@ -7,9 +7,6 @@ import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
-from tornado.websocket import websocket_connect
-
 SECONDS = 300  # an upper bound for a wait, also on a machine that is busy with much else
 CHAIN = 4  # commands in a row: opening a data set submits a replay, and the replay a refresh
 
@@ -38,6 +35,7 @@ async def drain():
 
 def fetch(url, **options):
     """Return status, headers and body of a response, also of an error."""
+    from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
     async def go():
         client = AsyncHTTPClient(force_instance=True)
@@ -68,6 +66,9 @@ def open_session(studio):
 
 def connect(studio, token, origin=None):
     """Return a coroutine that opens a websocket."""
+    from tornado.httpclient import HTTPRequest
+    from tornado.websocket import websocket_connect
+
     headers = {"Sec-WebSocket-Protocol": f"bokeh, {token}"}
     url = f"ws://127.0.0.1:{studio.port}/ws"
     return websocket_connect(
