@@ -56,11 +56,12 @@ def test_killed_and_resumed_run_gives_the_same_bytes(tmp_path):
             if line.startswith("iteration   150"):
                 break
         run.kill()
-    assert run.returncode == -signal.SIGKILL and names(tmp_path) == ["run.eqc"]
+    assert run.returncode == -signal.SIGKILL and names(tmp_path) == ["run.eqc", "run.eqc.lock"]
     resumed = subprocess.run(command(*words, tmp_path, "--resume"), env=ENVIRONMENT, capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr
     iterations = [int(line.split()[1]) for line in resumed.stdout.splitlines() if line.startswith("iteration")]
     assert min(iterations) >= 100 and iterations[-1] == 200
+    assert names(tmp_path) == ["digits.csv", "run.eqc"]
     rows = read_csv(tmp_path / "digits.csv")[1]
     uninterrupted = TSNE(n_iter=200, random_state=0, n_jobs=1).fit_transform(data.load("digits").X)
     np.testing.assert_array_equal(np.array([row[:2] for row in rows], dtype=np.float32), uninterrupted)

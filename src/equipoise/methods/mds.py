@@ -38,7 +38,7 @@ from ..problems.stress_pairs import (
 )
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
-from .estimator import Estimator, accepts_cupy, check_callbacks
+from .estimator import Estimator, accepts_cupy, check_callbacks, lock_checkpoints
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
@@ -239,7 +239,8 @@ class MDS(Estimator):
         -------
         self : MDS
         """
-        with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
+        shown = progress.shown(self.verbose)
+        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
             if self.stress == "metric" and isinstance(self._source, Distances) and not self._source.sparse:
                 warn_if_not_metric(self._source.D)

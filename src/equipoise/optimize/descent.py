@@ -78,9 +78,16 @@ class State:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
+        n = len(self.origin)
+        if plain.keys() != vars(self).keys() - {"origin"}:
+            raise ValueError("values are missing or unknown")
         for name in ("U", "velocity", "gain"):
-            if plain[name].shape != self.origin.shape:
-                raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
+            if plain[name].shape != self.origin.shape or plain[name].dtype.kind != "f":
+                raise ValueError(f"{name} has shape {plain[name].shape} and dtype {plain[name].dtype}")
+        if plain["order"] is not None and not np.array_equal(np.sort(plain["order"]), np.arange(n)):
+            raise ValueError(f"the order of the points is not a permutation of {n}")
+        if not all(type(plain[name]) is int for name in ("phase", "iteration", "age")):
+            raise ValueError("phase, iteration or age is not an integer")
         arrays: dict[str, Any] = {name: array_like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
         arrays["order"] = plain["order"] if plain["order"] is None else on_device_of(self.origin, plain["order"])
         curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]

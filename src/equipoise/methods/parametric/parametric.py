@@ -24,7 +24,7 @@ from ...optimize.descent import Descent
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
-from ..estimator import Estimator, accepts_cupy, check_callbacks, is_positive
+from ..estimator import Estimator, accepts_cupy, check_callbacks, is_positive, lock_checkpoints
 from ..sne import TSNE
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Parametric(Estimator):
         rows = _as_rows(X, 2)
         validate_data(self, X, skip_check_array=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with progress.shown(self.verbose) as displayed:
+        with lock_checkpoints(self.callbacks), progress.shown(self.verbose) as displayed:
             print_losses = bool(self.verbose) and not displayed
             settings = self._settings(seed, print_losses)
             training, problem = self._prepare(X, y, rows, device, settings)
@@ -192,8 +192,7 @@ class Parametric(Estimator):
         saver = None
         if checkpoints:
             saver = RunCheckpoints(checkpoints, self._describe_run(training), training.plain)
-            if (saved := saver.load()) is not None:
-                training.restore(saved)
+            saver.resume(training.restore)
         Descent(training, training.state, training.settings.epochs, functions, saver).run()
 
     def _describe_run(self, training: Training) -> dict[str, Any]:
