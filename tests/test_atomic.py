@@ -60,8 +60,8 @@ def test_abandoned_temporary_files_are_removed_by_the_next_process(tmp_path, mon
 def test_full_disk_raises_an_error_with_the_name_and_keeps_the_file(tmp_path, monkeypatch, n_bytes):
     path = tmp_path / "map.csv"
     path.write_text("old")
-    partial = tmp_path / ".map.csv.part"
-    monkeypatch.setattr(_atomic, "_open_locked", lambda target: (partial, open("/dev/full", "wb")))
+    full = open("/dev/full", "wb")  # noqa: SIM115  # closed by atomic_write
+    monkeypatch.setattr(_atomic, "_open_locked", lambda target: (tmp_path / ".map.csv.part", full))
     with pytest.raises(OSError, match=r"No space left on device: '.*map\.csv'") as error, atomic_write(path) as file:
         file.write(bytes(n_bytes))
     assert error.value.errno == errno.ENOSPC

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from equipoise._file_locks import LockFile, Locked, remove_abandoned
+from equipoise._file_locks import Locked, LockFile, remove_abandoned
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="uses POSIX locks")
 

@@ -55,7 +55,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with _partial_file(target) as file:
             yield file
     except OSError as error:
-        if error.errno is None or error.filename is not None and not PARTIAL.fullmatch(Path(error.filename).name):
+        if error.errno is None or (error.filename is not None and not PARTIAL.fullmatch(Path(error.filename).name)):
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
 
@@ -83,7 +83,7 @@ def _open_locked(target: Path) -> tuple[Path, BinaryIO]:
     while True:
         name = f".{target.name[:MAX_NAME]}.equipoise-{os.getpid()}-{secrets.token_hex(4)}.part"
         partial = target.with_name(name)
-        file = open(partial, "xb")
+        file = open(partial, "xb")  # noqa: SIM115  # closed by the caller
         locked = try_lock(file.fileno())
         if locked is None or (locked and is_at(partial, file.fileno())):
             return partial, file

@@ -29,6 +29,6 @@ class NegativeSamplingProblem(ForceProblem):
     def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[State]:
         (state,) = super()._restore_state(saved, starts)
         n_edges = self.objective.affinities.nnz
-        if state.due is not None and (state.due.shape, state.due.dtype) != ((n_edges,), np.float32):
+        if state.due is not None and not (state.due.shape == (n_edges,) and state.due.dtype == np.float32):
             raise ValueError(f"it has the next update of {len(state.due)} edges, but there are {n_edges}")
         return [state]

@@ -27,6 +27,7 @@ from ..arrays.csr import make_csr
 CONTENT = "content.json"
 MAX_JSON = 2**26  # bytes, 64 MiB: enough for the names of a million columns; chosen
 MAX_HEADER = 10_000  # bytes of an array's header, as in NumPy
+MAX_OBJECTS = 1000  # objects in a file; a fitted method has about ten
 KINDS = "biufU"  # kinds of NumPy dtypes that an array may have
 NAME_OFFSET = 30  # bytes before the name of the first entry of a zip
 EPOCH = (1980, 1, 1, 0, 0, 0)  # earliest date of a zip; constant, so that equal content gives equal bytes
@@ -139,8 +140,8 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
                 return reader.value(about.get("content"))
         except Refused:
             raise
-        except MemoryError:
-            raise
+        except MemoryError as error:
+            raise MemoryError(f"not enough memory to read {path}: {error}") from None
         except Exception as error:  # decoders raise many kinds of errors for damaged files
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(f"{path} is damaged or is not an equipoise file: {reason}") from None
@@ -179,6 +180,7 @@ class _Reader:
             raise ValueError(f"it has no {CONTENT}")
         self._arrays: dict[int, Array] = {}
         self._matrices: dict[tuple[int, ...], Matrix] = {}
+        self._n_objects = 0
 
     def json(self) -> dict[str, Any]:
         if self.entries[CONTENT].file_size > MAX_JSON:
@@ -195,6 +197,9 @@ class _Reader:
             return plain
         match plain:
             case {"object": str(name), "state": state}:
+                self._n_objects += 1
+                if self._n_objects > MAX_OBJECTS:
+                    raise ValueError(f"it contains more than {MAX_OBJECTS} objects")
                 return self.make(name, self.value(state))
             case {"float": "nan" | "inf" | "-inf" as text}:
                 return float(text)
@@ -227,6 +232,8 @@ class _Reader:
 
     def _csr(self, *key: int) -> Matrix:
         if key not in self._matrices:
+            if len(self._matrices) == len(self.entries):
+                raise ValueError("it contains more sparse matrices than arrays")
             rows, columns = key[:2]
             data, indices, indptr = map(self._array, key[2:])
             consistent = (
@@ -254,9 +261,13 @@ def _declared_size(stream: Any) -> int:
         shape, _, dtype = readers[version](stream, max_header_size=MAX_HEADER)
     except struct.error as error:
         raise ValueError("an array has no header") from error
+    except MemoryError as error:  # raised by Python's parser for deeply nested text
+        raise ValueError("the header of an array is not valid") from error
     if dtype.kind not in KINDS:
         raise ValueError(f"unsupported array of dtype {dtype}")
     count = 1
     for side in shape:
         count *= side
+    if not dtype.itemsize and count:  # NumPy would allocate a character for each empty string
+        raise ValueError(f"unsupported array of dtype {dtype}")
     return int(stream.tell()) + count * int(dtype.itemsize)
