@@ -26,15 +26,27 @@ class Ended:
     seconds: float
 
 
+def fork(function: Callable[[], int | None]) -> int:
+    """Return the number of a new process that runs `function` and exits with its result."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        code = function() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
 class Child:
     """A forked process that runs `function` in `folder`, with its output in files of the folder."""
 
     def __init__(self, function: Callable[[], int | None], folder: Path):
         self._streams = [folder / "stdout.txt", folder / "stderr.txt"]
         self._begin = time.monotonic()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os._exit(_run(function, folder, self._streams))
+        self.pid = fork(lambda: _run(function, folder, self._streams))
 
     def output(self) -> str:
         """Return what the child has printed so far."""

@@ -141,8 +141,16 @@ def declare_shape(entries: Entries, rng: Rng, marker: Path) -> Entries:
 
 
 def bad_header(entries: Entries, rng: Rng, marker: Path) -> Entries:
-    headers = ["-" * 9000 + "1", "(" * 9000, "[" * 150 + "]" * 150, "{'descr': [('a', '<f8', 10**9)]}", "__import__('os')",
-               "{'descr': '<f8', 'fortran_order': False, 'shape': (1" + "0" * 5000 + ",)}", "\0" * 100, "1" * 9999]  # fmt: skip
+    headers = [
+        "-" * 9000 + "1",
+        "(" * 9000,
+        "[" * 150 + "]" * 150,
+        "{'descr': [('a', '<f8', 10**9)]}",
+        "__import__('os')",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1" + "0" * 5000 + ",)}",
+        "\0" * 100,
+        "1" * 9999,
+    ]
     return _replace_array(entries, rng, lambda old: _npy(headers[rng.integers(len(headers))], old[128:]))
 
 
@@ -154,7 +162,8 @@ def other_array(entries: Entries, rng: Rng, marker: Path) -> Entries:
         with np.errstate(all="ignore"):
             B = [A[:-1] if A.ndim else A, A.astype(str), A.reshape(-1), A[None], A * 0, A.astype(np.int8), A[..., None],
                  np.full_like(A, -1) if A.dtype.kind in "if" else A, np.full(A.shape, np.nan), np.full(A.shape, 1e300),
-                 np.asfortranarray(A), A.astype(A.dtype.newbyteorder()), np.zeros((0, 0)), np.full(A.shape, 2**31 - 1)]  # fmt: skip
+                 np.asfortranarray(A), A.astype(A.dtype.newbyteorder()), np.zeros((0, 0)),
+                 np.full(A.shape, 2**31 - 1), np.ones(A.shape, int)]  # fmt: skip
         stream = io.BytesIO()
         np.save(stream, B[rng.integers(len(B))])
         return stream.getvalue()
@@ -170,10 +179,6 @@ def _nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(node for key, child in children for node in _nodes(child, (*path, key)))]
 
 
-def _wide(form: Any) -> Any:
-    return [form] * 20000
-
-
 VALUES: list[Callable[[], Any]] = [
     lambda: None, lambda: True, lambda: -1, lambda: 0, lambda: 10**400, lambda: 1e308, lambda: "x" * 10**5, lambda: [],
     lambda: {}, lambda: {"array": 0}, lambda: {"array": 10**9}, lambda: {"array": -1}, lambda: {"scalar": 0},
@@ -181,18 +186,24 @@ VALUES: list[Callable[[], Any]] = [
     lambda: {"tuple": [1, 2]}, lambda: {"dict": {}}, lambda: {"names": ["a"] * 10}, lambda: {"names": [1]},
     lambda: {"csr": [10**12, 10**12, 0, 1, 2]}, lambda: {"csr": [-1, 2, 0, 0, 0]}, lambda: {"csr": []},
     lambda: {"object": "os.system", "state": "true"}, lambda: {"object": "kernels.StudentT", "state": {"dict": {}}},
-    lambda: {"object": "kernels.Gaussian", "state": {"dict": {}}}, lambda: {"object": "optimize.Momentum", "state": None},
-    lambda: {"object": "engines.torch.Torch", "state": {"dict": {}}}, lambda: {"object": "placement.Placement", "state": 1},
+    lambda: {"object": "kernels.Gaussian", "state": {"dict": {}}}, lambda: {"object": "kernels.Gaussian", "state": 1},
+    lambda: {"object": "engines.torch.Torch", "state": {"dict": {}}}, lambda: {"object": "gram.Inner", "state": 0},
+    lambda: {"object": "placement.Placement", "state": 1}, lambda: {"object": "optimize.Momentum", "state": None},
     lambda: {"object": "engines.grid.Grid", "state": {"dict": {"n_threads": 10**9, "tol": 0, "state": []}}},
-    lambda: _wide({"object": "kernels.Gaussian", "state": {"dict": {}}}), lambda: _wide({"array": 0}),
-    lambda: [{"csr": [i, i, 0, 1, 2]} for i in range(20000)], lambda: 2**63, lambda: 10**4000, lambda: 0.5,
+    lambda: 2**63, lambda: 10**4000, lambda: 0.5,
 ]  # fmt: skip
+WIDE: list[Callable[[], Any]] = [
+    lambda: [{"object": "kernels.Gaussian", "state": {"dict": {}}}] * 20000,
+    lambda: [{"array": 0}] * 20000,
+    lambda: [{"csr": [i, i, 0, 1, 2]} for i in range(20000)],
+]
 
 
 def change_json(entries: Entries, rng: Rng, marker: Path) -> Entries:
     """Replace one to three values of the JSON entry by others."""
     about = json.loads(dict(entries)[CONTENT])
-    for _ in range(rng.integers(1, 4)):
+    count = rng.integers(1, 4)
+    for number in range(count):
         nodes = [node for node in _nodes(about) if node]
         *path, key = nodes[rng.integers(len(nodes))]
         parent = about
@@ -201,7 +212,8 @@ def change_json(entries: Entries, rng: Rng, marker: Path) -> Entries:
         if rng.integers(8) == 0 and isinstance(parent, dict):
             parent[str(rng.choice(["__class__", "transform", "callbacks", "x_", "_data", "fit"]))] = parent.pop(key)
         else:
-            parent[key] = VALUES[rng.integers(len(VALUES))]()
+            values = [*VALUES, *WIDE] if number == count - 1 else VALUES  # a wide value within another has no end
+            parent[key] = values[rng.integers(len(values))]()
     return _with_content(entries, json.dumps(about).encode())
 
 
@@ -231,8 +243,9 @@ def _with_content(entries: Entries, text: bytes) -> Entries:
 
 
 BYTES = [flip_bits, flip_in_directory, truncate, insert, delete, swap_blocks, zero_block, repeat_file]
-ENTRIES = [swap_entries, rename_entry, add_entry, drop_entry, repeat_entry, pickle_array, pure_pickle, declare_shape,
-           bad_header, other_array, other_array, change_json, change_json, change_json, raw_json, deep_json]  # fmt: skip
+ENTRIES = [swap_entries, rename_entry, add_entry, drop_entry, repeat_entry, pickle_array, pure_pickle, declare_shape]
+ENTRIES += [bad_header, other_array, other_array]
+JSON = [change_json, change_json, change_json, raw_json, deep_json]
 
 
 @cache
@@ -255,7 +268,7 @@ def mutate(data: bytes, rng: Rng, marker: Path) -> tuple[str, bytes, bool]:
         return change.__name__, change(data, rng), True
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = [(name, archive.read(name)) for name in archive.namelist()]
-    changes = ENTRIES if any(name == CONTENT for name, _ in entries) else ENTRIES[:11]
+    changes = [*ENTRIES, *JSON] if any(name == CONTENT for name, _ in entries) else ENTRIES
     change_entries = changes[rng.integers(len(changes))]
     stream = io.BytesIO()
     compression = zipfile.ZIP_DEFLATED if rng.random() < 0.03 else zipfile.ZIP_STORED

@@ -6,8 +6,10 @@ import json
 import os
 from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
+from .children import fork
 from .scenarios import import_all
 from .signals import Trials
 
@@ -16,12 +18,7 @@ def run_signals(count: int, seed: int, jobs: int, folder: Path) -> int:
     """Make `count` trials, print a summary, and return the number of failures."""
     import_all()
     folder.mkdir()
-    pids = []
-    for job in range(jobs):
-        pid = os.fork()
-        if pid == 0:
-            os._exit(_work(range(job, count, jobs), seed, folder / f"job {job}"))
-        pids.append(pid)
+    pids = [fork(partial(_work, range(job, count, jobs), seed, folder / f"job {job}")) for job in range(jobs)]
     codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
     results = [json.loads(line) for path in folder.glob("job */trials.jsonl") for line in path.open()]
     for result in results:

@@ -1,4 +1,4 @@
-"""Signal trials: disturb a run at a random moment, check its files, repeat or resume it, compare with an undisturbed run."""
+"""Signal trials: disturb a run at a random moment, check its files, compare the next run with an undisturbed one."""
 
 from __future__ import annotations
 

@@ -324,12 +324,13 @@ def change_state(name, value):
     [
         (lambda about: about.update(content=None), "damaged: "),
         (change_state("phase", 7), "damaged: the schedule has no phase 7"),
-        (change_state("iteration", "10"), "damaged: phase, iteration or age is not an integer"),
+        (change_state("iteration", "10"), "damaged: iteration has the wrong type, str"),
+        (change_state("settling", None), "damaged: settling has the wrong type, NoneType"),
         (change_state("order", {"array": 0}), "damaged: the order of the points is not a permutation of 60"),
         (change_state("velocity", {"float": "nan"}), "damaged: "),
         (change_state("command", 1), "damaged: values are missing or unknown"),
     ],
-    ids=["no state", "phase", "iteration", "order", "velocity", "unknown value"],
+    ids=["no state", "phase", "iteration", "settling", "order", "velocity", "unknown value"],
 )
 def test_damaged_state_raises_with_the_name_of_the_file(checkpoint_path, tmp_path, change, message):
     path = tmp_path / "run.eqc"

@@ -78,20 +78,42 @@ class State:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
-        n = len(self.origin)
         if plain.keys() != vars(self).keys() - {"origin"}:
             raise ValueError("values are missing or unknown")
+        check_numbers(plain, integers=("iteration", "phase", "age"), floats=("loss", "settling"))
+        arrays: dict[str, Any] = {}
         for name in ("U", "velocity", "gain"):
-            if plain[name].shape != self.origin.shape or plain[name].dtype.kind != "f":
-                raise ValueError(f"{name} has shape {plain[name].shape} and dtype {plain[name].dtype}")
-        if plain["order"] is not None and not np.array_equal(np.sort(plain["order"]), np.arange(n)):
-            raise ValueError(f"the order of the points is not a permutation of {n}")
-        if not all(type(plain[name]) is int for name in ("phase", "iteration", "age")):
-            raise ValueError("phase, iteration or age is not an integer")
-        arrays: dict[str, Any] = {name: array_like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
-        arrays["order"] = plain["order"] if plain["order"] is None else on_device_of(self.origin, plain["order"])
-        curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
-        vars(self).update({**plain, **arrays, "curve": curve})
+            value = check_array(plain[name], name, self.origin.shape)
+            arrays[name] = array_like(self.origin, value)
+        if arrays["velocity"].dtype != arrays["gain"].dtype:
+            raise ValueError("velocity and gain differ in dtype")
+        order = plain["order"]
+        if order is not None:
+            n = len(self.origin)
+            if not np.array_equal(np.sort(order), np.arange(n)):
+                raise ValueError(f"the order of the points is not a permutation of {n}")
+            order = on_device_of(self.origin, np.ascontiguousarray(order))
+        vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"])})
+
+
+def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequence[str]) -> None:
+    """Raise unless values of a saved state are integers and floats, and `stopped` is a string."""
+    for names, kinds in ((integers, int | np.integer), (floats, int | float | np.number), (("stopped",), str)):
+        for name in names:
+            if isinstance(plain[name], bool) or not isinstance(plain[name], kinds):
+                raise ValueError(f"{name} has the wrong type, {type(plain[name]).__name__}")
+
+
+def check_array(value: Any, name: str, shape: tuple[int, ...]) -> Array:
+    """Return a float array of a saved state in C order and native byte order; raise unless it has the shape."""
+    if value.shape != shape or value.dtype.kind != "f":
+        raise ValueError(f"{name} has shape {value.shape} and dtype {value.dtype}, not {shape} and float")
+    return np.array(value, dtype=value.dtype.newbyteorder("="), order="C")
+
+
+def check_curve(curve: Any) -> list[tuple[int, float]]:
+    """Return the loss curve of a saved state, an array (reports, 2), as a list."""
+    return [(int(iteration), float(loss)) for iteration, loss in curve]
 
 
 S = TypeVar("S", bound=RunState)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import struct
 import zipfile
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -131,10 +132,10 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
     `accept` raises Refused for a wrong file. A damaged file, or one of another format, raises ValueError. Only `make`
     creates objects.
     """
-    with open(path, "rb") as file:
+    with _BoundedReader(io.FileIO(path)) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                reader = _Reader(archive, _size(file), make or _unknown)
+                reader = _Reader(archive, file.size, make or _unknown)
                 about = reader.json()
                 accept(path, about)
                 return reader.value(about.get("content"))
@@ -155,9 +156,15 @@ def _unknown(name: str, state: Any) -> NoReturn:
     raise ValueError(f"it contains an object, {name!r}")
 
 
-def _size(file: BinaryIO) -> int:
-    file.seek(0, io.SEEK_END)
-    return file.tell()
+class _BoundedReader(io.BufferedReader):
+    """A file that never allocates more than its size: zipfile asks for as many bytes as a damaged file declares."""
+
+    def __init__(self, raw: io.FileIO):
+        super().__init__(raw)
+        self.size = os.fstat(raw.fileno()).st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(-1 if size is None else min(size, self.size))
 
 
 class _Reader:

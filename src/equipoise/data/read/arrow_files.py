@@ -35,7 +35,7 @@ def read_feather(path: Path, selection: Selection) -> Dataset:
     import pyarrow
 
     with decoding(str(path), "Feather"):
-        source = pyarrow.memory_map(str(path))
+        source = pyarrow.OSFile(str(path))  # a memory map would crash if the file were truncated meanwhile
     with source:
         with decoding(str(path), "Feather"):
             file = pyarrow.ipc.open_file(source)
