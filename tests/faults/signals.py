@@ -69,6 +69,8 @@ class Trials:
         with suppress(ProcessLookupError):
             os.kill(child.pid, sent)
         ended = child.wait()
+        if ended.code == 0 and not scenario.starts:  # faster than the undisturbed run: aim earlier
+            self.seconds[name] = min(self.seconds[name], ended.seconds)
         try:
             self._judge(name, sent, folder, ended)
             problem = ""

@@ -339,6 +339,19 @@ def test_damaged_state_raises_with_the_name_of_the_file(checkpoint_path, tmp_pat
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
 
 
+def test_damaged_tolerance_record_of_the_mesh_raises(tmp_path):
+    path, copy = tmp_path / "run.eqc", tmp_path / "copy.eqc"
+    method = brief(eq.TSNE, engine="grid", n_iter=10)
+    method.set_params(callbacks=[eq.Checkpoint(path, every=5)]).fit(X)
+
+    def change(about):
+        about["content"]["dict"]["engine"][0]["dict"]["rungs"] = {"tuple": ["1", "2"]}
+
+    rewrite(path, copy, change)
+    with pytest.raises(ValueError, match=r"copy\.eqc is damaged: the tolerance record of the mesh has the wrong form"):
+        method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
+
+
 def test_damaged_state_of_sampled_edges_or_of_several_starts_raises(tmp_path):
     path, copy = tmp_path / "run.eqc", tmp_path / "copy.eqc"
     method = brief(eq.UMAP, engine="negative_sampling", optimizer=None, n_iter=10)
