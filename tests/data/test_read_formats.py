@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import sys
 import warnings
 from contextlib import suppress
@@ -88,6 +89,39 @@ def test_pickles_are_never_loaded(tmp_path):
     for name in ("t.npy", "t.npz"):
         assert_read_raises(tmp_path / name, "cannot be read")
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be truncated on Windows")
+@pytest.mark.parametrize("suffix", [".npy", ".feather"])
+def test_file_truncated_while_it_is_read_raises(tmp_path, suffix):
+    """In a process of its own: reading a truncated memory map ends the process."""
+    code = f"""
+import sys
+import numpy as np, pyarrow
+from pyarrow import feather
+from equipoise import data
+from equipoise.data.read import arrow_files, numpy_files
+path, X = sys.argv[1], np.random.default_rng(0).standard_normal((50_000, 4))
+def truncate(*arguments, **options):
+    with open(path, "r+b") as file:
+        file.truncate(5000)
+if {suffix == ".npy"}:
+    np.save(path, X)
+    opened = np.lib.format.open_memmap
+    np.lib.format.open_memmap = lambda *args, **options: [opened(*args, **options), truncate()][0]
+else:
+    feather.write_feather(pyarrow.table({{name: X[:, i] for i, name in enumerate("abcd")}}), path, "uncompressed")
+    opened = pyarrow.ipc.open_file
+    pyarrow.ipc.open_file = lambda source: [opened(source), truncate()][0]
+try:
+    data.read(path)
+except ValueError as error:
+    print(error)
+"""
+    words = [sys.executable, "-c", code, str(tmp_path / f"t{suffix}")]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"t{suffix} cannot be read as" in done.stdout
 
 
 def test_npy_with_a_label_raises(tmp_path):

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tornado.httpclient import HTTPClientError
 from equipoise.studio.limits import Limits
 from equipoise.studio.server.guard import is_loopback
 from equipoise.studio.server.serve import serve, stop_on_sigterm
+from equipoise.studio.server.temporary_folder import TemporaryFolder
 
 LIMIT = 4096
 
@@ -200,6 +202,25 @@ def test_temporary_folder_is_deleted_after_a_signal(tmp_path, number):
         finally:
             process.kill()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="requires POSIX locks")
+def test_temporary_folders_of_killed_studios_are_deleted_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ["equipoise-studio-killed", "equipoise-studio-empty", "equipoise-studio-foreign", "other"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    for name in ("equipoise-studio-killed/.lock", "equipoise-studio-killed/a.csv", "equipoise-studio-foreign/a.csv"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "equipoise-studio-link").symlink_to(tmp_path / "other")
+    first = TemporaryFolder()
+    kept = {"equipoise-studio-foreign", "equipoise-studio-link", "other"}
+    assert {path.name for path in tmp_path.iterdir()} == {*kept, first.path.parent.name}
+    second = TemporaryFolder()
+    assert first.path.is_dir() and list(second.path.iterdir()) == []
+    first.delete()
+    second.delete()
+    assert {path.name for path in tmp_path.iterdir()} == kept
 
 
 def test_sigterm_handler_not_set_from_python_is_reset_to_default(monkeypatch):

@@ -29,7 +29,7 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive, lock_checkpoints
 
 
 @dataclass(eq=False, repr=False)
@@ -259,7 +259,8 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
-        with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
+        shown = progress.shown(self.verbose)
+        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..arrays.namespace import from_cupy, is_cupy, is_tensor, main_array, to_cup
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..problems.forces import Problem
-from ..saving.checkpoint import Checkpoint
+from ..saving.checkpoint import Checkpoint, locked
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,6 +134,12 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
             if not isinstance(random_state, int | np.integer):
                 raise ValueError(f"Checkpoint requires an integer random_state, got {random_state!r}")
             callback.check()
+
+
+def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
+    """Return a context that locks the checkpoints among callbacks, which need not have been checked yet."""
+    checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)] if isinstance(callbacks, Sequence) else []
+    return locked(checkpoints) if checkpoints else nullcontext()
 
 
 def is_positive(value: Any) -> bool:

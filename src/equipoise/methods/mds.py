@@ -39,7 +39,7 @@ from ..problems.stress_pairs import (
 )
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
-from .estimator import Estimator, accepts_cupy, check_callbacks
+from .estimator import Estimator, accepts_cupy, check_callbacks, lock_checkpoints
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
@@ -240,7 +240,8 @@ class MDS(Estimator):
         -------
         self : MDS
         """
-        with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
+        shown = progress.shown(self.verbose)
+        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
             if self.stress == "metric":
                 self._source.warn_if_not_metric()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from ...data import DATASETS, Dataset, check_table, load
 from ...methods.estimator import threads
 from ..data_sources import DataSources, GivenData, read_table
 from ..limits import Limits
+from .temporary_folder import TemporaryFolder
 
 MAX_MESSAGE = 2**20  # bytes of a websocket message to the server; the page sends only sliders and clicks
 
@@ -61,8 +61,8 @@ class Studio:
 
         given = _read_dataset(data)
         self._n_jobs = max(1, threads(None) - 1) if n_jobs is None else threads(n_jobs)
-        self._temporary = tempfile.TemporaryDirectory(prefix="equipoise-studio-") if folder is None else None
-        path = Path(self._temporary.name if self._temporary is not None else folder)  # type: ignore[arg-type]  # not None
+        self._temporary = TemporaryFolder() if folder is None else None
+        path = Path(self._temporary.path if self._temporary is not None else folder)  # type: ignore[arg-type]  # not None
         if not path.is_dir():
             raise ValueError(f"the folder {str(path)!r} does not exist; create it or choose another")
         self.limits = _read_limits(limit)
@@ -124,7 +124,7 @@ class Studio:
             self._loop.run_sync(self._server._http.close_all_connections)
             self._loop.close(all_fds=True)
             if self._temporary is not None:
-                self._temporary.cleanup()
+                self._temporary.delete()
 
     def stop(self) -> None:
         """Make `run` return."""
