@@ -17,6 +17,7 @@ from .._types import Array, Matrix
 from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
 from . import eigen
 from .pca import double_center
+from .row_products import multiply_rows, multiply_vector
 
 SIDE = 1000  # rows or columns up to which the smaller Gram matrix is formed, 8 MB; as in randomized.py
 MEAN = 0.9  # largest share of the mean in Σ F² for which F is not centred: it costs one digit; chosen
@@ -97,7 +98,7 @@ class Inner(Gram):
     def place(self, new: Matrix, axes: Array) -> Array:
         """Return the coordinates of points with squared distances (m, n) to all points: Gower's formula (1968)."""
         K = -0.5 * new
-        return (K - K.mean(axis=1, keepdims=True) - self._means + self._mean) @ axes
+        return multiply_rows(K - K.mean(axis=1, keepdims=True) - self._means + self._mean, axes)
 
     def squared(self, which: Array) -> Array:
         """Return the squared distances (m, n) from the points `which` (m,) to all: B_ii + B_jj − 2 B_ij."""
@@ -142,7 +143,7 @@ class Factor(Gram):
 
     def place(self, new: Matrix, axes: Array) -> Array:
         """Return the coordinates of points with data coordinates (m, r)."""
-        return new @ axes - self.mean @ axes
+        return multiply_rows(new, axes) - multiply_vector(self.mean, axes)
 
     def times(self, V: Array) -> Array:
         return self.project(self.project_back(V))
