@@ -324,3 +324,11 @@ def test_table_rows_format_values_with_standard_errors():
 def test_docstring_example_runs():
     result = doctest.testmod(importlib.import_module("equipoise.evaluate.report"))
     assert result.attempted > 3 and result.failed == 0
+
+
+def test_evaluate_accepts_a_fitted_method_and_names_an_unfitted_one():
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    method = eq.PCA().fit(X)
+    assert eq.evaluate(X, method).recall == eq.evaluate(X, method.embedding_).recall
+    with pytest.raises(ValueError, match=r"Y is the method PCA, which is not fitted; call fit\(X\) first"):
+        eq.evaluate(X, eq.PCA())

@@ -171,8 +171,8 @@ def evaluate(
     ----------
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data; distances if metric="precomputed".
-    Y : array-like of shape (n, d)
-        The map, computed by any method of any library.
+    Y : array-like of shape (n, d), or a fitted method
+        The map, computed by any method of any library; a fitted method contributes its `embedding_`.
     labels : array-like of shape (n,), optional
         The class of each point; adds two measures of classes.
     k : int or "auto", default="auto"
