@@ -19,6 +19,7 @@ from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
 from ..linalg.gram import Factor, Gram, Inner, dense, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..linalg.row_products import multiply_rows, multiply_vector
+from ..memory import require_memory_for_pairs
 from ..neighbors.vectors import is_euclidean
 from ..objectives import GramLoss
 from ..progress import stage
@@ -28,6 +29,8 @@ from .estimator import accepts_cupy
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
+
+LANDMARKS = "use fewer rows or n_landmarks=500"  # advice where all pairs take too much memory
 
 
 @dataclass(eq=False, repr=False)
@@ -186,17 +189,19 @@ class ClassicalMDS(Scaling):
         if isinstance(data, Distances) and data.sparse:
             raise ValueError("classical MDS needs the distances of all pairs, got a sparse matrix; use Isomap")
         self._record_features(X, data)
-        self._check_dimension(data.n, f"n_samples={data.n}")
+        in_columns = _has_coordinates(data) and is_euclidean(self.metric)
+        self._check_dimension(*(data.limit, data.limited_by) if in_columns else (data.n, f"n_samples={data.n}"))
         m = self._check_landmarks(data.n)
         self._landmarks: Landmarks | None = None
         if m is not None:
             return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng, device)
-        if _has_coordinates(data) and is_euclidean(self.metric):
+        if in_columns:
             if sparse.issparse(_coordinates(data)):
                 self._require_on_device(X, data)
             return self._gram_model(data, Factor(_coordinates(data)))
         if isinstance(data, Distances):
             warn_if_not_metric(data.D)
+        require_memory_for_pairs(data.n, 32.0, "ClassicalMDS", LANDMARKS)  # d, d², a copy and B
         if data.on_device:
             table = cast("DeviceTable", data)
             require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
@@ -263,6 +268,7 @@ class Isomap(Scaling):
         if m is not None:
             model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
         else:
+            require_memory_for_pairs(data.n, 32.0, "Isomap", LANDMARKS)  # D, its transpose, d² and B
             D = space.matrix()
             model = self._gram_model(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)

@@ -19,6 +19,7 @@ from sklearn.metrics import pairwise_distances_chunked
 
 from .. import progress
 from .._types import Array, Matrix
+from ..arrays.blocks import rows_per_block
 from .cells import Cells, faiss_threads, scan, without_self
 from .sparse import SparseSearcher
 from .vectors import Graph, Vectors, make_vectors, metric_parameters, smallest
@@ -128,13 +129,13 @@ class UnitScale:
 
     def __init__(self, V: Array):
         self.center = V.mean(axis=0)
-        largest = max(np.abs(V[rows] - self.center).max() for rows in _row_blocks(len(V)))
+        largest = max(np.abs(V[rows] - self.center).max() for rows in _row_blocks(len(V), 16 * V.shape[1]))
         self.scale = max(largest, np.finfo(np.float64).tiny)
 
     def float32(self, V: Array) -> Array:
         """Return (V − center)/scale in float32, without a full copy in float64."""
         result = np.empty(V.shape, np.float32)
-        for rows in _row_blocks(len(V)):
+        for rows in _row_blocks(len(V), 16 * V.shape[1]):
             result[rows] = (V[rows] - self.center) / self.scale
         return result
 
@@ -170,8 +171,9 @@ def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tupl
         return _in_blocks(_faiss_scan(base, vectors.search), queries, k + 1, without_self), 1.0
 
 
-def _row_blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
+def _row_blocks(n: int, bytes_per_row: int = 1) -> list[slice]:
+    step = min(ROWS, rows_per_block(bytes_per_row))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, Array], Array] | None = None) -> Array:
