@@ -109,9 +109,9 @@ def estimate_memory(
     if name in ("exact", "reference"):
         entry = 8 if name == "reference" else 4
         square = entry * n * n
-        build = (2 if name == "reference" else 1) * square  # P and its transpose
+        built = (2 if name == "reference" else 1) * square  # P and its transpose
         stored = (1 if kl else 3) * square  # other losses: P, a power of it, and their difference
-        return Memory(int(OVERHEAD + 2 * table + build), int(OVERHEAD + table + stored + points))
+        return Memory(int(OVERHEAD + 2 * table + built), int(OVERHEAD + table + stored + points))
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
     if name == "torch":
         return Memory(gpu_memory(n, D, k), int(OVERHEAD + 12 * n * D + 40 * n * k + GPU_NODE * GPU_NODES * n + points))
@@ -121,7 +121,7 @@ def estimate_memory(
     neighbors = (4 + 8) * n * k  # indices in int32, distances in float64
     rows = 4 * n * k  # p_{j|i} in float32
     P = min((4 + 4) * 2 * n * k, 8 * n * n)  # no mutual neighbours: twice the entries, with their indices
-    build = table + max(search + neighbors, neighbors + rows, (4 + 4) * n * k + P)
+    build: float = table + max(search + neighbors, neighbors + rows, (4 + 4) * n * k + P)
     # Potentials, transforms in use and in the cache; or the stored pairs of every sample.
     mesh = 4 * NODES * n * (4 + CACHE / 2) if name == "grid" else 4.0 * 2 * n * k
     # P, P in the order of the embedding, and temporarily its indices once more.
