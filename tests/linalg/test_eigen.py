@@ -63,7 +63,7 @@ def test_wide_graph_is_factorised_if_lanczos_without_factors_does_not_converge(r
     for found, value in zip(eigen.bottom(L, null, 2), expected, strict=True):
         np.testing.assert_array_equal(found, value)
     monkeypatch.setattr(eigen, "available_memory", lambda: 1e3)
-    with pytest.raises(RuntimeError, match='did not converge .*: use solver="flow"'):
+    with pytest.raises(RuntimeError, match=r'did not converge .*: use solver="flow"'):
         eigen.bottom(L, null, 2)
 
 

@@ -24,8 +24,8 @@ SHIFT = 1e-11
 # separates the graph, and the factors are dense on it: 5000 points mean 25 million entries and about ten seconds. For
 # wider graphs, from high-dimensional data, Lanczos runs on A itself: it needs no factors, but gaps between eigenvalues.
 WIDEST = 5000
-# The same where Lanczos on A itself has not converged: 20,000 points mean 400 million entries and minutes, if the memory
-# suffices for them.
+# The same where Lanczos on A itself has not converged: 20,000 points mean 400 million entries, if memory suffices, and
+# minutes.
 WIDEST_AGAIN = 20_000
 FACTOR_ENTRY = 32  # bytes per entry of the dense part of both factors, and as much again while they grow
 LOOSE = 1e-7  # tolerance of the residuals of Lanczos on A itself, relative to ‖A‖
