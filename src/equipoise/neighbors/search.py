@@ -19,7 +19,6 @@ from sklearn.metrics import pairwise_distances_chunked
 
 from .. import progress
 from .._types import Array, Matrix
-from ..arrays.blocks import rows_per_block
 from .cells import Cells, faiss_threads, scan, without_self
 from .sparse import SparseSearcher
 from .vectors import Graph, Vectors, make_vectors, metric_parameters, smallest
@@ -32,6 +31,7 @@ TREE = 5
 MIN_RECALL = 0.99
 EXACT_WORK = 5e10  # largest n² · D for a scan of all pairs: about a second; chosen
 FAR = 1e15  # largest coordinate of a new row, in units of the extent of the data: float32 squares overflow at 1e38
+BLOCK = 2**25  # bytes of the temporary arrays of a block, 32 MB; each row is computed on its own
 ROWS = 65536  # rows searched at once: faiss returns int64, which would take twice the memory for all rows
 
 
@@ -172,7 +172,7 @@ def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tupl
 
 
 def _row_blocks(n: int, bytes_per_row: int = 1) -> list[slice]:
-    step = min(ROWS, rows_per_block(bytes_per_row))
+    step = max(1, min(ROWS, BLOCK // bytes_per_row))
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
@@ -199,13 +199,15 @@ def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
     start, advance = 0, progress.advance_callback()
     for block in pairwise_distances_chunked(X, metric=metric):
         rows = np.arange(start, start + len(block))
+        block[np.arange(len(block)), rows] = 0.0
+        bad = np.argwhere(~(block >= 0) | (block == np.inf))
         block[np.arange(len(block)), rows] = np.inf
-        bad = np.argwhere(~(block >= 0))
         if bad.size:
             i, j = bad[0]
+            name = getattr(metric, "__name__", repr(metric))
             raise ValueError(
-                f"metric={metric!r} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
-                " distances must not be negative or NaN"
+                f"metric={name} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
+                " distances must not be negative, NaN or infinite"
             )
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         indices[rows], distances[rows] = near, np.take_along_axis(block, near, axis=1)
