@@ -49,7 +49,7 @@ def test_peak_memory_stays_below_the_estimate(n, D, engine, metric, n_iter):
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (eq.GSNE(alpha=1, engine="grid"), r"GSNE compares all pairs of 60 points.* 0 GB are .*; use .* alpha < 1"),
+        (eq.GSNE(alpha=1, engine="grid"), r"GSNE compares all pairs of 60 points.* GB are available; use .* alpha < 1"),
         (eq.TSNE(engine="exact"), r'TSNE compares all pairs of 60 points.*; use fewer rows, or engine="grid"'),
         (eq.TSNE(engine="exact", metric="cosine"), r"needs about 8.64e-05 GB"),
         (eq.DKPCA(engine="reference"), r'DKPCA compares all pairs of 60 points.*; use fewer rows, or engine="grid"'),
@@ -85,7 +85,8 @@ def test_estimate_grows_with_samples_features_and_perplexity():
     assert eq.estimate_memory(200_000, 500).peak > base.peak
     assert eq.estimate_memory(200_000, 50, perplexity=100).peak > base.peak
     assert eq.estimate_memory(200_000, 50, kl=False).optimize > base.optimize
-    assert eq.estimate_memory(400_000, 50).peak == pytest.approx(2 * base.peak, rel=0.1)
+    twice = eq.estimate_memory(400_000, 50).peak - OVERHEAD
+    assert twice == pytest.approx(2 * (base.peak - OVERHEAD), rel=0.01)
     assert eq.estimate_memory(40_000, 50, engine="exact").peak > 4 * 40_000**2
     assert "GB" in str(base)
 
