@@ -236,3 +236,12 @@ def test_cells_of_duplicated_points(rng):
 
 def test_repr_of_a_graph_is_one_line(rng):
     assert repr(nearest_neighbors(rng.normal(size=(1200, 3)), 7)) == "<7 neighbours of each of 1,200 points, recall 1>"
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, -1.0])
+def test_metric_with_invalid_distances_raises(value):
+    def odd(a, b):
+        return value
+
+    with pytest.raises(ValueError, match=rf"metric=odd gives the distance {value} between rows 0 and 1"):
+        nearest_neighbors(np.random.default_rng(0).normal(size=(9, 2)), 3, odd)
