@@ -63,7 +63,7 @@ def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> Array:
 
 def _require_size(X: Any) -> None:
     """Raise for a lazy table with an unknown number of rows."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     lazy = not hasattr(X, "shape") and hasattr(X, "collect")
     if lazy or not all(isinstance(length, Integral) for length in shape):
         raise ValueError(
@@ -173,7 +173,7 @@ def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "
 
 def _require_rows(X: Any, min_rows: int) -> None:
     """Raise if X has a shape that is not (n, D), or too few rows."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 1:
         raise ValueError(
             f"X must be a 2D array, got 1D array of shape {tuple(shape)}. Reshape your data with X.reshape(-1, 1) if it"
