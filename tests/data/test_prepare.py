@@ -72,3 +72,10 @@ def test_repr_of_data_set_and_preparation_is_one_line():
     assert repr(digits) == "<digits: table 1,797 × 64, 10 classes>"
     assert repr(data.preparation(digits, log1p=True, pca=1)) == "<preparation: log(1 + x), 1 principal component>"
     assert str(data.preparation(digits)) == "unchanged"
+
+
+def test_rows_with_other_columns_raise():
+    preparation = data.preparation(make_dataset(COUNTS), standardize=True)
+    message = "^t has 2 columns, but the preparation was fitted to 6; pass the same columns$"
+    with pytest.raises(ValueError, match=message):
+        preparation.apply(make_dataset(COUNTS[:, :2]))

@@ -272,6 +272,7 @@ def test_compare_names_maps_and_rejects_invalid_ones(rng):
     assert list(eq.compare(X, [fitted, fitted, Y]).reports) == ["PCA 1", "PCA 2", "map 3"]
     assert eq.compare(X, {"a": fitted})["a"].trustworthiness == trustworthiness(X, fitted.embedding_, 15)
     same = eq.compare(X, [Y, Y], random_state=np.random.RandomState(0))
+    assert str(same).count("*") == 2 * 8 + 1  # equal values are both best; eight rows and the note
     assert same["map 1"].triplet_accuracy == same["map 2"].triplet_accuracy  # the same triplets
     with pytest.raises(ValueError, match="maps is empty"):
         eq.compare(X, [])

@@ -178,7 +178,7 @@ class Neighborhoods:
         k = check_k(k, self.n, name)
         if k > self.k:
             raise ValueError(
-                f"{name}={k} is larger than the k={self.k} of this object; create Neighborhoods with a larger k"
+                f"{name}={k} is larger than the {self.k} neighbours stored; create Neighborhoods(X, Y, k={k})"
             )
         return k
 

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 from scipy import sparse
 
 from .._plural import plural
+from .._suggest import did_you_mean
 from ..arrays.namespace import is_tensor
 from ..data import (
     as_array,
@@ -136,7 +137,9 @@ def _check_metric(metric: Any, names: Any) -> None:
             ' "euclidean"'
         )
     if not callable(metric) and not (isinstance(metric, str) and metric in names):
-        raise ValueError(f"metric must be a callable or one of {', '.join(names)}; got {metric!r}")
+        meant = did_you_mean(metric, names, "") if isinstance(metric, str) else ""
+        known = f"metric must be a callable or one of {', '.join(names)}"
+        raise ValueError(f"unknown metric {metric!r}; {meant or known}")
 
 
 def _on_device(X: Any, metric: str, device: str) -> Input:

@@ -303,5 +303,5 @@ class Isomap(Scaling):
 
 
 def _in_float64(X: Any) -> Matrix:
-    """Return the rows of a table in float64, without a copy if they are: arrays and CSR matrices of an input are."""
+    """Return the rows of a table in float64; only tensors need a conversion, an input stores all others in float64."""
     return X.double() if is_tensor(X) else X
