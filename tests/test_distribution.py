@@ -101,7 +101,7 @@ def test_every_requirement_has_a_lower_bound():
     assert requirements
     for requirement in requirements:
         name = requirement.partition(";")[0].strip()
-        assert re.fullmatch(r"[\w.-]+(>=|==)[\w.]+|equipoise\[docs\]", name), requirement
+        assert re.fullmatch(r"[\w.-]+(>=|==)[\w.]+|equipoise\[[\w,]+\]", name), requirement
 
 
 def configure(folder, compiler):

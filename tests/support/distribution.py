@@ -14,7 +14,7 @@ WHEEL_FILES = re.compile(
 )
 SDIST_FOLDERS = {"docs", "examples", "src", "tests"}
 SDIST_NEEDS = {
-    *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
+    *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "SECURITY.md", "pyproject.toml"),
     *("src/equipoise/__init__.py", "src/equipoise/py.typed", "src/_core/ops.cpp", "src/_core/bind/module.cpp"),
     *("src/equipoise/studio/page/studio.html", "tests/conftest.py", "docs/conf.py"),
 }
