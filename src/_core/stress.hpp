@@ -176,7 +176,7 @@ EQ_INLINE std::int64_t condensed_row(std::int64_t i, std::int64_t n) { return i 
 inline void condensed_distances(Points<float> X, float *out, int threads) {
     const std::int64_t n = X.n, blocks = (n + ROWS - 1) / ROWS;
     const PointTargets points(X.data, n, X.d);
-    PerThread<Buffer<float>> scratch(useful_threads(threads, n * n * X.d / 64), ROWS * TILE);
+    PerThread<Buffer<float>> scratch(useful_threads(threads, double(n) * double(n) * X.d / 64), ROWS * TILE);
     parallel_for(blocks, 1, scratch.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
         float *const distances = scratch[slot].data;
         for (std::int64_t b = from; b < to; ++b)
@@ -222,8 +222,7 @@ template <class R> double stress_pairs(const Targets &targets, Points<R> map, do
         block.finish(sum + start, Y.stride, TILE);
         return total;
     };
-    const std::int64_t work = n * n / 2 * (stored ? 1 : 1 + targets.dimension / 16);
-    threads = useful_threads(threads, work);
+    threads = useful_threads(threads, double(n) * double(n) / 2 * (stored ? 1 : 1 + targets.dimension / 16));
     PerThread<StressBlock<R>> all_blocks(threads, d);
     PerThread<Buffer<float>> all_distances(threads, stored ? 1 : ROWS * TILE);
     parallel_for(stripes, 1, all_blocks.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
@@ -261,7 +260,7 @@ template <class R> double stress_between(const float *delta, const float *weight
     const std::int64_t stripes = quarter < STRIPES ? quarter : STRIPES;
     Buffer<double> sums(stripes * d * T.stride), stress(stripes);
     for (std::int64_t i = 0; i < n * d; ++i) half_gradient[i] = 0;
-    PerThread<StressBlock<R>> all_blocks(useful_threads(threads, n * m), d);
+    PerThread<StressBlock<R>> all_blocks(useful_threads(threads, double(n * m)), d);
     parallel_for(stripes, 1, all_blocks.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
         StressBlock<R> &block = all_blocks[slot];
         for (std::int64_t s = from; s < to; ++s)
@@ -300,7 +299,7 @@ template <class R> void stress_listed(const Weights &A, const float *delta, Poin
     const std::int64_t n = map.n;
     const int d = map.d;
     const Columns<R> Y(map);
-    PerThread<Buffer<R>> differences(useful_threads(threads, A.entries()), std::int64_t(d) * SHORT);
+    PerThread<Buffer<R>> differences(useful_threads(threads, double(A.entries())), std::int64_t(d) * SHORT);
     parallel_for(n, 64, differences.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
         Pairs<SHORT, R> pairs(differences[slot].data);
         alignas(64) R weight[SHORT], target[SHORT], residual[SHORT], strength[SHORT];

@@ -50,7 +50,7 @@ inline void solve_memberships(double *x, std::int64_t m, double target, double s
 
 template <class R>
 void memberships(const Csr &graph, const double *D2, double target, double floor, R *W, int threads) {
-    PerThread<Buffer<double>> scratch(useful_threads(threads, graph.entries()), graph.longest_row() + 1);
+    PerThread<Buffer<double>> scratch(useful_threads(threads, double(graph.entries())), graph.longest_row() + 1);
     parallel_for(graph.rows, 64, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
         double *__restrict x = scratch[slot].data;
         for (std::int64_t i = first; i < last; ++i) {

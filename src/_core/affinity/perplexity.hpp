@@ -130,7 +130,8 @@ void conditional(const Distances &D, Perplexities perplexities, R *P, std::uint8
     const std::int64_t n = D.n, *const indptr = D.graph.indptr;
     const std::int64_t longest = indptr != nullptr ? D.graph.longest_row() : n - 1;
     const std::int64_t pairs = indptr != nullptr ? D.graph.entries() : n * n;
-    PerThread<RowScratch> rows(useful_threads(threads, pairs * perplexities.count), (longest + LANES) / LANES * LANES);
+    PerThread<RowScratch> rows(useful_threads(threads, double(pairs) * perplexities.count),
+                               (longest + LANES) / LANES * LANES);
     parallel_for(n, 16, rows.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
         RowScratch &row = rows[slot];
         for (std::int64_t i = first; i < last; ++i) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <queue>
+#include <stdexcept>
 #include <vector>
 
 #include "threads/parallel.hpp"
@@ -65,7 +66,14 @@ public:
         std::fill(best_at.begin(), best_at.end(), 0.0);
         d[source] = 0;
         shine(source);
+        // One angle, one split leaves at most a multiple of the square of the number of half-edges (Chen & Han 1990);
+        // where rounding breaks the rule, as in extremely thin faces, this ends the propagation.
+        double left = 1000 + 16.0 * double(best.size()) * double(best.size());
         while (!queue.empty()) {
+            if (--left < 0) {
+                queue = {};
+                throw std::invalid_argument("the faces are too thin for exact distances");
+            }
             const Window w = queue.top();
             queue.pop();
             if (w.behind > d[w.bend]) continue;  // a shorter path to the light was found in the meantime

@@ -49,7 +49,7 @@ template <class R> void field(const Kernel &kernel, Charges charges, Points<R> p
     Buffer<R> C(C64.stride * m);
     for (std::int64_t i = 0; i < C64.stride * m; ++i) C[i] = R(C64.data[i]);
 
-    threads = useful_threads(threads, n * n * m);
+    threads = useful_threads(threads, double(n) * double(n) * m);
     PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
     PerThread<Buffer<double>> sums(threads, std::int64_t(m) * (d + 1));
     with_kernel<R>(kernel, [&](auto k) {
@@ -153,7 +153,7 @@ void edges(const Kernel &kernel, double b, const Weights &A, Points<R> points, E
     const std::int64_t n = points.n;
     const Columns<R> Y(points);
     const R e = R(b + 1);
-    threads = useful_threads(threads, A.indptr == nullptr ? n * n : A.entries());
+    threads = useful_threads(threads, double(A.indptr == nullptr ? n * n : A.entries()));
     with_kernel<R>(kernel, [&](auto k) {
         if (A.indptr == nullptr)
             edge_rows<TILE>(

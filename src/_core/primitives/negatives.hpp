@@ -91,7 +91,7 @@ struct Crowd {
     template <int D> void run(std::int64_t first) {
         const int dimension = D > 0 ? D : d;
         const std::uint64_t key =
-            mix(mix(s.seed + 0x9E3779B97F4A7C15u * std::uint64_t(s.step + 1)) + std::uint64_t(first));
+            mix(mix(s.seed + 0x9E3779B97F4A7C15u * (std::uint64_t(s.step) + 1)) + std::uint64_t(first));
         std::uint64_t counter = 0;
         int moved = count;
         for (std::int64_t r = 0;; ++r) {
@@ -147,7 +147,7 @@ template <int D> void negatives_rows(const Negatives &s, const Weights &graph, c
 inline void negatives_step(const Negatives &s, const Weights &graph, const float *degrees, float *due, Points<float> Y,
                            float *out, int threads) {
     const auto run = Y.d == 2 ? negatives_rows<2> : Y.d == 3 ? negatives_rows<3> : negatives_rows<0>;
-    run(s, graph, degrees, due, Y, out, useful_threads(threads, graph.entries()));
+    run(s, graph, degrees, due, Y, out, useful_threads(threads, double(graph.entries())));
 }
 
 }  // namespace EQ_ISA

@@ -112,7 +112,7 @@ inline bool sparse_edges(const Kernel &kernel, const Weights &A, Points<float> t
     const bool tabulated = kernel.family == Kernel::Family::tabulated;
     const bool rational = (gaussian || kernel.family == Kernel::Family::shifted_power) && out.potential == nullptr;
     if (!(tabulated || rational)) return false;
-    const bool same = targets.data == points.data;
+    const bool same = targets.data == points.data && targets.n == points.n;
     const int d = points.d;
     const PaddedPoints Y(points), padded_targets({targets.data, same ? 0 : targets.n, d});
     const float *T = same ? Y.data : padded_targets.data;
