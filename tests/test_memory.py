@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from support.memory_limits import verdict
 
 import equipoise as eq
 from equipoise.memory import OVERHEAD
@@ -56,3 +57,10 @@ def test_invalid_arguments_raise():
         eq.estimate_memory(100, 5, n_components=0)
     with pytest.raises(ValueError, match=r"unknown engine .*; choose from"):
         eq.estimate_memory(100, 5, engine="fast")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux")
+@pytest.mark.parametrize("name", ["TSNE", "Isomap", "PCA"])
+@pytest.mark.parametrize(("megabytes", "end"), [(8, "MemoryError"), (100, "MemoryError"), (2048, "finite")])
+def test_limited_address_space_ends_in_a_map_or_a_memory_error(name, megabytes, end):
+    assert verdict(name, megabytes) == end

@@ -3,13 +3,73 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+try:
+    from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getrlimit
+except ImportError:  # Windows has no resource limits
+    RESOURCE_LIMITS: tuple[int, ...] = ()
+else:
+    RESOURCE_LIMITS = (RLIMIT_AS, RLIMIT_DATA)
+
+CGROUPS = Path("/sys/fs/cgroup")
+GROUP_FILES = "memory.max", "memory.limit_in_bytes"  # of control groups, versions 2 and 1
 
 
 def physical_memory() -> float:
-    """Return the main memory of the machine in bytes; infinity if the system does not report it."""
+    """Return the main memory that this process may use, in bytes; infinity if the system does not report it.
+
+    It is that of the machine, or less if the control group or a resource limit of the process allows less.
+    """
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
+        machine = float("inf")
+    return min(machine, _group_limit(), address_limit())
+
+
+def address_limit() -> float:
+    """Return the resource limit on the address space of this process in bytes (ulimit -v), infinity without one."""
+    limits = [getrlimit(kind)[0] for kind in RESOURCE_LIMITS]
+    return min((float(limit) for limit in limits if limit != RLIM_INFINITY), default=float("inf"))
+
+
+def address_space_left() -> float:
+    """Return how many bytes the address space may still grow; infinity without a resource limit."""
+    limit = address_limit()
+    if limit == float("inf"):
+        return limit
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return limit
+    return max(0.0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _group_limit() -> float:
+    """Return the memory limit of the control group of this process, and of those that contain it, in bytes."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return float("inf")
+    limit = float("inf")
+    for line in lines:  # number:controllers:path
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        group = CGROUPS / controllers / path.lstrip("/")
+        for folder in (group, *group.parents):
+            limit = min(limit, *(_bytes_in(folder / name) for name in GROUP_FILES))
+            if folder == CGROUPS:
+                break
+    return limit
+
+
+def _bytes_in(path: Path) -> float:
+    """Return the number in a file; infinity if there is none."""
+    try:
+        return float(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # "max" is no limit
         return float("inf")
 
 
