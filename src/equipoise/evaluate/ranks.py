@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
-from ..linalg.pca import one_blas_thread
+from ..linalg.pca import one_blas_thread, run_on_threads
 from ..methods.estimator import threads
 from .checks import check_k, check_pair
 from .measured import Measured, RecallCurve
@@ -102,10 +101,8 @@ class Neighborhoods:
                 ranks[part] = other_space.ranks(rows, near[part], buffer)
 
         # Each row is computed by one thread: the ranks do not depend on the number of threads.
-        with one_blas_thread(), ThreadPoolExecutor(max(1, self._n_threads - 1)) as pool:
-            others = pool.map(compute_blocks, range(1, self._n_threads))
-            compute_blocks(0)
-            list(others)
+        with one_blas_thread():
+            run_on_threads(compute_blocks, range(self._n_threads), self._n_threads)
         return near, ranks
 
     def trustworthiness(self, k: int) -> Measured:
