@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.memory_limits import verdict
 
 import equipoise as eq
 from equipoise.arrays import memory_limits
@@ -71,13 +72,13 @@ def test_neighbour_engines_need_no_memory_for_all_pairs(monkeypatch):
 def test_available_memory_heeds_the_control_group_and_the_address_space(monkeypatch, tmp_path):
     (tmp_path / "max").write_text("5000\n")
     (tmp_path / "current").write_text("2000\n")
-    monkeypatch.setattr(memory_limits, "CGROUPS", ((str(tmp_path / "max"), str(tmp_path / "current")),))
+    monkeypatch.setattr(memory_limits, "GROUP_USAGE", ((str(tmp_path / "max"), str(tmp_path / "current")),))
     assert memory_limits.available_memory() == 3000
     (tmp_path / "max").write_text("max\n")
     assert memory_limits.available_memory() > 1e6
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (10**15, 10**15))
-    assert 10**15 - 10**13 < memory_limits._left_of_address_space() < 10**15
+    assert 10**15 - 10**13 < memory_limits.address_space_left() < 10**15
 
 
 def test_estimate_grows_with_samples_features_and_perplexity():
@@ -104,3 +105,10 @@ def test_invalid_arguments_raise():
         eq.estimate_memory(100, 5, metric="cosinus")
     with pytest.raises(ValueError, match=r"unknown engine .*; choose from"):
         eq.estimate_memory(100, 5, engine="fast")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the address space is limited on Linux")
+@pytest.mark.parametrize("name", ["TSNE", "Isomap", "PCA"])
+@pytest.mark.parametrize(("megabytes", "end"), [(8, "MemoryError"), (100, "MemoryError"), (2048, "finite")])
+def test_limited_address_space_ends_in_a_map_or_a_memory_error(name, megabytes, end):
+    assert verdict(name, megabytes) == end

@@ -63,8 +63,9 @@ struct Backend {
     void (*pair_distances)(Points<double> X, const std::int32_t *neighbors, int k, double *d2, int threads);
     // Euclidean distances of the pairs i < j of X, row by row.
     void (*condensed_distances)(Points<float> X, float *out, int threads);
-    // For each row of dots (rows, columns), the columns of the k smallest norm - 2 dot in ascending order.
-    void (*nearest)(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
+    // For each row of dots (rows, columns), the columns of the k smallest norm - 2 dot in ascending order. Returns
+    // false if NaN leave too few.
+    bool (*nearest)(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out);
     // How many of n values (a multiple of 8) are below each of m limits (an even number).
     void (*count_below)(const float *values, std::int64_t n, const float *limits, std::int64_t m, std::int32_t *counts);

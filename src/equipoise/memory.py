@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import get_config
 
 from .affinities.perplexity import resolve_perplexity
-from .arrays.memory_limits import available_memory, require_memory
+from .arrays.memory_limits import address_space_left, available_memory, require_memory
 from .engines import choose_engine
 from .engines.mesh.mesh_engine import CACHE
 from .inputs import METRICS
@@ -23,6 +23,21 @@ GPU_NEIGHBOR = 140  # bytes on a GPU per neighbour, most of them while P is symm
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MNIST in 2-D, 3-D was not measured
+LIBRARIES = 500e6  # bytes of address space for libraries loaded by a first fit or transform and BLAS; 470 MB measured
+THREAD = 80e6  # bytes of address space per thread: a stack of 8 MB and an arena of malloc, 64 MB
+
+
+def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
+    """Raise MemoryError if a resource limit leaves too little address space for arrays of n_bytes, BLAS and threads.
+
+    NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process, or wait.
+    """
+    need, left = n_bytes + LIBRARIES + n_threads * THREAD, address_space_left()
+    if need > left:
+        raise MemoryError(
+            f"{what} needs about {need / 1e9:.2g} GB of address space, but the limit of this process (ulimit -v) leaves"
+            f" {left / 1e9:.2g} GB. Raise the limit, or use fewer rows or n_jobs=1."
+        )
 
 
 def gpu_memory(n: int, D: int, k: int) -> int:

@@ -272,15 +272,16 @@ def test_field_and_edges_check_array_shapes():
 
 
 MESH = np.zeros(2), 1.0, np.array([8, 8])  # origin, h, size
+PADDING = _core.MESH_PADDING
 
 
 @pytest.mark.parametrize(
     ("Y", "charges", "grid", "message"),
     [
-        ((5, 3), (5, 1), (1, 64), "Y must have one column per axis"),
-        ((5, 2), (4, 1), (1, 64), r"charges must have shape \(n, m\)"),
-        ((5, 2), (5, 2), (1, 64), "grid must have one row per column"),
-        ((5, 2), (5, 1), (1, 63), "grid must have one column per node"),
+        ((5, 3), (5, 1), 64 + PADDING, "Y must have one column per axis"),
+        ((5, 2), (4, 1), 64 + PADDING, r"charges must have shape \(n, m\)"),
+        ((5, 2), (5, 2), 64 + PADDING, r"grid must have m \* nodes \+ MESH_PADDING elements"),
+        ((5, 2), (5, 1), 64, r"grid must have m \* nodes \+ MESH_PADDING elements"),
     ],
 )
 def test_spread_checks_array_shapes(Y, charges, grid, message):
@@ -291,10 +292,11 @@ def test_spread_checks_array_shapes(Y, charges, grid, message):
 @pytest.mark.parametrize(
     ("Y", "grid", "potential", "gradient", "message"),
     [
-        ((5, 1), (1, 64), (5, 1), (5, 1, 1), "Y must have one column per axis"),
-        ((5, 2), (1, 32), (5, 1), (5, 1, 2), "grid must have one column per node"),
-        ((5, 2), (2, 64), (5, 1), (5, 2, 2), r"potential must have shape \(n_targets, m\)"),
-        ((5, 2), (1, 64), (5, 1), (4, 1, 2), "half_gradient must have shape"),
+        ((5, 1), 64 + PADDING, (5, 1), (5, 1, 1), "Y must have one column per axis"),
+        ((5, 2), 64, (5, 1), (5, 1, 2), r"grid must have m \* nodes \+ MESH_PADDING elements"),
+        ((5, 2), 128 + PADDING, (5, 1), (5, 2, 2), r"grid must have m \* nodes \+ MESH_PADDING elements"),
+        ((5, 2), 64 + PADDING, (4, 1), (5, 1, 2), r"potential must have shape \(n_targets, m\)"),
+        ((5, 2), 64 + PADDING, (5, 1), (4, 1, 2), "half_gradient must have shape"),
     ],
 )
 def test_gather_checks_array_shapes(Y, grid, potential, gradient, message):

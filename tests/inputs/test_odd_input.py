@@ -222,3 +222,14 @@ def test_unsorted_graph_with_zero_distances():
     assert other.embedding_.tobytes() == plain.embedding_.tobytes()
     assert np.array_equal(shuffled.indices, before)
     assert plain.affinities_[0, 1] > 0
+
+
+def test_misaligned_table_gives_the_same_map():
+    memory = np.empty(X.nbytes + 16, np.uint8)
+    start = 1 - memory.ctypes.data % 16
+    table = memory[start % 16 : start % 16 + X.nbytes].view(np.float64).reshape(X.shape)
+    table[...] = X
+    assert not table.flags.aligned
+    for Method in (eq.TSNE, eq.PCA):
+        fitted = Method(random_state=0).fit(table)
+        np.testing.assert_array_equal(fitted.embedding_, Method(random_state=0).fit(X).embedding_)

@@ -4,12 +4,14 @@
 namespace {
 
 eq::Perplexities as_perplexities(const Vector<double> &perplexities) {
+    require(perplexities.shape(0) <= MOST_POINTS, "there must be fewer than 2^31 perplexities");
     return {perplexities.data(), int(perplexities.shape(0))};
 }
 
 template <class R> void bind_conditional(nb::module_ &m) {
     using Saturated = OutVector<std::uint8_t>;
     const auto check = [](std::size_t n, const OutMatrix<R> &P, const Saturated &saturated) {
+        require(n <= MOST_POINTS, "there must be fewer than 2^31 points");
         require(P.shape(0) == n && P.shape(1) == n && saturated.shape(0) == n,
                 "P must have shape (n, n) and saturated (n,)");
     };
@@ -49,6 +51,7 @@ template <class R> void bind_conditional(nb::module_ &m) {
             D.values = entry_values(graph, D2, "D2 must have one element per entry of the graph");
             require(P.shape(0) == D2.shape(0), "P must have the length of D2");
             require(std::int64_t(saturated.shape(0)) == graph.rows, "saturated must have shape (n,)");
+            keep_apart(graph, P, saturated);
             nb::gil_scoped_release release;
             ops<R>().conditional(D, as_perplexities(perplexities), P.data(), saturated.data(), threads);
         },
@@ -62,6 +65,7 @@ template <class R> void bind_memberships(nb::module_ &m) {
         [](const eq::Csr &graph, Vector<double> D2, double target, double floor, OutVector<R> W, int threads) {
             const double *values = entry_values(graph, D2, "D2 must have one element per entry of the graph");
             require(W.shape(0) == D2.shape(0), "W must have the length of D2");
+            keep_apart(graph, W);
             nb::gil_scoped_release release;
             ops<R>().memberships(graph, values, target, floor, W.data(), threads);
         },

@@ -13,6 +13,7 @@ namespace {
 eq::Csr check_csr(const Vector<std::int64_t> &indptr, const Vector<std::int32_t> &indices, std::int64_t n_columns) {
     const std::int64_t entries = std::int64_t(indices.shape(0)), *const p = indptr.data();
     if (indptr.shape(0) == 0) fail("indptr is empty; it must have one element more than the matrix has rows");
+    if (indptr.shape(0) > MOST_POINTS) fail("a matrix must have fewer than 2^31 rows");
     if (n_columns < 0) fail("n_columns must not be negative, got " + std::to_string(n_columns));
     const eq::Csr csr{std::int64_t(indptr.shape(0)) - 1, n_columns, p, indices.data()};
     if (p[0] != 0) fail("indptr must start at 0, got " + std::to_string(p[0]));
@@ -57,6 +58,9 @@ template <class R> void bind_permute(nb::module_ &m) {
             for (std::size_t i = 0; i < n; ++i)
                 require(order(i) >= 0 && order(i) < A.rows && position(std::size_t(order(i))) == std::int32_t(i),
                         "position must be the inverse of order");
+            keep_apart(A, out_indptr, out_indices, out_values);
+            keep_apart(order, out_indptr, out_indices, out_values);
+            keep_apart(position, out_indptr, out_indices, out_values);
             nb::gil_scoped_release release;
             eq::permute(A, a, order.data(), position.data(), B);
         },
@@ -72,8 +76,10 @@ template <class R> void bind_symmetrize(nb::module_ &m) {
             const R *a = entry_values(A, values, "values must have one element per entry of A");
             require(A.columns == A.rows, "A must be square");
             const auto S = output(A.rows, 2 * A.entries(), out_indptr, out_indices, out_values);
+            keep_apart(A, out_indptr, out_indices, out_values);
+            keep_apart(out_indices, out_indptr, out_values);
             nb::gil_scoped_release release;
-            return eq::symmetrize(A, a, S, threads > 1 ? threads : 1);
+            return eq::symmetrize(A, a, S, threads);
         },
         "A"_a, array("values"), array("out_indptr"), array("out_indices"), array("out_values"), "threads"_a,
         "A + Aᵀ with sorted columns. The outputs must have space for twice the entries of A; returns the number used.");

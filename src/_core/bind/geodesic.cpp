@@ -6,14 +6,30 @@
 
 namespace {
 
-void check_surface(const In<std::int32_t, nb::shape<-1, 3>> &faces, const In<std::int32_t, nb::shape<-1, 3>> &twins,
-                   const eq::Csr &leaving) {
-    const std::size_t half_edges = 3 * faces.shape(0);
-    for (std::size_t h = 0; h < half_edges; ++h) {
-        require(faces.data()[h] >= 0 && faces.data()[h] < leaving.rows, "faces must list vertices from 0 to n - 1");
-        require(twins.data()[h] >= -1 && twins.data()[h] < std::int64_t(half_edges),
-                "twins must be half-edges, or -1 at a boundary");
+// Checks that the half-edges form a surface: windows would be propagated for ever, or past the arrays, on another one.
+void check_surface(const eq::Surface &S, std::int64_t half_edges) {
+    const auto end_of = [&](std::int64_t h) { return S.faces[eq::next(std::int32_t(h))]; };
+    for (std::int64_t h = 0; h < half_edges; ++h) {
+        require(S.faces[h] >= 0 && S.faces[h] < S.n, "faces must list vertices from 0 to n - 1");
+        require(S.twins[h] >= -1 && S.twins[h] < half_edges, "twins must be half-edges, or -1 at a boundary");
+        require(S.lengths[h] > 0 && S.lengths[h] <= std::numeric_limits<double>::max(),
+                "lengths must be positive and finite");
     }
+    for (std::int64_t h = 0; h < half_edges; ++h) {
+        const std::int32_t right = eq::next(std::int32_t(h)), left = eq::next(right);
+        require(S.lengths[h] < S.lengths[right] + S.lengths[left],
+                "an edge of a face must be shorter than the other two together");
+        const std::int32_t twin = S.twins[h];
+        if (twin < 0) continue;
+        require(S.twins[twin] == h && twin != h, "the twin of a half-edge must have that half-edge as its twin");
+        require((S.faces[twin] == S.faces[h] && end_of(twin) == end_of(h)) ||
+                    (S.faces[twin] == end_of(h) && end_of(twin) == S.faces[h]),
+                "twins must connect the same two vertices");
+        require(S.lengths[twin] == S.lengths[h], "twins must have the same length");
+    }
+    for (std::int64_t v = 0; v < S.n; ++v)
+        for (std::int64_t t = S.indptr[v]; t < S.indptr[v + 1]; ++t)
+            require(S.faces[S.leaving[t]] == v, "leaving must list the half-edges that start at each vertex");
 }
 
 }  // namespace
@@ -30,12 +46,17 @@ void bind_geodesic(nb::module_ &m) {
             require(std::size_t(leaving.rows) == n && std::size_t(leaving.columns) == 3 * m &&
                         std::size_t(leaving.entries()) == 3 * m,
                     "leaving must list each of the 3 m half-edges at one of the n vertices");
-            check_surface(faces, twins, leaving);
+            require(m <= MOST_POINTS / 3, "there must be fewer than 2^31 half-edges");
             for (std::size_t i = 0; i < count; ++i)
                 require(sources(i) >= 0 && std::size_t(sources(i)) < n, "sources must be vertices from 0 to n - 1");
             require(distances.shape(0) == count && distances.shape(1) == n, "distances must have shape (n_sources, n)");
             const eq::Surface surface{std::int64_t(n), faces.data(),   lengths.data(), twins.data(),
                                       bends.data(),    leaving.indptr, leaving.indices};
+            check_surface(surface, 3 * std::int64_t(m));
+            keep_apart(leaving, distances);
+            keep_apart(faces, distances);
+            keep_apart(twins, distances);
+            keep_apart(sources, distances);
             nb::gil_scoped_release release;
             eq::surface_distances(surface, sources.data(), std::int64_t(count), distances.data(), threads);
         },
@@ -54,6 +75,9 @@ void bind_geodesic(nb::module_ &m) {
             for (std::size_t i = 0; i < count; ++i)
                 require(sources(i) >= 0 && std::size_t(sources(i)) < n, "sources must be points from 0 to n - 1");
             require(distances.shape(0) == count && distances.shape(1) == n, "distances must have shape (n_sources, n)");
+            keep_apart(graph, distances);
+            keep_apart(sources, distances);
+            keep_apart(lengths, distances);  // that they are not negative is checked before
             nb::gil_scoped_release release;
             eq::shortest_paths(graph, values, sources.data(), std::int64_t(count), distances.data(), threads);
         },

@@ -1,11 +1,41 @@
 // Bindings of the mesh: spreading, convolution, interpolation, and the near field.
+#include <cmath>
+
 #include "bind/common.hpp"
 
 namespace {
 
-template <class R> void check_mesh(const eq::Mesh &mesh, const Matrix<R> &Y, std::size_t nodes) {
+constexpr std::int64_t MOST_NODES = std::int64_t(1) << 40;  // of a mesh
+constexpr std::int64_t MOST_CELLS = std::int64_t(1) << 28;  // of the near field, which stores a number for each
+
+eq::Mesh make_mesh(const Vector<double> &origin, double h, const Vector<std::int64_t> &size) {
+    require(origin.shape(0) >= 1 && origin.shape(0) <= 3 && size.shape(0) == origin.shape(0),
+            "origin and size must have one element for each of 1 to 3 axes");
+    eq::Mesh mesh;
+    mesh.d = int(origin.shape(0));
+    mesh.inverse_h = 1 / h;
+    require(h > 0 && std::isfinite(h) && std::isfinite(mesh.inverse_h), "h must be positive and finite");
+    std::int64_t nodes = 1;
+    for (int c = 0; c < mesh.d; ++c) {
+        mesh.origin[c] = origin.data()[c];
+        mesh.size[c] = size.data()[c];
+        require(std::isfinite(mesh.origin[c]), "origin must be finite");
+        require(mesh.size[c] >= 1 && mesh.size[c] <= MOST_NODES / nodes,
+                "a mesh must have at least one node along each axis, and at most 2^40 in all");
+        nodes *= mesh.size[c];
+    }
+    return mesh;
+}
+
+// The grid is flat: m meshes, and MESH_PADDING elements that the last spline may read and write, with weight 0.
+template <class R> void check_mesh(const eq::Mesh &mesh, const Matrix<R> &Y, std::size_t m, std::size_t elements) {
     require(Y.shape(1) == std::size_t(mesh.d), "Y must have one column per axis of the mesh");
-    require(nodes == std::size_t(mesh.nodes()), "grid must have one column per node of the mesh");
+    for (int c = 0; c < mesh.d; ++c)
+        require(mesh.size[c] >= eq::MESH_ORDER && mesh.size[c] <= (sizeof(R) == sizeof(float) ? 1 << 24 : 1 << 30),
+                "a mesh must have from MESH_ORDER to 2^24 nodes along each axis, 2^30 in float64");
+    require(m <= MOST_DIMENSIONS, "there must be at most 65536 charges per point");
+    require(elements == m * std::size_t(mesh.nodes()) + eq::MESH_PADDING,
+            "grid must have m * nodes + MESH_PADDING elements");
 }
 
 template <class R> void check_frequencies(const eq::Mesh &mesh, const In<R, nb::shape<-1, -1, -1>> &frequencies) {
@@ -26,32 +56,34 @@ template <class R> void check_frequencies(const eq::Mesh &mesh, const In<R, nb::
 template <class R> void bind_grid(nb::module_ &m) {
     m.def(
         "spread",
-        [](const eq::Mesh &mesh, Matrix<R> Y, Matrix<double> charges, OutMatrix<R> grid, int threads) {
-            check_mesh<R>(mesh, Y, grid.shape(1));
+        [](const eq::Mesh &mesh, Matrix<R> Y, Matrix<double> charges, OutVector<R> grid, int threads) {
+            check_mesh<R>(mesh, Y, charges.shape(1), grid.shape(0));
             require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, d)");
-            require(grid.shape(0) == charges.shape(1), "grid must have one row per column of charges");
             nb::gil_scoped_release release;
             ops<R>().spread(mesh, points(Y), as_charges(charges), grid.data(), threads);
         },
         "mesh"_a, array("Y"), array("charges"), array("grid"), "threads"_a,
-        "Spread charges (n, m) to the nodes of the mesh, (m, nodes).");
+        "Spread charges (n, m) to the nodes of the mesh: the flat array (m, nodes) is followed by MESH_PADDING"
+        " elements.");
     m.def(
         "gather",
-        [](const eq::Mesh &mesh, Matrix<R> Y, Matrix<R> grid, OutMatrix<double> potential, OutCube half_gradient,
+        [](const eq::Mesh &mesh, Matrix<R> Y, Vector<R> grid, OutMatrix<double> potential, OutCube half_gradient,
            int threads) {
-            check_mesh<R>(mesh, Y, grid.shape(1));
-            const auto out = field_sums(Y.shape(0), grid.shape(0), Y.shape(1), potential, half_gradient);
+            const std::size_t m = potential.shape(1);
+            check_mesh<R>(mesh, Y, m, grid.shape(0));
+            const auto out = field_sums(Y.shape(0), m, Y.shape(1), potential, half_gradient);
             nb::gil_scoped_release release;
-            ops<R>().gather(mesh, points(Y), grid.data(), int(grid.shape(0)), out, threads);
+            ops<R>().gather(mesh, points(Y), grid.data(), int(m), out, threads);
         },
         "mesh"_a, array("Y"), array("grid"), array("potential"), array("half_gradient"), "threads"_a,
-        "Interpolate Φ (n, m) and ½∇Φ (n, m, d) from a potential on the mesh, (m, nodes), followed by MESH_PADDING"
-        " elements.");
+        "Interpolate Φ (n, m) and ½∇Φ (n, m, d) from a potential on the mesh: the flat array (m, nodes) is followed"
+        " by MESH_PADDING elements.");
     m.def(
         "convolve",
         [](const eq::Mesh &mesh, In<R, nb::shape<-1, -1, -1>> frequencies, OutMatrix<R> grid, int threads) {
             check_frequencies<R>(mesh, frequencies);
-            require(std::int64_t(grid.shape(1)) == mesh.nodes(), "grid must have shape (m, nodes)");
+            require(std::int64_t(grid.shape(1)) == mesh.nodes() && grid.shape(0) <= MOST_DIMENSIONS,
+                    "grid must have shape (m, nodes)");
             nb::gil_scoped_release release;
             ops<R>().convolve(mesh, frequencies.data(), int(grid.shape(0)), grid.data(), threads);
         },
@@ -66,7 +98,9 @@ template <class R> void bind_grid(nb::module_ &m) {
             require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, d)");
             const auto out = field_sums(targets.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
             const eq::Table table = make_table(segments, first, scale);
-            const eq::Points<R> at = targets.data() == Y.data() ? eq::Points<R>() : points(targets);
+            require(cells.nodes() <= MOST_CELLS, "the near field must have at most 2^28 cells");
+            const bool same = targets.data() == Y.data() && targets.shape(0) == Y.shape(0);
+            const eq::Points<R> at = same ? eq::Points<R>() : points(targets);
             nb::gil_scoped_release release;
             ops<R>().near(cells, table, at, points(Y), as_charges(charges), out, threads);
         },
@@ -83,15 +117,7 @@ void bind_mesh(nb::module_ &m) {
         .def(
             "__init__",
             [](eq::Mesh *mesh, Vector<double> origin, double h, Vector<std::int64_t> size) {
-                require(origin.shape(0) >= 1 && origin.shape(0) <= 3 && size.shape(0) == origin.shape(0),
-                        "origin and size must have one element for each of 1 to 3 axes");
-                new (mesh) eq::Mesh();
-                mesh->d = int(origin.shape(0));
-                mesh->inverse_h = 1 / h;
-                for (int c = 0; c < mesh->d; ++c) {
-                    mesh->origin[c] = origin.data()[c];
-                    mesh->size[c] = size.data()[c];
-                }
+                new (mesh) eq::Mesh(make_mesh(origin, h, size));
             },
             "origin"_a, "h"_a, "size"_a);
     bind_grid<float>(m);

@@ -1,10 +1,12 @@
 // The module: the instruction set, the constants, and the bindings of the other files.
+#include <atomic>
+
 #include "bind/common.hpp"
 
 namespace {
 
 #ifdef EQ_HAVE_AVX2
-bool use_avx2 = __builtin_cpu_supports("avx2");
+std::atomic<bool> use_avx2 = __builtin_cpu_supports("avx2");
 #else
 constexpr bool use_avx2 = false;
 #endif

@@ -15,18 +15,21 @@ struct Request {
 
     std::int64_t m() const { return std::int64_t(rows.shape(0)); }
 
-    void check(std::size_t height, std::size_t k) const {
-        const std::size_t m = rows.shape(0);
+    template <class Output> void check(const Output &out) const {
+        const std::size_t m = rows.shape(0), height = out.shape(0), k = out.shape(1);
+        require(n <= std::int64_t(MOST_POINTS), "there must be fewer than 2^31 points");
+        require(k >= 1 && std::int64_t(k) < n, "k must be between 1 and n - 1");
         require(values.shape(0) == m && shift.shape(0) == m && slack.shape(0) == m && height == m,
                 "values, shift, slack and out must have one row per element of rows");
         require(std::int64_t(values.shape(1)) == eq::tiles(n) * eq::RANK_TILE,
                 "values must have n columns, rounded up to a multiple of RANK_TILE");
-        require(k >= 1 && std::int64_t(k) < n, "k must be between 1 and n - 1");
         for (std::size_t r = 0; r < m; ++r) require(rows(r) >= 0 && rows(r) < n, "rows must be points from 0 to n - 1");
+        keep_apart(rows, values, out);
     }
 
     // Calls act(ranking, row) for each of the rows.
     template <class Source, class Act> void each(Act act) const {
+        if (m() == 0) return;
         eq::Ranking<typename Source::Exact> ranking(n, backend());
         for (std::int64_t r = 0; r < m(); ++r) {
             ranking.set_point(Source::exact(*this, r), rows.data()[r],
@@ -62,7 +65,7 @@ template <class Source> void bind_ranks(nb::module_ &m, const char *nearest, con
         [](Matrix<double> exact, std::int64_t n, OutMatrix<float> values, Vector<double> shift, Vector<double> slack,
            Vector<std::int64_t> rows, OutMatrix<std::int32_t> out) {
             const Request request{exact, n, values, shift, slack, rows};
-            request.check(out.shape(0), out.shape(1));
+            request.check(out);
             Source::check(request);
             const std::int64_t k = std::int64_t(out.shape(1));
             nb::gil_scoped_release release;
@@ -75,8 +78,9 @@ template <class Source> void bind_ranks(nb::module_ &m, const char *nearest, con
         [](Matrix<double> exact, std::int64_t n, OutMatrix<float> values, Vector<double> shift, Vector<double> slack,
            Vector<std::int64_t> rows, Matrix<std::int32_t> others, OutMatrix<std::int32_t> out) {
             const Request request{exact, n, values, shift, slack, rows};
-            request.check(out.shape(0), out.shape(1));
+            request.check(out);
             Source::check(request);
+            keep_apart(others, values, out);
             require(others.shape(0) == out.shape(0) && others.shape(1) == out.shape(1),
                     "out must have the shape of others");
             const std::int64_t k = std::int64_t(out.shape(1));
@@ -103,8 +107,10 @@ void bind_neighbors(nb::module_ &m) {
             for (std::size_t t = 0; t < n * k; ++t)
                 valid &= neighbors.data()[t] >= 0 && std::size_t(neighbors.data()[t]) < n;
             require(valid, "neighbors must be rows of X, from 0 to n - 1");
+            require(k <= MOST_COLUMNS, "neighbors must have fewer than 2^31 columns");
+            keep_apart(neighbors, d2);
             nb::gil_scoped_release release;
-            backend().pair_distances(points(X), neighbors.data(), int(k), d2.data(), threads);
+            backend().pair_distances(data_rows(X), neighbors.data(), int(k), d2.data(), threads);
         },
         array("X"), array("neighbors"), array("d2"), "threads"_a,
         "Squared Euclidean distances (n, k) between each row of X and its listed neighbours.");
@@ -115,9 +121,11 @@ void bind_neighbors(nb::module_ &m) {
             require(out.shape(0) == dots.shape(0), "out must have one row per row of dots");
             require(out.shape(1) >= 1 && out.shape(1) <= dots.shape(1),
                     "out must have between 1 column and as many as dots");
+            require(dots.shape(1) <= MOST_POINTS, "dots must have fewer than 2^31 columns");
             nb::gil_scoped_release release;
-            backend().nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)), std::int64_t(dots.shape(1)),
-                              std::int64_t(out.shape(1)), out.data());
+            require(backend().nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)),
+                                      std::int64_t(dots.shape(1)), std::int64_t(out.shape(1)), out.data()),
+                    "a row has too few values norm - 2 dot that are not NaN");
         },
         array("dots"), array("norms"), array("out"),
         "The columns of the smallest norm - 2 dot in each row, in ascending order.");

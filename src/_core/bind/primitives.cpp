@@ -77,6 +77,7 @@ template <class R, class T> void bind_edges(nb::module_ &m) {
             const eq::Weights weights(A, entry_values(A, values, "values must have one element per entry of A"));
             require(A.rows == std::int64_t(Y.shape(0)) && A.columns == A.rows, "A must have shape (n, n) for Y (n, d)");
             const eq::EdgeSums out = edge_sums(Y.shape(0), Y.shape(1), potential, force);
+            keep_apart(A, potential, force);
             nb::gil_scoped_release release;
             ops<R>().edges(kernel, b, weights, points(Y), out, threads);
         },
@@ -95,6 +96,7 @@ void bind_edges_to(nb::module_ &m) {
             require(targets.shape(1) == Y.shape(1), "targets must have shape (n_targets, d) for Y (n, d)");
             require(force.shape(0) == targets.shape(0) && force.shape(1) == Y.shape(1),
                     "force must have shape (n_targets, d)");
+            keep_apart(A, force);
             nb::gil_scoped_release release;
             return backend().edges_to(kernel, weights, points(targets), points(Y), force.data(), threads);
         },
@@ -142,6 +144,8 @@ template <class R> void bind_fields(nb::module_ &m) {
                 require(offsets(s) >= 1 && offsets(s) < n, "offsets must be between 1 and n - 1");
             require(graph == nullptr || (graph->rows == n && graph->columns == n), "graph must have shape (n, n)");
             const auto out = field_sums(Y.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
+            if (graph != nullptr) keep_apart(*graph, potential, half_gradient);
+            keep_apart(offsets, potential, half_gradient);
             const eq::Offsets sample{offsets.data(), weights.data(), std::int64_t(offsets.shape(0))};
             nb::gil_scoped_release release;
             ops<R>().field_offsets(kernel, as_charges(charges), points(Y), sample,

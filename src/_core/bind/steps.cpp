@@ -11,6 +11,7 @@ template <class R> void bind_momentum_step(nb::module_ &m) {
             const std::size_t n = gradient.shape(0), d = gradient.shape(1);
             require(velocity.shape(0) == n && velocity.shape(1) == d && gain.shape(0) == n && gain.shape(1) == d,
                     "velocity and gain must have the shape of the gradient, (n, d)");
+            check_rows(n, d, MOST_DIMENSIONS);
             const eq::Step step{rate, momentum, gain_up, gain_down, turned, min_gain, max_step};
             nb::gil_scoped_release release;
             ops<R>().momentum_step(step, gradient.data(), std::int64_t(n), int(d), velocity.data(), gain.data());
@@ -38,7 +39,9 @@ void bind_steps(nb::module_ &m) {
                     "the graph must have shape (n, n) for Y (n, d)");
             require(degrees.shape(0) == n, "degrees must have shape (n,)");
             require(out.shape(0) == n && out.shape(1) == Y.shape(1), "out must have the shape of Y, (n, d)");
-            require(out.data() != Y.data(), "out must not share memory with Y");
+            require(!Bytes(out).overlaps(Bytes(Y)), "out must not share memory with Y");
+            require(count >= 0 && count <= 65536, "count must be from 0 to 65536");
+            keep_apart(graph, due, out);
             const eq::Negatives negatives{a, b, epsilon, clip, rate, exaggeration, until, count, seed, step};
             nb::gil_scoped_release release;
             backend().negatives_step(negatives, edges, degrees.data(), due.data(), points(Y), out.data(), threads);

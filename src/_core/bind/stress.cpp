@@ -30,6 +30,7 @@ template <class R> void bind_sums(nb::module_ &m) {
         [check](Matrix<float> X, Matrix<R> Y, Gradient half_gradient, int threads) {
             check(Y, half_gradient);
             require(X.shape(0) == Y.shape(0) && X.shape(1) > 0, "X must have shape (n, D) for Y (n, d)");
+            check_rows(X.shape(0), X.shape(1), MOST_COLUMNS);
             eq::Targets targets;
             targets.points = X.data();
             targets.dimension = std::int64_t(X.shape(1));
@@ -64,6 +65,7 @@ template <class R> void bind_sums(nb::module_ &m) {
             const float *targets = entry_values(A, delta, message);
             require(A.rows == std::int64_t(Y.shape(0)) && A.columns == A.rows, "A must have shape (n, n) for Y (n, d)");
             require(stress.shape(0) == Y.shape(0), "stress must have shape (n,)");
+            keep_apart(A, stress, half_gradient);
             nb::gil_scoped_release release;
             ops<R>().stress_listed(weights, targets, points(Y), stress.data(), half_gradient.data(), threads);
         },
@@ -80,7 +82,7 @@ void bind_stress(nb::module_ &m) {
             const std::size_t n = X.shape(0);
             require(X.shape(1) > 0 && out.shape(0) == n * (n - 1) / 2, "out must have n (n - 1) / 2 elements");
             nb::gil_scoped_release release;
-            backend().condensed_distances(points(X), out.data(), threads);
+            backend().condensed_distances(data_rows(X), out.data(), threads);
         },
         array("X"), array("out"), "threads"_a, "Euclidean distances of the pairs i < j, row by row, in float32.");
     bind_sums<float>(m);

@@ -35,10 +35,10 @@ EQ_INLINE bool any(Integers holds) {
 }
 
 // For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot in ascending order, the first of
-// ties. All values must be finite. Values t with the same t modulo L form a class. There are L >= 4 k classes, so the
+// ties. Returns false if a row has fewer than k values that are not NaN, or NaN hide others. Values t with the same t modulo L form a class. There are L >= 4 k classes, so the
 // k-th smallest of their minima bounds the k smallest values from above, and few other values are below it. The first
 // pass finds the minima; the second lists the values up to that bound, 32 at a time.
-inline void nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
+inline bool nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out) {
     const std::int64_t whole = columns / 32 * 32;
     std::int64_t L = 32;
@@ -77,10 +77,12 @@ inline void nearest(const float *dots, const float *norms, std::int64_t rows, st
                 if (any(near[v])) add(t + 8 * v, t + 8 * v + 8);
         }
         add(whole, columns);
+        if (size < k) return false;
         std::nth_element(first, first + k - 1, first + size);
         std::sort(first, first + k);
         for (std::int64_t s = 0; s < k; ++s) out[i * k + s] = first[s].column();
     }
+    return true;
 }
 
 // How many of n values, n a multiple of 8, are below each of W limits.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include "ops.hpp"
@@ -64,6 +65,7 @@ public:
         const float limit = std::nextafter(std::min(bound(k), std::numeric_limits<float>::max()), INF);
         const std::int64_t size = select.between(values, groups * GROUP, -INF, limit, listed.data());
         for (std::int64_t t = 0; t < size; ++t) add(listed[std::size_t(t)], 0);
+        if (std::int64_t(places.size()) < k) throw std::invalid_argument("too few approximate distances are finite");
         std::nth_element(places.begin(), places.begin() + (k - 1), places.end());
         std::sort(places.begin(), places.begin() + k);
         for (std::int64_t t = 0; t < k; ++t) out[t] = places[std::size_t(t)].l;
@@ -145,7 +147,11 @@ private:
         std::int32_t l;
     };
 
-    void add(std::int64_t l, std::int64_t t) { places.push_back({exact(l), std::int32_t(l), std::int32_t(t)}); }
+    void add(std::int64_t l, std::int64_t t) {
+        const double d = exact(l);
+        if (std::isnan(d)) throw std::invalid_argument("an exact distance is NaN");  // it cannot be ordered
+        places.push_back({d, std::int32_t(l), std::int32_t(t)});
+    }
 
     std::int64_t places_up_to(std::int64_t l) const {
         const Place place{exact(l), std::int32_t(l), 0};
@@ -211,7 +217,7 @@ private:
                 smallest.push_back(v[t]);
                 if (std::int64_t(smallest.size()) == 4 * k) shrink();
             }
-        shrink();
+        if (std::int64_t(smallest.size()) >= k) shrink();
         return limit;
     }
 

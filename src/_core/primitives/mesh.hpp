@@ -67,6 +67,18 @@ template <int P, class R> struct Spline {
     }
 };
 
+// A position along an axis, in mesh widths from the first node. Its cell is one whose spline lies inside the mesh: that
+// of the nearest such position for a point outside, the first one for NaN.
+template <int P, class R> struct Position {
+    R u;
+    int cell;
+    EQ_INLINE Position(const Mesh &mesh, int axis, R y) {
+        u = (y - R(mesh.origin[axis])) * R(mesh.inverse_h);
+        const R first = R(P / 2 - 1), last = R(mesh.size[axis] - P / 2 - 1), inside = u > first ? u : first;
+        cell = int(inside < last ? inside : last);
+    }
+};
+
 // The nodes that a point touches: the first of them, and the weights along each axis.
 template <int D, int P, class R> struct Stencil {
     std::int64_t corner = 0;
@@ -76,14 +88,11 @@ template <int D, int P, class R> struct Stencil {
         static constexpr Spline<P, R> spline;
 #pragma GCC unroll 3
         for (int c = 0; c < D; ++c) {
-            const R u = (y[c] - R(mesh.origin[c])) * R(mesh.inverse_h);
-            const int last = int(mesh.size[c]) - P / 2 - 1;
-            int cell = int(u);  // u > 0 inside the mesh
-            cell = cell < P / 2 - 1 ? P / 2 - 1 : cell > last ? last : cell;
-            R f = u - R(cell);
+            const Position<P, R> at(mesh, c, y[c]);
+            R f = at.u - R(at.cell);
             f = f < R(0) ? R(0) : f > R(1) ? R(1) : f;  // points outside are moved to the border
             spline(f, &w[c], &dw[c]);
-            corner = corner * mesh.size[c] + (cell - (P / 2 - 1));
+            corner = corner * mesh.size[c] + (at.cell - (P / 2 - 1));
         }
     }
 };
@@ -106,7 +115,7 @@ EQ_INLINE void for_runs(const Mesh &mesh, const Stencil<D, P, R> &s, Use use) {
 }
 
 // The points sorted by strip of the first axis: strip s contains order[start[s]] .. order[start[s+1] - 1].
-template <class R> struct Strips {
+template <int P, class R> struct Strips {
     std::int64_t count;
     Buffer<std::int32_t> order;
     Buffer<std::int64_t> start;
@@ -114,9 +123,7 @@ template <class R> struct Strips {
         const std::int64_t n = Y.n;
         Buffer<std::int32_t> key(n);
         for (std::int64_t i = 0; i < n; ++i) {
-            const R u = (Y.data[i * Y.d] - R(mesh.origin[0])) * R(mesh.inverse_h);
-            int s = u > R(0) ? int(u) / STRIP : 0;
-            s = s >= int(count) ? int(count) - 1 : s;
+            const int s = Position<P, R>(mesh, 0, Y.data[i * Y.d]).cell / STRIP;
             key[i] = std::int32_t(s);
             ++start[s + 1];
         }
@@ -148,24 +155,25 @@ void spread_in(const Mesh &mesh, Points<R> points, Charges charges, R *grid, int
     if (size <= SMALL_MESH) {  // each share of the points gets a separate mesh
         const std::int64_t shares = n / 4096 < 8 ? n / 4096 + 1 : 8, stride = size + MESH_PADDING;
         Buffer<R> own(shares * stride);
-#pragma omp parallel for schedule(static, 1) num_threads(threads < shares ? threads : int(shares))
-        for (std::int64_t s = 0; s < shares; ++s)
-            for (std::int64_t i = n * s / shares; i < n * (s + 1) / shares; ++i)
-                spread_point<D, P, R>(mesh, points.data, charges, i, own.data + s * stride);
+        parallel_for(shares, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t s = first; s < last; ++s)
+                for (std::int64_t i = n * s / shares; i < n * (s + 1) / shares; ++i)
+                    spread_point<D, P, R>(mesh, points.data, charges, i, own.data + s * stride);
+        });
         for (std::int64_t t = 0; t < size; ++t) grid[t] = own[t];
         for (std::int64_t s = 1; s < shares; ++s)
             for (std::int64_t t = 0; t < size; ++t) grid[t] += own[s * stride + t];
         return;
     }
-    const Strips<R> strips(mesh, points);
+    const Strips<P, R> strips(mesh, points);
     for (std::int64_t t = 0; t < size; ++t) grid[t] = R(0);
-    for (int colour = 0; colour < 2;
-         ++colour) {  // even strips, then odd strips: strips of the same colour never overlap
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-        for (std::int64_t s = colour; s < strips.count; s += 2)
-            for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t)
-                spread_point<D, P, R>(mesh, points.data, charges, strips.order[t], grid);
-    }
+    // Even strips, then odd strips: strips of the same colour never overlap.
+    for (int colour = 0; colour < 2; ++colour)
+        parallel_for((strips.count + 1 - colour) / 2, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t s = 2 * first + colour; s < 2 * last + colour; s += 2)
+                for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t)
+                    spread_point<D, P, R>(mesh, points.data, charges, strips.order[t], grid);
+        });
 }
 
 template <int D, int P, class R>
@@ -173,8 +181,7 @@ void gather_in(const Mesh &mesh, Points<R> points, const R *grid, int m, FieldSu
     const std::int64_t n = points.n, nodes = mesh.nodes();
     const R *const Y = points.data;
     const R half = R(0.5 * mesh.inverse_h);
-#pragma omp parallel for schedule(static, 2048) num_threads(threads)
-    for (std::int64_t i = 0; i < n; ++i) {
+    const auto gather_point = [&](std::int64_t i) {
         const Stencil<D, P, R> stencil(mesh, Y + i * D);
         for (int q = 0; q < m; ++q) {
             const R *in = grid + q * nodes;
@@ -193,7 +200,10 @@ void gather_in(const Mesh &mesh, Points<R> points, const R *grid, int m, FieldSu
             out.potential[i * m + q] = phi;
             for (int c = 0; c < D; ++c) out.half_gradient[(i * m + q) * D + c] = half * g[c];
         }
-    }
+    };
+    parallel_for(n, 2048, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t i = first; i < last; ++i) gather_point(i);
+    });
 }
 
 template <class Use> EQ_INLINE void with_mesh(const Mesh &mesh, Use use) {

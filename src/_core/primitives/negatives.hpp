@@ -91,7 +91,7 @@ struct Crowd {
     template <int D> void run(std::int64_t first) {
         const int dimension = D > 0 ? D : d;
         const std::uint64_t key =
-            mix(mix(s.seed + 0x9E3779B97F4A7C15u * std::uint64_t(s.step + 1)) + std::uint64_t(first));
+            mix(mix(s.seed + 0x9E3779B97F4A7C15u * (std::uint64_t(s.step) + 1)) + std::uint64_t(first));
         std::uint64_t counter = 0;
         int moved = count;
         for (std::int64_t r = 0;; ++r) {
@@ -133,23 +133,21 @@ template <int D> void negatives_rows(const Negatives &s, const Weights &graph, c
     const std::int64_t n = Y.n;
     const int d = Y.d;
     PerThread<Crowd> crowds(threads, s, graph, degrees, Y, graph.longest_row() + 1);
-#pragma omp parallel num_threads(crowds.threads())
-    {
-        Crowd &crowd = crowds.mine();
-#pragma omp for schedule(dynamic, 16)
-        for (std::int64_t first = 0; first < n; first += CROWD) {
+    parallel_for((n + CROWD - 1) / CROWD, 16, crowds.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
+        Crowd &crowd = crowds[slot];
+        for (std::int64_t first = from * CROWD; first < to * CROWD && first < n; first += CROWD) {
             crowd.start(first, due);
             crowd.run<D>(first);
             for (int q = 0; q < crowd.count; ++q)
                 for (int c = 0; c < d; ++c) out[(first + crowd.who[q]) * d + c] = crowd.y[c * CROWD + q];
         }
-    }
+    });
 }
 
 inline void negatives_step(const Negatives &s, const Weights &graph, const float *degrees, float *due, Points<float> Y,
                            float *out, int threads) {
     const auto run = Y.d == 2 ? negatives_rows<2> : Y.d == 3 ? negatives_rows<3> : negatives_rows<0>;
-    run(s, graph, degrees, due, Y, out, useful_threads(threads, graph.entries()));
+    run(s, graph, degrees, due, Y, out, useful_threads(threads, double(graph.entries())));
 }
 
 }  // namespace EQ_ISA

@@ -25,7 +25,7 @@ template <class R> struct Ring {
     std::int64_t stride;
     Buffer<R> data;
     template <class T> Ring(const T *rows, std::int64_t n, int d) : stride(2 * n + BLOCK), data(stride * d) {
-        for (std::int64_t t = 0, i = 0; t < stride; ++t, i = i + 1 == n ? 0 : i + 1)
+        for (std::int64_t t = 0, i = 0; n > 0 && t < stride; ++t, i = i + 1 == n ? 0 : i + 1)
             for (int c = 0; c < d; ++c) data[c * stride + t] = R(rows[i * d + c]);
     }
 };
@@ -103,18 +103,16 @@ template <class R> struct BlockSum {
 template <class R, class Add>
 EQ_INLINE void block_sums(Points<R> targets, int m, std::int64_t partners, FieldSums out, int threads, Add add) {
     const std::int64_t n = targets.n;
-    PerThread<BlockSum<R>> sums(useful_threads(threads, n * partners * m), targets.d, m);
-#pragma omp parallel num_threads(sums.threads())
-    {
-        BlockSum<R> &sum = sums.mine();
-#pragma omp for schedule(dynamic, 1)
-        for (std::int64_t first = 0; first < n; first += BLOCK) {
+    PerThread<BlockSum<R>> sums(useful_threads(threads, double(n) * double(partners) * m), targets.d, m);
+    parallel_for((n + BLOCK - 1) / BLOCK, 1, sums.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
+        BlockSum<R> &sum = sums[slot];
+        for (std::int64_t first = from * BLOCK; first < to * BLOCK && first < n; first += BLOCK) {
             const std::int64_t count = n - first < BLOCK ? n - first : BLOCK;
             sum.start(targets.row(first), count);
             add(first, sum);
             sum.finish(first, count, out);
         }
-    }
+    });
 }
 
 // k and k' of 8 edges, for wide_rows().
@@ -180,7 +178,7 @@ template <class R> void field_offsets(const Kernel &kernel, Charges charges, Poi
     });
     if (graph.indptr == nullptr) return;
     with_kernel<float>(kernel, [&](auto k) {
-        add_stored(k, Weights(graph), charges, Y, offsets, out, useful_threads(threads, graph.entries()));
+        add_stored(k, Weights(graph), charges, Y, offsets, out, useful_threads(threads, double(graph.entries())));
     });
 }
 

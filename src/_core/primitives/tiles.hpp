@@ -15,8 +15,8 @@ constexpr int LANES = 16;  // partial sums per tile, the same in every instructi
 
 // The number of threads worth starting for this many pairs: below 2^18 pairs each, about 0.3 ms, synchronisation costs
 // more than it gains. Each row is summed by one thread, so results do not depend on it.
-inline int useful_threads(int threads, std::int64_t pairs) {
-    const std::int64_t useful = pairs / (1 << 18) + 1;
+inline int useful_threads(int threads, double pairs) {
+    const double useful = pairs / (1 << 18) + 1;
     return useful < threads ? int(useful) : threads;
 }
 

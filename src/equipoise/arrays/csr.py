@@ -174,7 +174,7 @@ def compiled_pattern(A: Matrix) -> _core.Csr:
         return known[1].csr
     checked = _patterns_by_indices.get(id(A.indices))
     if checked is None or not checked.fits(A):
-        csr = _core.Csr(np.ascontiguousarray(A.indptr, dtype=np.int64), _column_indices(A), A.shape[1])
+        csr = _core.Csr(np.require(A.indptr, np.int64, ["C", "A"]), _column_indices(A), A.shape[1])
         if csr.shape != A.shape:
             raise ValueError(f"a matrix of shape {A.shape} has row pointers for {csr.shape[0]} rows")
         checked = _patterns_by_indices[id(A.indices)] = _Checked(csr, A.indptr, A.indices)
@@ -190,13 +190,13 @@ def check_indices(A: Matrix) -> None:
 
 def entry_values(A: Matrix) -> Array:
     """Return the values of the stored entries of CSR A; SciPy's array may be longer."""
-    return np.ascontiguousarray(A.data[: A.nnz])
+    return np.require(A.data[: A.nnz], requirements=["C", "A"])
 
 
 def _column_indices(A: Matrix) -> Array:
     """Return the column indices of the stored entries of CSR A, int32."""
     indices = A.indices[: A.nnz]  # SciPy's array may be longer
-    narrow = np.ascontiguousarray(indices, dtype=np.int32)
+    narrow = np.require(indices, np.int32, ["C", "A"])
     if narrow.dtype != indices.dtype and (narrow != indices).any():
         t = int((narrow != indices).argmax())
         row = int(np.searchsorted(A.indptr, t, side="right")) - 1

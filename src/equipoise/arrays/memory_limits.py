@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-CGROUPS = (  # files with the limit and the usage of a control group, versions 2 and 1
+try:
+    from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getrlimit
+except ImportError:  # Windows has no resource limits
+    RESOURCE_LIMITS: tuple[int, ...] = ()
+else:
+    RESOURCE_LIMITS = (RLIMIT_AS, RLIMIT_DATA)
+
+CGROUPS = Path("/sys/fs/cgroup")
+GROUP_FILES = "memory.max", "memory.limit_in_bytes"  # of control groups, versions 2 and 1
+GROUP_USAGE = (  # files with the limit and the usage of a control group, versions 2 and 1
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
@@ -14,16 +23,65 @@ GPU_ADVICE = 'use fewer rows or device="cpu"'  # engine="auto" would send a CUDA
 
 
 def physical_memory() -> float:
-    """Return the main memory of the machine in bytes; infinity if the system does not report it."""
+    """Return the main memory that this process may use, in bytes; infinity if the system does not report it.
+
+    It is that of the machine, or less if the control group or a resource limit of the process allows less.
+    """
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
+        machine = float("inf")
+    return min(machine, _group_limit(), address_limit())
+
+
+def address_limit() -> float:
+    """Return the resource limit on the address space of this process in bytes (ulimit -v), infinity without one."""
+    limits = [getrlimit(kind)[0] for kind in RESOURCE_LIMITS]
+    return min((float(limit) for limit in limits if limit != RLIM_INFINITY), default=float("inf"))
+
+
+def address_space_left() -> float:
+    """Return how many bytes the address space may still grow; infinity without a resource limit."""
+    limit = address_limit()
+    if limit == float("inf"):
+        return limit
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return limit
+    return max(0.0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _group_limit() -> float:
+    """Return the memory limit of the control group of this process, and of those that contain it, in bytes."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return float("inf")
+    limit = float("inf")
+    for line in lines:  # number:controllers:path
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        group = CGROUPS / controllers / path.lstrip("/")
+        for folder in (group, *group.parents):
+            limit = min(limit, *(_bytes_in(folder / name) for name in GROUP_FILES))
+            if folder == CGROUPS:
+                break
+    return limit
+
+
+def _bytes_in(path: Path) -> float:
+    """Return the number in a file; infinity if there is none."""
+    try:
+        return float(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # "max" is no limit
         return float("inf")
 
 
 def available_memory() -> float:
     """Return the bytes that this process can still allocate: the least that machine, control group and limits leave."""
-    return min(_unused_memory(), _left_in_cgroup(), _left_of_address_space())
+    return min(_unused_memory(), _left_in_cgroup(), address_space_left())
 
 
 def require_memory(n_bytes: float, what: str, available: float, advice: str = ADVICE) -> None:
@@ -45,24 +103,11 @@ def _unused_memory() -> float:
 
 def _left_in_cgroup() -> float:
     """Return the bytes left below the limit of the control group, such as a container's."""
-    for limit, usage in CGROUPS:
+    for limit, usage in GROUP_USAGE:
         values = [next(iter(_lines(path)), "") for path in (limit, usage)]
         if all(value.isdecimal() for value in values):  # "max" is no limit
             return float(values[0]) - float(values[1])
     return float("inf")
-
-
-def _left_of_address_space() -> float:
-    """Return the bytes left below RLIMIT_AS (`ulimit -v`)."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return float("inf")
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
-        return float("inf")
-    pages = next(iter(_lines("/proc/self/statm")), "0").split()[0]
-    return float(limit) - float(pages) * resource.getpagesize()
 
 
 def _lines(path: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
 from ..inputs import Table
-from ..linalg.pca import one_blas_thread
+from ..linalg.pca import one_blas_thread, run_on_threads
 from ..methods.estimator import threads
 from ..progress import advance_callback, stage
 from .checks import check_k, check_map, check_pair
@@ -124,10 +123,8 @@ class Neighborhoods:
                 advance(len(rows))
 
         # Each row is computed by one thread: the ranks do not depend on the number of threads.
-        with one_blas_thread(), ThreadPoolExecutor(max(1, self._n_threads - 1)) as pool:
-            others = pool.map(compute_blocks, range(1, self._n_threads))
-            compute_blocks(0)
-            list(others)
+        with one_blas_thread():
+            run_on_threads(compute_blocks, range(self._n_threads), self._n_threads)
         return near, ranks
 
     def trustworthiness(self, k: int) -> Measured:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,39 @@ def one_blas_thread() -> Any:
 def _blas() -> Any:
     """Return the BLAS libraries of NumPy and SciPy, found once: finding them takes 5 ms, as long as a small PCA."""
     return ThreadpoolController()
+
+
+def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
+    """Call work(item) for each item on up to n_threads threads, fewer if the system refuses to start them.
+
+    The caller is one of them. The first exception ends the loop and is raised.
+    """
+    left, lock, errors = iter(range(len(items))), Lock(), list[BaseException]()
+
+    def run() -> None:
+        while not errors:
+            with lock:
+                i = next(left, None)
+            if i is None:
+                return
+            try:
+                work(items[i])
+            except BaseException as error:
+                errors.append(error)
+
+    started = []
+    for _ in range(min(n_threads, len(items)) - 1):
+        thread = Thread(target=run)
+        try:
+            thread.start()
+        except RuntimeError:  # no memory for its stack, or too many threads
+            break
+        started.append(thread)
+    run()
+    for thread in started:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 JITTER = 0.01  # standard deviation of the noise, relative to the spread: just enough to separate duplicates

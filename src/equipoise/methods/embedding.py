@@ -21,7 +21,7 @@ from ..geometry import Flat, Geometry
 from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
-from ..memory import gpu_memory, require_memory_for_pairs
+from ..memory import OVERHEAD, estimate_memory, gpu_memory, require_memory_for_pairs
 from ..objectives import Objective, check_kernel
 from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
@@ -245,6 +245,12 @@ class Embedding(Estimator):
     def _neighbors(self, n: int) -> int:
         """Return the number of neighbours per point that the method needs for n points."""
         raise TypeError(f"{type(self).__name__} must define _neighbors()")
+
+    def _cpu_bytes(self, n: int, D: int) -> float:
+        name, _ = choose_device(self.engine, self.device, None)
+        perplexity = max(1.0, self._neighbors(n) / 3)
+        d = self.n_components
+        return estimate_memory(n, D, n_components=d, perplexity=perplexity, engine=name, kl=False).peak - OVERHEAD
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         return gpu_memory(n, D, self._neighbors(n))

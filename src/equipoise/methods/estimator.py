@@ -13,22 +13,28 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from .._plural import plural
-from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
+from ..arrays.memory_limits import RESOURCE_LIMITS, gpu_out_of_memory, is_out_of_memory
 from ..arrays.namespace import from_cupy, is_cupy, is_tensor, main_array, to_cupy
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
+from ..memory import require_address_space
 from ..problems.forces import Problem
 from ..saving.checkpoint import Checkpoint, locked
+
+if RESOURCE_LIMITS:
+    from resource import RLIM_INFINITY, getrlimit
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method of an estimator accept CuPy arrays, X or (indices, distances), as tensors that share their memory.
 
-    Tensor results, the map of a fit (also after Ctrl-C) and the maps of a problem are converted to CuPy arrays.
+    Before any work, the address space that X needs is compared with the limit of the process, if it has one. Tensor
+    results, the map of a fit (also after Ctrl-C) and the maps of a problem are converted to CuPy arrays.
     """
 
     @wraps(method)
     def wrapped(self: Any, X: Any, *args: Any, **settings: Any) -> Any:
+        self._require_address_space(X)
         if not is_cupy(main_array(X)):
             return method(self, X, *args, **settings)
         before = getattr(self, "embedding_", None)
@@ -83,6 +89,29 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
 
+    def _require_address_space(self, X: Any) -> None:
+        """Raise MemoryError if the limit on the address space of this process leaves too little for X."""
+        if not any(getrlimit(kind)[0] != RLIM_INFINITY for kind in RESOURCE_LIMITS):
+            return
+        try:
+            n, D = self._shape_of(X)
+            n_bytes = self._cpu_bytes(n, D)
+        except (TypeError, ValueError):  # the checks of X and of the parameters explain what is wrong
+            return
+        what = f"{type(self).__name__} with {n} rows of {plural(D, 'column')}"
+        require_address_space(n_bytes, self._n_threads(), what)
+
+    def _cpu_bytes(self, n: int, D: int) -> float:
+        """Return an upper bound, in bytes, of the memory needed to fit (n, D) data."""
+        return 8.0 * n * (4 * D + 4 * min(n, 5000))
+
+    @staticmethod
+    def _shape_of(X: Any) -> tuple[int, int]:
+        """Return the number of rows of an input, and the number of values in each."""
+        table = X[0] if is_neighbors(X) else X
+        n, *others = (X.n, X.n) if is_space(X) else getattr(table, "shape", None) or np.shape(table)
+        return int(n), int(np.prod(others))
+
     def _gpu_bytes(self, n: int, D: int) -> float:
         """Return a rough estimate, in bytes, of the GPU memory needed to fit (n, D) data."""
         return 24.0 * n * D
@@ -95,10 +124,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-            table = X[0] if is_neighbors(X) else X
-            n, *others = (X.n, X.n) if is_space(X) else getattr(table, "shape", None) or np.shape(table)
-            D = int(np.prod(others))
-            raise gpu_out_of_memory(f"fitting {n} rows of {plural(D, 'column')}", self._gpu_bytes(int(n), D)) from None
+            n, D = self._shape_of(X)
+            raise gpu_out_of_memory(f"fitting {n} rows of {plural(D, 'column')}", self._gpu_bytes(n, D)) from None
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

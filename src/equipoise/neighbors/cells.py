@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from .. import _core
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES, FIXED_REGION_ROWS, FIXED_SCAN_ROWS
-from ..linalg.pca import one_blas_thread
+from ..linalg.pca import one_blas_thread, run_on_threads
 from ..progress import advance_callback
 from .recall import estimate_recall, reach_for_recall, sample_rows
 
@@ -88,8 +87,8 @@ class Groups:
             for part in np.array_split(parts[i], -(-len(parts[i]) * len(rows) // FIXED_ENTRIES)):
                 store(part, rows[nearest_of(queries[part], points, norms, k)])
 
-        with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(search, [i for i, rows in enumerate(parts) if len(rows)]))
+        with one_blas_thread():
+            run_on_threads(search, [i for i, rows in enumerate(parts) if len(rows)], n_threads)
 
 
 def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:

@@ -26,10 +26,13 @@ CATEGORIES = r"categor|enum|dictionary"
 def as_array(X: Any) -> Any:
     """Return X as a NumPy array or SciPy matrix in memory; lists and data frames are returned unchanged.
 
+    An array whose elements are not aligned, such as a view of a byte buffer, is copied: the core accepts no other.
     dask, zarr and torch arrays are recognised by their attributes, without importing these packages.
     """
     if isinstance(X, np.ma.MaskedArray):
         return _unmasked(X)
+    if isinstance(X, np.ndarray) and not X.flags.aligned:
+        return X.copy()
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
         return X
     _require_size(X)

@@ -117,13 +117,13 @@ class Transform:
         return at
 
     def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
-        """Return the potential (m, nodes) of charges (n, m) at Y on the mesh."""
+        """Return the potential of charges (n, m) at Y on the mesh: (m, nodes), flat, and the padding of the core."""
         m, nodes = charges.shape[1], int(np.prod(self.size))
-        buffer = np.empty(m * nodes + PADDING, self.dtype)
-        buffer[m * nodes :] = 0
-        grid = buffer[: m * nodes].reshape(m, nodes)
+        grid = np.empty(m * nodes + PADDING, self.dtype)
+        grid[m * nodes :] = 0
         _core.spread(mesh, Y, charges, grid, n_threads)
-        _core.convolve(mesh, self.frequencies, grid, n_threads if nodes > SMALL else 1)
+        potential = grid[: m * nodes].reshape(m, nodes)
+        _core.convolve(mesh, self.frequencies, potential, n_threads if nodes > SMALL else 1)
         return grid
 
 

@@ -1,0 +1,169 @@
+"""One valid call of each function of the compiled core, by argument, and values that may break any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from equipoise import _core
+from equipoise.engines.tables import tabulate
+from equipoise.kernels import StudentT
+from equipoise.spaces.surface import make_surface
+
+N, K = 12, 3  # points, and neighbours of each
+TETRAHEDRON = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]], np.int32)
+
+
+def graph(n: int = N, k: int = K) -> _core.Csr:
+    """Return the pattern of a graph from each of n points to the k after it."""
+    indices = (np.arange(n)[:, None] + np.arange(1, k + 1)) % max(n, 1)
+    return _core.Csr(k * np.arange(n + 1, dtype=np.int64), indices.ravel().astype(np.int32), n)
+
+
+def table() -> dict[str, Any]:
+    kernel = StudentT()
+    segments, first, scale = tabulate(kernel.value, kernel.slope, 1e-3, 4.0, 0.0)
+    return {"segments": segments, "first": first, "scale": scale}
+
+
+def mesh(*size: int) -> _core.Mesh:
+    return _core.Mesh(np.full(len(size), -4.0), 1.0, np.array(size))
+
+
+def valid_calls() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Generate names of functions and classes of the core with arguments of a valid call, in float32 and float64."""
+    yield "instruction_set", {}
+    yield "use_base_instruction_set", {"base": False}
+    yield "Csr", {"indptr": np.array([0, 2, 3], np.int64), "indices": np.array([0, 1, 1], np.int32), "n_columns": 2}
+    yield "Mesh", {"origin": np.zeros(2), "h": 1.0, "size": np.array([8, 8])}
+    yield "Kernel.gaussian", {}
+    yield "Kernel.clamped_power", {"b": 1.0, "c": 1.0}
+    for name in ("shifted_power", "regularized_power", "log_complement"):
+        yield f"Kernel.{name}", {"a": 1.0, "b": 2.0, "c": 0.5}
+    yield "Kernel.tabulated", table()
+    yield from geodesic_calls()
+    yield from neighbor_calls()
+    for dtype in (np.float32, np.float64):
+        for calls in (csr_calls, force_calls, mesh_calls, affinity_calls, stress_calls):
+            yield from calls(np.random.RandomState(0), dtype)
+    yield from float32_calls(np.random.RandomState(0))
+
+
+def csr_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    order = rng.permutation(N)
+    position = np.argsort(order).astype(np.int32)
+    for name, entries, more in (
+        ("permute", N * K, {"order": order, "position": position}),
+        ("symmetrize", 2 * N * K, {}),
+    ):
+        out = {"out_indptr": np.empty(N + 1, np.int64), "out_indices": np.empty(entries, np.int32)}
+        call = {"A": graph(), "values": np.ones(N * K, dtype), **more, **out, "out_values": np.empty(entries, dtype)}
+        yield name, call | ({} if more else {"threads": 2})
+
+
+def force_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for d, kernel in ((2, _core.Kernel.gaussian()), (3, _core.Kernel.tabulated(**table()))):
+        Y = rng.standard_normal((N, d)).astype(dtype)
+        sums = {"potential": np.empty(N), "force": np.empty((N, d)), "threads": 2}
+        for weights in (np.float32, np.float64):
+            yield "edges_dense", {"kernel": kernel, "b": -1.0, "A": np.ones((N, N), weights), "Y": Y, **sums}
+            values = np.ones(N * K, weights)
+            yield "edges_sparse", {"kernel": kernel, "b": -1.0, "A": graph(), "values": values, "Y": Y, **sums}
+        field = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, d)), "threads": 2}
+        sources = {"kernel": kernel, "charges": np.ones((N, 2))}
+        yield "field", {**sources, "Y": Y, **field}
+        yield "field_at", {**sources, "targets": Y.copy(), "Y": Y, **field}
+        offsets = {"offsets": np.array([1, 5]), "weights": np.ones(2), "graph": graph()}
+        yield "field_offsets", {**sources, "Y": Y, **offsets, **field}
+    gradient, gains = rng.standard_normal((N, 2)), {"velocity": np.ones((N, 2), dtype), "gain": np.ones((N, 2), dtype)}
+    rates = dict.fromkeys(("rate", "momentum", "gain_up", "gain_down", "turned", "min_gain", "max_step"), 0.5)
+    yield "momentum_step", {"gradient": gradient, **gains, **rates}
+
+
+def mesh_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for size in ((8,), (8, 9), (8, 9, 10), (128, 144)):  # the last is spread in strips
+        d, nodes = len(size), int(np.prod(size))
+        Y, charges = rng.standard_normal((N, d)).astype(dtype), np.ones((N, 2))
+        grid = np.zeros(2 * nodes + _core.MESH_PADDING, dtype)
+        out = {"potential": np.zeros((N, 2)), "half_gradient": np.zeros((N, 2, d)), "threads": 2}
+        yield "spread", {"mesh": mesh(*size), "Y": Y, "charges": charges, "grid": grid, "threads": 2}
+        yield "gather", {"mesh": mesh(*size), "Y": Y, "grid": grid, **out}
+        yield "near", {"cells": mesh(*size), **table(), "targets": Y.copy(), "Y": Y, "charges": charges, **out}
+        lines = _core.VECTOR_BYTES // np.dtype(dtype).itemsize
+        shape = (size[-1] + lines) // lines, int(np.prod([2 * s for s in size[:-1]])), lines
+        frequencies, grids = np.ones(shape, dtype), np.ones((2, nodes), dtype)
+        yield "convolve", {"mesh": mesh(*size), "frequencies": frequencies, "grid": grids, "threads": 2}
+
+
+def affinity_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    X = rng.standard_normal((N, 5))
+    D2 = ((X[:, None] - X) ** 2).sum(axis=2)
+    rows = {"perplexities": np.array([2.0, 3.0]), "P": np.empty((N, N), dtype), "saturated": np.empty(N, np.uint8)}
+    yield "conditional_points", {"X": X, **rows, "threads": 2}
+    yield "conditional_dense", {"D2": D2, **rows, "threads": 2}
+    entries = rng.uniform(1, 2, N * K)
+    yield "conditional_sparse", {"graph": graph(), "D2": entries, **rows, "P": np.empty(N * K, dtype), "threads": 2}
+    weights = {"target": 1.5, "floor": 1e-3, "W": np.empty(N * K, dtype), "threads": 2}
+    yield "memberships", {"graph": graph(), "D2": entries, **weights}
+
+
+def stress_calls(rng: Any, dtype: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    pairs = N * (N - 1) // 2
+    for d in (2, 5):
+        Y, X = rng.standard_normal((N, d)).astype(dtype), rng.standard_normal((N, 7)).astype(np.float32)
+        out = {"half_gradient": np.empty((N, d)), "threads": 2}
+        delta = np.ones(pairs, np.float32)
+        yield "stress_stored", {"delta": delta, "weights": delta.copy(), "Y": Y, **out}
+        yield "stress_points", {"X": X, "Y": Y, **out}
+        between = {"delta": np.ones((N, 4), np.float32), "weights": np.ones(4, np.float32), "Y": Y, "T": Y[:4].copy()}
+        yield "stress_between", {**between, **out, "half_gradient_T": np.empty((4, d))}
+        listed = {"delta": np.ones(N * K, np.float32), "values": np.ones(N * K, np.float32), "Y": Y}
+        yield "stress_listed", {"A": graph(), **listed, "stress": np.empty(N), **out}
+
+
+def float32_calls(rng: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for d in (1, 2, 3, 9):
+        Y = rng.standard_normal((N, d)).astype(np.float32)
+        edges = {"kernel": _core.Kernel.gaussian(), "A": graph(), "values": np.ones(N * K, np.float32)}
+        yield "edges_to", {**edges, "targets": Y.copy(), "Y": Y, "force": np.empty((N, d)), "threads": 2}
+        arrays = {"period": np.ones(N * K, np.float32), "degrees": np.ones(N, np.float32)}
+        due, out = np.zeros(N * K, np.float32), np.empty_like(Y)
+        rates = dict.fromkeys(("a", "b", "epsilon", "clip", "rate", "exaggeration", "until"), 1.0)
+        numbers = {"count": 5, "seed": 0, "step": 0, "threads": 2}
+        yield "negatives_step", {"graph": graph(), **arrays, "due": due, "Y": Y, "out": out, **rates, **numbers}
+    yield "condensed_distances", {"X": Y, "out": np.empty(N * (N - 1) // 2, np.float32), "threads": 2}
+
+
+def neighbor_calls() -> Iterator[tuple[str, dict[str, Any]]]:
+    rng = np.random.RandomState(0)
+    X, found = rng.standard_normal((N, 5)), np.zeros((N, K), np.int32)
+    yield "pair_distances", {"X": X, "neighbors": found, "d2": np.empty((N, K)), "threads": 2}
+    for columns in (N, 200):  # 200 is enough for classes of values
+        dots, norms = rng.standard_normal((2, columns)).astype(np.float32), np.ones(columns, np.float32)
+        yield "nearest", {"dots": dots, "norms": norms, "out": np.empty((2, K), np.int32)}
+    for n, k in ((N, K), (N, 11), (600, 5), (600, 30), (600, 300)):  # every way of bounding and of counting
+        X = rng.standard_normal((n, 5))
+        D = ((X[:2, None] - X) ** 2).sum(axis=2)
+        values = np.zeros((2, -(-n // _core.RANK_TILE) * _core.RANK_TILE), np.float32)
+        values[:, :n] = D
+        rows = {"shift": np.zeros(2), "slack": np.full(2, 1e-3), "rows": np.arange(2)}
+        others = np.tile(np.arange(2, k + 2, dtype=np.int32) % n, (2, 1))
+        for source, exact in (("points", X), ("rows", D)):
+            call = {"exact": exact, "n": n, "values": values, **rows}
+            yield f"nearest_of_{source}", {**call, "out": np.empty((2, k), np.int32)}
+            yield f"ranks_of_{source}", {**call, "others": others, "out": np.empty((2, k), np.int32)}
+
+
+def geodesic_calls() -> Iterator[tuple[str, dict[str, Any]]]:
+    rng = np.random.RandomState(0)
+    surface = make_surface(rng.standard_normal((4, 3)), TETRAHEDRON)
+    leaving = _core.Csr(surface.indptr, surface.leaving, surface.leaving.size)
+    half_edges = {"faces": surface.faces, "lengths": surface.lengths, "twins": surface.twins, "bends": surface.bends}
+    sources, out = np.array([0, 2], np.int32), {"distances": np.empty((2, 4)), "threads": 2}
+    yield "surface_geodesics", {**half_edges, "leaving": leaving, "sources": sources, **out}
+    lengths, out = np.ones(N * K), {"distances": np.empty((2, N)), "threads": 2}
+    yield "shortest_paths", {"graph": graph(), "lengths": lengths, "sources": np.array([0, 5]), **out}
+    excess = {"excess": np.empty(N), "argmax": np.empty(N, np.int64), "threads": 2}
+    yield "longest_excess", {"D": np.ones((N, N)), **excess}
