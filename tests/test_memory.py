@@ -76,8 +76,8 @@ def test_available_memory_heeds_the_control_group_and_the_address_space(monkeypa
     assert memory_limits.available_memory() == 3000
     (tmp_path / "max").write_text("max\n")
     assert memory_limits.available_memory() > 1e6
-    resource = pytest.importorskip("resource")
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (10**15, 10**15))
+    pytest.importorskip("resource")
+    monkeypatch.setattr(memory_limits, "getrlimit", lambda _: (10**15, 10**15))
     assert 10**15 - 10**13 < memory_limits.address_space_left() < 10**15
 
 
