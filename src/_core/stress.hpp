@@ -177,11 +177,9 @@ inline void condensed_distances(Points<float> X, float *out, int threads) {
     const std::int64_t n = X.n, blocks = (n + ROWS - 1) / ROWS;
     const PointTargets points(X.data, n, X.d);
     PerThread<Buffer<float>> scratch(useful_threads(threads, n * n * X.d / 64), ROWS * TILE);
-#pragma omp parallel num_threads(scratch.threads())
-    {
-        float *const distances = scratch.mine().data;
-#pragma omp for schedule(dynamic, 1)
-        for (std::int64_t b = 0; b < blocks; ++b)
+    parallel_for(blocks, 1, scratch.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
+        float *const distances = scratch[slot].data;
+        for (std::int64_t b = from; b < to; ++b)
             for (std::int64_t tile = b * ROWS / TILE; tile < points.tiles; ++tile) {
                 points.block(b * ROWS, tile, distances);
                 const std::int64_t end = (tile + 1) * TILE < n ? (tile + 1) * TILE : n;
@@ -189,7 +187,7 @@ inline void condensed_distances(Points<float> X, float *out, int threads) {
                     for (std::int64_t j = tile * TILE > i ? tile * TILE : i + 1; j < end; ++j)
                         out[condensed_row(i, n) + j] = distances[(i - b * ROWS) * TILE + j - tile * TILE];
             }
-    }
+    });
 }
 
 // All pairs. The targets δ are stored in condensed form, with or without weights, or computed from points.
@@ -228,12 +226,10 @@ template <class R> double stress_pairs(const Targets &targets, Points<R> map, do
     threads = useful_threads(threads, work);
     PerThread<StressBlock<R>> all_blocks(threads, d);
     PerThread<Buffer<float>> all_distances(threads, stored ? 1 : ROWS * TILE);
-#pragma omp parallel num_threads(all_blocks.threads())
-    {
-        StressBlock<R> &block = all_blocks.mine();
-        float *const distances = all_distances.mine().data;
-#pragma omp for schedule(dynamic, 1)
-        for (std::int64_t s = 0; s < stripes; ++s)
+    parallel_for(stripes, 1, all_blocks.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
+        StressBlock<R> &block = all_blocks[slot];
+        float *const distances = all_distances[slot].data;
+        for (std::int64_t s = from; s < to; ++s)
             for (std::int64_t b = 0; b < blocks; ++b) {
                 const std::int64_t turn =
                     b % (2 * stripes);  // back and forth, so that each stripe gets long rows and short ones
@@ -241,14 +237,15 @@ template <class R> double stress_pairs(const Targets &targets, Points<R> map, do
                 for (std::int64_t tile = b * ROWS / TILE; tile < tiles; ++tile)
                     stress[s] += add_block(b, tile, block, distances, sums.data + s * d * Y.stride);
             }
-#pragma omp for
-        for (std::int64_t i = 0; i < n; ++i)
+    });
+    parallel_for(n, 1024, all_blocks.threads(), [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t i = first; i < last; ++i)
             for (int c = 0; c < d; ++c) {
                 double sum = 0;
                 for (std::int64_t s = 0; s < stripes; ++s) sum += sums[(s * d + c) * Y.stride + i];
                 half_gradient[i * d + c] = sum;
             }
-    }
+    });
     double total = 0;
     for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
     return total;
@@ -265,11 +262,9 @@ template <class R> double stress_between(const float *delta, const float *weight
     Buffer<double> sums(stripes * d * T.stride), stress(stripes);
     for (std::int64_t i = 0; i < n * d; ++i) half_gradient[i] = 0;
     PerThread<StressBlock<R>> all_blocks(useful_threads(threads, n * m), d);
-#pragma omp parallel num_threads(all_blocks.threads())
-    {
-        StressBlock<R> &block = all_blocks.mine();
-#pragma omp for schedule(dynamic, 1)
-        for (std::int64_t s = 0; s < stripes; ++s)
+    parallel_for(stripes, 1, all_blocks.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
+        StressBlock<R> &block = all_blocks[slot];
+        for (std::int64_t s = from; s < to; ++s)
             for (std::int64_t b = blocks * s / stripes; b < blocks * (s + 1) / stripes; ++b)
                 for (std::int64_t start = 0; start < m; start += TILE) {
                     const std::int64_t count = m - start < TILE ? m - start : TILE;
@@ -286,7 +281,7 @@ template <class R> double stress_between(const float *delta, const float *weight
                     }
                     block.finish(sums.data + s * d * T.stride + start, T.stride, count);
                 }
-    }
+    });
     double total = 0;
     for (std::int64_t s = 0; s < stripes; ++s) total += stress[s];
     for (std::int64_t j = 0; j < m; ++j)
@@ -306,12 +301,10 @@ template <class R> void stress_listed(const Weights &A, const float *delta, Poin
     const int d = map.d;
     const Columns<R> Y(map);
     PerThread<Buffer<R>> differences(useful_threads(threads, A.entries()), std::int64_t(d) * SHORT);
-#pragma omp parallel num_threads(differences.threads())
-    {
-        Pairs<SHORT, R> pairs(differences.mine().data);
+    parallel_for(n, 64, differences.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+        Pairs<SHORT, R> pairs(differences[slot].data);
         alignas(64) R weight[SHORT], target[SHORT], residual[SHORT], strength[SHORT];
-#pragma omp for schedule(dynamic, 64)
-        for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t i = first; i < last; ++i) {
             stress[i] = 0;
             for (int c = 0; c < d; ++c) half_gradient[i * d + c] = 0;
             for (std::int64_t from = A.indptr[i]; from < A.indptr[i + 1]; from += SHORT) {
@@ -328,7 +321,7 @@ template <class R> void stress_listed(const Weights &A, const float *delta, Poin
                 for (int c = 0; c < d; ++c) half_gradient[i * d + c] += dot<SHORT>(strength, pairs.component(c));
             }
         }
-    }
+    });
 }
 
 }  // namespace EQ_ISA

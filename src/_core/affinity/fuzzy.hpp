@@ -51,11 +51,9 @@ inline void solve_memberships(double *x, std::int64_t m, double target, double s
 template <class R>
 void memberships(const Csr &graph, const double *D2, double target, double floor, R *W, int threads) {
     PerThread<Buffer<double>> scratch(useful_threads(threads, graph.entries()), graph.longest_row() + 1);
-#pragma omp parallel num_threads(scratch.threads())
-    {
-        double *__restrict x = scratch.mine().data;
-#pragma omp for schedule(dynamic, 64)
-        for (std::int64_t i = 0; i < graph.rows; ++i) {
+    parallel_for(graph.rows, 64, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+        double *__restrict x = scratch[slot].data;
+        for (std::int64_t i = first; i < last; ++i) {
             const std::int64_t from = graph.indptr[i], m = graph.length(i);
             double nearest = INFINITY, mean = 0;
             for (std::int64_t t = 0; t < m; ++t) {
@@ -67,7 +65,7 @@ void memberships(const Csr &graph, const double *D2, double target, double floor
             solve_memberships(x, m, target, floor * mean);
             for (std::int64_t t = 0; t < m; ++t) W[from + t] = R(x[t]);
         }
-    }
+    });
 }
 
 }  // namespace EQ_ISA

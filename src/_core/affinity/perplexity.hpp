@@ -119,9 +119,10 @@ EQ_INLINE double squared_distance(const double *x, const double *y, std::int64_t
 }
 
 inline void pair_distances(Points<double> X, const std::int32_t *neighbors, int k, double *d2, int threads) {
-#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-    for (std::int64_t i = 0; i < X.n; ++i)
-        for (int t = 0; t < k; ++t) d2[i * k + t] = squared_distance(X.row(i), X.row(neighbors[i * k + t]), X.d);
+    parallel_for(X.n, 64, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t i = first; i < last; ++i)
+            for (int t = 0; t < k; ++t) d2[i * k + t] = squared_distance(X.row(i), X.row(neighbors[i * k + t]), X.d);
+    });
 }
 
 template <class R>
@@ -130,11 +131,9 @@ void conditional(const Distances &D, Perplexities perplexities, R *P, std::uint8
     const std::int64_t longest = indptr != nullptr ? D.graph.longest_row() : n - 1;
     const std::int64_t pairs = indptr != nullptr ? D.graph.entries() : n * n;
     PerThread<RowScratch> rows(useful_threads(threads, pairs * perplexities.count), (longest + LANES) / LANES * LANES);
-#pragma omp parallel num_threads(rows.threads())
-    {
-        RowScratch &row = rows.mine();
-#pragma omp for schedule(dynamic, 16)
-        for (std::int64_t i = 0; i < n; ++i) {
+    parallel_for(n, 16, rows.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+        RowScratch &row = rows[slot];
+        for (std::int64_t i = first; i < last; ++i) {
             if (indptr != nullptr) {
                 const std::int64_t from = indptr[i], m = indptr[i + 1] - from;
                 for (std::int64_t t = 0; t < m; ++t) row.x[t] = D.values[from + t];
@@ -150,7 +149,7 @@ void conditional(const Distances &D, Perplexities perplexities, R *P, std::uint8
             saturated[i] = solve_row(row, n - 1, perplexities);
             for (std::int64_t j = 0; j < n; ++j) P[i * n + j] = j == i ? R(0) : R(row.sum[j - (j > i)]);
         }
-    }
+    });
 }
 
 }  // namespace EQ_ISA

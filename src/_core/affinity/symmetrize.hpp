@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "affinity/permute.hpp"
+#include "threads/parallel.hpp"
 #include "types.hpp"
 
 namespace eq {
@@ -49,11 +50,10 @@ template <class R> std::int64_t symmetrize(const Csr &A, const R *values, CsrOut
     std::vector<std::int64_t> size(begin.begin(), begin.end());
     std::int64_t longest = 0;
     for (std::int64_t i = 0; i < n; ++i) longest = std::max(longest, begin[std::size_t(i) + 1] - begin[std::size_t(i)]);
-    // A row for every part, allocated here: an allocation that fails in a parallel region ends the process.
-    std::vector<Entry<R>> rows(static_cast<std::size_t>(threads * longest));
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-    for (int part = 0; part < threads; ++part) {
-        const std::int64_t low = n * part / threads, high = n * (part + 1) / threads;
+    const std::int64_t parts = slots(threads);
+    std::vector<Entry<R>> rows(static_cast<std::size_t>(parts * longest));  // a row for every part
+    const auto fill = [&](std::int64_t part) {
+        const std::int64_t low = n * part / parts, high = n * (part + 1) / parts;
         for (std::int64_t i = low; i < high; ++i)  // leave space for the row's own entries
             size[std::size_t(i)] = begin[std::size_t(i)] + indptr[i + 1] - indptr[i];
         for (std::int64_t i = 0; i < n; ++i)  // in ascending order, so the entries of Aᵀ are sorted
@@ -71,7 +71,10 @@ template <class R> std::int64_t symmetrize(const Csr &A, const R *values, CsrOut
             for (std::int64_t t = own; t < length; ++t) row[t] = {S.indices[first + t], S.values[first + t]};
             size[std::size_t(i)] = merge(row, own, length, S.indices + first, S.values + first);
         }
-    }
+    };
+    parallel_for(parts, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t part = first; part < last; ++part) fill(part);
+    });
     S.indptr[0] = 0;
     for (std::int64_t i = 0; i < n; ++i) {  // close the gaps; rows only move to the left
         const std::int64_t first = begin[std::size_t(i)], next = S.indptr[i], length = size[std::size_t(i)];

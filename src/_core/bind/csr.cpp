@@ -73,7 +73,7 @@ template <class R> void bind_symmetrize(nb::module_ &m) {
             require(A.columns == A.rows, "A must be square");
             const auto S = output(A.rows, 2 * A.entries(), out_indptr, out_indices, out_values);
             nb::gil_scoped_release release;
-            return eq::symmetrize(A, a, S, threads > 1 ? threads : 1);
+            return eq::symmetrize(A, a, S, threads);
         },
         "A"_a, array("values"), array("out_indptr"), array("out_indices"), array("out_values"), "threads"_a,
         "A + Aᵀ with sorted columns. The outputs must have space for twice the entries of A; returns the number used.");

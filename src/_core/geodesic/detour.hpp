@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "threads/parallel.hpp"
+
 namespace eq {
 
 inline double smaller(double a, double b) { return a < b ? a : b; }  // one instruction, unlike std::min
@@ -11,8 +13,7 @@ inline double smaller(double a, double b) { return a < b ? a : b; }  // one inst
 // For each x the largest d(x, y) - min_z (d(x, z) + d(z, y)) over y, and that y. D is (n, n).
 inline void longest_excess(const double *D, std::int64_t n, double *excess, std::int64_t *argmax, int threads) {
     constexpr std::int64_t rows = 8, columns = 512;  // a tile of detours fits in the L1 cache
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (std::int64_t first = 0; first < n; first += rows) {
+    const auto find = [&](std::int64_t first) {
         const std::int64_t height = std::min(rows, n - first);
         double best[rows * columns];
         std::fill(excess + first, excess + first + height, -std::numeric_limits<double>::infinity());
@@ -43,7 +44,10 @@ inline void longest_excess(const double *D, std::int64_t n, double *excess, std:
                     }
                 }
         }
-    }
+    };
+    parallel_for((n + rows - 1) / rows, 1, threads, [&](std::int64_t from, std::int64_t to, int) {
+        for (std::int64_t block = from; block < to; ++block) find(block * rows);
+    });
 }
 
 }  // namespace eq

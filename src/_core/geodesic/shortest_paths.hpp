@@ -1,13 +1,12 @@
 // Shortest paths in a graph, from one point to all others (Dijkstra 1959), with a heap that has four children per node.
 // Each source is computed by one thread, so results do not depend on their number.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "threads/parallel.hpp"
 #include "types.hpp"
 
 namespace eq {
@@ -91,12 +90,13 @@ private:
 // Distances (count, n) from some points to all.
 inline void shortest_paths(const Csr &graph, const double *lengths, const std::int64_t *sources, std::int64_t count,
                            double *distances, int threads) {
-    std::vector<ShortestPaths> solvers;  // created here: an allocation that fails in a parallel region ends the process
-    solvers.reserve(std::size_t(std::max(threads, 1)));
-    for (int t = 0; t < std::max(threads, 1); ++t) solvers.emplace_back(graph, lengths);
-#pragma omp parallel for schedule(dynamic) num_threads(int(solvers.size()))
-    for (std::int64_t i = 0; i < count; ++i)
-        solvers[std::size_t(omp_get_thread_num())].from(sources[i], distances + i * graph.rows);
+    std::vector<ShortestPaths> solvers;
+    solvers.reserve(std::size_t(slots(threads)));
+    for (int t = 0; t < slots(threads); ++t) solvers.emplace_back(graph, lengths);
+    parallel_for(count, 1, threads, [&](std::int64_t first, std::int64_t last, int slot) {
+        for (std::int64_t i = first; i < last; ++i)
+            solvers[std::size_t(slot)].from(sources[i], distances + i * graph.rows);
+    });
 }
 
 }  // namespace eq

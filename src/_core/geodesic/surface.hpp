@@ -3,15 +3,14 @@
 // Only the lengths of the edges matter. Each source is computed by one thread, so results do not depend on their
 // number.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <queue>
 #include <vector>
+
+#include "threads/parallel.hpp"
 
 namespace eq {
 
@@ -174,23 +173,15 @@ private:
     std::priority_queue<Window> queue;
 };
 
-// Distances (count, n) from some vertices to all. An exception must not leave a parallel region, where it would end the
-// process: the first one is stored, and rethrown after the region.
+// Distances (count, n) from some vertices to all.
 inline void surface_distances(const Surface &surface, const std::int32_t *sources, std::int64_t count,
                               double *distances, int threads) {
-    const auto used = std::size_t(std::max<std::int64_t>(1, std::min<std::int64_t>(threads, count)));
+    const auto used = std::size_t(std::max<std::int64_t>(1, std::min<std::int64_t>(slots(threads), count)));
     std::vector<Geodesics> solvers(used, Geodesics(surface));
-    std::exception_ptr error;
-#pragma omp parallel for schedule(dynamic) num_threads(int(solvers.size()))
-    for (std::int64_t i = 0; i < count; ++i) {
-        try {
-            solvers[std::size_t(omp_get_thread_num())].from(sources[i], distances + i * surface.n);
-        } catch (...) {
-#pragma omp critical(equipoise_surface_error)
-            if (!error) error = std::current_exception();
-        }
-    }
-    if (error) std::rethrow_exception(error);
+    parallel_for(count, 1, int(used), [&](std::int64_t first, std::int64_t last, int slot) {
+        for (std::int64_t i = first; i < last; ++i)
+            solvers[std::size_t(slot)].from(sources[i], distances + i * surface.n);
+    });
 }
 
 }  // namespace eq

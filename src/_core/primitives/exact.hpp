@@ -53,13 +53,11 @@ template <class R> void field(const Kernel &kernel, Charges charges, Points<R> p
     PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
     PerThread<Buffer<double>> sums(threads, std::int64_t(m) * (d + 1));
     with_kernel<R>(kernel, [&](auto k) {
-#pragma omp parallel num_threads(sums.threads())
-        {
-            Pairs<TILE, R> pairs(differences.mine().data);
-            double *__restrict sum = sums.mine().data;
+        parallel_for(n, 64, sums.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+            Pairs<TILE, R> pairs(differences[slot].data);
+            double *__restrict sum = sums[slot].data;
             alignas(64) R value[TILE], slope[TILE], charge_slope[TILE];
-#pragma omp for schedule(dynamic, 64)
-            for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t i = first; i < last; ++i) {
                 for (int s = 0; s < m * (d + 1); ++s) sum[s] = 0;
                 for (std::int64_t start = 0; start < n; start += TILE) {
                     pairs.consecutive(Y, i, start);
@@ -82,7 +80,7 @@ template <class R> void field(const Kernel &kernel, Charges charges, Points<R> p
                     for (int c = 0; c < d; ++c) out.half_gradient[(i * m + q) * d + c] = sum[q * (d + 1) + c + 1];
                 }
             }
-        }
+        });
     });
 }
 
@@ -129,16 +127,14 @@ EQ_INLINE void edge_row(const K &k, R e, int d, std::int64_t length, Pairs<TILE,
 template <int TILE, class R, class K, class Length, class Load>
 EQ_INLINE void edge_rows(const K &k, R e, std::int64_t n, int d, EdgeSums out, int threads, Length length, Load load) {
     PerThread<Buffer<R>> differences(threads, std::int64_t(d) * TILE);
-#pragma omp parallel num_threads(differences.threads())
-    {
-        Pairs<TILE, R> pairs(differences.mine().data);
+    parallel_for(n, 64, differences.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+        Pairs<TILE, R> pairs(differences[slot].data);
         EdgeTile<TILE, R> tile;
-#pragma omp for schedule(dynamic, 64)
-        for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t i = first; i < last; ++i)
             edge_row<TILE>(
                 k, e, d, length(i), pairs, tile, [&](std::int64_t start) { load(i, start, pairs, tile.weight); },
                 out.potential == nullptr ? nullptr : out.potential + i, out.force + i * d);
-    }
+    });
 }
 
 template <int TILE, class R> EQ_INLINE void load_weights(const Weights &A, std::int64_t from, int count, R *weight) {

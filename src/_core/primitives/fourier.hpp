@@ -333,17 +333,18 @@ template <class R> void convolve(const Mesh &mesh, const R *K, int m, R *grid, i
     PerThread<Buffer<Complex<R>>> scratch(threads, room, UNINITIALIZED);
     for (int q = 0; q < m; ++q) {
         R *own = grid + q * mesh.nodes();
-#pragma omp parallel num_threads(scratch.threads())
-        {
-            Complex<R> *const x = scratch.mine().data, *const y = x + axis.n, *const z = y + axis.n;
-#pragma omp for schedule(dynamic, 1)
-            for (std::int64_t b = 0; b < blocks; ++b) rows.forward(own, b * 2 * LINES<R>, spectrum.data, x, y, z);
-#pragma omp for schedule(dynamic, 1)
-            for (std::int64_t g = 0; g < rows.groups; ++g)
-                product.apply(spectrum.data + g * count, K + g * frequencies * LINES<R>, x);
-#pragma omp for schedule(dynamic, 1)
-            for (std::int64_t b = 0; b < blocks; ++b) rows.backward(spectrum.data, b * 2 * LINES<R>, own, x, y, z);
-        }
+        parallel_for(blocks, 1, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+            Complex<R> *const x = scratch[slot].data, *const y = x + axis.n, *const z = y + axis.n;
+            for (std::int64_t b = first; b < last; ++b) rows.forward(own, b * 2 * LINES<R>, spectrum.data, x, y, z);
+        });
+        parallel_for(rows.groups, 1, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+            for (std::int64_t g = first; g < last; ++g)
+                product.apply(spectrum.data + g * count, K + g * frequencies * LINES<R>, scratch[slot].data);
+        });
+        parallel_for(blocks, 1, scratch.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+            Complex<R> *const x = scratch[slot].data, *const y = x + axis.n, *const z = y + axis.n;
+            for (std::int64_t b = first; b < last; ++b) rows.backward(spectrum.data, b * 2 * LINES<R>, own, x, y, z);
+        });
     }
 }
 

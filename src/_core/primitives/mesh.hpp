@@ -148,10 +148,11 @@ void spread_in(const Mesh &mesh, Points<R> points, Charges charges, R *grid, int
     if (size <= SMALL_MESH) {  // each share of the points gets a separate mesh
         const std::int64_t shares = n / 4096 < 8 ? n / 4096 + 1 : 8, stride = size + MESH_PADDING;
         Buffer<R> own(shares * stride);
-#pragma omp parallel for schedule(static, 1) num_threads(threads < shares ? threads : int(shares))
-        for (std::int64_t s = 0; s < shares; ++s)
-            for (std::int64_t i = n * s / shares; i < n * (s + 1) / shares; ++i)
-                spread_point<D, P, R>(mesh, points.data, charges, i, own.data + s * stride);
+        parallel_for(shares, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t s = first; s < last; ++s)
+                for (std::int64_t i = n * s / shares; i < n * (s + 1) / shares; ++i)
+                    spread_point<D, P, R>(mesh, points.data, charges, i, own.data + s * stride);
+        });
         for (std::int64_t t = 0; t < size; ++t) grid[t] = own[t];
         for (std::int64_t s = 1; s < shares; ++s)
             for (std::int64_t t = 0; t < size; ++t) grid[t] += own[s * stride + t];
@@ -159,13 +160,13 @@ void spread_in(const Mesh &mesh, Points<R> points, Charges charges, R *grid, int
     }
     const Strips<R> strips(mesh, points);
     for (std::int64_t t = 0; t < size; ++t) grid[t] = R(0);
-    for (int colour = 0; colour < 2;
-         ++colour) {  // even strips, then odd strips: strips of the same colour never overlap
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-        for (std::int64_t s = colour; s < strips.count; s += 2)
-            for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t)
-                spread_point<D, P, R>(mesh, points.data, charges, strips.order[t], grid);
-    }
+    // Even strips, then odd strips: strips of the same colour never overlap.
+    for (int colour = 0; colour < 2; ++colour)
+        parallel_for((strips.count + 1 - colour) / 2, 1, threads, [&](std::int64_t first, std::int64_t last, int) {
+            for (std::int64_t s = 2 * first + colour; s < 2 * last + colour; s += 2)
+                for (std::int64_t t = strips.start[s]; t < strips.start[s + 1]; ++t)
+                    spread_point<D, P, R>(mesh, points.data, charges, strips.order[t], grid);
+        });
 }
 
 template <int D, int P, class R>
@@ -173,8 +174,7 @@ void gather_in(const Mesh &mesh, Points<R> points, const R *grid, int m, FieldSu
     const std::int64_t n = points.n, nodes = mesh.nodes();
     const R *const Y = points.data;
     const R half = R(0.5 * mesh.inverse_h);
-#pragma omp parallel for schedule(static, 2048) num_threads(threads)
-    for (std::int64_t i = 0; i < n; ++i) {
+    const auto gather_point = [&](std::int64_t i) {
         const Stencil<D, P, R> stencil(mesh, Y + i * D);
         for (int q = 0; q < m; ++q) {
             const R *in = grid + q * nodes;
@@ -193,7 +193,10 @@ void gather_in(const Mesh &mesh, Points<R> points, const R *grid, int m, FieldSu
             out.potential[i * m + q] = phi;
             for (int c = 0; c < D; ++c) out.half_gradient[(i * m + q) * D + c] = half * g[c];
         }
-    }
+    };
+    parallel_for(n, 2048, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t i = first; i < last; ++i) gather_point(i);
+    });
 }
 
 template <class Use> EQ_INLINE void with_mesh(const Mesh &mesh, Use use) {

@@ -93,8 +93,7 @@ template <int D, class R> void near_in(const Mesh &mesh, const Table &table, Poi
     for (std::int64_t s = 0; s < n; ++s)
         for (int q = 0; q < m; ++q) charge[q * stride + s] = R(charges.data[std::int64_t(cells.order[s]) * m + q]);
     const Eight lane = {0, 1, 2, 3, 4, 5, 6, 7};
-#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-    for (std::int64_t t = 0; t < n_targets; ++t) {
+    const auto add_at = [&](std::int64_t t) {
         const std::int64_t i = same ? cells.order[t] : t, self = same ? t : -1;
         R home[D];
         for (int c = 0; c < D; ++c) home[c] = same ? cells.axes[c * stride + t] : targets.data[t * D + c];
@@ -123,7 +122,10 @@ template <int D, class R> void near_in(const Mesh &mesh, const Table &table, Poi
                 out.half_gradient[(i * m + q) * D + c] += pull;
             }
         }
-    }
+    };
+    parallel_for(n_targets, 64, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t t = first; t < last; ++t) add_at(t);
+    });
 }
 
 template <class R> void near(const Mesh &cells, const Table &table, Points<R> targets, Points<R> Y, Charges charges,

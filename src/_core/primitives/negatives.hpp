@@ -133,17 +133,15 @@ template <int D> void negatives_rows(const Negatives &s, const Weights &graph, c
     const std::int64_t n = Y.n;
     const int d = Y.d;
     PerThread<Crowd> crowds(threads, s, graph, degrees, Y, graph.longest_row() + 1);
-#pragma omp parallel num_threads(crowds.threads())
-    {
-        Crowd &crowd = crowds.mine();
-#pragma omp for schedule(dynamic, 16)
-        for (std::int64_t first = 0; first < n; first += CROWD) {
+    parallel_for((n + CROWD - 1) / CROWD, 16, crowds.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
+        Crowd &crowd = crowds[slot];
+        for (std::int64_t first = from * CROWD; first < to * CROWD && first < n; first += CROWD) {
             crowd.start(first, due);
             crowd.run<D>(first);
             for (int q = 0; q < crowd.count; ++q)
                 for (int c = 0; c < d; ++c) out[(first + crowd.who[q]) * d + c] = crowd.y[c * CROWD + q];
         }
-    }
+    });
 }
 
 inline void negatives_step(const Negatives &s, const Weights &graph, const float *degrees, float *due, Points<float> Y,

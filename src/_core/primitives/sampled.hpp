@@ -104,17 +104,15 @@ template <class R, class Add>
 EQ_INLINE void block_sums(Points<R> targets, int m, std::int64_t partners, FieldSums out, int threads, Add add) {
     const std::int64_t n = targets.n;
     PerThread<BlockSum<R>> sums(useful_threads(threads, n * partners * m), targets.d, m);
-#pragma omp parallel num_threads(sums.threads())
-    {
-        BlockSum<R> &sum = sums.mine();
-#pragma omp for schedule(dynamic, 1)
-        for (std::int64_t first = 0; first < n; first += BLOCK) {
+    parallel_for((n + BLOCK - 1) / BLOCK, 1, sums.threads(), [&](std::int64_t from, std::int64_t to, int slot) {
+        BlockSum<R> &sum = sums[slot];
+        for (std::int64_t first = from * BLOCK; first < to * BLOCK && first < n; first += BLOCK) {
             const std::int64_t count = n - first < BLOCK ? n - first : BLOCK;
             sum.start(targets.row(first), count);
             add(first, sum);
             sum.finish(first, count, out);
         }
-    }
+    });
 }
 
 // k and k' of 8 edges, for wide_rows().

@@ -39,8 +39,7 @@ template <int W, bool POTENTIAL, class K>
 void sparse_rows(const K &k, const Weights &A, const float *targets, const float *Y, int d, EdgeSums out, int threads) {
     const std::int64_t n = A.rows;
     double *const potential = out.potential, *const force = out.force;
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
-    for (std::int64_t i = 0; i < n; ++i) {
+    const auto add_row = [&](std::int64_t i) {
         Vector sum[W] = {}, psi = {};
         const auto add = [&](const std::int32_t *index, const float *weights, int count) {
             Vector diff[K::AHEAD][W];
@@ -82,7 +81,10 @@ void sparse_rows(const K &k, const Weights &A, const float *targets, const float
         }
         for (int c = 0; c < d; ++c) force[i * d + c] = total(sum[c]);
         if constexpr (POTENTIAL) potential[i] = total(psi);
-    }
+    };
+    parallel_for(n, 256, threads, [&](std::int64_t first, std::int64_t last, int) {
+        for (std::int64_t i = first; i < last; ++i) add_row(i);
+    });
 }
 
 // Points as rows of W floats: copied if they need padding.

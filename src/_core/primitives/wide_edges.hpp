@@ -39,11 +39,9 @@ void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *ta
     const std::int64_t n = A.rows;
     double *const potential = out.potential, *const force = out.force;
     PerThread<Buffer<double>> sums(threads, W);
-#pragma omp parallel num_threads(sums.threads())
-    {
-        double *__restrict sum = sums.mine().data;
-#pragma omp for schedule(dynamic, 64)
-        for (std::int64_t i = 0; i < n; ++i) {
+    parallel_for(n, 64, sums.threads(), [&](std::int64_t first, std::int64_t last, int slot) {
+        double *__restrict sum = sums[slot].data;
+        for (std::int64_t i = first; i < last; ++i) {
             const float *home = targets + i * W;
             double psi = 0;
             for (int c = 0; c < W; ++c) sum[c] = 0;
@@ -89,7 +87,7 @@ void wide_rows(const K &k, const Weigh &weigh, const Weights &A, const float *ta
             for (int c = 0; c < d; ++c) force[i * d + c] = sum[c];
             if constexpr (POTENTIAL) potential[i] = psi;
         }
-    }
+    });
 }
 
 }  // namespace EQ_ISA

@@ -1,11 +1,11 @@
 // Memory of the numerical code: arrays, and objects with one copy per thread. Both are compiled per
 // instruction set: std::vector would emit symbols that the linker shares between instruction sets.
 #pragma once
-#include <omp.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <new>
+
+#include "threads/parallel.hpp"
 
 namespace eq {
 namespace EQ_ISA {
@@ -24,12 +24,11 @@ template <class T> struct Buffer {
     const T &operator[](std::int64_t i) const { return data[i]; }
 };
 
-// One T for each thread of a parallel region, constructed before it: an allocation that fails inside a region ends the
-// process. The region must run with num_threads(threads()).
+// One T for each slot of a parallel loop on threads() threads, constructed before it: nothing is allocated inside loops.
 template <class T> class PerThread {
 public:
     template <class... Arguments> explicit PerThread(int threads, const Arguments &...arguments) {
-        const int wanted = threads > 1 ? threads : 1;
+        const int wanted = slots(threads);
         slots_ =
             static_cast<Slot *>(::operator new(std::size_t(wanted) * sizeof(Slot), std::align_val_t(alignof(Slot))));
         try {
@@ -44,7 +43,7 @@ public:
     PerThread &operator=(const PerThread &) = delete;
 
     int threads() const { return count_; }
-    T &mine() { return slots_[omp_get_thread_num()].item; }
+    T &operator[](int slot) { return slots_[slot].item; }
 
 private:
     struct alignas(alignof(T) > 64 ? alignof(T) : 64) Slot {  // threads share no cache line
