@@ -19,6 +19,7 @@ from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
 from ..linalg.gram import Factor, Gram, Inner, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
+from ..linalg.row_products import multiply_rows, multiply_vector
 from ..neighbors.vectors import is_euclidean
 from ..objectives import GramLoss
 from ..progress import stage
@@ -137,7 +138,7 @@ class PCA(Scaling):
     def _place(self, X: Matrix) -> Array:
         X = to_float64(X) if is_tensor(X) else X
         axes = array_like(X, self.components_.T)
-        return X @ axes - array_like(X, self.mean_) @ axes
+        return multiply_rows(X, axes) - multiply_vector(array_like(X, self.mean_), axes)
 
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
@@ -149,7 +150,7 @@ class PCA(Scaling):
         )
         if Y.ndim != 2 or Y.shape[1] != self.n_components:
             raise ValueError(f"Y has shape {tuple(Y.shape)}; expected (m, {self.n_components})")
-        return Y @ array_like(Y, self.components_) + array_like(Y, self.mean_)
+        return multiply_rows(Y, array_like(Y, self.components_)) + array_like(Y, self.mean_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -210,7 +211,7 @@ class ClassicalMDS(Scaling):
 
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:
-            d2 = self._data.squared_to_all(X)[:, self._landmarks.chosen]
+            d2 = np.ascontiguousarray(self._data.squared_to_all(X)[:, self._landmarks.chosen])
             return self._place_by_gram(self._landmarks.coordinates(d2))
         if isinstance(self._gram, Factor):
             return self._gram.place(to_float64(X) if is_tensor(X) else X, self._axes)
