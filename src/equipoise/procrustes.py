@@ -12,7 +12,7 @@ from ._plural import plural
 from ._types import Array
 from ._warn import warn
 from .data.checks.maps import check_map
-from .linalg.pca import one_blas_thread
+from .linalg.blas_threads import one_blas_thread
 
 ROUNDS = 100  # maximum number of iterations of `superimpose`; chosen
 CONVERGED = 1e-3  # root mean square change of the mean map, relative to its radius; chosen
@@ -29,7 +29,8 @@ class Similarity:
 
     def __call__(self, Y: Array) -> Array:
         """Return the transformed points Y (m, d)."""
-        return self.s * (np.asarray(Y, dtype=np.float64) - self.a) @ self.R + self.b
+        with one_blas_thread():
+            return self.s * (np.asarray(Y, dtype=np.float64) - self.a) @ self.R + self.b
 
 
 def fit_similarity(Y: Array, target: Array) -> Similarity:
@@ -41,7 +42,8 @@ def fit_similarity(Y: Array, target: Array) -> Similarity:
     (Y, a, radius), (T, b, target_radius) = _center_both(Y, target)
     with one_blas_thread():
         U, _, Vt = linalg.svd(Y.T @ T)
-    return Similarity(a, b, U @ Vt, target_radius / radius)
+        R = U @ Vt
+    return Similarity(a, b, R, target_radius / radius)
 
 
 def disagreement(Y: Array, target: Array) -> float:

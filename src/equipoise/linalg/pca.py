@@ -1,28 +1,15 @@
-"""Principal components of tables and of squared distances, the sign convention of eigenvectors, and BLAS threads."""
+"""Principal components of tables and of squared distances, and the sign convention of eigenvectors."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy import linalg
-from threadpoolctl import ThreadpoolController
 
 from .._types import Array
 from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy, normal_like
-
-
-def one_blas_thread() -> Any:
-    """Return a context in which BLAS uses one thread, so that results do not depend on the number of cores."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas() -> Any:
-    """Return the BLAS libraries of NumPy and SciPy, found once: finding them takes 5 ms, as long as a small PCA."""
-    return ThreadpoolController()
-
+from .blas_threads import one_blas_thread
 
 JITTER = 0.01  # standard deviation of the noise, relative to the spread: just enough to separate duplicates
 

@@ -21,6 +21,7 @@ from ..geometry import Flat, Geometry
 from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
+from ..linalg.blas_threads import one_blas_thread
 from ..memory import gpu_memory
 from ..objectives import Objective
 from ..optimize.descent import split_callbacks
@@ -185,7 +186,7 @@ class Embedding(Estimator):
     @accepts_cupy
     def problem(self, X: Any, y: Any = None) -> ForceProblem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces and an initial map."""
-        with self._explain_out_of_memory(X):
+        with one_blas_thread(), self._explain_out_of_memory(X):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
@@ -259,7 +260,7 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
-        with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
+        with one_blas_thread(), progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall
@@ -316,7 +317,7 @@ class Embedding(Estimator):
         Y : ndarray or Tensor of shape (m, d)
         """
         check_is_fitted(self, "embedding_")
-        with self._explain_out_of_memory(X):
+        with one_blas_thread(), self._explain_out_of_memory(X):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES, FIXED_REGION_ROWS, FIXED_SCAN_ROWS
-from ..linalg.pca import one_blas_thread
+from ..linalg.blas_threads import one_blas_thread
 from ..progress import advance_callback
 from .recall import estimate_recall, reach_for_recall, sample_rows
 
