@@ -12,7 +12,7 @@ from ._plural import plural
 from ._types import Array
 from ._warn import warn
 from .data.checks.maps import check_map
-from .linalg.blas_threads import one_blas_thread
+from .linalg.pca import one_blas_thread
 
 ROUNDS = 100  # maximum number of iterations of `superimpose`; chosen
 CONVERGED = 1e-3  # root mean square change of the mean map, relative to its radius; chosen

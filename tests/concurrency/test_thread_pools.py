@@ -14,7 +14,7 @@ from support.methods import NEW, PUBLIC, X, brief
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import equipoise as eq
-from equipoise.linalg.blas_threads import one_blas_thread
+from equipoise.linalg.pca import one_blas_thread
 
 METHODS = [Method for Method in PUBLIC if Method is not eq.Parametric]
 PROCESSES = (eq.TSNE, eq.UMAP, eq.MDS, eq.Isomap)  # one for each kind of problem
@@ -80,16 +80,28 @@ def test_processes_started_after_use_equal_fits_alone(alone, start, monkeypatch)
         assert work.get(timeout=300) == [[alone[Method]] * 2 for Method in PROCESSES]
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def openmp_result(name):
+    """Return bytes computed with OpenMP: by faiss or PyTorch."""
+    table = np.random.default_rng(0).normal(size=(2000, 12))
+    if name == "faiss":
+        return eq.neighbors.nearest_neighbors(table, 5, "manhattan", n_threads=2).indices.tobytes()
+    if name == "torch engine":
+        problem = eq.TSNE(engine="torch", device="cpu", init="random", random_state=0, n_jobs=2).problem(table)
+        return problem.optimize(n_iter=2).shape
+    method = eq.TSNE(perplexity=10, n_jobs=2)
+    return eq.Parametric(method, epochs=1, device="cpu", n_jobs=2, random_state=0).fit_transform(table).shape
+
+
 @linux
-def test_neighbor_search_by_faiss_works_after_a_fork():
-    table = np.random.default_rng(0).normal(size=(3000, 12))
-    expected = eq.neighbors.neighbors(table, 5, metric="manhattan", n_jobs=2).indices  # starts OpenMP's threads
-    child = os.fork()
-    if child == 0:
-        same = (eq.neighbors.neighbors(table, 5, metric="manhattan", n_jobs=2).indices == expected).all()
-        os._exit(0 if same else 1)
-    assert os.waitpid(child, 0)[1] == 0
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("name", ["faiss", "torch engine", "encoder"])
+def test_openmp_works_in_a_process_forked_after_its_use(name):
+    before = settings()
+    expected = openmp_result(name)  # starts the threads of OpenMP, which the child does not have
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(openmp_result, [name]).get(timeout=60) == expected
+    after = settings()
+    assert {library: after[library] for library in before} == before
 
 
 class Stop(Exception):
@@ -129,7 +141,9 @@ def test_overlapping_contexts_restore_blas_when_the_last_one_ends():
 
 
 def blas_threads():
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    """Return the numbers of threads of NumPy and SciPy; the BLAS of faiss has one for each thread of a program."""
+    blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return [library["num_threads"] for library in blas if library.get("threading_layer") != "openmp"]
 
 
 @linux

@@ -16,7 +16,7 @@ from ..arrays.blocks import FIXED_TILE, block_bytes
 from ..arrays.csr import dense, make_csr
 from ..arrays.namespace import array_like, array_namespace, at_least, device_of, is_numpy, on_device_of, to_numpy
 from ..arrays.tiles import in_tiles
-from ..linalg.blas_threads import one_blas_thread
+from ..linalg.pca import one_blas_thread
 
 REG = 1e-3  # relative to the trace of a local Gram matrix (Saul & Roweis 2003; scikit-learn's default)
 

@@ -12,7 +12,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.csr import entry_place
-from ..linalg.blas_threads import one_blas_thread
+from ..linalg.pca import one_blas_thread
 from ..linalg.randomized import Directions
 from .dataset import Dataset
 

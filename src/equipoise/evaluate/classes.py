@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from .._types import Array
 from ..arrays.blocks import rows_per_block
-from ..linalg.blas_threads import one_blas_thread
+from ..linalg.pca import one_blas_thread
 from .checks import check_k, check_labels, check_map
 from .measured import DaviesBouldinCurve, Measured
 from .sample import ALL, draw_points, sample_points

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from .._types import Array
 from ..arrays.blocks import FIXED_PAIRS
 from ..inputs import Input, InputSpace
-from ..linalg.blas_threads import on_one_blas_thread
+from ..linalg.pca import on_one_blas_thread
 from ..spaces import Distortion, summarize_distortion
 from .checks import check_pair
 from .measured import Measured

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
-from ..linalg.blas_threads import one_blas_thread
+from ..linalg.pca import one_blas_thread
 from ..methods.estimator import threads
 from .checks import check_k, check_pair
 from .measured import Measured, RecallCurve

@@ -9,8 +9,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from .._types import Array, Matrix
 from ..inputs import Input, Table
-from ..linalg.blas_threads import one_blas_thread
-from ..linalg.pca import double_center, finish, fix_signs, top_eigenvectors
+from ..linalg.pca import double_center, finish, fix_signs, one_blas_thread, top_eigenvectors
 from .random import random_ball
 from .start import check_init
 

@@ -12,10 +12,9 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import is_on_device, on_host
 from ..arrays.namespace import to_numpy
-from ..linalg.blas_threads import one_blas_thread
 from ..linalg.eigen import SMALL
 from ..linalg.laplacian import eigenmap, is_connected
-from ..linalg.pca import finish
+from ..linalg.pca import finish, one_blas_thread
 
 TINY = 8  # components of up to this many points are placed on a circle; chosen
 # Maximum restarts of the Lanczos iteration, each about 20 products: a bound on the time; chosen. Measured on 70,000

@@ -12,8 +12,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
 from ..data import check_distances, check_sparse_table
-from ..linalg.blas_threads import one_blas_thread
-from ..linalg.pca import finish
+from ..linalg.pca import finish, one_blas_thread
 from ..linalg.randomized import Directions
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.sparse import PRODUCTS, SparseSearcher, search_work

@@ -18,8 +18,7 @@ from ..arrays.blocks import row_blocks
 from ..data import check_distances, check_finite
 from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
-from ..linalg.blas_threads import one_blas_thread
-from ..linalg.pca import principal_components
+from ..linalg.pca import one_blas_thread, principal_components
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.vectors import Graph, in_range, is_euclidean, metric_parameters, product_distances
 from .base import Input, Nearby, check_block, nearby, square

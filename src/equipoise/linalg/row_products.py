@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .._types import Array
 from ..arrays.namespace import is_numpy
-from .blas_threads import one_blas_thread
+from .pca import one_blas_thread
 
 ROWS = 64  # rows per call of BLAS: a multiple of the rows that its kernels compute at once
 

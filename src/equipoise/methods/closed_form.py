@@ -18,8 +18,7 @@ from ..arrays.namespace import is_device_array, on_device_of
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
-from ..linalg.blas_threads import one_blas_thread
-from ..linalg.pca import fix_signs
+from ..linalg.pca import fix_signs, one_blas_thread
 from ..objectives import ClosedForm
 from ..optimize.rules import Accelerated, Steady
 from ..problems.forces import ForceProblem, check_n_iter

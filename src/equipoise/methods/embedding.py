@@ -21,7 +21,7 @@ from ..geometry import Flat, Geometry
 from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
-from ..linalg.blas_threads import one_blas_thread
+from ..linalg.pca import one_blas_thread
 from ..memory import gpu_memory
 from ..objectives import Objective
 from ..optimize.descent import split_callbacks

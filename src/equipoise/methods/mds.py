@@ -23,7 +23,7 @@ from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
 from ..inputs import Distances, FromSpace, Input, make_input
-from ..linalg.blas_threads import on_one_blas_thread, one_blas_thread
+from ..linalg.pca import on_one_blas_thread, one_blas_thread
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS

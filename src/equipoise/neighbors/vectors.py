@@ -20,7 +20,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.blocks import rows_per_block
 from ..arrays.csr import make_csr
-from ..linalg.blas_threads import on_one_blas_thread
+from ..linalg.pca import on_one_blas_thread
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 

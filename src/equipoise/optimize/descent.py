@@ -16,7 +16,7 @@ import numpy as np
 
 from .._types import Array, Callback
 from ..arrays.namespace import array_like, array_namespace, on_device_of, to_numpy, unpermute
-from ..linalg.blas_threads import on_one_blas_thread
+from ..linalg.pca import on_one_blas_thread
 from ..progress import start_optimizer_stage
 from ..saving.checkpoint import Checkpoint, RunCheckpoints
 

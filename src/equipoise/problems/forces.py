@@ -15,7 +15,7 @@ from ..arrays.namespace import is_tensor, to_numpy
 from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
-from ..linalg.blas_threads import on_one_blas_thread
+from ..linalg.pca import on_one_blas_thread
 from ..objectives import Balance, Objective
 from ..optimize.descent import Descent, State, Steps, open_checkpoints, split_callbacks
 from ..optimize.gradient_steps import EngineForces, GradientSteps
