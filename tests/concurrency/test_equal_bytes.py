@@ -62,7 +62,8 @@ def outside_fits():
     yield shepard(LARGE, Y).correlation
     yield problem.loss(np.ascontiguousarray(Y))
     yield problem.optimize(n_iter=20)
-    yield problem.descent(n_iter=5).run().Y
+    problem.descent(n_iter=5).run()
+    yield problem.Y
     yield aligned(np.tile(Y, (50, 1)))
     yield eq.MDS(metric="mahalanobis", n_iter=2, random_state=0).fit_transform(np.tile(LARGE, (3, 1)) + 1.0)
 

@@ -147,7 +147,7 @@ def check_table(X: Any, min_rows: int = 2, order: str = "C") -> Array:
 
 def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "C") -> Matrix:
     """Return X (n, D) as float64, dense or CSR; raise if an entry is not numeric. NaN and inf are allowed."""
-    X = as_array(X)
+    X = _aligned(as_array(X))
     if _is_plain_table(X, min_rows, order):
         return X
     if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
@@ -167,6 +167,14 @@ def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "
         if any(words in str(error) for words in ("could not convert string", "float() argument", "with a sequence")):
             _raise_for_entry(X, error)
         raise
+
+
+def _aligned(X: Any) -> Any:
+    """Return X, or a copy if it is an array at an address that its type does not allow, such as a part of a file.
+
+    NumPy does not pass such an array to BLAS, so that its products would have other last digits.
+    """
+    return X.copy() if isinstance(X, np.ndarray) and not X.flags.aligned else X
 
 
 def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
@@ -198,6 +206,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
     Distances must be finite and nonnegative; a dense matrix must be symmetric with a zero diagonal.
     """
     D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
+    D = _aligned(D)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
     check_indices(D)
