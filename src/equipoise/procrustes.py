@@ -29,7 +29,8 @@ class Similarity:
 
     def __call__(self, Y: Array) -> Array:
         """Return the transformed points Y (m, d)."""
-        return self.s * (np.asarray(Y, dtype=np.float64) - self.a) @ self.R + self.b
+        with one_blas_thread():
+            return self.s * (np.asarray(Y, dtype=np.float64) - self.a) @ self.R + self.b
 
 
 def fit_similarity(Y: Array, target: Array) -> Similarity:
@@ -41,7 +42,8 @@ def fit_similarity(Y: Array, target: Array) -> Similarity:
     (Y, a, radius), (T, b, target_radius) = _center_both(Y, target)
     with one_blas_thread():
         U, _, Vt = linalg.svd(Y.T @ T)
-    return Similarity(a, b, U @ Vt, target_radius / radius)
+        R = U @ Vt
+    return Similarity(a, b, R, target_radius / radius)
 
 
 def disagreement(Y: Array, target: Array) -> float:

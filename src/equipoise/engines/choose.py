@@ -7,6 +7,7 @@ from typing import Any
 
 from .._types import Matrix
 from ..arrays.namespace import is_tensor, main_array
+from ..linalg.pca import openmp_threads
 from .base import Engine, Resumable, SamplesPairs
 from .exact import Exact
 from .mesh.mesh_engine import Grid
@@ -87,6 +88,8 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
         raise ImportError('engine="torch" needs PyTorch: pip install "equipoise[gpu]", or torch itself')
     import torch
 
+    if torch.get_num_threads() != openmp_threads(torch.get_num_threads()):
+        torch.set_num_threads(1)  # for the rest of this forked process, where more threads never start
     available = torch.cuda.is_available()
     if device == "cuda" and not available:
         raise ValueError(f'device="cuda", but PyTorch {torch.__version__} finds no GPU; use device="cpu" or "auto"')

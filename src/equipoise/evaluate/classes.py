@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from .._types import Array
 from ..arrays.blocks import rows_per_block
+from ..linalg.pca import one_blas_thread
 from .checks import check_k, check_labels, check_map
 from .measured import DaviesBouldinCurve, Measured
 from .sample import ALL, draw_points, sample_points
@@ -186,6 +187,9 @@ def davies_bouldin_curve(
 
 
 def _clusters(Y: Array, count: int, random_state: Any) -> Array:
-    with threadpool_limits(1):  # so that results do not depend on the number of threads
+    with (
+        one_blas_thread(),
+        threadpool_limits(1, user_api="openmp"),
+    ):  # so that results do not depend on the number of threads
         clusters: Array = KMeans(count, n_init=STARTS, random_state=random_state).fit_predict(Y)
     return np.unique(clusters, return_inverse=True)[1]

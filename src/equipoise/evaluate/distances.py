@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from .._types import Array
 from ..arrays.blocks import FIXED_PAIRS
 from ..inputs import Input, InputSpace
+from ..linalg.pca import on_one_blas_thread
 from ..spaces import Distortion, summarize_distortion
 from .checks import check_pair
 from .measured import Measured
@@ -45,6 +46,7 @@ class Stress:
     scale: float
 
 
+@on_one_blas_thread
 def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Stress:
     """Return the stress of a map, over all pairs of up to 20,000 points or over 2²⁰ random pairs of more.
 
@@ -173,6 +175,7 @@ def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any 
     return replace(distortion, expanded=expanded, contracted=contracted)
 
 
+@on_one_blas_thread
 def rank_correlation(a: Array, b: Array) -> float:
     """Return Spearman's correlation of two arrays (m,); 0 if either is constant."""
     deviations = [ranks - ranks.mean() for ranks in (rankdata(a), rankdata(b))]

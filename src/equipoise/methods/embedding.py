@@ -21,6 +21,7 @@ from ..geometry import Flat, Geometry
 from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
+from ..linalg.pca import one_blas_thread
 from ..memory import OVERHEAD, estimate_memory, gpu_memory, require_memory_for_pairs
 from ..objectives import Objective, check_kernel
 from ..optimize.descent import split_callbacks
@@ -197,7 +198,7 @@ class Embedding(Estimator):
     @accepts_cupy
     def problem(self, X: Any, y: Any = None) -> ForceProblem:
         """Return the unsolved problem for X: affinities, loss, gradient, forces and an initial map."""
-        with self._explain_out_of_memory(X):
+        with one_blas_thread(), self._explain_out_of_memory(X):
             return self._build(X, y)[0]
 
     def _build(self, X: Any, y: Any = None, init: Any = None) -> tuple[ForceProblem, Input, Neighborhoods]:
@@ -281,7 +282,7 @@ class Embedding(Estimator):
         if isinstance(init, str):
             raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
         shown = progress.shown(self.verbose)
-        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
+        with one_blas_thread(), lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall
@@ -338,7 +339,7 @@ class Embedding(Estimator):
         Y : ndarray or Tensor of shape (m, d)
         """
         check_is_fitted(self, "embedding_")
-        with self._explain_out_of_memory(X):
+        with one_blas_thread(), self._explain_out_of_memory(X):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]

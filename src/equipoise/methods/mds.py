@@ -23,6 +23,7 @@ from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
 from ..inputs import Distances, FromSpace, Input, make_input
+from ..linalg.pca import on_one_blas_thread, one_blas_thread
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
@@ -135,7 +136,8 @@ class MDS(Estimator):
     @accepts_cupy
     def problem(self, X: Any) -> StressProblem:
         """Return the unsolved problem for X: stress, gradient, forces and initial maps."""
-        return self._build(X)[0]
+        with one_blas_thread():
+            return self._build(X)[0]
 
     def _build(self, X: Any) -> tuple[StressProblem, Input]:
         self.check_parameters()
@@ -245,7 +247,7 @@ class MDS(Estimator):
         self : MDS
         """
         shown = progress.shown(self.verbose)
-        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
+        with one_blas_thread(), lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
             if self.stress == "metric":
                 self._source.warn_if_not_metric()
@@ -278,6 +280,7 @@ class MDS(Estimator):
         return self.fit(X).embedding_
 
     @accepts_cupy
+    @on_one_blas_thread
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map, each where its stress Σ_j (‖y − y_j‖ − δ_j)² is smallest.
 

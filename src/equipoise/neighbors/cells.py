@@ -10,7 +10,7 @@ import numpy as np
 from .. import _core
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES, FIXED_REGION_ROWS, FIXED_SCAN_ROWS
-from ..linalg.pca import one_blas_thread, run_on_threads
+from ..linalg.pca import one_blas_thread, openmp_threads, run_on_threads
 from ..progress import advance_callback
 from .recall import estimate_recall, reach_for_recall, sample_rows
 
@@ -30,7 +30,7 @@ def faiss_threads(n_threads: int) -> Iterator[None]:
     import faiss
 
     before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(n_threads)
+    faiss.omp_set_num_threads(openmp_threads(n_threads))
     try:
         yield
     finally:

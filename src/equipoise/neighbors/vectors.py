@@ -20,6 +20,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.blocks import rows_per_block
 from ..arrays.csr import make_csr
+from ..linalg.pca import on_one_blas_thread
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 
@@ -75,6 +76,7 @@ def smallest(D: Array, k: int) -> Graph:
     return Graph(keep.astype(np.int32), np.take_along_axis(D, keep, axis=1))
 
 
+@on_one_blas_thread
 def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
     """Return the parameters that a scikit-learn metric estimates from X (n, D), for distances to new rows."""
     if isinstance(metric, str) and metric == "seuclidean":

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._types import Array, Callback
 from ..arrays.namespace import array_like, array_namespace, on_device_of, to_numpy, unpermute
+from ..linalg.pca import on_one_blas_thread
 from ..progress import start_optimizer_stage
 from ..saving.checkpoint import Checkpoint, RunCheckpoints
 
@@ -215,6 +216,7 @@ class Descent(Generic[S]):
         self.finished = False
         self._reported = self._last_report()
 
+    @on_one_blas_thread
     def step(self) -> bool:
         """Take one iteration; return False, without a step, if the descent ends or has already ended."""
         if self.finished:
@@ -234,6 +236,7 @@ class Descent(Generic[S]):
         self._save()
         return True
 
+    @on_one_blas_thread
     def run(self, until: int | None = None) -> S:
         """Take steps until the descent ends, or up to iteration `until`, and return the state."""
         last = self.n_iter if until is None else min(until, self.n_iter)
@@ -246,6 +249,7 @@ class Descent(Generic[S]):
             self.callbacks = callbacks
         return self.state
 
+    @on_one_blas_thread
     def evaluate(self, loss: bool | None = None) -> float:
         """Evaluate the current state and return its loss; NaN unless `loss`, by default only if a report is due.
 

@@ -15,6 +15,7 @@ from ..arrays.namespace import is_tensor, to_numpy
 from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
+from ..linalg.pca import on_one_blas_thread
 from ..objectives import Balance, Objective
 from ..optimize.descent import Descent, State, Steps, split_callbacks
 from ..optimize.gradient_steps import EngineForces, GradientSteps
@@ -114,22 +115,27 @@ class Problem(ABC):
     def stopped(self) -> str:
         return self._best.stopped
 
+    @on_one_blas_thread
     def loss(self, Y: Array) -> float:
         """Return the loss at Y (n, d), without exaggeration."""
         return self._loss_at(self._check(Y))
 
+    @on_one_blas_thread
     def gradient(self, Y: Array) -> Array:
         """Return the gradient of the loss at Y, (n, d), in the precision of Y: float32 or float64."""
         return self._gradient_at(self._check(Y))
 
+    @on_one_blas_thread
     def attraction(self, Y: Array) -> Array:
         """Return the attractive force on each point at Y, (n, d)."""
         return self._attraction_at(self._check(Y))
 
+    @on_one_blas_thread
     def repulsion(self, Y: Array) -> Array:
         """Return the repulsive force on each point at Y, (n, d). The two forces sum to minus the gradient."""
         return self._repulsion_at(self._check(Y))
 
+    @on_one_blas_thread
     def optimize(
         self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback | Checkpoint] = ()
     ) -> Any:
@@ -182,6 +188,7 @@ class Problem(ABC):
                 break
         return self.Y
 
+    @on_one_blas_thread
     def descent(
         self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
     ) -> Descent[Any]:

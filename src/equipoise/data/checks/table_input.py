@@ -186,6 +186,14 @@ def _require_rows(X: Any, min_rows: int) -> None:
         raise ValueError(f"X has {plural(shape[0], 'sample')}, one per row; at least {min_rows} are needed")
 
 
+def _aligned(X: Any) -> Any:
+    """Return X, or a copy if it is an array at an address that its type does not allow, such as a part of a file.
+
+    NumPy does not pass such an array to BLAS, so that its products would have other last digits.
+    """
+    return X.copy() if isinstance(X, np.ndarray) and not X.flags.aligned else X
+
+
 def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
     """Return whether X needs no conversion."""
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
@@ -215,6 +223,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
     Distances must be finite and nonnegative; a dense matrix must be symmetric with a zero diagonal.
     """
     D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
+    D = _aligned(D)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
     check_indices(D)

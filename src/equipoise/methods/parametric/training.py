@@ -17,6 +17,7 @@ from ..._types import Array, Callback
 from ...arrays.namespace import to_numpy
 from ...geometry import Geometry
 from ...kernels import Kernel
+from ...linalg.pca import openmp_threads
 from ...objectives.autograd.stochastic import Batch, Stochastic, squared
 from ...optimize.descent import Steps
 from ...saving.checkpoint import fingerprint
@@ -195,7 +196,7 @@ def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
 def limit_threads(threads: int) -> Iterator[None]:
     """Limit PyTorch to `threads` threads within the context."""
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(openmp_threads(threads))
     try:
         yield
     finally:
