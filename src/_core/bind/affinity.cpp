@@ -23,7 +23,7 @@ template <class R> void bind_conditional(nb::module_ &m) {
             D.n = std::int64_t(X.shape(0));
             D.points = X.data();
             D.dimension = std::int64_t(X.shape(1));
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().conditional(D, as_perplexities(perplexities), P.data(), saturated.data(), threads);
         },
         array("X"), array("perplexities"), array("P"), array("saturated"), "threads"_a,
@@ -36,7 +36,7 @@ template <class R> void bind_conditional(nb::module_ &m) {
             eq::Distances D;
             D.n = std::int64_t(D2.shape(0));
             D.dense = D2.data();
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().conditional(D, as_perplexities(perplexities), P.data(), saturated.data(), threads);
         },
         array("D2"), array("perplexities"), array("P"), array("saturated"), "threads"_a,
@@ -52,7 +52,7 @@ template <class R> void bind_conditional(nb::module_ &m) {
             require(P.shape(0) == D2.shape(0), "P must have the length of D2");
             require(std::int64_t(saturated.shape(0)) == graph.rows, "saturated must have shape (n,)");
             keep_apart(graph, P, saturated);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().conditional(D, as_perplexities(perplexities), P.data(), saturated.data(), threads);
         },
         "graph"_a, array("D2"), array("perplexities"), array("P"), array("saturated"), "threads"_a,
@@ -66,7 +66,7 @@ template <class R> void bind_memberships(nb::module_ &m) {
             const double *values = entry_values(graph, D2, "D2 must have one element per entry of the graph");
             require(W.shape(0) == D2.shape(0), "W must have the length of D2");
             keep_apart(graph, W);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().memberships(graph, values, target, floor, W.data(), threads);
         },
         "graph"_a, array("D2"), "target"_a, "floor"_a, array("W"), "threads"_a,

@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "bind/gil.hpp"
 #include "ops.hpp"
 
 namespace nb = nanobind;

@@ -61,7 +61,7 @@ template <class R> void bind_permute(nb::module_ &m) {
             keep_apart(A, out_indptr, out_indices, out_values);
             keep_apart(order, out_indptr, out_indices, out_values);
             keep_apart(position, out_indptr, out_indices, out_values);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             eq::permute(A, a, order.data(), position.data(), B);
         },
         "A"_a, array("values"), array("order"), array("position"), array("out_indptr"), array("out_indices"),
@@ -78,7 +78,7 @@ template <class R> void bind_symmetrize(nb::module_ &m) {
             const auto S = output(A.rows, 2 * A.entries(), out_indptr, out_indices, out_values);
             keep_apart(A, out_indptr, out_indices, out_values);
             keep_apart(out_indices, out_indptr, out_values);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             return eq::symmetrize(A, a, S, threads);
         },
         "A"_a, array("values"), array("out_indptr"), array("out_indices"), array("out_values"), "threads"_a,

@@ -57,7 +57,7 @@ void bind_geodesic(nb::module_ &m) {
             keep_apart(faces, distances);
             keep_apart(twins, distances);
             keep_apart(sources, distances);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             eq::surface_distances(surface, sources.data(), std::int64_t(count), distances.data(), threads);
         },
         array("faces"), array("lengths"), array("twins"), array("bends"), "leaving"_a, array("sources"),
@@ -78,7 +78,7 @@ void bind_geodesic(nb::module_ &m) {
             keep_apart(graph, distances);
             keep_apart(sources, distances);
             keep_apart(lengths, distances);  // that they are not negative is checked before
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             eq::shortest_paths(graph, values, sources.data(), std::int64_t(count), distances.data(), threads);
         },
         "graph"_a, array("lengths"), array("sources"), array("distances"), "threads"_a,
@@ -89,7 +89,7 @@ void bind_geodesic(nb::module_ &m) {
             const std::size_t n = D.shape(0);
             require(D.shape(1) == n, "D must be square");
             require(excess.shape(0) == n && argmax.shape(0) == n, "excess and argmax must have shape (n,)");
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             eq::longest_excess(D.data(), std::int64_t(n), excess.data(), argmax.data(), threads);
         },
         array("D"), array("excess"), array("argmax"), "threads"_a,

@@ -59,7 +59,7 @@ template <class R> void bind_grid(nb::module_ &m) {
         [](const eq::Mesh &mesh, Matrix<R> Y, Matrix<double> charges, OutVector<R> grid, int threads) {
             check_mesh<R>(mesh, Y, charges.shape(1), grid.shape(0));
             require(charges.shape(0) == Y.shape(0), "charges must have shape (n, m) for Y (n, d)");
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().spread(mesh, points(Y), as_charges(charges), grid.data(), threads);
         },
         "mesh"_a, array("Y"), array("charges"), array("grid"), "threads"_a,
@@ -72,7 +72,7 @@ template <class R> void bind_grid(nb::module_ &m) {
             const std::size_t m = potential.shape(1);
             check_mesh<R>(mesh, Y, m, grid.shape(0));
             const auto out = field_sums(Y.shape(0), m, Y.shape(1), potential, half_gradient);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().gather(mesh, points(Y), grid.data(), int(m), out, threads);
         },
         "mesh"_a, array("Y"), array("grid"), array("potential"), array("half_gradient"), "threads"_a,
@@ -84,7 +84,7 @@ template <class R> void bind_grid(nb::module_ &m) {
             check_frequencies<R>(mesh, frequencies);
             require(std::int64_t(grid.shape(1)) == mesh.nodes() && grid.shape(0) <= MOST_DIMENSIONS,
                     "grid must have shape (m, nodes)");
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().convolve(mesh, frequencies.data(), int(grid.shape(0)), grid.data(), threads);
         },
         "mesh"_a, array("frequencies"), array("grid"), "threads"_a,
@@ -101,7 +101,7 @@ template <class R> void bind_grid(nb::module_ &m) {
             require(cells.nodes() <= MOST_CELLS, "the near field must have at most 2^28 cells");
             const bool same = targets.data() == Y.data() && targets.shape(0) == Y.shape(0);
             const eq::Points<R> at = same ? eq::Points<R>() : points(targets);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().near(cells, table, at, points(Y), as_charges(charges), out, threads);
         },
         "cells"_a, array("segments"), "first"_a, "scale"_a, array("targets"), array("Y"), array("charges"),

@@ -68,7 +68,7 @@ template <class Source> void bind_ranks(nb::module_ &m, const char *nearest, con
             request.check(out);
             Source::check(request);
             const std::int64_t k = std::int64_t(out.shape(1));
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             request.each<Source>([&](auto &ranking, std::int64_t r) { ranking.nearest(k, out.data() + r * k); });
         },
         array("exact"), "n"_a, array("values"), array("shift"), array("slack"), array("rows"), array("out"),
@@ -86,7 +86,7 @@ template <class Source> void bind_ranks(nb::module_ &m, const char *nearest, con
             const std::int64_t k = std::int64_t(out.shape(1));
             for (std::int64_t t = 0; t < request.m() * k; ++t)
                 require(others.data()[t] >= 0 && others.data()[t] < n, "others must be points from 0 to n - 1");
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             request.each<Source>(
                 [&](auto &ranking, std::int64_t r) { ranking.ranks(others.data() + r * k, k, out.data() + r * k); });
         },
@@ -109,7 +109,7 @@ void bind_neighbors(nb::module_ &m) {
             require(valid, "neighbors must be rows of X, from 0 to n - 1");
             require(k <= MOST_COLUMNS, "neighbors must have fewer than 2^31 columns");
             keep_apart(neighbors, d2);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             backend().pair_distances(data_rows(X), neighbors.data(), int(k), d2.data(), threads);
         },
         array("X"), array("neighbors"), array("d2"), "threads"_a,
@@ -122,7 +122,7 @@ void bind_neighbors(nb::module_ &m) {
             require(out.shape(1) >= 1 && out.shape(1) <= dots.shape(1),
                     "out must have between 1 column and as many as dots");
             require(dots.shape(1) <= MOST_POINTS, "dots must have fewer than 2^31 columns");
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             require(backend().nearest(dots.data(), norms.data(), std::int64_t(dots.shape(0)),
                                       std::int64_t(dots.shape(1)), std::int64_t(out.shape(1)), out.data()),
                     "a row has too few values norm - 2 dot that are not NaN");

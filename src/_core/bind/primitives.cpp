@@ -65,7 +65,7 @@ template <class R, class T> void bind_edges(nb::module_ &m) {
            OutMatrix<double> force, int threads) {
             require(A.shape(0) == Y.shape(0) && A.shape(1) == Y.shape(0), "A must have shape (n, n) for Y (n, d)");
             const eq::EdgeSums out = edge_sums(Y.shape(0), Y.shape(1), potential, force);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().edges(kernel, b, eq::Weights(A.data()), points(Y), out, threads);
         },
         "kernel"_a, "b"_a, array("A"), array("Y"), array("potential"), array("force"), "threads"_a,
@@ -78,7 +78,7 @@ template <class R, class T> void bind_edges(nb::module_ &m) {
             require(A.rows == std::int64_t(Y.shape(0)) && A.columns == A.rows, "A must have shape (n, n) for Y (n, d)");
             const eq::EdgeSums out = edge_sums(Y.shape(0), Y.shape(1), potential, force);
             keep_apart(A, potential, force);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().edges(kernel, b, weights, points(Y), out, threads);
         },
         "kernel"_a, "b"_a, "A"_a, array("values"), array("Y"), array("potential"), array("force"), "threads"_a,
@@ -97,7 +97,7 @@ void bind_edges_to(nb::module_ &m) {
             require(force.shape(0) == targets.shape(0) && force.shape(1) == Y.shape(1),
                     "force must have shape (n_targets, d)");
             keep_apart(A, force);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             return backend().edges_to(kernel, weights, points(targets), points(Y), force.data(), threads);
         },
         "kernel"_a, "A"_a, array("values"), array("targets"), array("Y"), array("force"), "threads"_a,
@@ -115,7 +115,7 @@ template <class R> void bind_fields(nb::module_ &m) {
                 OutCube half_gradient, int threads) {
             check(charges, Y);
             const auto out = field_sums(Y.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().field(kernel, as_charges(charges), points(Y), out, threads);
         },
         "kernel"_a, array("charges"), array("Y"), array("potential"), array("half_gradient"), "threads"_a,
@@ -127,7 +127,7 @@ template <class R> void bind_fields(nb::module_ &m) {
             check(charges, Y);
             require(targets.shape(1) == Y.shape(1), "targets must have shape (n_targets, d) for Y (n, d)");
             const auto out = field_sums(targets.shape(0), charges.shape(1), Y.shape(1), potential, half_gradient);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().field_at(kernel, as_charges(charges), points(targets), points(Y), out, threads);
         },
         "kernel"_a, array("charges"), array("targets"), array("Y"), array("potential"), array("half_gradient"),
@@ -147,7 +147,7 @@ template <class R> void bind_fields(nb::module_ &m) {
             if (graph != nullptr) keep_apart(*graph, potential, half_gradient);
             keep_apart(offsets, potential, half_gradient);
             const eq::Offsets sample{offsets.data(), weights.data(), std::int64_t(offsets.shape(0))};
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().field_offsets(kernel, as_charges(charges), points(Y), sample,
                                    graph == nullptr ? eq::Csr() : *graph, out, threads);
         },

@@ -13,7 +13,7 @@ template <class R> void bind_momentum_step(nb::module_ &m) {
                     "velocity and gain must have the shape of the gradient, (n, d)");
             check_rows(n, d, MOST_DIMENSIONS);
             const eq::Step step{rate, momentum, gain_up, gain_down, turned, min_gain, max_step};
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().momentum_step(step, gradient.data(), std::int64_t(n), int(d), velocity.data(), gain.data());
         },
         array("gradient"), array("velocity"), array("gain"), "rate"_a, "momentum"_a, "gain_up"_a, "gain_down"_a,
@@ -43,7 +43,7 @@ void bind_steps(nb::module_ &m) {
             require(count >= 0 && count <= 65536, "count must be from 0 to 65536");
             keep_apart(graph, due, out);
             const eq::Negatives negatives{a, b, epsilon, clip, rate, exaggeration, until, count, seed, step};
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             backend().negatives_step(negatives, edges, degrees.data(), due.data(), points(Y), out.data(), threads);
         },
         "graph"_a, array("period"), array("degrees"), array("due"), array("Y"), array("out"), "a"_a, "b"_a, "epsilon"_a,

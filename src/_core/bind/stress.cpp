@@ -20,7 +20,7 @@ template <class R> void bind_sums(nb::module_ &m) {
             eq::Targets targets;
             targets.condensed = delta.data();
             targets.weights = weights.shape(0) == 0 ? nullptr : weights.data();
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             return ops<R>().stress_pairs(targets, points(Y), half_gradient.data(), threads);
         },
         array("delta"), array("weights"), array("Y"), array("half_gradient"), "threads"_a,
@@ -34,7 +34,7 @@ template <class R> void bind_sums(nb::module_ &m) {
             eq::Targets targets;
             targets.points = X.data();
             targets.dimension = std::int64_t(X.shape(1));
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             return ops<R>().stress_pairs(targets, points(Y), half_gradient.data(), threads);
         },
         array("X"), array("Y"), array("half_gradient"), "threads"_a,
@@ -48,7 +48,7 @@ template <class R> void bind_sums(nb::module_ &m) {
             require(delta.shape(0) == Y.shape(0) && delta.shape(1) == T.shape(0) && weights.shape(0) == T.shape(0) &&
                         T.shape(1) == Y.shape(1),
                     "delta must have shape (n, m) and weights (m,) for Y (n, d) and T (m, d)");
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             return ops<R>().stress_between(delta.data(), weights.data(), points(Y), points(T), half_gradient.data(),
                                            half_gradient_T.data(), threads);
         },
@@ -66,7 +66,7 @@ template <class R> void bind_sums(nb::module_ &m) {
             require(A.rows == std::int64_t(Y.shape(0)) && A.columns == A.rows, "A must have shape (n, n) for Y (n, d)");
             require(stress.shape(0) == Y.shape(0), "stress must have shape (n,)");
             keep_apart(A, stress, half_gradient);
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             ops<R>().stress_listed(weights, targets, points(Y), stress.data(), half_gradient.data(), threads);
         },
         "A"_a, array("delta"), array("values"), array("Y"), array("stress"), array("half_gradient"), "threads"_a,
@@ -81,7 +81,7 @@ void bind_stress(nb::module_ &m) {
         [](Matrix<float> X, OutVector<float> out, int threads) {
             const std::size_t n = X.shape(0);
             require(X.shape(1) > 0 && out.shape(0) == n * (n - 1) / 2, "out must have n (n - 1) / 2 elements");
-            nb::gil_scoped_release release;
+            eq::ReleaseGil release;
             backend().condensed_distances(data_rows(X), out.data(), threads);
         },
         array("X"), array("out"), "threads"_a, "Euclidean distances of the pairs i < j, row by row, in float32.");

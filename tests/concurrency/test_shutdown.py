@@ -1,0 +1,41 @@
+"""An interpreter that ends while fits run in daemon threads ends at once, without a crash."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CODE = """
+import sys, threading, time
+import numpy as np
+import equipoise as eq
+
+X = np.random.default_rng(0).normal(size=(3000, 20))
+running = threading.Event()
+method = eq.{method}
+threading.Thread(target=method.fit, args=[X], daemon=True).start()
+assert running.wait(120)
+time.sleep({delay})
+{ending}
+"""
+TSNE = 'TSNE(n_iter=10**6, n_jobs=2, engine="{}", random_state=0, callbacks=[lambda i, loss, Y: running.set()])'
+METHODS = {
+    "mesh": TSNE.format("grid"),
+    "all pairs": TSNE.format("exact"),
+    "MDS": "MDS(n_iter=10**6, tol=1e-300, n_jobs=2, random_state=0, callbacks=[lambda i, loss, Y: running.set()])",
+}
+
+
+@pytest.mark.parametrize("ending, code", [("", 0), ("raise SystemExit(3)", 3)], ids=["end of program", "SystemExit"])
+@pytest.mark.parametrize("name", METHODS)
+def test_interpreter_ends_while_a_fit_runs_in_a_daemon_thread(name, ending, code):
+    source = Path(__file__).resolve().parents[2] / "src"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
+    program = CODE.format(method=METHODS[name], delay=0.01, ending=ending)
+    child = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300
+    )
+    assert child.returncode == code, child.stderr
+    assert "Fatal" not in child.stderr
