@@ -12,7 +12,7 @@ from .commands import draw_command
 from .containers import draw_container
 from .files import draw_load, draw_read
 from .functions import draw_function
-from .parameters import draw_parameters
+from .parameters import NAMES, draw_parameters
 from .values import choose
 
 METHODS = [Method.__name__ for Method in PUBLIC]
@@ -38,7 +38,8 @@ def draw_fit(rng: np.random.Generator) -> dict[str, Any]:
     parameters = case["parameters"]
     if case["X"]["as"] != "table" and rng.random() < 0.85:  # most of them say what they are
         name = "metric" if case["X"]["as"] in ("distances", "neighbors") else "affinity"
-        parameters[name] = "precomputed"
+        if name in NAMES[method]:
+            parameters[name] = "precomputed"
     elif parameters.get("metric") == "precomputed" and rng.random() < 0.8:
         case["X"] |= {"as": "distances", "fault": choose(rng, tables.DISTANCE_FAULTS)}
     if (method == "UMAP" and rng.random() < 0.2) or rng.random() < 0.03:

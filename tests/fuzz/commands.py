@@ -7,11 +7,12 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -34,6 +35,10 @@ WORDS = (
     "precomputed", "cosine", "png", "csv", "10" * 20, "<b>", "../x", "a,b", "class",
 )  # fmt: skip
 ERROR = "equipoise: error: "
+
+
+class ClearLine(Exception):
+    """The command ended with one line that says what is wrong."""
 
 
 class BadOutput(Exception):
@@ -68,6 +73,8 @@ def run_command(case: dict[str, Any]) -> list[tuple[str, Any, Any]]:
             closed = {"pca", "isomap", "lle", "classicalmds", "laplacianeigenmaps"} & {*case["words"]}
             words += [] if closed else ["--n-iter", "3"]
         code, error = _run([*words, *case["words"]])
+        if isinstance(error, Exception):
+            raise error
         if code == 0:
             return [(path.name, _coordinates(path), None) for path in Path("out").glob("*.csv")]
         lines = [line for line in error.splitlines() if not line.startswith("equipoise: warning: ")]
@@ -76,7 +83,12 @@ def run_command(case: dict[str, Any]) -> list[tuple[str, Any, Any]]:
             raise BadOutput(f"exit code {code} and {error!r}")
         if re.search(r"Traceback|Error\b.*line \d|object at 0x", error):
             raise BadOutput(f"an error of a program, not for a user: {error!r}")
-    return []
+    raise ClearLine
+
+
+def _keep_error(caught: list[BaseException]) -> Callable[..., None]:
+    """Return a stand-in for the function that prints an error as one line, which keeps the error."""
+    return lambda error, *, debug: caught.append(error)
 
 
 @contextmanager
@@ -89,16 +101,17 @@ def _working_in(folder: str) -> Iterator[None]:
         os.chdir(before)
 
 
-def _run(words: list[str]) -> tuple[Any, str]:
-    """Return the exit code of the command line and what it printed as errors."""
-    errors, screen = StringIO(), TextIOWrapper(BytesIO())
-    with redirect_stdout(screen), redirect_stderr(errors), warnings.catch_warnings():
+def _run(words: list[str]) -> tuple[Any, Any]:
+    """Return the exit code of the command line, and what it printed as errors or the exception it made a line of."""
+    errors, screen, caught = StringIO(), TextIOWrapper(BytesIO()), []
+    keep = patch("equipoise.cli._print_error", _keep_error(caught))
+    with redirect_stdout(screen), redirect_stderr(errors), warnings.catch_warnings(), keep:
         warnings.simplefilter("default")
         try:
             code: Any = main(words)
         except SystemExit as stop:
             code = stop.code
-    return code, errors.getvalue()
+    return code, caught[0] if caught else errors.getvalue()
 
 
 def _coordinates(path: Path) -> np.ndarray:

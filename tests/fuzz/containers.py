@@ -47,14 +47,14 @@ DAMAGES = (
 
 
 def draw_container(rng: np.random.Generator) -> dict[str, Any]:
-    """Draw the description of a container; a plain float64 array in about two cases of five."""
-    if (r := rng.random()) < 0.4:
+    """Draw the description of a container; a plain float64 array in every other case."""
+    if (r := rng.random()) < 0.5:
         return {"kind": "array"}
-    if r < 0.5:
+    if r < 0.57:
         return {"kind": "dtype", "dtype": choose(rng, DTYPES)}
-    if r < 0.56:
+    if r < 0.62:
         return {"kind": choose(rng, LAYOUTS)}
-    if r < 0.64:
+    if r < 0.66:
         return {"kind": choose(rng, PYTHON)}
     if r < 0.74:
         return {"kind": choose(rng, FRAMES)}

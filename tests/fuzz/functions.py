@@ -131,8 +131,10 @@ def _make_space(kind: str, X: Any, arguments: dict[str, Any]) -> Any:
     if kind in ("LogCompressed", "Product"):
         inner = spaces.Euclidean(X)
         return spaces.LogCompressed(inner) if kind == "LogCompressed" else spaces.Product(inner, inner)
-    extra = {"PNorm": {"p": 2}}.get(kind, {}) | {k: v for k, v in arguments.items() if k in ("p", "radius")}
-    return getattr(spaces, kind)(X, **extra) if kind in SPACES else spaces.as_space(kind)
+    if kind not in SPACES:
+        return spaces.as_space(kind)
+    name, default = {"PNorm": ("p", 2.0), "Sphere": ("radius", 1.0)}.get(kind, (None, None))
+    return getattr(spaces, kind)(X, **{name: arguments.get(name, default)} if name else {})
 
 
 def _canonical(case: dict[str, Any], arguments: dict[str, Any]) -> Results:

@@ -103,9 +103,9 @@ def draw_value(rng: np.random.Generator, name: str) -> Any:
         return choose(rng, (*CHOICES[name], *values.SEEDS))
     if name == "negative_sample_rate" and r < 0.9:
         return choose(rng, CHOICES[name])
-    if r < (0.9 if name in WORDS else 0.55):
+    if r < (0.93 if name in WORDS else 0.65):
         return _ordinary(rng, name)
-    if r < 0.88:
+    if r < 0.93:
         value = extreme(rng)
         return 1000 if name == "negative_sample_rate" else value
     return wrong(rng)

@@ -20,7 +20,7 @@ ODD = (
 def draw_table(rng: np.random.Generator) -> dict[str, Any]:
     """Draw the description of a table: mostly small and ordinary, sometimes large, extreme or with NaN or inf."""
     n, D = choose(rng, ROWS), choose(rng, COLUMNS)
-    if rng.random() < 0.6:  # keep most of them large enough for a map
+    if rng.random() < 0.75:  # keep most of them large enough for a map
         n, D = max(n, 20), max(D, 2)
     if rng.random() < 0.01:
         n, D = choose(rng, [(600, 5), (1500, 3), (3000, 2), (40, 2000), (300, 300)])
@@ -28,7 +28,7 @@ def draw_table(rng: np.random.Generator) -> dict[str, Any]:
     table["values"] = choose(rng, ORDINARY if rng.random() < 0.55 else ODD)
     if rng.random() < 0.2:
         table["scale"] = float(f"{10 ** rng.uniform(-300, 300):.2g}")
-    if rng.random() < 0.06:
+    if rng.random() < 0.04:
         table["spoil"] = choose(rng, ["nan", "inf", "-inf", "all nan", "nan row", "nan column"])
     return table
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import equipoise
 
-from .commands import BadOutput
+from .commands import BadOutput, ClearLine
 from .targets import run_case
 from .values import NotBuilt, OwnError
 
@@ -23,7 +23,7 @@ OURS = str(Path(equipoise.__file__).resolve().parent)
 # Errors that scikit-learn's conventions require of every estimator, with its words, and errors of the user's functions.
 ALLOWED_FILES = ("sklearn/utils/validation.py", "sklearn/utils/_param_validation.py", "sklearn/base.py")
 PROGRAMMING = (
-    IndexError, KeyError, AttributeError, ZeroDivisionError, OverflowError, FloatingPointError, AssertionError,
+    IndexError, KeyError, AttributeError, ZeroDivisionError, OverflowError, AssertionError,
     NameError, RecursionError, np.linalg.LinAlgError, NotImplementedError, StopIteration,
 )  # fmt: skip
 
@@ -38,6 +38,8 @@ def judge(case: dict[str, Any]) -> dict[str, Any]:
             found = {"verdict": NOT_BUILT, "cause": str(error)[:200]}
         except BadOutput as error:
             found = {"verdict": BAD, "cause": f"command: {error}"[:300], "traceback": str(error)}
+        except ClearLine:
+            found = {"verdict": CLEAR, "error": "command line"}
         except Exception as error:
             found = judge_error(error)
     numeric = {str(w.message)[:100] for w in caught if issubclass(w.category, RuntimeWarning)}
