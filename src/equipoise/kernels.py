@@ -23,7 +23,7 @@ from scipy.optimize import curve_fit
 from . import _core
 from ._tags import tagged
 from ._types import Array
-from .arrays.namespace import array_namespace, at_least
+from .arrays.namespace import array_namespace, at_least, is_finite
 
 TINY = 1e-30  # lower bound of d2 where a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
@@ -395,5 +395,5 @@ def _require_positive(value: Any, name: str) -> None:
 
 
 def _require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
-    if not (isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and is_valid(value)):
+    if not (is_finite(value) and is_valid(value)):
         raise ValueError(f"{name} must be {condition}, got {value!r}")

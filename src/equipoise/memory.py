@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .affinities.perplexity import resolve_perplexity
+from .arrays.namespace import is_integer
 from .engines import choose_engine
 from .engines.mesh.mesh_engine import CACHE
 
@@ -75,10 +76,11 @@ def estimate_memory(
     >>> print(estimate_memory(1_000_000, 50))
     5.90 GB (build 2.76, optimise 5.90)
     """
-    if n < 2 or D < 1 or n_components < 1:
+    if not all(map(is_integer, (n, D, n_components))) or n < 2 or D < 1 or n_components < 1:
         raise ValueError(
             f"n must be at least 2, D and n_components at least 1; got n={n}, D={D}, n_components={n_components}"
         )
+    n, D, n_components = int(n), int(D), int(n_components)
     table = 8 * n * D  # X in float64, stored for transform
     points = 80 * n * n_components  # embedding, forces, velocity and gains
     copies = 1 if kl else 2

@@ -1,18 +1,23 @@
 """One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard and a few additions.
 
 `xp = array_namespace(x)` has the functions of the standard (https://data-apis.org/array-api) for the library of x.
-This module adds sums in a fixed order, transfers between devices, and a few functions that the standard lacks.
+This module adds sums in a fixed order, transfers between devices, a few functions that the standard lacks, and checks
+of the numbers and seeds that are passed as parameters.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state as random_state_of
 
 from .._types import Array
 
+LARGEST_SEED = 2**32 - 1  # of NumPy's RandomState
 _NAMESPACES: dict[type, Any] = {}  # by type: array_api_compat takes 3 µs per look-up, and a step needs several
 
 
@@ -186,3 +191,36 @@ def unpermute(U: Any, order: Array | None) -> Any:
     V = array_namespace(U).empty_like(U)
     V[order] = U
     return V
+
+
+# Numbers and seeds passed as parameters
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a parameter is an integer, of Python or NumPy."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> bool:
+    """Return whether a parameter is a real number that float64 can represent: not NaN, inf or 10**400."""
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    value = value.item() if isinstance(value, np.float16 | np.float32 | np.integer) else value
+    return bool(abs(value) <= sys.float_info.max)
+
+
+def is_positive(value: Any) -> bool:
+    """Return whether a parameter is a positive finite number."""
+    return is_finite(value) and bool(value > 0)
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a parameter is "auto"; arrays are not compared with text."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_random_state(seed: Any) -> np.random.RandomState:
+    """Return the RandomState of a seed, of a RandomState (itself) or of None (NumPy's global one)."""
+    if isinstance(seed, Integral) and not 0 <= int(seed) <= LARGEST_SEED:
+        raise ValueError(f"random_state must be between 0 and {LARGEST_SEED}, got {seed}")
+    return random_state_of(seed)

@@ -11,6 +11,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._types import Array, Matrix
 from ..arrays.csr import entry_place
+from ..arrays.namespace import is_integer
 from ..linalg.pca import one_blas_thread
 from ..linalg.randomized import Directions
 from .dataset import Dataset
@@ -103,7 +104,7 @@ def preparation(
 
     Parameters are those of `prepare`.
     """
-    if pca is not None and not 1 <= pca <= min(dataset.X.shape):
+    if pca is not None and not (is_integer(pca) and 1 <= pca <= min(dataset.X.shape)):
         raise ValueError(
             f"pca={pca} is out of range for a table of shape {dataset.X.shape}; use 1 to {min(dataset.X.shape)}"
         )

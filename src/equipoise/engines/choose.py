@@ -73,7 +73,7 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     ImportError
         If engine="torch" is needed and PyTorch is not installed.
     """
-    if device not in DEVICES:
+    if not (isinstance(device, str) and device in DEVICES):
         raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
     on_gpu = is_tensor(X) and X.is_cuda
     if engine == "auto" and (device == "cuda" or (on_gpu and device == "auto")):

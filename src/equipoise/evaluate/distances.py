@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.utils import check_random_state
 
 from .._types import Array
+from ..arrays.namespace import check_random_state
 from ..inputs import Input, InputSpace
 from ..spaces import Distortion, summarize_distortion
 from .checks import check_pair

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Callback
 from .._warn import warn
-from ..arrays.namespace import is_device_array, on_device_of
+from ..arrays.namespace import check_random_state, is_device_array, is_positive, on_device_of
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
@@ -24,7 +23,7 @@ from ..optimize.rules import Accelerated, Steady
 from ..problems.forces import ForceProblem, check_n_iter
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components
 
 SOLVERS = ("eigen", "flow")
 ENGINES = ("auto", "torch")

@@ -8,14 +8,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import is_sparse, on_host
-from ..arrays.namespace import is_tensor, on_device_of, to_numpy
+from ..arrays.namespace import check_random_state, is_auto, is_positive, is_tensor, on_device_of, to_numpy
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
@@ -28,7 +27,7 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components
 
 
 @dataclass(eq=False, repr=False)
@@ -334,7 +333,7 @@ class Embedding(Estimator):
 
     def check_parameters(self) -> None:
         check_n_components(self.n_components)
-        if self.learning_rate != "auto" and not is_positive(self.learning_rate):
+        if not is_auto(self.learning_rate) and not is_positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
         for name, value in (
             ("early_exaggeration", self.resolve_early_exaggeration()),

@@ -13,11 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
-from ..arrays.namespace import from_cupy, is_cupy, is_tensor, to_cupy
+from ..arrays.namespace import from_cupy, is_cupy, is_integer, is_tensor, to_cupy
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..problems.forces import Problem
 from ..saving.checkpoint import Checkpoint
+
+MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaust the system's threads
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,16 +108,18 @@ def threads(n_jobs: Any) -> int:
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
         return min(available, int(limit)) if limit.isdecimal() and int(limit) > 0 else available
-    if n_jobs == -1:
-        return available
-    if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
+    if not is_integer(n_jobs) or n_jobs < -1 or n_jobs == 0:
         raise ValueError(f"n_jobs must be a positive number of threads, or -1 or None for all cores, got {n_jobs!r}")
-    return int(n_jobs)
+    if n_jobs > MOST_THREADS:
+        raise ValueError(
+            f"n_jobs must be at most {MOST_THREADS} threads, got {n_jobs}; None uses all {available} cores"
+        )
+    return available if n_jobs == -1 else int(n_jobs)
 
 
 def check_n_components(n_components: Any) -> None:
     """Raise unless n_components is a positive integer."""
-    if not (isinstance(n_components, int | np.integer) and n_components >= 1):
+    if not (is_integer(n_components) and n_components >= 1):
         raise ValueError(f"n_components must be an integer >= 1, got {n_components!r}")
 
 
@@ -130,8 +134,3 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
             if not isinstance(random_state, int | np.integer):
                 raise ValueError(f"Checkpoint requires an integer random_state, got {random_state!r}")
             callback.check()
-
-
-def is_positive(value: Any) -> bool:
-    """Return whether a parameter is a positive finite number."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)

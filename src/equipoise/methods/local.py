@@ -12,7 +12,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities import locally_linear as lle
 from ..arrays.csr import entry_rows, make_csr, symmetrized
-from ..arrays.namespace import to_numpy
+from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Orthonormal
@@ -23,7 +23,6 @@ from ..linalg.laplacian import normalized_laplacian
 from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
-from .estimator import is_positive
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch

@@ -10,13 +10,12 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._types import Array, Callback, Matrix
 from .._warn import warn
-from ..arrays.namespace import is_device_array, on_device_of, to_numpy
+from ..arrays.namespace import check_random_state, is_device_array, is_finite, is_integer, on_device_of, to_numpy
 from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
 from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
@@ -307,14 +306,14 @@ class MDS(Estimator):
     def check_parameters(self) -> None:
         for name in ("n_components", "n_init"):
             value = getattr(self, name)
-            if not (isinstance(value, int | np.integer) and value >= 1):
+            if not (is_integer(value) and value >= 1):
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
         for name, allowed in (("stress", STRESSES), ("solver", SOLVERS), ("engine", (*ENGINES, "sampled"))):
             value = getattr(self, name)
             if not (isinstance(value, str) and value in allowed):
                 options = ", ".join(repr(option) for option in allowed if option != "sampled")
                 raise ValueError(f"unknown {name} {value!r}; choose from {options}")
-        if not (isinstance(self.tol, int | float | np.number) and 0 <= self.tol < 1):
+        if not (is_finite(self.tol) and 0 <= self.tol < 1):
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from .._types import Array, Matrix
-from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
+from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
@@ -66,7 +66,7 @@ class Scaling(ClassicalEmbedding):
         m = self.n_landmarks
         if m is None:
             return None
-        if not isinstance(m, int | np.integer) or not self.n_components < m <= n:
+        if not is_integer(m) or not self.n_components < m <= n:
             raise ValueError(
                 f"n_landmarks must be an integer above n_components={self.n_components} and at most n_samples={n},"
                 f" or None for all points; got {m!r}"

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _core
 from .._tags import tagged
 from .._types import Array
-from ..arrays.namespace import is_tensor
+from ..arrays.namespace import is_integer, is_tensor
 
 if TYPE_CHECKING:
     from .descent import State
@@ -83,7 +83,7 @@ class Rule(Protocol):
 
 
 def _check_every(every: int) -> None:
-    if every < 1:
+    if not is_integer(every) or every < 1:
         raise ValueError(f"every must be at least 1 iteration, got {every!r}")
 
 

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.blocks import rows_per_block
 from ...arrays.csr import check_indices, entry_place, entry_rows, make_csr
 from ...arrays.namespace import is_cupy, to_numpy
 from ...neighbors import Graph
+from .conversion import as_numbers
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.
 DATES = r"date|time|period|duration"
 CATEGORIES = r"categor|enum|dictionary"
+# In the messages of NumPy about an entry that is not a number.
+NOT_A_NUMBER = ("could not convert string", "float() argument", "with a sequence", "too large to convert")
 
 
 def as_array(X: Any) -> Any:
@@ -81,8 +83,14 @@ def _from_tensor(X: Any) -> Array:
 
 
 def _require_numbers(X: Any) -> None:
-    """Raise for columns of dates or categories; text fails later, when it is converted."""
-    for j, (name, dtype) in enumerate(zip(column_names(X), X.dtypes, strict=True)):
+    """Raise for columns of dates or categories, and for equal names; text fails later, when it is converted."""
+    names = column_names(X)
+    if names is None:  # a single column
+        return
+    first: dict[Any, int] = {}
+    for j, (name, dtype) in enumerate(zip(names, X.dtypes, strict=True)):
+        if first.setdefault(name, j) != j:
+            raise ValueError(f"columns {first[name]} and {j} of X have the same name {str(name)!r}; rename one of them")
         kind = str(dtype).partition("(")[0]
         subject = f"X must contain numbers, but column {j} ({str(name)!r})"
         if re.match(DATES, kind.lower()):
@@ -155,16 +163,9 @@ def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "
             f"X must contain numbers, but contains times ({X.dtype}); convert them, for example to days since a date"
         )
     try:
-        return check_array(
-            X,
-            dtype=np.float64,
-            order="C",
-            accept_sparse=accept_sparse,
-            ensure_all_finite=False,
-            ensure_min_samples=min_rows,
-        )
+        return as_numbers(X, order="C", accept_sparse=accept_sparse, ensure_min_samples=min_rows)
     except (TypeError, ValueError) as error:
-        if any(words in str(error) for words in ("could not convert string", "float() argument", "with a sequence")):
+        if any(words in str(error) for words in NOT_A_NUMBER):
             _raise_for_entry(X, error)
         raise
 
@@ -179,7 +180,7 @@ def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
 
 def check_sparse_table(X: Any, min_rows: int = 2) -> Matrix:
     """Return sparse X (n, D) as canonical CSR in float64; raise if an entry is not finite."""
-    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=min_rows)
+    X = as_numbers(X, accept_sparse="csr", ensure_min_samples=min_rows)
     X = sparse.csr_matrix(X)
     check_indices(X)
     if not X.has_canonical_format:
@@ -197,7 +198,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
 
     Distances must be finite and nonnegative; a dense matrix must be symmetric with a zero diagonal.
     """
-    D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
+    D = as_numbers(D, order="C", accept_sparse="csr", ensure_min_samples=2)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
     check_indices(D)
@@ -270,6 +271,9 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
         for j, entry in enumerate(row):
             try:
                 float(np.nan if entry is None else entry)
+            except OverflowError:
+                place = f"row {i}, {_column(j, column_names(X))}"
+                raise ValueError(f"X contains an integer beyond the range of float64 at {place}") from error
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
                 remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
