@@ -95,3 +95,27 @@ def test_forces_and_memory_check_their_arguments():
     with pytest.raises(ValueError, match="n must be at least 2"):
         eq.estimate_memory(float("nan"), 5)
     assert eq.estimate_memory(1000, 5, n_components=np.int8(3)).peak > 0
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        eq.GSNE(beta=0.01, eta=1e-10),
+        eq.GSNE(alpha=0.99, eta=1e-300),
+        eq.PowerSNE(r0=1e-10, learning_rate=1e10),
+        eq.UMAP(learning_rate=4.5e58),
+    ],
+)
+def test_maps_that_leave_the_range_of_numbers_raise(method):
+    method.set_params(n_iter=60, random_state=0)
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match=r"NaN or inf|the loss is|underflows"):
+        method.fit(X)
+
+
+@pytest.mark.parametrize("Method", [eq.DKLLE, eq.LLE, eq.Isomap])
+def test_new_rows_out_of_range_are_named(Method):
+    fitted = brief(Method).fit(X)
+    rows = np.array(X[:3])
+    rows[1] = 1e300
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="row 1 of X cannot be placed"):
+        fitted.transform(rows)

@@ -23,7 +23,7 @@ from ..optimize.rules import Accelerated, Steady
 from ..problems.forces import ForceProblem, check_n_iter
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed
 
 SOLVERS = ("eigen", "flow")
 ENGINES = ("auto", "torch")
@@ -182,7 +182,7 @@ class ClassicalEmbedding(Estimator):
         self : ClassicalEmbedding
         """
         with one_blas_thread(), self._explain_out_of_memory(X):  # same bytes on any machine
-            if self.solver == "eigen":
+            if isinstance(self.solver, str) and self.solver == "eigen":
                 self._solve(X)
             else:
                 self._flow(X)
@@ -239,7 +239,7 @@ class ClassicalEmbedding(Estimator):
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():
-            return on_device_of(X if is_device_array(self.embedding_) else None, self._place(rows))
+            return on_device_of(X if is_device_array(self.embedding_) else None, check_placed(self._place(rows)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -27,7 +27,7 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed
 
 
 @dataclass(eq=False, repr=False)
@@ -317,6 +317,7 @@ class Embedding(Estimator):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
+        check_placed(Y)
         return on_device_of(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:

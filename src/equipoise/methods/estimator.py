@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
-from ..arrays.namespace import from_cupy, is_cupy, is_integer, is_tensor, to_cupy
+from ..arrays.namespace import array_namespace, from_cupy, is_cupy, is_integer, is_tensor, to_cupy, to_numpy
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..problems.forces import Problem
@@ -100,6 +100,18 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)
+
+
+def check_placed(Y: Any) -> Any:
+    """Return the positions (m, d) of new rows; raise ValueError, with the row, if one is not finite."""
+    finite = array_namespace(Y).isfinite(Y).all(axis=1)
+    if not bool(finite.all()):
+        i = int(to_numpy(finite).argmin())
+        raise ValueError(
+            f"row {i} of X cannot be placed: its distances to the fitted rows are out of range; remove it, or rescale"
+            " the data"
+        )
+    return Y
 
 
 def threads(n_jobs: Any) -> int:

@@ -37,7 +37,7 @@ from ..problems.stress_pairs import (
 )
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
-from .estimator import Estimator, accepts_cupy, check_callbacks
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_placed
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
@@ -294,7 +294,7 @@ class MDS(Estimator):
         Y = place_by_stress(
             lambda part: self._source.new_block(rows[part], sample), rows.shape[0], fitted, self._n_threads()
         )
-        return on_device_of(X if is_device_array(self.embedding_) else None, Y)
+        return on_device_of(X if is_device_array(self.embedding_) else None, check_placed(Y))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
