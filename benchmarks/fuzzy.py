@@ -75,6 +75,20 @@ def score(Y: np.ndarray, data: common.Data, threads: int) -> dict[str, float]:
     }
 
 
+def summary_row(name: str, records: list[dict[str, Any]], ever: float | None) -> list[str]:
+    """Return the medians of the runs of a method; `ever` is the time of the peer's first call with nothing compiled."""
+    middles = {key: common.middle(records, key) for key in records[0]}
+    return [
+        name if name == PEER else f"equipoise, {name}",
+        common.show(middles.get("build_s"), ".2f"),
+        common.show(ever if name == PEER else middles["first_s"], ".2f"),
+        common.show(middles["later_s"], ".2f"),
+        common.show(middles["trust"], ".4f"),
+        common.show(middles["accuracy"], ".4f"),
+        common.show(middles["one_nn"], ".4f"),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", choices=common.DATASETS, default="mnist")
@@ -106,20 +120,7 @@ def main() -> None:
             records[name].append(record | score(np.load(Path(folder) / "Y.npy"), data, args.threads))
             print(f"{name}: {records[name][-1]}", flush=True)
 
-    rows = []
-    for name in names:
-        middles = {key: common.middle(records[name], key) for key in records[name][0]}
-        rows.append(
-            [
-                name if name == PEER else f"equipoise, {name}",
-                common.show(middles.get("build_s"), ".2f"),
-                common.show(ever if name == PEER else middles["first_s"], ".2f"),
-                common.show(middles["later_s"], ".2f"),
-                common.show(middles["trust"], ".4f"),
-                common.show(middles["accuracy"], ".4f"),
-                common.show(middles["one_nn"], ".4f"),
-            ]
-        )
+    rows = [summary_row(name, records[name], ever) for name in names]
     subset = "" if args.subset is None else f" --subset {args.subset}"
     command = f"python benchmarks/fuzzy.py --data {args.data}{subset} --threads {args.threads} --runs {args.runs}"
     columns = ["", "build, s", "first call ever, s", "later call, s", f"trustworthiness, k = {K}"]

@@ -39,6 +39,13 @@ def test_files_functions_and_signatures_are_short(package):
     assert [found for found in long if found.partition(":")[0] not in PUBLIC_SIGNATURES] == []
 
 
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "tests"])
+def test_files_and_functions_outside_the_package_are_short(folder):
+    scripts = Package(ROOT / folder)
+    assert scripts.long_files(400) == []
+    assert scripts.long_functions(60) == []
+
+
 def make_package(folder, **files):
     """Write a package with these modules; "__" in a name separates folders."""
     root = folder / "equipoise"
@@ -98,6 +105,29 @@ def test_long_functions_files_and_signatures_are_detected(tmp_path):
     ]
 
 
+def test_docstrings_do_not_count_as_lines_of_a_function(tmp_path):
+    text = "def documented():\n" + '    """One.\n\n    Two.\n    """\n' + "    x = 1\n" * 58
+    package = make_package(tmp_path, kernels=text, geometry="async def long():\n" + "    x = 1\n" * 59)
+    assert package.long_functions(60) == ["geometry.long: 60 lines"]
+    assert package.long_functions(59) == ["geometry.long: 60 lines", "kernels.documented: 59 lines"]
+
+
+def test_callables_behind_aliases_and_protocols_are_counted(tmp_path):
+    package = make_package(
+        tmp_path,
+        _types="from collections.abc import Callable\nCallback = Callable[[int], int]\nMany = list[Callback]",
+        kernels="class Call(Protocol):\n    def __call__(self): ...\nclass Kernel:\n    def __call__(self): ...",
+        geometry="from ._types import Callback, Many\ndef aliased(f: Callback, g: Many, h: int): ...",
+        procrustes="from .kernels import Call, Kernel\ndef protocol(f: Call, k: Kernel, g: 'int'): ...",
+        progress="def other(f: Callback): ...",  # another module's alias, not imported
+    )
+    assert package.long_signatures(7, 0) == [
+        "geometry.aliased: 3 arguments, 2 callables",
+        "procrustes.protocol: 3 arguments, 1 callables",
+    ]
+    assert package.long_signatures(7, 2) == []
+
+
 def test_contributing_lists_layers_in_order():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = page[page.index("| layer |") :].split("\n\n")[0].splitlines()[2:]
@@ -106,7 +136,8 @@ def test_contributing_lists_layers_in_order():
     assert [row["entry"] for row in rows] == list(LAYERS)
 
 
-def test_fit_executes_few_files():
+@pytest.mark.parametrize("n", [3000, 5000])  # the points of the larger map are sorted for locality
+def test_fit_executes_few_files(n):
     """TSNE().fit on the CPU executes code from at most MAX_FILES_OF_A_FIT files of the package."""
     files = set()
 
@@ -114,7 +145,7 @@ def test_fit_executes_few_files():
         if event == "call" and (path := Path(frame.f_code.co_filename)).is_relative_to(Path(eq.__file__).parent):
             files.add(path)
 
-    X = np.random.default_rng(0).standard_normal((3000, 20))
+    X = np.random.default_rng(0).standard_normal((n, 20))
     before = sys.getprofile()
     sys.setprofile(record_file)
     try:

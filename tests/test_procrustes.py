@@ -105,3 +105,12 @@ def test_incomparable_maps_raise(rng):
         ValueError, match="map 1 has only 2 points in common with the others, too few to align it; at least 3"
     ):
         superimpose(maps)
+
+
+@pytest.mark.parametrize("compare", [disagreement, fit_similarity])
+def test_invalid_maps_raise(compare, rng):
+    Y = rng.normal(size=(5, 2))
+    with pytest.raises(ValueError, match=r"target has shape \(4, 2\); expected \(n_samples, n_components\) = \(5, 2\)"):
+        compare(Y, Y[1:])
+    with pytest.raises(ValueError, match="Y contains NaN at row 3, column 1"):
+        compare(np.where(np.arange(10).reshape(5, 2) == 7, np.nan, Y), Y)

@@ -32,6 +32,7 @@ import numpy as np
 from scipy import sparse
 
 from . import methods
+from ._plural import plural
 from ._types import Matrix
 from ._warn import warn
 
@@ -160,7 +161,7 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
         return f"row {int(counts.argmin())} of {location} has no neighbours"
     required = graph.required(given)
     if required > k:
-        return f"{location} has {k} neighbours per point, but {required:g} are needed"
+        return f"{location} has {plural(k, 'neighbour')} per point, but {required:g} are needed"
     extra = {} if required else graph.parameters(k)
     return Representation(f"the {k} neighbours per point in {location}", D, {"metric": "precomputed", **extra})
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from ._plural import plural
 from ._types import Array
 from ._warn import warn
+from .data.checks.maps import check_map
 from .linalg.pca import one_blas_thread
 
 ROUNDS = 100  # maximum number of iterations of `superimpose`; chosen
@@ -35,7 +38,7 @@ def fit_similarity(Y: Array, target: Array) -> Similarity:
     R = U Vᵀ for (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966), a and b are the centroids, and s is the ratio of the
     radii. The least-squares s would shrink maps that agree poorly and hide the disagreement.
     """
-    (Y, a, radius), (T, b, target_radius) = _center(Y), _center(target)
+    (Y, a, radius), (T, b, target_radius) = _center_both(Y, target)
     with one_blas_thread():
         U, _, Vt = linalg.svd(Y.T @ T)
     return Similarity(a, b, U @ Vt, target_radius / radius)
@@ -46,7 +49,7 @@ def disagreement(Y: Array, target: Array) -> float:
 
     It is the root mean square variation of two maps (docs/math.md, section 20); 1 − R² is SciPy's disparity.
     """
-    (Y, _, radius), (T, _, target_radius) = _center(Y), _center(target)
+    (Y, _, radius), (T, _, target_radius) = _center_both(Y, target)
     with one_blas_thread():
         correlation = linalg.svdvals(Y.T @ T).sum() / (len(Y) * radius * target_radius)
     return float(np.sqrt(max(0.0, 1 - correlation)))
@@ -94,9 +97,14 @@ def variation(maps: Array) -> Array:
     return np.where(count > 1, np.sqrt(squared / np.maximum(count - 1, 1)), np.nan)
 
 
+def _center_both(Y: Any, target: Any) -> tuple[tuple[Array, Array, float], tuple[Array, Array, float]]:
+    """Check two maps of the same shape, and center each."""
+    Y = check_map(Y)
+    return _center(Y), _center(check_map(target, "target", Y.shape))
+
+
 def _center(Y: Array) -> tuple[Array, Array, float]:
     """Return Y − a, the centroid a, and the radius √(Σ ‖y − a‖² / n)."""
-    Y = np.asarray(Y, dtype=np.float64)
     centroid = Y.mean(axis=0)
     Y = Y - centroid
     radius = float(np.sqrt((Y**2).sum() / len(Y)))
@@ -116,7 +124,7 @@ def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
     shared = present & ~np.isnan(mean[:, 0])
     if shared.sum() <= Y.shape[1]:
         raise ValueError(
-            f"map {r} has only {int(shared.sum())} points in common with the others, too few to align it; at least"
-            f" {Y.shape[1] + 1} are needed"
+            f"map {r} has only {plural(int(shared.sum()), 'point')} in common with the others, too few to align it; at"
+            f" least {Y.shape[1] + 1} are needed"
         )
     return fit_similarity(Y[shared], mean[shared])(Y)

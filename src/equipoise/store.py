@@ -12,6 +12,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from . import inputs
+from ._plural import plural
 from ._tags import from_tag, tag_of
 from .arrays.namespace import is_device_array, to_numpy
 from .methods import ALL
@@ -120,7 +121,7 @@ def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any
             raise ValueError(f"a fitted {kind.__name__} has no attribute {name[:80]!r}")
         vars(method)[name] = value
     if not (getattr(method.embedding_, "ndim", 0) == 2 and method.embedding_.shape[1] == method.n_components):
-        raise ValueError(f"the file does not contain a map in {method.n_components} dimensions")
+        raise ValueError(f"the file does not contain a map in {plural(method.n_components, 'dimension')}")
     return method
 
 

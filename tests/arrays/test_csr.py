@@ -5,8 +5,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from support.cases import to_dense
 
-from equipoise.arrays.csr import make_csr, symmetrized
+from equipoise.arrays.csr import (
+    entries_where,
+    entry_rows,
+    make_csr,
+    on_host,
+    permuted,
+    stored_values,
+    symmetrized,
+    times_map,
+    with_values,
+)
 
 
 def graph(n=300, density=0.03, dtype=np.float32):
@@ -65,3 +76,38 @@ def test_make_csr_shares_arrays_and_works_with_scipy():
     assert_array_equal(M @ v, A @ v)
     for same in (M.copy(), M.tocoo(), M.T.T, pickle.loads(pickle.dumps(M)), M.astype(np.float32)):
         assert_array_equal(same.toarray(), A.toarray())
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "device"])
+def test_values_and_products_have_the_form_of_the_matrix(form):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from equipoise.arrays.device_csr import Rows
+
+    A, U = graph(40, 0.1), np.random.default_rng(0).standard_normal((40, 2)).astype(np.float32)
+    dense, device = A.toarray(), Rows.of(A, torch.device("cpu"))
+    M = {"dense": dense, "csr": A, "device": device}[form]
+    doubled = with_values(M, 2 * stored_values(M))
+    assert type(doubled) is type(M)
+    assert_array_equal(to_dense(on_host(doubled)), 2 * dense)
+    np.testing.assert_allclose(times_map(M, torch.from_numpy(U) if form == "device" else U), dense @ U, rtol=1e-5)
+    if form == "csr":
+        product = times_map(A, torch.from_numpy(U))
+        assert isinstance(product, torch.Tensor)
+        assert_array_equal(product.numpy(), A @ U)
+    if form != "dense":
+        rows = np.asarray(entry_rows(M))
+        assert rows.dtype == np.int32
+        assert_array_equal(rows, A.tocoo().row)
+        kept = entries_where(M, M.indices > 20)
+        assert_array_equal(to_dense(on_host(kept)), np.where(np.arange(40) > 20, dense, 0))
+
+
+def test_permuted_matches_dense_indexing(rng):
+    A = sparse.random(30, 30, 0.2, format="csr", random_state=0)
+    order = rng.permutation(30)
+    expected = A.toarray()[np.ix_(order, order)]
+    assert_array_equal(permuted(A, order).toarray(), expected)
+    assert_array_equal(permuted(A.toarray(), order), expected)
+    roomy = A.copy()
+    roomy.data, roomy.indices = np.append(A.data, [7.0, 8.0]), np.append(A.indices, [0, 0]).astype(A.indices.dtype)
+    assert_array_equal(permuted(roomy, order).toarray(), expected)

@@ -14,12 +14,13 @@ from support.namespaces import every_library, numpy_of
 import equipoise as eq
 from equipoise.affinities.locally_linear import lle_weights
 from equipoise.arrays import namespace
+from equipoise.arrays.csr import dense
 from equipoise.arrays.device_csr import Rows
-from equipoise.arrays.morton import locality
+from equipoise.arrays.namespace import morton_order
 from equipoise.geometry import Flat, Orthonormal, Sphere
 from equipoise.linalg import eigen, lanczos
-from equipoise.linalg.laplacian import NormalizedAffinities, eigenmap
-from equipoise.linalg.pca import principal_scores, top_eigenvectors
+from equipoise.linalg.laplacian import NormalizedAffinities, eigenmap, normalized_laplacian
+from equipoise.linalg.pca import JITTER, finish, principal_scores, top_eigenvectors
 
 D2 = np.concatenate([[0.0], np.geomspace(1e-6, 100.0, 40)])
 DIVERGENCES = [eq.divergences.Alpha(a) for a in (-3.0, -1.0, 0.0, 0.5, 1.0, 3.0)] + [eq.divergences.ChiSquare()]
@@ -73,7 +74,20 @@ def test_zero_row_on_the_sphere_raises(library):
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_morton_order_matches_numpy_in_every_library(library, d, rng):
     U = rng.standard_normal((500, d))
-    assert_array_equal(numpy_of(locality(library(U))), locality(U))
+    assert_array_equal(numpy_of(morton_order(library(U))), morton_order(U))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_consecutive_points_in_morton_order_are_close(rng, d):
+    U = rng.standard_normal((4000, d)).astype(np.float32)
+    order = morton_order(U)
+    assert_array_equal(np.sort(order), np.arange(4000))
+    step = np.linalg.norm(np.diff(U[order], axis=0), axis=1).mean()
+    assert step < 0.5 * np.linalg.norm(np.diff(U, axis=0), axis=1).mean()
+
+
+def test_coincident_points_keep_their_order():
+    assert_array_equal(morton_order(np.zeros((5, 2))), np.arange(5))
 
 
 @every_library
@@ -86,6 +100,8 @@ def test_reductions_and_conversions_match_numpy_in_every_library(library, rng):
     assert_same(namespace.centered(x), U - U.mean(axis=0))
     assert namespace.spread(x) == pytest.approx(U.std(axis=0).max(), rel=1e-12)
     assert_same(namespace.at_least(x, 0.1), np.maximum(U, 0.1))
+    assert_same(namespace.at_most(x, 0.1), np.minimum(U, 0.1))
+    assert type(namespace.cast_like(x, U)) is type(x) and namespace.cast_like(x, U).dtype == x.dtype
     assert_same(namespace.times_matrix(x, np.diag([1.0, 2.0, 3.0])), U * [1, 2, 3])
     assert_array_equal(namespace.to_numpy(x), U)
     assert type(namespace.array_like(x, U)) is type(x) and type(namespace.on_device_of(x, U)) is type(x)
@@ -101,6 +117,18 @@ def test_at_least_keeps_nan_and_the_gradient():
     assert_array_equal(numpy_of(y), [np.nan, 1, 1, 2])
     y[1:].sum().backward()
     assert_array_equal(x.grad, [0, 0, 1, 1])
+
+
+def test_at_most_of_a_number_is_a_number():
+    assert [namespace.at_most(x, 0.5) for x in (0.25, 2)] == [0.25, 0.5]
+    assert type(namespace.at_most(0.75, 0.5)) is float
+
+
+def test_main_array_of_a_pair_is_its_distances():
+    distances = torch.zeros((3, 2))
+    assert namespace.main_array((np.zeros((3, 2)), distances)) is distances
+    for X in (distances, np.zeros(3), None, (np.zeros((3, 2)), np.zeros((3, 2))), [torch.zeros(2), torch.zeros(2)]):
+        assert namespace.main_array(X) is X
 
 
 def test_scalars_lists_and_sparse_matrices_use_the_numpy_namespace():
@@ -140,6 +168,32 @@ def test_normalized_affinity_products_match_numpy_in_every_library(library, rng)
     assert_same(
         NormalizedAffinities(library(W)).times(library(U)), NormalizedAffinities(W).times(U), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, lambda W: W.toarray()], ids=["csr", "dense"])
+def test_normalized_affinities_are_one_matrix_in_every_form(form, rng):
+    W = graph(50, rng).astype(np.float64)
+    root = np.sqrt(W.toarray().sum(axis=1))
+    expected = W.toarray() / np.outer(root, root)
+    A = NormalizedAffinities(form(W))
+    assert_allclose(dense(A.matrix()), expected, rtol=1e-14)
+    assert_allclose(A.root, root, rtol=1e-14)
+    trivial = root / np.linalg.norm(root)
+    without = expected - np.outer(trivial, trivial)  # the eigenvector root belongs to the eigenvalue 1
+    assert_allclose(A.times(np.eye(50, dtype=np.float32)), without, atol=1e-6)
+    laplacian, also_root = normalized_laplacian(sparse.csr_matrix(W))
+    assert_allclose(laplacian.toarray(), np.eye(50) - expected, rtol=1e-14)
+    assert_array_equal(also_root, A.root)
+
+
+@every_library
+def test_start_maps_have_unit_spread_and_jitter_in_every_library(library, rng):
+    scores = 5 * rng.standard_normal((2000, 1))
+    Y = numpy_of(finish(library(scores), 2, np.random.RandomState(0)))
+    assert_allclose(np.std(Y[:, 0] - scores[:, 0] / scores.std()), JITTER, rtol=0.1)
+    assert_allclose(Y[:, 1].std(), JITTER, rtol=0.1)
+    assert_array_equal(numpy_of(finish(library(scores), 2, np.random.RandomState(0))), Y)
+    assert_allclose(numpy_of(finish(library(0 * scores), 2, np.random.RandomState(0))).std(), JITTER, rtol=0.1)
 
 
 def test_device_eigenmap_matches_arpack(rng):

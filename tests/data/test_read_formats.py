@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import tracemalloc
 import warnings
 from contextlib import suppress
 
@@ -15,8 +16,9 @@ from pyarrow import feather, parquet
 from scipy import io, sparse
 
 from equipoise import data
+from equipoise.arrays import blocks
 from equipoise.data.read import annotated as annotated_module
-from equipoise.data.read import arrow_files, zarr_store
+from equipoise.data.read import arrow_files
 
 rng = np.random.RandomState(0)
 X = rng.standard_normal((60, 4))
@@ -102,7 +104,7 @@ def test_npy_with_a_label_raises(tmp_path):
 
 def test_parquet_columns_labels_and_ids(tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
-    monkeypatch.setattr(arrow_files, "ROWS", 25)
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 2)
     frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(60), "kind": pd.Categorical(KINDS), "b": X[:, 1].astype("f4")})
     frame["when"], frame["yes"] = pd.Timestamp("2024-02-03"), True
     frame.set_axis(NAMES, axis=0).to_parquet(tmp_path / "t.parquet")
@@ -135,7 +137,7 @@ def test_invalid_parquet_raises(tmp_path):
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
 def test_feather_columns_labels_and_ids(tmp_path, monkeypatch, compression):
-    monkeypatch.setattr(arrow_files, "ROWS", 25)
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 2)
     table = pyarrow.table({"name": list(NAMES), "a": X[:, 0], "n": np.arange(60), "kind": list(KINDS)})
     for path in (tmp_path / "t.feather", tmp_path / "t.arrow"):
         feather.write_feather(table, path, compression=compression, chunksize=40)
@@ -305,7 +307,7 @@ def test_invalid_h5ad_raises(tmp_path):
 
 def test_zarr_arrays_and_groups(tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
-    monkeypatch.setattr(zarr_store, "CELLS", 100)
+    monkeypatch.setattr(blocks, "block_bytes", lambda: 800)
     zarr.save_array(str(tmp_path / "t.zarr"), X)
     found = data.read(tmp_path / "t.zarr")
     np.testing.assert_array_equal(found.X, X)
@@ -393,3 +395,32 @@ def test_missing_package_raises_with_install_hint(tmp_path, monkeypatch, name, p
         (tmp_path / name).write_text("")
     with pytest.raises(ImportError, match=rf'pip install "equipoise\[{extra}\]"'):
         data.read(tmp_path / name)
+
+
+# Memory
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_wide_arrow_files_are_read_a_few_columns_at_a_time(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 2**19 // int(bytes_per_row))
+    values = np.random.RandomState(0).standard_normal((1000, 2000))
+    table = pyarrow.table({f"g{j}": values[:, j] for j in range(2000)})
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path, row_group_size=600)
+    else:
+        feather.write_feather(table, path, compression="lz4", chunksize=600)
+    del table
+    before = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(before)
+    pyarrow.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        found = data.read(path).X
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        pyarrow.set_memory_pool(before)
+    np.testing.assert_array_equal(found, values)
+    assert pool.max_memory() < 0.15 * found.nbytes  # measured 0.07; whole batches took more than 1
+    assert peak < 1.2 * found.nbytes  # measured 1.04

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness as scikit_trustworthiness
 
+from equipoise.arrays import blocks
 from equipoise.evaluate import (
     Neighborhoods,
     continuity,
@@ -69,7 +70,7 @@ def test_ranks_without_cached_float32_copy_are_the_same(monkeypatch):
     """A float32 copy too large to cache is recomputed in parts; the ranks still match float64."""
     held = Neighborhoods(X, Y, 20)
     monkeypatch.setattr(order, "MAX_CACHED", 0)
-    monkeypatch.setattr(order, "ROWS", 40)
+    monkeypatch.setattr(blocks, "block_bytes", lambda: 8 * X.shape[1] * 40)
     parts = Neighborhoods(X, Y, 20)
     assert parts._in_x._cached is None and held._in_x._cached is not None
     assert_same_ranks(parts, [getattr(held, name) for name in NAMES])
@@ -117,7 +118,7 @@ def test_ranks_under_other_metrics_and_input_types():
 def test_ranks_do_not_depend_on_threads_or_block_size(monkeypatch):
     one = Neighborhoods(X, Y, 20, n_jobs=1)
     assert_same_ranks(one, [getattr(Neighborhoods(X, Y, 20, n_jobs=3), name) for name in NAMES])
-    monkeypatch.setattr(ranks, "BLOCK", 1)
+    monkeypatch.setattr(ranks, "cache_bytes", lambda: 1)
     monkeypatch.setattr(ranks, "ROWS", 7)
     assert_same_ranks(one, [getattr(Neighborhoods(X, Y, 20, n_jobs=2), name) for name in NAMES])
 

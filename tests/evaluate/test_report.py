@@ -278,6 +278,14 @@ def test_compare_names_maps_and_rejects_invalid_ones(rng):
         eq.compare(X, [Y, Y[1:]])
 
 
+def test_signs_of_projection_axes_follow_the_rule_for_eigenvectors(rng):
+    Y = rng.normal(size=(50, 4)) * [4, 3, 2, 1]
+    for axis in range(4):
+        mirror = np.where(np.arange(4) == axis, -1, 1)
+        axes = np.linalg.lstsq(Y - Y.mean(axis=0), in_plane(Y * mirror)[0], rcond=None)[0] * mirror[:, None]
+        assert (axes[np.abs(axes).argmax(axis=0), [0, 1]] > 0).all()
+
+
 def test_in_plane_projects_maps_of_any_dimension(rng):
     Y = rng.normal(size=(50, 4))
     np.testing.assert_array_equal(in_plane(Y[:, :2])[0], Y[:, :2])

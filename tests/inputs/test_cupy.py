@@ -10,6 +10,7 @@ from support.fake_cupy import cupy  # noqa: F401
 from support.on_torch import brief
 
 import equipoise as eq
+from equipoise.arrays import namespace
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -71,6 +72,62 @@ def test_problem_of_a_cupy_array_returns_cupy_arrays(cupy, table):  # noqa: F811
     Y = problem.optimize()
     assert isinstance(Y, cupy.ndarray) and isinstance(problem.Y, cupy.ndarray)
     assert_array_equal(Y.get(), brief().problem(torch.from_numpy(table)).optimize().numpy())
+
+
+def neighbors_of(table):
+    distances = np.linalg.norm(table[:, None] - table, axis=2)
+    indices = np.argsort(distances, axis=1)[:, 1:21].astype(np.int32)
+    return indices, np.take_along_axis(distances, indices, axis=1)
+
+
+@pytest.mark.parametrize("Method", [eq.TSNE, eq.UMAP], ids=lambda Method: Method.__name__)
+def test_pair_of_cupy_arrays_gives_the_map_of_the_numpy_pair_as_a_cupy_array(cupy, table, Method):  # noqa: F811
+    pair = neighbors_of(table)
+    count = {"perplexity": 6} if Method is eq.TSNE else {"n_neighbors": 15}
+    method = brief(Method, metric="precomputed", **count)
+    expected, placed = method.fit_transform(pair), method.transform([A[:3] for A in pair])
+    assert isinstance(expected, np.ndarray)
+    for convert, kind in ((torch.from_numpy, torch.Tensor), (cupy.ndarray, cupy.ndarray)):
+        given = tuple(map(convert, pair))
+        found, new = method.fit_transform(given), method.transform([A[:3] for A in given])
+        problem = method.problem(given)
+        assert all(isinstance(Y, kind) for Y in (found, method.embedding_, new, problem.optimize(), problem.Y))
+        assert_array_equal(namespace.to_numpy(found), expected)
+        assert_array_equal(namespace.to_numpy(new), placed)
+
+
+def test_cpu_engines_accept_pairs_of_cupy_arrays(cupy, table):  # noqa: F811
+    pair = neighbors_of(table)
+    mixed = cupy.ndarray(pair[0]), pair[1]
+    for method in (
+        eq.TSNE(engine="exact", metric="precomputed", n_iter=20, random_state=0, perplexity=5),
+        eq.Isomap(metric="precomputed"),
+    ):
+        expected = method.fit_transform(pair)
+        for given in (tuple(map(cupy.ndarray, pair)), mixed):
+            assert_array_equal(method.fit_transform(given), expected)
+
+
+def test_loss_problem_with_a_cupy_Y0_returns_cupy_arrays(cupy, table):  # noqa: F811
+    def loss(Y):
+        return ((Y - 1) ** 2).sum()
+
+    problem = eq.LossProblem(loss, cupy.ndarray(table), n_iter=5)
+    expected = eq.LossProblem(loss, table, n_iter=5).optimize()
+    assert isinstance(problem.Y, cupy.ndarray)
+    found = problem.optimize()
+    assert isinstance(found, cupy.ndarray)
+    assert_array_equal(found.get(), expected)
+
+
+def test_problem_with_a_metric_function_returns_cupy_arrays(cupy, table):  # noqa: F811
+    def stretched(Y):
+        return 2 * torch.eye(Y.shape[1], dtype=Y.dtype, device=Y.device)
+
+    method = brief(g=stretched, perplexity=5)
+    found = method.problem(cupy.ndarray(table)).optimize(n_iter=5)
+    assert isinstance(found, cupy.ndarray)
+    assert_array_equal(found.get(), method.problem(torch.from_numpy(table)).optimize(n_iter=5).numpy())
 
 
 def test_cpu_engines_return_numpy_arrays(cupy, table):  # noqa: F811

@@ -65,7 +65,7 @@ def test_callable_metric_and_row_blocks(monkeypatch):
     def city(a, b):
         return float(np.abs(a - b).sum())
 
-    monkeypatch.setattr("equipoise.neighbors.sparse.rows_per_block", lambda bytes_per_row: 17)
+    monkeypatch.setattr("equipoise.arrays.blocks.rows_per_block", lambda bytes_per_row: 17)
     for metric in (city, "euclidean"):
         named = "manhattan" if metric is city else metric
         graph = SparseSearcher(X[:50], metric).within(5)

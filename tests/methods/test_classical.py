@@ -219,7 +219,7 @@ def test_orthonormal_retraction_satisfies_the_constraints(rng):
     np.testing.assert_allclose(U.T @ surface.tangent(U, rng.standard_normal((30, 3))), 0, atol=1e-9)
 
 
-# Landmarks: the low-rank gradient of Draganov & Dohn 2024, Theorem 3.4
+# Landmarks: low-rank Gram matrices, docs/math.md, section 15
 
 
 @pytest.mark.parametrize("solver", ["eigen", "flow"])

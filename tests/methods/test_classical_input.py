@@ -70,7 +70,7 @@ def two_groups():
 
 @pytest.mark.parametrize("Method", LOCAL)
 def test_local_methods_separate_components_with_a_warning(Method):
-    with pytest.warns(UserWarning, match="2 components, of 60, 40 points, and the first 1 axes"):
+    with pytest.warns(UserWarning, match="2 components, of 60, 40 points, and the first axis of"):
         method = Method(n_neighbors=6).fit(two_groups())
     first = method.embedding_[:, 0]
     assert np.ptp(first[:60]) < 1e-6 and np.ptp(first[60:]) < 1e-6 and abs(first[0] - first[60]) > 0.5

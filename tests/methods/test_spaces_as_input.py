@@ -67,7 +67,7 @@ def test_precomputed_affinities_with_a_space(Method):
 def test_neighbours_do_not_depend_on_the_block(monkeypatch):
     data = make_input(Bare(), "euclidean")
     whole = data.neighbors(7, 1)[0]
-    monkeypatch.setattr("equipoise.inputs.base.BLOCK", 7 * len(X))
+    monkeypatch.setattr("equipoise.inputs.base.FIXED_ENTRIES", 7 * len(X))
     parts = data.neighbors(7, 1)[0]
     assert_array_equal(parts.indices, whole.indices)
     assert_array_equal(parts.data, whole.data)

@@ -319,6 +319,24 @@ def test_sampled_engine_with_intended_loss_does_not_warn(blobs):
     assert umap.engine_ == "sampled" and type(umap._problem) is ForceProblem
 
 
+@pytest.mark.parametrize(
+    ("settings", "n_iter", "early"),
+    [
+        ({}, 300, 4.0),
+        ({"engine": "negative_sampling"}, 500, 1.0),
+        ({"engine": "sampled", "loss": "intended"}, 500, 1.0),
+        ({"engine": "grid", "loss": "intended"}, 300, 4.0),
+    ],
+)
+def test_automatic_schedule_depends_on_the_engine_as_documented(blobs, settings, n_iter, early):
+    schedule = eq.UMAP(**settings, random_state=0).problem(blobs[0]).schedule
+    assert (schedule.n_iter, schedule.early_exaggeration) == (n_iter, early)
+    text = " ".join(eq.UMAP.__doc__.split())
+    for name, default in (("n_iter", "else 300, or 500"), ("early_exaggeration", "3.14 n), or 1")):
+        entry = text[text.index(f" {name} : ") :][:400]
+        assert f'{default} with engine="negative_sampling", as in umap-learn, and with engine="sampled".' in entry
+
+
 def test_callbacks_get_copies_of_the_map_in_negative_sampling(blobs):
     frames = []
     keep = [lambda i, loss, Y: frames.append(Y)]

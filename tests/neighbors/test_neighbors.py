@@ -65,7 +65,7 @@ def test_neighbors_are_identical_for_any_number_of_threads(rng, metric):
 def test_block_size_does_not_change_the_neighbors(rng, metric, monkeypatch):
     X = rng.standard_normal((250, 6))
     whole = nearest_neighbors(X, 9, metric)
-    monkeypatch.setattr(neighbors, "ROWS", 64)
+    monkeypatch.setattr(neighbors, "FIXED_QUERY_ROWS", 64)
     blocks = nearest_neighbors(X, 9, metric)
     assert_array_equal(np.sort(blocks.indices), np.sort(whole.indices))
     assert not (blocks.indices == np.arange(250)[:, None]).any()
@@ -73,7 +73,7 @@ def test_block_size_does_not_change_the_neighbors(rng, metric, monkeypatch):
 
 def test_search_allocates_little_beyond_the_result(rng, monkeypatch):
     n, D, k = 8000, 16, 60
-    monkeypatch.setattr(neighbors, "ROWS", 500)
+    monkeypatch.setattr(neighbors, "FIXED_QUERY_ROWS", 500)
     X = rng.standard_normal((n, D))
     nearest_neighbors(X[:100], 5)  # imports
     tracemalloc.start()
@@ -197,8 +197,7 @@ def test_cells_reach_the_measured_recall(rng, monkeypatch, compared):
     cells = Cells(X, X, 2)
     exact = nearest_neighbors(X.astype(np.float64), 20).indices
     for min_recall in (0.8, 0.95, 1.0):
-        count, measured = cells.reach(20, min_recall)
-        found = cells.search(20, count)
+        found, measured = cells.search_with_recall(20, min_recall)
         assert not (found == np.arange(4000)[:, None]).any()
         recall = np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)])
         assert measured >= min_recall and recall >= min_recall - 0.02  # measured on a sample of 500 of the 4,000 rows
@@ -208,14 +207,16 @@ def test_cells_block_size_does_not_change_the_result(rng, monkeypatch):
     X = rng.integers(-50, 51, (3000, 8)).astype(np.float32)  # integers: products are exact for any block shape
     cells = Cells(X, X, 2)
     whole = cells.search(10, 20)
-    monkeypatch.setattr("equipoise.neighbors.cells.BLOCK", 2000)
+    monkeypatch.setattr("equipoise.neighbors.cells.FIXED_ENTRIES", 2000)
     assert_array_equal(cells.search(10, 20), whole)
 
 
 def test_cells_are_identical_for_any_number_of_threads(rng):
     X = rng.standard_normal((3000, 8)).astype(np.float32)
     one, two = Cells(X, X, 1), Cells(X, X, 2)
-    assert one.reach(10, 0.9) == two.reach(10, 0.9)
+    (found, recall), (also_found, also_recall) = (cells.search_with_recall(10, 0.9) for cells in (one, two))
+    assert recall == also_recall
+    assert_array_equal(found, also_found)
     assert_array_equal(one.search(10, 20), two.search(10, 20))
 
 

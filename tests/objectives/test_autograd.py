@@ -48,7 +48,7 @@ def identity(Y):
 
 def covariance_metric(Y):
     """g(y_1, …, y_n): one metric for all points, from the covariance of the map, as in the paper."""
-    return torch.eye(2, dtype=Y.dtype) + Y.T @ Y / len(Y)
+    return torch.eye(2, dtype=Y.dtype, device=Y.device) + Y.T @ Y / len(Y)
 
 
 def covariance_metric_slope(Y):
@@ -62,7 +62,7 @@ def covariance_metric_slope(Y):
 
 def local_metric(Y):
     """A metric at each point: skewed, and growing with the distance from the origin."""
-    skew = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=Y.dtype)
+    skew = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=Y.dtype, device=Y.device)
     return (1 + (Y**2).sum(dim=1))[:, None, None] * skew + 0.2 * Y[:, :, None] * Y[:, None, :]
 
 

@@ -217,8 +217,12 @@ def test_studio_run_equals_a_fit(seed):
     assert frame.Y.tobytes() == method.embedding_.tobytes()
 
 
-def test_steps_without_move_raise():
-    with pytest.raises(NotImplementedError, match=r"must define move\(state\)"):
-        Steps().move(None)
-    with pytest.raises(NotImplementedError, match=r"must define current_map\(state\)"):
-        Steps().current_map(None)
+def test_steps_without_move_or_current_map_raise():
+    class WithoutMap(Steps):
+        def move(self, state):
+            return True
+
+    with pytest.raises(TypeError, match=r"abstract class Steps .*current_map'?, '?move"):
+        Steps()
+    with pytest.raises(TypeError, match=r"abstract class WithoutMap .*current_map"):
+        WithoutMap()

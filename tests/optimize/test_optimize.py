@@ -8,10 +8,12 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
 
 import equipoise as eq
 from equipoise.methods import METHODS, SphericalSNE
+from equipoise.optimize import gradient_steps
 from equipoise.optimize.descent import State
 
 FLAT = [Method for Method in METHODS if Method is not SphericalSNE]
@@ -321,3 +323,64 @@ def test_flat_map_is_centred(Method, g):
     Method(init=start() + 1000, g=g, optimizer=eq.Momentum(every=5), n_iter=60, callbacks=[seen]).fit(X)
     for Y in seen.maps:
         assert np.abs(Y.mean(axis=0)).max() < 1e-4 * np.abs(Y).max()
+
+
+@pytest.mark.parametrize(
+    "rule", [eq.Momentum(), eq.Momentum(friction=0), eq.GradientDescent(), eq.Accelerated()], ids=repr
+)
+def test_rules_take_the_same_steps_for_tensors_as_for_arrays(rule, rng):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    Y, gradients = rng.standard_normal((20, 2)), rng.standard_normal((4, 20, 2))
+    states = [State.start(Y.copy()), State.start(torch.from_numpy(Y.copy()))]
+    for late, gradient in zip((False, False, True, True), gradients, strict=True):
+        moves = [
+            rule.step(state, g, 0.3, late, 1.0)
+            for state, g in zip(states, (gradient, torch.from_numpy(gradient)), strict=True)
+        ]
+        assert isinstance(moves[0], np.ndarray) and isinstance(moves[1], torch.Tensor)
+        np.testing.assert_allclose(moves[1].numpy(), moves[0], rtol=1e-12, atol=1e-14)
+
+
+def test_momentum_of_a_tensor_age_is_capped(rng):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    Y, gradient = (torch.from_numpy(rng.standard_normal((5, 2))) for _ in range(2))
+    counted, recorded = State.start(Y.clone()), State.start(Y.clone())
+    recorded.age = torch.zeros((), dtype=torch.float64)  # as in recorded steps
+    for _ in range(60):  # μ = t/(t + 10) passes its cap of 0.8 at t = 40
+        moves = [eq.Momentum().step(state, gradient, 0.3, False, 1.0).clone() for state in (counted, recorded)]
+        torch.testing.assert_close(moves[1], moves[0], rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("Method", [eq.TSNE, eq.GSNE, eq.SNE], ids=lambda m: m.__name__)
+def test_permuted_objective_has_permuted_forces(rng, Method):
+    X, Y, order = rng.standard_normal((60, 4)), rng.standard_normal((60, 2)), rng.permutation(60)
+    problem = Method(perplexity=5, engine="grid").problem(X)
+    engine, other = problem.engine, problem.objective.permuted(order)
+    original = problem.objective.balance(Y, engine, loss=True)
+    permuted_balance = other.balance(Y[order], engine, loss=True)
+    assert_allclose(permuted_balance.attraction, original.attraction[order], rtol=1e-6, atol=1e-9)
+    assert_allclose(permuted_balance.repulsion, original.repulsion[order], rtol=1e-6, atol=1e-9)
+    assert permuted_balance.loss == pytest.approx(original.loss, rel=1e-9)
+    assert_array_equal(other.affinities.toarray(), problem.affinities.toarray()[np.ix_(order, order)])
+
+
+def test_map_and_callbacks_keep_the_row_order_of_the_data(monkeypatch):
+    X = eq.data.load("digits").X[:400]
+    seen = []
+    settings = {"random_state": 0, "engine": "grid", "n_iter": 150, "perplexity": 10}
+    plain = eq.TSNE(**settings).fit_transform(X)
+    monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
+    method = eq.TSNE(**settings, callbacks=[lambda i, loss, Y: seen.append(np.array(Y))])
+    ordered = method.fit_transform(X)
+    # Sums are taken in another order, so the runs diverge slowly; mixed-up rows would differ at once.
+    assert np.corrcoef(plain[:, 0], ordered[:, 0])[0, 1] > 0.99
+    assert_array_equal(seen[-1], ordered)
+    assert_array_equal(method.affinities_.toarray(), eq.TSNE(**settings).problem(X).affinities.toarray())
+
+
+def test_sampled_engine_does_not_reorder_points(monkeypatch):
+    X = eq.data.load("digits").X[:300]
+    settings = {"n_components": 4, "random_state": 0, "engine": "sampled", "n_iter": 30, "perplexity": 10}
+    plain = eq.TSNE(**settings).fit_transform(X)
+    monkeypatch.setattr(gradient_steps, "LOCALITY", 10)
+    assert eq.TSNE(**settings).fit_transform(X).tobytes() == plain.tobytes()

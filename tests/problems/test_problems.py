@@ -21,6 +21,14 @@ def problem_of(Method):
     return Method(**{name: value for name, value in settings.items() if name in known}).problem(SMALL)
 
 
+def test_problem_without_a_loss_cannot_be_built():
+    class Incomplete(Problem):
+        """A problem without any of the required methods."""
+
+    with pytest.raises(TypeError, match=r"abstract class Incomplete .*_loss_at"):
+        Incomplete()
+
+
 @over(ALL)
 def test_gradient_matches_finite_differences(Method):
     problem = problem_of(Method)

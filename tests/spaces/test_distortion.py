@@ -45,7 +45,7 @@ def test_dilation_and_distortion_match_their_formulas():
 
 @pytest.mark.parametrize("block", [1, 100, 2**22])
 def test_summary_matches_all_pairs_for_any_block_size(block, monkeypatch):
-    monkeypatch.setattr(import_module("equipoise.spaces.distortion"), "BLOCK", block)
+    monkeypatch.setattr(import_module("equipoise.spaces.distortion"), "FIXED_ENTRIES", block)
     pairs = np.triu_indices(len(X), 1)
     space = LogCompressed(PNorm(X, 1))
     d_x, d_y = space.matrix()[pairs], Euclidean(Y).matrix()[pairs]
@@ -83,7 +83,7 @@ def test_at_most_one_block_of_distances_is_computed(monkeypatch):
             block_sizes.append(block.size)
             return block
 
-    monkeypatch.setattr(import_module("equipoise.spaces.distortion"), "BLOCK", 500)
+    monkeypatch.setattr(import_module("equipoise.spaces.distortion"), "FIXED_ENTRIES", 500)
     summarize_distortion(Watched(X), Watched(Y))
     assert max(block_sizes) <= 500 and sum(block_sizes) < 2 * len(X) ** 2 * 0.75  # about half of either matrix
 

@@ -125,7 +125,10 @@ def test_user_defined_space():
         (lambda: GraphGeodesic(X), "for a table of coordinates use GraphGeodesic.from_table"),
         (lambda: GraphGeodesic.from_table(X, 40), "n_neighbors must be between 1 and n_samples - 1 = 39, got 40"),
         (lambda: farthest_points(Discrete(3), 4), "between 1 and n = 3, got 4"),
-        (lambda: farthest_points(Euclidean(np.ones((5, 2))), 2), "only 1 distinct points"),
+        (
+            lambda: farthest_points(Euclidean(np.ones((5, 2))), 2),
+            "only 1 distinct point; use at most 1 landmark, not 2",
+        ),
         (lambda: check_metric(np.ones((2, 3))), "must be square, got shape"),
         (lambda: check_metric([[0, np.inf], [1, 0]]), r"d\(0, 1\) = inf"),
     ],

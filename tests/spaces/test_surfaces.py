@@ -168,7 +168,7 @@ SHEET, FACES = sheet(2, 2)
         (
             np.concatenate([SHEET, [[5, 5, 5], [6, 6, 6]]]),
             FACES,
-            "vertex 9 and 1 others belong to no face; remove them",
+            "vertex 9 and 1 other belong to no face; remove them",
         ),
         (np.where(SHEET == 2, np.nan, SHEET), FACES, "vertices contains NaN at row 2, column 0"),
         (

@@ -17,6 +17,7 @@ LAYERS = {
     "_version": "the version, in one place",
     "_warn": "warnings that point at the user's line",
     "_suggest": '"did you mean"',
+    "_plural": "counted nouns in messages",
     "_optional": "imports of optional packages",
     "_atomic": "files that are written completely or not at all",
     "_tags": "names of classes in saved files",
@@ -27,9 +28,9 @@ LAYERS = {
     "divergences": "divergences between P and Q",
     "geometry": "where the map lives: flat space, the sphere, maps with a metric tensor",
     "linalg": "eigenvectors, PCA, Laplacians, Gram matrices, Nyström; one sign rule",
-    "procrustes": "maps superimposed on one another",
     "neighbors": "k nearest neighbours with measured recall, on the CPU and the GPU",
     "data": "what comes in from outside: readers, writers, checks, data sets, preparation",
+    "procrustes": "maps superimposed on one another",
     "spaces": "metric spaces, distortion, geodesics on graphs and surfaces",
     "inputs": "X, checked once, answering every question a method asks",
     "affinities": "neighbours to P: perplexity, fuzzy union, locally linear weights",
@@ -61,6 +62,7 @@ SAME_MEANING = {
     "sweep",
 }
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 NAMEDTUPLE = {"_replace", "_asdict", "_fields", "_make"}
 
 
@@ -82,6 +84,7 @@ class Package:
         self.name = root.name
         self.paths = {self._module(path): path for path in sorted(root.rglob("*.py"))}
         self.trees = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in self.paths.items()}
+        self._callables: dict[str, set[str]] = {}
         self.imports = [found for module in self.paths for found in self._imports(module)]
 
     def _module(self, path: Path) -> str:
@@ -172,12 +175,12 @@ class Package:
         return result
 
     def long_functions(self, lines: int) -> list[str]:
-        """Return the functions with at least `lines` lines."""
+        """Return the functions with at least `lines` lines; the lines of docstrings do not count."""
         return [
             f"{module}.{node.name}: {_length(node)} lines"
             for module, tree in self.trees.items()
             for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef) and _length(node) >= lines
+            if isinstance(node, FUNCTIONS) and _length(node) >= lines
         ]
 
     def long_files(self, lines: int) -> list[str]:
@@ -186,18 +189,40 @@ class Package:
         return [f"{path.relative_to(self.root)}: {count} lines" for path, count in counts.items() if count > lines]
 
     def long_signatures(self, arguments: int, callables: int) -> list[str]:
-        """Return the functions with more arguments (without `self`) or more callables than allowed."""
+        """Return the functions with more arguments (without `self`) or more callables than allowed.
+
+        An argument is a callable if its annotation names `Callable`, or an alias or protocol that stands for one.
+        """
         result = []
         for module, tree in self.trees.items():
+            names = self._callable_names(module)
             for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef):
+                if isinstance(node, FUNCTIONS):
                     given = [a for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                     given = [a for a in given if a.arg not in ("self", "cls")]
-                    called = [a for a in given if a.annotation and "Callable[" in ast.unparse(a.annotation)]
+                    called = [a for a in given if a.annotation and _names(a.annotation) & names]
                     kernel = any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
                     if (len(given) > arguments and not kernel) or len(called) > callables:
                         result.append(f"{module}.{node.name}: {len(given)} arguments, {len(called)} callables")
         return result
+
+    def _callable_names(self, module: str) -> set[str]:
+        """Return the names that stand for a callable in a module: `Callable`, aliases, and protocols of `__call__`."""
+        if module in self._callables:
+            return self._callables[module]
+        names = self._callables[module] = {"Callable"}  # stored first, for modules that import one another
+        for found in self.imports:
+            if found.source == module and found.names and found.target in self.paths:
+                names |= set(found.names) & self._callable_names(found.target)
+        for node in self.trees[module].body:
+            if isinstance(node, ast.ClassDef):
+                methods = {member.name for member in node.body if isinstance(member, FUNCTIONS)}
+                if "__call__" in methods and any("Protocol" in _names(base) for base in node.bases):
+                    names.add(node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _names(node.value) & names:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+        return names
 
 
 def _entry(module: str) -> str:
@@ -208,7 +233,14 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in NAMEDTUPLE
 
 
-def _length(node: ast.FunctionDef) -> int:
+def _names(node: ast.AST) -> set[str]:
+    """Return the names in an expression: `Callable` for both `Callable` and `typing.Callable`."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} | {
+        part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)
+    }
+
+
+def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Return the number of lines of a function without its docstring."""
     length = (node.end_lineno or node.lineno) - node.lineno + 1
     first = node.body[0]
@@ -230,7 +262,7 @@ def _defined_names(tree: ast.AST) -> set[str]:
     """Return the names that a module defines: functions, classes, assigned variables and attributes."""
     names = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             names.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             names.add(node.attr)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
@@ -69,7 +70,7 @@ def variances(d2: Matrix, k: int) -> Array:
     if counts.min() < k:
         i = int(counts.argmin())
         raise ValueError(
-            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than n_neighbors={k};"
+            f"row {i} of the precomputed graph stores {plural(counts[i], 'neighbour')}, fewer than n_neighbors={k};"
             " store more neighbours, or lower n_neighbors"
         )
     rows = entry_rows(d2)
@@ -83,8 +84,9 @@ def positive(sigma2: Array, k: int) -> Array:
     zero = sigma2 <= 0
     if not zero.any():
         return sigma2
+    count, one = plural(int(zero.sum()), "row"), int(zero.sum()) == 1
     warn(
-        f"{int(zero.sum())} rows (the first is row {int(zero.argmax())}) have {k} duplicates or more, so their"
-        " bandwidth is 0; the smallest positive bandwidth is used",
+        f"{count} (the first is row {int(zero.argmax())}) {'has' if one else 'have'} {plural(k, 'duplicate')} or more,"
+        f" so {'its' if one else 'their'} bandwidth is 0; the smallest positive bandwidth is used",
     )
     return np.where(zero, sigma2[~zero].min(initial=np.inf) if not zero.all() else 1.0, sigma2)

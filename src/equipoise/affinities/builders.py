@@ -13,7 +13,7 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows, make_csr
-from ..inputs import Affinities, Distances, FromSpace, Input, SparseTable, Table
+from ..inputs import FromSpace, Input
 from ..kernels import Gaussian as GaussianKernel
 from ..neighbors.vectors import in_range, is_euclidean
 from ..progress import stage
@@ -91,9 +91,9 @@ class Fuzzy:
     target_weight: float = 0.5
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        if isinstance(data, Affinities):
-            largest = float(data.P.max())
-            W, recall = sparse.csr_matrix(data.P / largest if largest > 0 else data.P, dtype=dtype), 1.0
+        if (P := data.affinities) is not None:
+            largest = float(P.max())
+            W, recall = sparse.csr_matrix(P / largest if largest > 0 else P, dtype=dtype), 1.0
         else:
             D2, recall = data.neighbors(self.k - 1, self.n_threads, RECALL)
             W = fuzzy.memberships(D2, self.k, dtype, self.n_threads)
@@ -105,8 +105,8 @@ class Fuzzy:
         return mu, recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        if isinstance(data, Affinities):
-            W = sparse.csr_matrix(X, dtype=np.float64) / float(data.P.max())  # the scale of the fit
+        if (P := data.affinities) is not None:
+            W = sparse.csr_matrix(X, dtype=np.float64) / float(P.max())  # the scale of the fit
             return W, np.full(X.shape[0], -1)
         nearby = data.nearest(X, self.k - 1, self.n_threads)
         return fuzzy.memberships(nearby.d2, self.k, np.float64, self.n_threads), nearby.twins
@@ -120,9 +120,9 @@ class Given:
     scaled: Callable[[Matrix, type[np.floating]], Matrix]
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        if not isinstance(data, Affinities):
+        if (P := data.affinities) is None:
             raise TypeError(f"expected precomputed affinities, got {type(data).__name__}")
-        return self.scaled(sparse.csr_matrix(data.P) if few else data.P, dtype), 1.0
+        return self.scaled(sparse.csr_matrix(P) if few else P, dtype), 1.0
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         return perplexity.of_rows(sparse.csr_matrix(X), np.float64), np.full(X.shape[0], -1)
@@ -146,7 +146,7 @@ class LocallyLinear:
         return self._weights(data, D2, self.bandwidth.fit(D2), None).astype(dtype), recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        if isinstance(data, Distances) and sparse.issparse(X):
+        if data.coordinates is None and sparse.issparse(X):
             raise ValueError("locally linear weights of new points need dense distances to all n fitted points, (m, n)")
         nearby = data.nearest(X, self.bandwidth.k, self.n_threads)
         return self._weights(data, nearby.d2, self.bandwidth.of_new(nearby.d2), X), nearby.twins
@@ -156,18 +156,13 @@ class LocallyLinear:
         neighbors = d2.indices.reshape(-1, self.bandwidth.k)
         linear = self.bandwidth.bandwidth == np.inf
         kernel, scale = (None, 1.0) if linear else (GaussianKernel().value, 2 * sigma2)
-        if isinstance(data, Table | SparseTable) and is_euclidean(data.metric):
-            X = in_range(data.X) if new is None and isinstance(data, Table) else data.X  # scaled as for the search
+        if (X := data.coordinates) is not None and is_euclidean(data.metric):
+            X = in_range(X) if new is None and not sparse.issparse(X) else X  # scaled as for the search
             return lle_weights(X, neighbors, rows=new, reg=self.reg, kernel=kernel, scale=scale)
-        rows = None if new is None else self._distances_to(data, new)
+        rows = None if new is None else data.squared_to_all(new)
         return lle_weights_from_distances(
             data.squared(), neighbors, rows=rows, reg=self.reg, kernel=kernel, scale=scale
         )
-
-    @staticmethod
-    def _distances_to(data: Input, new: Matrix) -> Array:
-        """Return d² from new rows to all fitted points, (m, n)."""
-        return data.squared_to_all(new) if isinstance(data, Table | SparseTable) else np.square(new)
 
 
 @tagged("methods.kernel_neighborhoods.Radial")
@@ -212,11 +207,11 @@ class Radial:
 def _require_distances_among_neighbors(data: Input) -> None:
     """Raise ValueError if the distances between two neighbours of a point, which its weights need, are unavailable."""
     what = "locally linear weights need the distances among the neighbours of each point"
-    if isinstance(data, Distances) and data.sparse:
+    if data.sparse:
         raise ValueError(f"{what}, and a graph does not store them all; pass a table, or distances between all pairs")
     if isinstance(data, FromSpace) and data.n > MOST:
         raise ValueError(f"{what}: all distances of a metric space, too many for its {data.n} points (at most {MOST})")
-    if not isinstance(data, Table | SparseTable) or is_euclidean(data.metric):
+    if data.coordinates is None or is_euclidean(data.metric):
         return
     name = getattr(data.metric, "__name__", data.metric)
     if data.metric == "inner_product":

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
-from ..arrays.blocks import block_bytes
-from ..arrays.csr import make_csr
+from ..arrays.blocks import FIXED_TILE, block_bytes
+from ..arrays.csr import dense, make_csr
 from ..arrays.namespace import array_like, array_namespace, at_least, device_of, is_numpy, on_device_of, to_numpy
-from ..arrays.tiles import TILE, in_tiles
+from ..arrays.tiles import in_tiles
 from ..linalg.pca import one_blas_thread
 
 REG = 1e-3  # relative to the trace of a local Gram matrix (Saul & Roweis 2003; scikit-learn's default)
@@ -70,7 +70,7 @@ def lle_weights(
         weights[part, :] = _solve(G, reg)
 
     with one_blas_thread():
-        in_tiles(m, k * (D + k), solve, block_bytes() // 8 if is_numpy(X) else TILE // 2)
+        in_tiles(m, k * (D + k), solve, block_bytes() // 8 if is_numpy(X) else FIXED_TILE // 2)
     return _csr(to_numpy(weights), to_numpy(neighbors), X.shape[0])
 
 
@@ -143,6 +143,6 @@ def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
 
 def _dense(rows: Any) -> Any:
     """Return rows, dense or sparse, as a dense array in float64."""
-    rows = rows.toarray() if sparse.issparse(rows) else rows
+    rows = dense(rows)
     xp = array_namespace(rows)
     return xp.astype(rows, xp.float64, copy=False)

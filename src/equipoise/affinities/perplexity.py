@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, log
+from math import inf, isqrt, log
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from .. import _core
+from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
+from ..arrays.blocks import cache_bytes
 from ..arrays.csr import compiled_pattern, entry_rows, entry_values, is_on_device, is_sparse, make_csr, symmetrized
 from ..arrays.namespace import array_like, array_namespace
 from ..neighbors.vectors import in_range
 from ..progress import stage
 
 HALVINGS = 60  # bisections of a row's precision on a device; chosen: float32 has 24 bits, a start is rarely off by 2^30
-TILE = 1024  # rows per tile when a dense matrix is symmetrised; chosen
 
 
 def resolve_perplexity(perplexity: Any, n: int) -> Array:
@@ -97,8 +98,9 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
 def _warn_saturated(saturated: Any, perplexities: Array) -> None:
     """Warn about rows for which no Gaussian has the perplexity."""
     if saturated.any():
+        count, one = plural(int(saturated.sum()), "row"), int(saturated.sum()) == 1
         warn(
-            f"{int(saturated.sum())} rows (the first is row {int(saturated.argmax())}) have more neighbours at the"
+            f"{count} (the first is row {int(saturated.argmax())}) {'has' if one else 'have'} more neighbours at the"
             f" smallest distance (duplicates, for example) than the perplexity {perplexities.min():g};"
             " these neighbours get equal affinities",
         )
@@ -211,11 +213,12 @@ def joint(P: Matrix, n_threads: int = 1) -> Matrix:
         S = symmetrized(P, n_threads)
         S.data /= 2 * n
         return S
-    for i in range(0, n, TILE):  # by tiles, without a second (n, n) array
-        for j in range(i, n, TILE):
-            tile = (P[i : i + TILE, j : j + TILE] + P[j : j + TILE, i : i + TILE].T) / (2 * n)
-            P[i : i + TILE, j : j + TILE] = tile
-            P[j : j + TILE, i : i + TILE] = tile.T
+    side = isqrt(cache_bytes() // P.dtype.itemsize)
+    for i in range(0, n, side):  # by tiles, without a second (n, n) array
+        for j in range(i, n, side):
+            tile = (P[i : i + side, j : j + side] + P[j : j + side, i : i + side].T) / (2 * n)
+            P[i : i + side, j : j + side] = tile
+            P[j : j + side, i : i + side] = tile.T
     return P
 
 
@@ -238,6 +241,6 @@ def require_neighbors(D2: Matrix, minimum: float, name: str = "the perplexity", 
     if counts.min() < minimum:
         i = int(counts.argmin())
         raise ValueError(
-            f"row {i} of the precomputed graph stores {counts[i]} neighbours, fewer than {name}"
+            f"row {i} of the precomputed graph stores {plural(counts[i], 'neighbour')}, fewer than {name}"
             f" {minimum:g}; store at least {remedy} neighbours per row, or lower the parameter"
         )

@@ -1,13 +1,35 @@
-"""Block sizes: how many rows to process at once, given the machine's memory."""
+"""Block sizes: how much is processed at once.
+
+Sizes derived from the machine are for work whose result does not depend on the block size. The constants are for the
+rest: sums and matrix products over a block depend on its shape in their last digits.
+"""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 from .memory_limits import physical_memory
 
 SHARE = 1 / 512  # fraction of the machine's memory used for one block; chosen
 SMALLEST, LARGEST = 2**23, 2**26  # bytes, 8 and 64 MB: smaller blocks are slow, larger ones exceed the cache
+CACHES = 2**18, 2**22  # bytes, 256 kB and 4 MB: the range of second-level caches
+USUAL_CACHE = 2**20  # bytes; assumed if the system does not report the size
+
+# Constants on which the bytes of maps, losses or measures depend: do not change them.
+FIXED_ENTRIES = 2**22  # distances or other values, 32 MB in float64
+FIXED_PAIRS = 2**21  # pairs in the stress of a map
+FIXED_RANKED = 2**18  # distances that are ranked, if they are not computed row by row
+FIXED_SUM = 2**20  # terms of a sum over affinities
+FIXED_AUTOGRAD_PAIRS = {"cpu": 2**17, "cuda": 2**22}  # pairs under a metric tensor; measured in autograd/pairs.py
+FIXED_REFERENCE_ROWS = 256  # rows in the potential energy of the reference engine
+FIXED_SCAN_ROWS = 128  # queries compared with all points
+FIXED_REGION_ROWS = 8192  # points assigned to regions
+FIXED_QUERY_ROWS = 65536  # queries of one faiss search, which chooses its method by their number
+FIXED_BRIDGE_ROWS = 1024  # points compared with all others to connect components
+FIXED_ENCODED = 2**24  # values encoded by a network
+FIXED_TILE = 2**24  # entries in the largest array of a tile on a device, 64 MB in float32; chosen
+FIXED_SEARCH_TILE = 2**28  # the same in a search of a GPU, 1 GB; chosen
 
 
 @cache
@@ -16,10 +38,25 @@ def block_bytes() -> int:
     return int(min(max(SHARE * physical_memory(), SMALLEST), LARGEST))
 
 
+@cache
+def cache_bytes() -> int:
+    """Return the size of a block that fits the processor's second-level cache, between 256 kB and 4 MB."""
+    try:
+        size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        size = 0
+    return min(max(size, CACHES[0]), CACHES[1]) if size > 0 else USUAL_CACHE
+
+
 def rows_per_block(bytes_per_row: float) -> int:
     """Return how many rows of this size fit into a block, at least 1.
 
-    Use it only where each row is computed independently, so that the block size cannot change the result. Matrix
-    products and sums over a block depend on its size in the last digits, and use a constant size instead.
+    Use it only where each row is computed independently, so that the block size cannot change the result.
     """
     return max(1, int(block_bytes() // max(1.0, bytes_per_row)))
+
+
+def row_blocks(n: int, bytes_per_row: float) -> list[slice]:
+    """Return slices of at most `rows_per_block(bytes_per_row)` rows that cover n rows."""
+    step = rows_per_block(bytes_per_row)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

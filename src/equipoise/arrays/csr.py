@@ -13,7 +13,8 @@ from scipy import sparse
 
 from .. import _core
 from .._types import Array, Matrix
-from .namespace import array_namespace, is_numpy, to_float64
+from .blocks import FIXED_SUM
+from .namespace import array_like, array_namespace, is_numpy, to_float64, to_numpy
 
 
 def make_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Matrix:
@@ -44,6 +45,11 @@ def on_host(A: Any) -> Matrix:
     return A.host() if is_on_device(A) else A
 
 
+def dense(A: Any) -> Any:
+    """Return a dense or sparse matrix in host memory as a dense one."""
+    return A.toarray() if sparse.issparse(A) else A
+
+
 def row_sums(A: Any) -> Any:
     """Return the sum of each row of a matrix in float64, on its device."""
     if is_on_device(A):
@@ -52,20 +58,47 @@ def row_sums(A: Any) -> Any:
     return np.asarray(A.sum(axis=1, dtype=np.float64)).ravel() if is_numpy(A) else xp.sum(A, axis=1, dtype=xp.float64)
 
 
+def times_map(A: Any, U: Any) -> Any:
+    """Return A U for a matrix A (n, n) and U (n, d), in the library of U; SciPy multiplies on the CPU."""
+    return array_like(U, A @ to_numpy(U)) if sparse.issparse(A) else A @ U
+
+
+def stored_values(A: Any) -> Any:
+    """Return the values of a sparse matrix, or a dense matrix itself."""
+    return A.data if is_sparse(A) else A
+
+
+def with_values(A: Any, values: Any) -> Any:
+    """Return a matrix with the pattern of A and other values, in the form of `stored_values(A)`."""
+    if is_on_device(A):
+        return A.with_data(values)
+    return make_csr(values, A.indices, A.indptr, A.shape) if sparse.issparse(A) else values
+
+
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
     """Return Σ f(a) over the entries a > 0 of a matrix in float64, one block of rows at a time on the CPU."""
-    values = A.data if is_sparse(A) else A
-    xp, total = array_namespace(values), 0.0
-    step = max(1, 2**20 // max(1, values[:1].size)) if is_numpy(values) else max(1, len(values))
-    for start in range(0, len(values), step):
-        block = values[start : start + step]
+    values = stored_values(A)
+    xp, total, rows = array_namespace(values), 0.0, values.shape[0]
+    step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, rows)
+    for start in range(0, rows, step):
+        block = values[start : start + step, ...]
         total += float(xp.sum(f(to_float64(block[block > 0]))))
     return total
 
 
 def entry_rows(A: Matrix) -> Array:
-    """Return the row of each stored entry of CSR A, int32."""
+    """Return the row of each stored entry of CSR A, int32, on its device."""
+    if is_on_device(A):
+        return A.entry_rows()
     return np.repeat(np.arange(A.shape[0], dtype=np.int32), np.diff(A.indptr))
+
+
+def entries_where(A: Matrix, keep: Array) -> Matrix:
+    """Return CSR A with only the stored entries for which `keep` (nnz,) is true."""
+    if is_on_device(A):
+        return A.where(keep)
+    indptr = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[A.indptr]
+    return make_csr(A.data[keep], A.indices[keep], indptr, A.shape)
 
 
 def entry_place(A: Matrix, t: int) -> tuple[int, int]:
@@ -92,6 +125,21 @@ def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     S.has_sorted_indices = True
     S.has_canonical_format = True
     return S
+
+
+def permuted(A: Matrix, order: Array) -> Matrix:
+    """Return A[order][:, order] for a dense or CSR matrix A; the entries of a sparse row keep their order."""
+    if is_on_device(A):
+        return A.permuted(order)
+    if not sparse.issparse(A):
+        return A[np.ix_(order, order)]
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    source = entry_values(A)
+    indptr, indices = np.empty(len(order) + 1, np.int64), np.empty(len(source), np.int32)
+    values = np.empty_like(source)
+    _core.permute(compiled_pattern(A), source, order, position, indptr, indices, values)
+    return make_csr(values, indices, indptr, A.shape)
 
 
 @dataclass(eq=False)

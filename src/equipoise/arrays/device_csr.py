@@ -52,6 +52,11 @@ class Rows:
         """Return the number of entries of each row, (n,)."""
         return self.indptr.diff()
 
+    def entry_rows(self) -> torch.Tensor:
+        """Return the row of each stored entry, (nnz,), int32."""
+        rows = torch.arange(self.shape[0], dtype=torch.int32, device=self.device)
+        return rows.repeat_interleave(self.counts(), output_size=self.nnz)
+
     def row_sums(self) -> torch.Tensor:
         """Return the sum of each row in float64, added in a fixed order."""
         return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
@@ -75,8 +80,7 @@ class Rows:
     def symmetrized(self) -> Rows:
         """Return A + Aᵀ with sorted columns, for rows without duplicate columns."""
         n = self.shape[0]
-        i = torch.arange(n, device=self.device).repeat_interleave(self.counts(), output_size=self.nnz)
-        j = self.indices.long()
+        i, j = self.entry_rows().long(), self.indices.long()
         key, order = torch.cat([i * n + j, j * n + i]).sort(stable=True)
         del i, j
         value = self.data.repeat(2)[order]

@@ -1,8 +1,8 @@
 """One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard and a few additions.
 
 `xp = array_namespace(x)` has the functions of the standard (https://data-apis.org/array-api) for the library of x.
-This module adds sums in a fixed order, transfers between devices, a few functions that the standard lacks, and checks
-of the numbers and seeds that are passed as parameters.
+This module adds sums in a fixed order, transfers between devices, the Morton order of points, a few functions that the
+standard lacks, and checks of the numbers and seeds that are passed as parameters.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state as random_state_of
 from .._types import Array
 
 LARGEST_SEED = 2**32 - 1  # of NumPy's RandomState
+MORTON_BITS = {1: 20, 2: 12, 3: 8}  # bits per axis, by the number of axes
 _NAMESPACES: dict[type, Any] = {}  # by type: array_api_compat takes 3 µs per look-up, and a step needs several
 
 
@@ -52,6 +53,12 @@ def is_cupy(x: Any) -> bool:
 def is_device_array(x: Any) -> bool:
     """Return whether x is a PyTorch tensor or a CuPy array."""
     return is_tensor(x) or is_cupy(x)
+
+
+def main_array(X: Any) -> Any:
+    """Return the array whose library and device results follow: X, or the distances of a pair (indices, distances)."""
+    is_pair = isinstance(X, tuple | list) and len(X) == 2 and is_device_array(X[1]) and X[1].ndim == 2
+    return X[1] if is_pair else X
 
 
 def is_numpy(x: Any) -> bool:
@@ -102,6 +109,12 @@ def array_like(x: Any, values: Any) -> Any:
         return values
     values = to_numpy(values)
     return values if is_numpy(x) else xp.asarray(values, dtype=x.dtype, device=device_of(x), copy=True)
+
+
+def cast_like(x: Any, values: Any) -> Any:
+    """Return `values` with the library, the device and the precision of x; NumPy arrays keep their own precision."""
+    values = array_like(x, values)
+    return values if is_numpy(x) else array_namespace(x).asarray(values, dtype=x.dtype, device=device_of(x))
 
 
 def on_device_of(x: Any, values: Any) -> Any:
@@ -172,6 +185,11 @@ def at_least(x: Any, bound: float) -> Any:
     return array_namespace(x).where(x < bound, bound, x)
 
 
+def at_most(x: Any, bound: float) -> Any:
+    """Return min(x, bound), elementwise; a number for a number."""
+    return min(x, bound) if isinstance(x, int | float) else array_namespace(x).where(x > bound, bound, x)
+
+
 def to_float64(x: Any) -> Any:
     """Return x in float64."""
     xp = array_namespace(x)
@@ -182,6 +200,39 @@ def times_matrix(x: Any, M: Array) -> Any:
     """Return x M for a small matrix M, computed in float64, in the precision of x."""
     xp = array_namespace(x)
     return xp.astype(xp.astype(x, xp.float64) @ on_device_of(x, M), x.dtype)
+
+
+def normal_like(x: Any, rng: np.random.RandomState) -> Any:
+    """Return standard normal numbers in the shape of x, drawn by `rng`; for a tensor, by a generator on its device.
+
+    That generator is seeded by `rng`.
+    """
+    if not is_tensor(x):
+        return array_like(x, rng.standard_normal(x.shape))
+    import torch
+
+    generator = torch.Generator(device=x.device).manual_seed(int(rng.randint(2**31 - 1)))
+    return torch.randn(x.shape, generator=generator, dtype=x.dtype, device=x.device)
+
+
+def morton_order(U: Any) -> Any:
+    """Return the order (n,) of the points U (n, d) along a Morton curve through their bounding box.
+
+    It puts neighbours in space close together in memory. Only the first three axes are used. The result has the array
+    library and the device of U.
+    """
+    xp = array_namespace(U)
+    axes = [xp.astype(U[:, c], xp.float64) for c in range(min(3, U.shape[1]))]  # each contiguous
+    axes = [axis - xp.min(axis) for axis in axes]
+    d, bits = len(axes), MORTON_BITS[len(axes)]
+    extent = xp.max(xp.stack([xp.max(axis) for axis in axes]))
+    extent = xp.where(extent > 0, extent, 1.0)
+    cells = [xp.astype(axis / extent * (2**bits - 1), xp.int64) for axis in axes]
+    code = xp.zeros_like(cells[0])
+    for bit in range(bits):
+        for c, cell in enumerate(cells):
+            code |= ((cell >> bit) & 1) << (bit * d + c)
+    return xp.argsort(code, stable=True)
 
 
 def unpermute(U: Any, order: Array | None) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .blocks import FIXED_TILE
 from .memory_limits import gpu_out_of_memory, is_out_of_memory
 
-TILE = 2**24  # entries in the largest array of a tile, 64 MB in float32; chosen
 
-
-def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = TILE) -> None:
+def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = FIXED_TILE) -> None:
     """Call `act` for slices that cover n rows of `width` entries each; halve them if GPU memory runs out."""
     step = max(1, min(n, tile // max(1, width)))
     start = 0

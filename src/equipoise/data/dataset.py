@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._plural import plural
 from .._types import Array, Matrix
 
 
@@ -39,6 +40,6 @@ class Dataset:
 
     def __repr__(self) -> str:
         n, D = self.X.shape
-        classes = f", {len(self.classes)} classes" * (self.labels is not None)
+        classes = f", {plural(len(self.classes), 'class', 'classes')}" * (self.labels is not None)
         extra = f", {len(self.extra)} extra columns" * bool(self.extra)
         return f"<{self.name}: table {n:,} × {D:,}{classes}{extra}>"

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.csr import entry_place
 from ..arrays.namespace import is_integer
@@ -54,7 +55,8 @@ class Preparation:
         for part in (self.scale, self.mean):
             if part is not None and len(part) != X.shape[1]:
                 raise ValueError(
-                    f"{dataset.name} has {X.shape[1]} columns, but the preprocessing was fitted to {len(part)}"
+                    f"{dataset.name} has {plural(X.shape[1], 'column')}, but the preprocessing was fitted to"
+                    f" {len(part)}"
                 )
         if self.log1p:
             _check_counts(X, columns)

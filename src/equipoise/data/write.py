@@ -13,10 +13,11 @@ import numpy as np
 from .._atomic import atomic_write
 from .._optional import import_optional
 from .._types import Array
+from ..arrays.blocks import row_blocks
 from .dataset import Dataset
 from .read.selection import to_text, to_texts
 
-ROWS = 4096  # rows formatted at a time
+TEXT_BYTES = 64  # memory of a formatted cell
 
 
 def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
@@ -88,8 +89,8 @@ def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> No
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerow(columns)
     n = len(next(iter(columns.values())))
-    for start in range(0, n, ROWS):
-        writer.writerows(zip(*(_cells(values[start : start + ROWS]) for values in columns.values()), strict=True))
+    for rows in row_blocks(n, TEXT_BYTES * len(columns)):
+        writer.writerows(zip(*(_cells(values[rows]) for values in columns.values()), strict=True))
     text.detach()  # flush without closing the file
 
 

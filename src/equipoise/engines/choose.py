@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from .._types import Matrix
-from ..arrays.namespace import is_tensor
+from ..arrays.namespace import is_tensor, main_array
 from .base import Engine, Resumable, SamplesPairs
 from .exact import Exact
 from .mesh.mesh_engine import Grid
@@ -63,8 +63,8 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
 def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """Return the engine and the device, "cpu" or "cuda", for the user's parameters.
 
-    device="cuda", and a CUDA tensor X with device="auto", turn engine="auto" into "torch". For engine="torch",
-    device="auto" is a GPU if there is one. Every other engine runs on the CPU.
+    device="cuda", and X on a GPU (a tensor or a pair of tensors) with device="auto", turn engine="auto" into "torch".
+    For engine="torch", device="auto" is a GPU if there is one. Every other engine runs on the CPU.
 
     Raises
     ------
@@ -75,6 +75,7 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """
     if not (isinstance(device, str) and device in DEVICES):
         raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
+    X = main_array(X)
     on_gpu = is_tensor(X) and X.is_cuda
     if engine == "auto" and (device == "cuda" or (on_gpu and device == "auto")):
         engine = "torch"

@@ -9,12 +9,11 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
+from ..arrays.blocks import FIXED_REFERENCE_ROWS, row_blocks, rows_per_block
 from ..divergences import antiderivative
 from ..kernels import Kernel
 from .base import Field, Traits
 from .cpu import CpuEngine, charge_columns
-
-BLOCK = 256  # rows per block, which needs 256 · n · d · 8 bytes; chosen
 
 
 @tagged("engines.reference.Reference")
@@ -38,7 +37,7 @@ class Reference(CpuEngine):
             if potential:
                 psi = float((a * antiderivative(kernel.log_value(d2), b + 1)).sum())
         else:
-            for rows, diff, d2, off in _row_blocks(Y):
+            for rows, diff, d2, off in _row_blocks(Y, FIXED_REFERENCE_ROWS):
                 a = np.where(off, A[rows], 0.0)
                 weight = a * _power(kernel, d2, b + 1) * kernel.log_slope(d2)
                 force[rows] = np.einsum("ij,ijc->ic", weight, diff)
@@ -51,7 +50,7 @@ class Reference(CpuEngine):
         c, columns = charge_columns(charges, len(Y))
         potential = np.empty(columns.shape)
         gradient = np.empty((*columns.shape, Y.shape[1]))
-        for rows, diff, d2, off in _row_blocks(Y):
+        for rows, diff, d2, off in _row_blocks(Y, rows_per_block(8 * Y.size)):
             value, slope = np.where(off, kernel.value(d2), 0.0), np.where(off, kernel.slope(d2), 0.0)
             for q, charge in enumerate(columns.T):
                 potential[rows, q] = (value * charge).sum(axis=1)
@@ -64,8 +63,7 @@ class Reference(CpuEngine):
 
         def at(targets: Array) -> Field:
             potential, gradient = np.empty((len(targets), *c.shape[1:])), np.empty((*targets.shape[:1], Y.shape[1]))
-            for start in range(0, len(targets), BLOCK):
-                rows = slice(start, start + BLOCK)
+            for rows in row_blocks(len(targets), 8 * Y.size):
                 diff = targets[rows, None, :].astype(np.float64) - Y
                 d2 = (diff**2).sum(axis=2)
                 potential[rows] = (kernel.value(d2) * c).sum(axis=1)
@@ -88,10 +86,10 @@ def _power(kernel: Kernel, d2: Array, e: float) -> Array:
         return np.exp(e * kernel.log_value(d2))
 
 
-def _row_blocks(Y: Array):  # type: ignore[no-untyped-def]
-    """Yield (rows, y_i − y_j, d2, j ≠ i) for blocks of rows i against all j."""
+def _row_blocks(Y: Array, step: int):  # type: ignore[no-untyped-def]
+    """Yield (rows, y_i − y_j, d2, j ≠ i) for blocks of `step` rows i against all j."""
     n = len(Y)
-    for start in range(0, n, BLOCK):
-        rows = np.arange(start, min(start + BLOCK, n))
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
         diff = Y[rows, None, :] - Y[None, :, :]
         yield rows, diff, (diff**2).sum(axis=2), rows[:, None] != np.arange(n)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._types import Array
 from ..data import as_array
 from ..data.checks import maps
@@ -106,4 +107,4 @@ def check_k(k: Any, n: int, name: str = "k") -> int:
 
 def _require_points(n: int, name: str) -> None:
     if n < 3:
-        raise ValueError(f"{name} has {n} points; at least 3 are needed to compare distances")
+        raise ValueError(f"{name} has {plural(n, 'point')}; at least 3 are needed to compare distances")

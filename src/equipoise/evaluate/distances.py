@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .._types import Array
+from ..arrays.blocks import FIXED_PAIRS
 from ..arrays.namespace import check_random_state
 from ..inputs import Input, InputSpace
 from ..spaces import Distortion, summarize_distortion
@@ -19,8 +20,6 @@ from .sample import ALL, draw_partners, draw_points
 
 PAIRS = 2**20  # sampled pairs for the stress: a relative error of about 1/1000
 SHEPARD_PAIRS = 50_000  # pairs of a Shepard diagram: an error of the correlation below 0.005
-# Distances per block of all pairs, 16 MB. Fixed: the last digits of the sums depend on it.
-BLOCK = 2**21
 DISTORTION_POINTS = 3_000  # points whose pairs give the distribution of dilations; chosen
 
 
@@ -185,7 +184,7 @@ def _all_pairs(data: Input, embedding: Input) -> Iterator[tuple[Array, Array]]:
     """Yield the distances of the pairs i < j in data and map, block by block."""
     n, start = data.n, 0
     while start < n - 1:
-        rows = np.arange(start, min(start + max(1, BLOCK // (n - start)), n - 1))
+        rows = np.arange(start, min(start + max(1, FIXED_PAIRS // (n - start)), n - 1))
         columns = np.arange(start, n)
         later = columns > rows[:, None]
         yield data.block_by_products(rows, columns)[later], embedding.block_by_products(rows, columns)[later]

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from .._plural import plural
 from .checks import check_map, count_points
 
 
@@ -34,7 +35,9 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     d = method.n_components
     if Y.shape[1] != d:
         name = type(method).__name__
-        raise ValueError(f"Y has {Y.shape[1]} columns but {name} has n_components={d}; set n_components={Y.shape[1]}")
+        raise ValueError(
+            f"Y has {plural(Y.shape[1], 'column')} but {name} has n_components={d}; set n_components={Y.shape[1]}"
+        )
     if count_points(X) != len(Y):
         raise ValueError(f"X has {count_points(X)} rows and Y has {len(Y)}; they must be the same points")
     method = clone(method)

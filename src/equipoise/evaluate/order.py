@@ -13,11 +13,11 @@ import numpy as np
 
 from .. import _core
 from .._types import Array
+from ..arrays.blocks import row_blocks
 from ..inputs import Input
 
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
 TILE = _core.RANK_TILE
-ROWS = 16384  # rows centred at once, to avoid a copy of large data; any number gives the same order
 MAX_CACHED = 2**26  # maximum number of coordinates cached in float32, 256 MB; larger data are converted in parts
 RANGE = 40  # largest binary exponent of coordinates: their squares are well within the range of float32
 
@@ -69,7 +69,7 @@ class PointOrder(Order):
 
     def __init__(self, X: Array):
         n, D = X.shape
-        self._mean, self._parts = X.mean(axis=0), [slice(start, start + ROWS) for start in range(0, n, ROWS)]
+        self._mean, self._parts = X.mean(axis=0), row_blocks(n, 8 * D)  # any blocks give the same order
         unit = int(np.frexp(max(np.abs(X[part] - self._mean).max() for part in self._parts))[1])
         if abs(unit) > RANGE:
             X, self._mean = np.ldexp(X, -unit), np.ldexp(self._mean, -unit)  # exact, so that equal distances stay equal

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..arrays.blocks import FIXED_RANKED, cache_bytes
 from ..linalg.pca import one_blas_thread
 from ..methods.estimator import threads
 from .checks import check_k, check_pair
@@ -16,7 +17,6 @@ from .measured import Measured, RecallCurve
 from .order import Buffer, Order, make_order
 from .sample import sample_points
 
-BLOCK = 2**18  # distances per block, 1 MB: fits a second-level cache, unlike `arrays.blocks`; ranks do not depend on it
 ROWS = 16  # minimum number of rows per block: each pass over the data serves at least this many
 
 
@@ -58,8 +58,9 @@ class Neighborhoods:
         self.n = data.n
         self.k = check_k(k, self.n)
         self.points = sample_points(self.n, random_state)
-        # A user-defined metric may not be thread-safe.
+        # A user-defined metric may not be thread-safe, and its distances may depend on the block.
         self._n_threads = 1 if data.points is None else threads(n_jobs)
+        self._distances_at_once = FIXED_RANKED if data.points is None else cache_bytes() // 4  # float32
         self._in_x, self._in_y = make_order(data), make_order(embedding)
 
     @property
@@ -89,7 +90,7 @@ class Neighborhoods:
     def _compute(self, space: Order, other_space: Order) -> tuple[Array, Array]:
         """Return the k nearest points in one space and their ranks in the other, each (m, k)."""
         near, ranks = (np.empty((len(self.points), self.k), np.int32) for _ in range(2))
-        m, turns = len(self.points), self._n_threads * max(ROWS, BLOCK // self.n)
+        m, turns = len(self.points), self._n_threads * max(ROWS, self._distances_at_once // self.n)
         step = -(-m // (self._n_threads * -(-m // turns)))  # equally many blocks per thread, of about equal size
 
         def compute_blocks(first: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from .._plural import plural
 from .._types import Array
 from ..arrays.namespace import check_random_state
 from ..procrustes import mean_map, superimpose, variation
@@ -89,7 +90,7 @@ class Stability:
             lines.append(f"loss                {self.losses.min():.4g} to {self.losses.max():.4g}")
         missing = int(np.isnan(self.variation).sum())
         if missing:
-            lines.append(f"not measured        {missing} points in fewer than two runs")
+            lines.append(f"not measured        {plural(missing, 'point')} in fewer than two runs")
         return "\n".join([*lines, *self.sentences])
 
     __repr__ = __str__

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 
 from .._types import Array
+from ..arrays.csr import dense
 from ..arrays.namespace import check_random_state
 from ..data import check_sparse_table
 from ..inputs import Input
@@ -88,8 +89,7 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     member = sparse.csr_matrix((np.ones(embedding.n), (number, np.arange(embedding.n))))
     sizes = np.bincount(number)[:, None]
     table = check_sparse_table(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    centroids = member @ table
-    centroids = (centroids.toarray() if sparse.issparse(centroids) else centroids) / sizes
+    centroids = dense(member @ table) / sizes
     return Measured(
         rank_correlation(pdist(centroids), pdist(member @ embedding.X / sizes)), points=np.arange(embedding.n)
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from scipy.sparse.csgraph import dijkstra
 
 from .._types import Array, Matrix
 from ..inputs import Input, Table
-from ..linalg.pca import double_center, finish, fix_signs, one_blas_thread
+from ..linalg.pca import double_center, finish, fix_signs, one_blas_thread, top_eigenvectors
 from .random import random_ball
 from .start import check_init
 
@@ -52,9 +51,7 @@ def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.Rando
     C = (D / max(D.max(), np.finfo(np.float64).tiny)) ** 2
     double_center(C)
     with one_blas_thread():
-        _, V = linalg.eigh(C.T @ C, subset_by_index=[max(count - d, 0), count - 1])
-        scores = C @ V[:, ::-1]
-    scores = fix_signs(scores)
+        scores = fix_signs(C @ top_eigenvectors(C.T @ C, d)[1])
     length = np.linalg.norm(scores, axis=0)
     scores /= np.sqrt(np.maximum(length, np.finfo(np.float64).tiny))
     return finish(scores, d, rng)

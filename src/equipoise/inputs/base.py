@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from .._types import Array, Matrix
+from ..arrays.blocks import FIXED_ENTRIES
 from ..linalg.pca import principal_coordinates
 from ..neighbors.search import MIN_RECALL, nearest_in_rows
 from ..neighbors.vectors import Graph, in_range
 
-# Distances per block in `condensed` and `neighbors`, 32 MB. Do not change: the last digits of metrics computed from
-# matrix products (cosine, for example), and of the heat method on a surface, depend on the shape of the block.
-BLOCK = 2**22
+NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → graph
 
 
 class Nearby(NamedTuple):
@@ -44,6 +44,10 @@ class Input:
         Whether the data is a PyTorch tensor (`DeviceTable`).
     has_principal : bool
         Whether `principal` is available.
+    metric : str, callable or None
+        The metric of a table; None if the input defines its own distances.
+    lookup : callable or None
+        If set, a dense table looks up its neighbours there, in a cache, before it searches.
     """
 
     n: int
@@ -52,6 +56,8 @@ class Input:
     recall = 1.0
     on_device = False
     has_principal = True
+    metric: Any = None
+    lookup: NeighborLookup | None = None
 
     @property
     def limited_by(self) -> str:
@@ -64,6 +70,16 @@ class Input:
         return None
 
     @property
+    def coordinates(self) -> Matrix | None:
+        """The rows (n, D) of a table under any metric, an ndarray, CSR matrix or tensor; None without a table."""
+        return None
+
+    @property
+    def affinities(self) -> Matrix | None:
+        """Precomputed affinities (n, n), dense or CSR; None if the input has distances instead."""
+        return None
+
+    @property
     def known(self) -> Matrix | None:
         """CSR (n, n) with the distances of the known pairs if some are missing; None if all are known."""
         return None
@@ -71,6 +87,9 @@ class Input:
     def centered(self) -> Input:
         """Return the input with the mean row subtracted if it is a dense Euclidean table, else itself."""
         return self
+
+    def warn_if_not_metric(self) -> None:
+        """Warn if all distances are precomputed and do not obey the triangle inequality."""
 
     # Distances between the n points
 
@@ -123,7 +142,9 @@ class Input:
         """Return the distances of all pairs i < j, row by row, shape (n (n − 1)/2,); NaN for missing distances."""
         n = self.n
         d = np.empty(n * (n - 1) // 2, dtype)
-        step, end = max(1, BLOCK // n), 0
+        # Metrics computed from matrix products (cosine, for example), and the heat method on a surface, depend on the
+        # shape of the block in their last digits.
+        step, end = max(1, FIXED_ENTRIES // n), 0
         for start in range(0, n - 1, step):
             rows = np.arange(start, min(start + step, n - 1))
             block = self.block(rows, np.arange(start, n))
@@ -150,7 +171,7 @@ class Input:
             Recall of the search, estimated on a sample and at least `min_recall`; 1 if the search is exact.
         """
         near, d = np.empty((self.n, k), np.int32), np.empty((self.n, k))
-        step = max(1, BLOCK // self.n)
+        step = max(1, FIXED_ENTRIES // self.n)
         for start in range(0, self.n, step):
             rows = np.arange(start, min(start + step, self.n))
             found = nearest_in_rows(self.block(rows), rows, k)

@@ -9,13 +9,14 @@ import numpy as np
 import torch
 
 from .. import progress
+from .._plural import plural
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
 from ..arrays.tiles import in_tiles
 from ..arrays.to_device import as_tensor, available_device
-from ..linalg.pca import JITTER, principal_scores
+from ..linalg.pca import finish, principal_scores
 from ..neighbors.gpu import search
 from ..neighbors.gpu_scan import nearest
 from ..neighbors.search import MIN_RECALL
@@ -67,6 +68,10 @@ class DeviceTable(Input):
     @cached_property
     def _on_host(self) -> Table:
         return Table(self.X.double().cpu().numpy(), self.metric)
+
+    @property
+    def coordinates(self) -> torch.Tensor:
+        return self.X
 
     @property
     def points(self) -> Array | None:
@@ -121,12 +126,7 @@ class DeviceTable(Input):
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
         """Return the same as `linalg.pca.principal_components`, with noise generated on the device."""
         X = ((self.X - self._center) / self._scale).float()
-        scores = principal_scores(X, d)
-        Y = torch.zeros((self.n, d), device=X.device)
-        spread = scores[:, 0].std(correction=0)
-        Y[:, : scores.shape[1]] = torch.where(spread > 0, scores / spread, 0.0)
-        generator = torch.Generator(device=X.device).manual_seed(int(rng.randint(2**31 - 1)))
-        return Y + JITTER * torch.randn(Y.shape, generator=generator, device=X.device)
+        return finish(principal_scores(X, d), d, rng)
 
     def __getstate__(self) -> dict[str, Any]:
         X = self.X.float() if self.X.element_size() < 4 else self.X  # NumPy has no bfloat16
@@ -145,7 +145,9 @@ def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tenso
             f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense tensor, for example X.to_dense()"
         )
     if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
-        raise ValueError(f"X must be a table of at least {min_rows} rows and one column, got shape {tuple(X.shape)}")
+        raise ValueError(
+            f"X must be a table of at least {plural(min_rows, 'row')} and one column, got shape {tuple(X.shape)}"
+        )
     if X.is_complex():
         raise ValueError("X is complex; pass real numbers")
     X = X.to(device) if X.is_floating_point() else X.to(device, torch.float64)

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 
 from scipy import sparse
 
+from .._plural import plural
 from ..arrays.namespace import is_tensor
 from ..data import (
     as_array,
@@ -115,7 +116,7 @@ def _from_space(space: SpaceLike, metric: Any, h: Any, affinity: str) -> Input:
     if not (isinstance(metric, str) and metric == "euclidean"):
         raise ValueError(f"a metric space defines its own distance; omit metric={metric!r}")
     if space.n < 2:
-        raise ValueError(f"the metric space has {space.n} points; at least 2 are needed")
+        raise ValueError(f"the metric space has {plural(space.n, 'point')}; at least 2 are needed")
     return FromSpace(space)
 
 

@@ -8,14 +8,13 @@ import numpy as np
 
 from .._types import Array, Matrix
 from .._warn import warn
+from ..arrays.blocks import FIXED_BRIDGE_ROWS
 from ..arrays.csr import make_csr
 from ..arrays.namespace import is_integer
 from ..spaces.graph_geodesic import connect_components
 from .base import Input
-from .precomputed import Distances
 
 NEIGHBORS = 10  # n_neighbors="auto"; chosen
-ROWS = 1024  # points whose distances to all others are computed at once
 
 
 def resolve_neighbors(n_neighbors: Any, n: int) -> int:
@@ -47,13 +46,13 @@ def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
     """
     D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)
-    if isinstance(data, Distances) and data.sparse:
+    if data.sparse:
         return graph, recall
 
     def closest(inside: Array, outside: Array) -> tuple[int, int, float]:
         best = (-1, -1, np.inf)
-        for start in range(0, len(inside), ROWS):
-            part = inside[start : start + ROWS]
+        for start in range(0, len(inside), FIXED_BRIDGE_ROWS):
+            part = inside[start : start + FIXED_BRIDGE_ROWS]
             d2 = data.squared_to_all(data.rows(part))[:, outside]
             i, j = np.unravel_index(d2.argmin(), d2.shape)
             if d2[i, j] < best[2]:

@@ -12,6 +12,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows
 from ..data import check_affinities, check_neighbors, check_new_distances, is_neighbors
+from ..data.checks.dissimilarities import warn_if_not_metric
 from ..neighbors.search import MIN_RECALL, nearest_in_matrix
 from ..neighbors.vectors import in_range, smallest
 from .base import Input, Nearby, nearby, square
@@ -44,6 +45,10 @@ class Distances(Input):
             return None
         rows, columns = np.nonzero(known & ~np.eye(self.n, dtype=bool))
         return sparse.csr_matrix((self.D[rows, columns], (rows, columns)), shape=self.D.shape)
+
+    def warn_if_not_metric(self) -> None:
+        if not self.sparse:
+            warn_if_not_metric(self.D)
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         if self.sparse:
@@ -115,6 +120,10 @@ class Affinities(Input):
             self.P = in_range(P)
         self.n = self.limit = P.shape[0]
         self.sparse = sparse.issparse(P)
+
+    @property
+    def affinities(self) -> Matrix:
+        return self.P
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         raise ValueError("X contains affinities, not distances; pass a table or distances")

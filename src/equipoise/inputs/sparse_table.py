@@ -46,6 +46,10 @@ class SparseTable(Input):
         self._exact: SparseSearcher | None = None
         self._places: dict[bytes, int] | None = None
 
+    @property
+    def coordinates(self) -> Matrix:
+        return self.X
+
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         return check_block(self._between(self.X[rows], self.X if columns is None else self.X[columns]), rows, columns)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -15,7 +14,7 @@ from sklearn.metrics import euclidean_distances, pairwise_distances
 from .. import _core
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.blocks import rows_per_block
+from ..arrays.blocks import row_blocks
 from ..data import check_distances, check_finite
 from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
@@ -23,8 +22,6 @@ from ..linalg.pca import one_blas_thread, principal_components
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.vectors import Graph, in_range, is_euclidean, metric_parameters, product_distances
 from .base import Input, Nearby, check_block, nearby, square
-
-NeighborLookup = Callable[[Array, int, list[Any], Callable[[], Graph]], Graph]  # (table, k, settings, search) → graph
 
 
 @tagged("inputs.table.Table")
@@ -40,7 +37,6 @@ class Table(Input):
         Metric tensor (D, D) or diagonal (D,): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
     """
 
-    lookup: NeighborLookup | None = None  # if set, looks up neighbours in a cache before searching
     mean: Array | None = None  # (D,): the row subtracted from all rows, if any
 
     def __init__(self, X: Array, metric: Any, h: Any = None):
@@ -54,6 +50,10 @@ class Table(Input):
 
     def _apply_h(self, X: Array) -> Array:
         return X if self._A is None else np.ascontiguousarray(X @ self._A.T)
+
+    @property
+    def coordinates(self) -> Array:
+        return self.X
 
     @property
     def points(self) -> Array | None:
@@ -96,9 +96,7 @@ class Table(Input):
         if not is_euclidean(self.metric):
             return super().pairs(i, j)
         d = np.empty(len(i))
-        step = rows_per_block(8 * self.X.shape[1])
-        for start in range(0, len(i), step):
-            part = slice(start, start + step)
+        for part in row_blocks(len(i), 8 * self.X.shape[1]):
             d[part] = np.linalg.norm(self.X[i[part]] - self.X[j[part]], axis=1)
         return d
 

@@ -11,7 +11,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from .._types import Array, Matrix
-from .pca import fix_signs
+from .pca import fix_signs, top_eigenvectors
 
 SMALL = 300  # rows up to which the dense matrix is decomposed, where Lanczos is no faster; chosen
 DENSE = 6000  # rows up to which a dense decomposition replaces a Lanczos run that does not converge: 288 MB; chosen
@@ -32,8 +32,7 @@ def top(A: Array, d: int) -> tuple[Array, Array]:
     """Return the d largest eigenvalues, descending, of a dense symmetric A (n, n), and unit eigenvectors (n, d)."""
     n = len(A)
     if n <= SMALL or 5 * d > n:
-        values, V = linalg.eigh(A, subset_by_index=[n - d, n - 1])
-        return values[::-1], fix_signs(V[:, ::-1])
+        return top_eigenvectors(A, d)
     return top_of(lambda v: A @ v, n, d, lambda: A)
 
 
@@ -42,15 +41,12 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 
     `dense` returns its matrix, which is decomposed if Lanczos does not converge.
     """
-    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:
-        values, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
+        return _lanczos(multiply, n, d)
     except ArpackError as error:
         if n > DENSE:
             raise _not_converged(n, error) from None
-        values, V = linalg.eigh(dense(), subset_by_index=[n - d, n - 1])
-    order = np.argsort(-values, kind="stable")
-    return values[order], fix_signs(V[:, order])
+    return top_eigenvectors(dense(), d)
 
 
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
@@ -61,34 +57,30 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     be too large, it runs on A itself.
     """
     n = A.shape[0]
-    shift = SHIFT * float(abs(A).max())
-
-    def dense() -> Array:
-        full = A.toarray()
-        full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # at least ‖A‖: the eigenvalues 0 become the largest
-        return full
-
     if n <= SMALL or 5 * d > n:
-        values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
-        return values, fix_signs(V)
+        return _bottom_of_dense(A, null, d)
     if _widest_level(A) > WIDEST:
         return _bottom_without_factors(A, null, d)
-    solve = _factor(A + shift * sparse.identity(n, format="csr"))
+    solve = _factor(A + SHIFT * float(abs(A).max()) * sparse.identity(n, format="csr"))
 
     def multiply(v: Array) -> Array:
         v = solve(v - null @ (null.T @ v))
         return v - null @ (null.T @ v)
 
-    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:
-        inverse, V = eigsh(operator, d, which="LA", v0=_start(n), maxiter=RESTARTS)
-        order = np.argsort(-inverse, kind="stable")
-        V = V[:, order]
-        return np.einsum("ij,ij->j", V, A @ V), fix_signs(V)
+        _, V = _lanczos(multiply, n, d)
     except ArpackError as error:
         if n > DENSE:
             raise _not_converged(n, error) from None
-    values, V = linalg.eigh(dense(), subset_by_index=[0, d - 1])
+        return _bottom_of_dense(A, null, d)
+    return np.einsum("ij,ij->j", V, A @ V), V
+
+
+def _bottom_of_dense(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
+    """Return the result of `bottom` from the dense matrix."""
+    full = A.toarray()
+    full += float(abs(A).sum(axis=1).max()) * (null @ null.T)  # at least ‖A‖: the eigenvalues 0 become the largest
+    values, V = linalg.eigh(full, subset_by_index=[0, d - 1])
     return values, fix_signs(V)
 
 
@@ -102,13 +94,26 @@ def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Arra
         v = largest * v - A @ v
         return v - null @ (null.T @ v)
 
-    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
     try:
-        values, V = eigsh(operator, d, which="LA", v0=_start(n), tol=LOOSE, maxiter=RESTARTS)
+        values, V = _lanczos(multiply, n, d, LOOSE)
     except ArpackError as error:
         raise _not_converged(n, error) from None
+    return largest - values, V
+
+
+def _lanczos(multiply: Product, n: int, d: int, tol: float = 0.0) -> tuple[Array, Array]:
+    """Return the d largest eigenvalues, descending, of an operator, and unit eigenvectors; tol=0 is machine precision.
+
+    Raises ArpackError if they do not converge.
+    """
+    values, V = eigsh(_operator(multiply, n), d, which="LA", v0=_start(n), tol=tol, maxiter=RESTARTS)
     order = np.argsort(-values, kind="stable")
-    return largest - values[order], fix_signs(V[:, order])
+    return values[order], fix_signs(V[:, order])
+
+
+def _operator(multiply: Product, n: int) -> LinearOperator:
+    """Return v ↦ multiply(v) on R^n for SciPy, which also passes columns (n, 1)."""
+    return LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
 
 
 def _widest_level(A: Matrix) -> int:
@@ -123,9 +128,9 @@ def norm(multiply: Product, n: int) -> float:
         return float(np.linalg.norm(np.column_stack([multiply(e) for e in np.eye(n)]), 2))
     if not multiply(_start(n)).any():
         return 0.0
-    operator = LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
+    operator, options = _operator(multiply, n), {"tol": 5e-3, "maxiter": RESTARTS, "return_eigenvectors": False}
     try:
-        values = eigsh(operator, 1, which="LM", v0=_start(n), tol=5e-3, maxiter=RESTARTS, return_eigenvectors=False)
+        values = eigsh(operator, 1, which="LM", v0=_start(n), **options)
     except ArpackError as error:
         raise _not_converged(n, error) from None
     return 1.01 * float(np.abs(values).max())  # a Ritz value never exceeds the largest eigenvalue

@@ -14,13 +14,23 @@ from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.namespace import array_like, array_namespace, at_least, column_squares, is_numpy, sum_squares, to_numpy
+from ..arrays.blocks import FIXED_ENTRIES
+from ..arrays.csr import dense
+from ..arrays.namespace import (
+    array_like,
+    array_namespace,
+    at_least,
+    cast_like,
+    column_squares,
+    is_numpy,
+    sum_squares,
+    to_numpy,
+)
 from . import eigen
 from .pca import double_center
 
 SIDE = 1000  # rows or columns up to which the smaller Gram matrix is formed, 8 MB; as in randomized.py
 MEAN = 0.9  # largest share of the mean in Σ F² for which F is not centred: it costs one digit; chosen
-BLOCK = 2**22  # entries per block in sums over a matrix that is not formed, 32 MB
 
 
 class Gram:
@@ -59,8 +69,8 @@ class Gram:
         return eigen.norm(self.product, self.n)
 
     def product(self, V: Array) -> Array:
-        """Return B V as a NumPy array, for a NumPy array V."""
-        return to_numpy(self.times(array_like(self.source, V)))
+        """Return B V in the library of V, computed on the device of B."""
+        return cast_like(V, self.times(cast_like(self.source, V)))
 
 
 @tagged("gram.Inner")
@@ -70,10 +80,10 @@ class Inner(Gram):
     definite = False
 
     def __init__(self, D2: Any):
-        self.n = len(D2)
+        self.n = D2.shape[0]
         self.B = D2 * -0.5
         self._means = double_center(self.B)
-        self._mean = float(self._means.mean())
+        self._mean = float(array_namespace(self._means).mean(self._means))
 
     @property
     def source(self) -> Matrix:
@@ -86,7 +96,7 @@ class Inner(Gram):
         return sum_squares(self.B)
 
     def top(self, d: int) -> tuple[Array, Array]:
-        return _top(self.B, d)
+        return leading_eigenvectors(self.B, d)
 
     def rows(self, which: Array) -> Array:
         return self.B[which]
@@ -155,7 +165,7 @@ class Factor(Gram):
             return float((self.scatter**2).sum())
         product = self.times if wide else self._scatter_times
         total = 0.0
-        step = max(1, BLOCK // size)
+        step = max(1, FIXED_ENTRIES // size)
         for start in range(0, size, step):
             unit = np.zeros((size, min(step, size - start)))
             unit[np.arange(start, start + unit.shape[1]), np.arange(unit.shape[1])] = 1.0
@@ -177,9 +187,9 @@ class Factor(Gram):
         """Return the d largest eigenvalues of Fᵀ C F, descending, and unit eigenvectors (r, d)."""
         n, r = self.F.shape
         if r <= min(n, SIDE) or (r <= n and not sparse.issparse(self.F) and 5 * d > r):
-            return _top(self.scatter, d)
+            return leading_eigenvectors(self.scatter, d)
         if n <= SIDE:
-            values, U = _top(self.times(array_like(self.F, np.eye(n))), d)
+            values, U = leading_eigenvectors(self.times(array_like(self.F, np.eye(n))), d)
             V = self.project_back(U)
             return values, divide_columns(V, np.linalg.norm(to_numpy(V), axis=0))
         if is_numpy(self.F):
@@ -203,18 +213,13 @@ class Factor(Gram):
         return self.project((own if self._shift is None else own - self._shift).T).T
 
 
-def dense(A: Matrix) -> Array:
-    """Return a dense or sparse matrix as a dense one."""
-    return A.toarray() if sparse.issparse(A) else A
-
-
 def divide_columns(V: Any, lengths: Array) -> Any:
     """Return V (n, d) with each column divided by its entry of `lengths` (d,), or 0 where that is 0."""
     return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
 
 
-def _top(A: Any, d: int) -> tuple[Array, Any]:
-    """Return eigenvalues and eigenvectors as eigen.top does, on the device of A."""
+def leading_eigenvectors(A: Any, d: int) -> tuple[Array, Any]:
+    """Return the d largest eigenvalues, descending, of a dense symmetric A, and unit eigenvectors (n, d)."""
     if is_numpy(A):
         return eigen.top(A, d)
     from .lanczos import top

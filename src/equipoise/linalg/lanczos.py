@@ -1,7 +1,7 @@
 """Leading eigenvectors by block Lanczos with restarts and full reorthogonalisation, for arrays of any library.
 
-It is used on devices, where a product with a block costs about as much as with one vector. On the CPU, `eigen` uses
-SciPy's ARPACK, one vector at a time; a test compares the two.
+It is used on devices. On the CPU, `eigen` uses SciPy's ARPACK, which was faster there (figures in laplacian.py); a test
+compares the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from .._types import Array
 from ..arrays.namespace import array_like, array_namespace, device_of, on_device_of, to_float64, to_numpy
 from .eigen import DENSE, RESTARTS, SMALL
-from .pca import fix_signs
+from .pca import fix_signs, top_eigenvectors
 
 BASIS = 40  # minimum size of the basis: twice ARPACK's for few eigenvectors, because it grows by blocks; chosen
 WIDTH = 4  # maximum width of a block; chosen
@@ -115,6 +115,5 @@ def _replace_columns(Q: Any, exhausted: Array, fresh: Any, V: Any) -> Any:
 
 def _decompose(A: Any, d: int) -> tuple[Array, Any]:
     """Return the d largest eigenvalues and eigenvectors of a dense A from all of them."""
-    xp = array_namespace(A)
-    values, V = xp.linalg.eigh(A)
-    return to_numpy(xp.flip(values)[:d]), fix_signs(xp.flip(V, axis=1)[:, :d])
+    values, V = top_eigenvectors(A, d)
+    return to_numpy(values), array_namespace(A).astype(V, A.dtype, copy=False)

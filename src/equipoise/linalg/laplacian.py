@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -10,41 +10,58 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from .._types import Array, Matrix
-from ..arrays.csr import entry_rows, is_on_device, make_csr, row_sums
+from ..arrays.csr import dense, entry_rows, is_on_device, make_csr, row_sums
 from ..arrays.namespace import array_namespace, at_least, is_numpy, to_float64
 from .eigen import SMALL
-from .pca import fix_signs
+from .pca import fix_signs, top_eigenvectors
 
 
 class NormalizedAffinities:
-    """D^(−1/2) W D^(−1/2) with its leading eigenvector √D projected out, as an operator in float32.
+    """D^(−1/2) W D^(−1/2), as an operator in float32 and as a matrix in float64.
 
-    W (n, n) is symmetric: dense, CSR, or CSR on a device; D is the diagonal matrix of its row sums. Products are summed
-    in a fixed order.
+    Parameters
+    ----------
+    W : symmetric matrix of shape (n, n)
+        Dense, CSR, or CSR on a device; D is the diagonal matrix of its row sums.
+
+    Attributes
+    ----------
+    root : array of shape (n,)
+        √D_ii, an eigenvector with eigenvalue 1.
     """
 
     def __init__(self, W: Any):
         degree = row_sums(W)
         xp = array_namespace(degree)
-        self.W = W.astype(np.float32) if is_numpy(W) and W.dtype != np.float32 else W
+        self.W = W
         self.root = xp.sqrt(at_least(degree, 1e-30 * float(xp.max(degree))))  # float32 can represent its inverse
-        self.inverse = xp.astype(1 / self.root, xp.float32)
-        self.trivial = xp.astype(self.root / (self.root @ self.root) ** 0.5, xp.float32)
+
+    @cached_property
+    def _single(self) -> tuple[Any, Any, Any]:
+        """W, 1/√D_ii and the unit vector along √D, in float32."""
+        xp, root = array_namespace(self.root), self.root
+        W = self.W.astype(np.float32) if is_numpy(self.W) and self.W.dtype != np.float32 else self.W
+        return W, xp.astype(1 / root, xp.float32), xp.astype(root / (root @ root) ** 0.5, xp.float32)
 
     def times(self, U: Any) -> Any:
-        """Return the product with U (n, b)."""
-        U = self._without_trivial(U)
-        return self._without_trivial(self.inverse[:, None] * (self.W @ (self.inverse[:, None] * U)))
+        """Return the product with U (n, b) in float32, with the eigenvector √D projected out; sums in a fixed order."""
+        W, inverse, trivial = self._single
+        U = U - trivial[:, None] * (trivial @ U)
+        U = inverse[:, None] * (W @ (inverse[:, None] * U))
+        return U - trivial[:, None] * (trivial @ U)
 
-    def _without_trivial(self, U: Any) -> Any:
-        return U - self.trivial[:, None] * (self.trivial @ U)
+    def matrix(self) -> Matrix:
+        """Return the matrix in float64, dense or CSR like W, which must be in host memory."""
+        W, root = self.W, self.root
+        if not sparse.issparse(W):
+            return np.asarray(W, dtype=np.float64) / np.outer(root, root)
+        return make_csr(W.data / (root[entry_rows(W)] * root[W.indices]), W.indices, W.indptr, W.shape)
 
 
 def normalized_laplacian(W: Matrix) -> tuple[Matrix, Array]:
-    """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric weights W (n, n)."""
-    root = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
-    scaled = make_csr(W.data / (root[entry_rows(W)] * root[W.indices]), W.indices, W.indptr, W.shape)
-    return (sparse.identity(W.shape[0], format="csr") - scaled).tocsr(), root
+    """Return I − D^(−1/2) W D^(−1/2), CSR, and the roots √D_ii of the row sums of symmetric CSR weights W (n, n)."""
+    A = NormalizedAffinities(W)
+    return (sparse.identity(W.shape[0], format="csr") - A.matrix()).tocsr(), A.root
 
 
 def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
@@ -59,22 +76,26 @@ def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any
     if is_on_device(W):
         V, converged = _by_blocks(A, count, tol, restarts, steps)
     elif W.shape[0] <= SMALL:
-        V = _decompose(W, A.root, count)
+        V = _decompose(A, count)
     else:
         V, converged = _by_arpack(A, count, tol, restarts, steps)
     return fix_signs(to_float64(V) / A.root[:, None]), converged
 
 
-def _decompose(W: Matrix, root: Array, count: int) -> Array:
+def _decompose(A: NormalizedAffinities, count: int) -> Array:
     """Return the eigenvectors of few points, from the dense matrix."""
-    A = np.asarray(W.toarray() if sparse.issparse(W) else W, dtype=np.float64) / np.outer(root, root)
-    trivial = root / np.linalg.norm(root)
-    A -= 2 * np.outer(trivial, trivial)  # moves its eigenvalue from 1 to −1, below all others
-    return linalg.eigh(A, subset_by_index=[len(A) - count, len(A) - 1])[1][:, ::-1]
+    M = dense(A.matrix())
+    trivial = A.root / np.linalg.norm(A.root)
+    M -= 2 * np.outer(trivial, trivial)  # moves its eigenvalue from 1 to −1, below all others
+    return top_eigenvectors(M, count)[1]
 
 
 def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Array, bool]:
-    """Return the eigenvectors of affinities on the CPU, where blocks of vectors are no faster than ARPACK."""
+    """Return the eigenvectors of affinities on the CPU, where ARPACK is faster than blocks of vectors.
+
+    Measured in turn on UMAP's graphs of MNIST (15 neighbours, 2 eigenvectors, a tolerance of 1e-4; medians of 5 on two
+    cores): `_by_blocks` took 4 to 9 times as long for 20,000 points and 1.6 times as long for 70,000.
+    """
     n = len(A.root)
     start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
 
@@ -93,11 +114,12 @@ def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, s
     """Return the eigenvectors of affinities on a device."""
     from .lanczos import WIDTH, NotConverged, lanczos, start_block
 
-    n = A.root.shape[0]
+    n, xp = A.root.shape[0], array_namespace(A.root)
+    like = xp.astype(A.root, xp.float32)
     try:
-        return lanczos(A.times, start_block(n, min(count, WIDTH), A.inverse), count, tol, restarts)[1], True
+        return lanczos(A.times, start_block(n, min(count, WIDTH), like), count, tol, restarts)[1], True
     except NotConverged:
-        return _smooth(A, start_block(n, count, A.inverse), steps), False
+        return _smooth(A, start_block(n, count, like), steps), False
 
 
 def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:

@@ -10,7 +10,7 @@ from scipy import linalg
 from threadpoolctl import ThreadpoolController
 
 from .._types import Array
-from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy
+from ..arrays.namespace import array_namespace, at_least, device_of, is_numpy, normal_like
 
 
 def one_blas_thread() -> Any:
@@ -62,9 +62,10 @@ def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Arra
 
 def double_center(G: Any) -> Any:
     """Replace G (n, m), an array of any library, by C G C, C = I − 11ᵀ/n; return the column means of G (m,)."""
-    means = G.mean(axis=0)
+    xp = array_namespace(G)
+    means = xp.mean(G, axis=0)
     G -= means
-    G -= G.mean(axis=1, keepdims=True)
+    G -= xp.mean(G, axis=1, keepdims=True)
     return means
 
 
@@ -100,10 +101,14 @@ def fix_signs(V: Any) -> Any:
     return V * (1 - 2 * xp.astype(largest < 0, V.dtype))
 
 
-def finish(scores: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return scores (n, ≤ d) as a map (n, d) with unit standard deviation along the first axis, and jitter."""
-    Y = np.zeros((len(scores), d))
-    spread = scores[:, 0].std()
+def finish(scores: Any, d: int, rng: np.random.RandomState) -> Any:
+    """Return scores (n, ≤ d), an array of any library, as a map (n, d) with unit spread along the first axis, jittered.
+
+    The unit is one standard deviation. `rng` draws the jitter, or for a tensor the seed of a generator on its device.
+    """
+    xp = array_namespace(scores)
+    Y = xp.zeros((scores.shape[0], d), dtype=scores.dtype, device=device_of(scores))
+    spread = xp.std(scores[:, 0])
     if spread > 0:
         Y[:, : scores.shape[1]] = scores / spread
-    return Y + JITTER * rng.standard_normal(Y.shape)
+    return Y + JITTER * normal_like(Y, rng)

@@ -7,7 +7,7 @@ from scipy import linalg
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from .pca import fix_signs
+from .pca import fix_signs, top_eigenvectors
 
 SMALL = 1000  # columns up to which the Gram matrix is decomposed; chosen, not tuned
 SPARE = 10  # oversampling (Halko et al. 2011, section 4.2, recommend 5 or 10)
@@ -34,10 +34,9 @@ class Directions:
         self.mean = np.asarray(X.mean(axis=0)).ravel() if centered else np.zeros(D)
         if D <= SMALL:
             G = (X.T @ X).toarray() - n * np.outer(self.mean, self.mean)
-            V = linalg.eigh(G, subset_by_index=[max(D - rank, 0), D - 1])[1][:, ::-1]
+            self.V = top_eigenvectors(G, rank)[1]
         else:
-            V = self._iterate(X, min(rank, n, D))
-        self.V = fix_signs(V)
+            self.V = fix_signs(self._iterate(X, min(rank, n, D)))
 
     def scores(self, X: Matrix) -> Array:
         """Return the coordinates (m, rank) of rows along the directions."""

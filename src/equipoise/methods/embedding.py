@@ -14,7 +14,15 @@ from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import is_sparse, on_host
-from ..arrays.namespace import check_random_state, is_auto, is_positive, is_tensor, on_device_of, to_numpy
+from ..arrays.namespace import (
+    check_random_state,
+    is_auto,
+    is_positive,
+    is_tensor,
+    main_array,
+    on_device_of,
+    to_numpy,
+)
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
@@ -22,7 +30,8 @@ from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..memory import gpu_memory
 from ..objectives import Objective
-from ..optimize.placement import Placement
+from ..optimize.descent import split_callbacks
+from ..optimize.placement import FrozenMap
 from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
@@ -216,12 +225,13 @@ class Embedding(Estimator):
         if Y0 is None:
             Y0 = start.from_affinities(self._symmetric(objective), rng)
         problem = self._problem_class()(objective, geometry, engine, Y0, schedule, rule, recall)
-        problem.output_device = X.device if name == "torch" and is_tensor(X) else None
+        given = main_array(X)
+        problem.output_device = given.device if name == "torch" and is_tensor(given) else None
         return problem, data, neighborhoods
 
     def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
         """Return a context in which a neighbour search is loaded from, or saved to, a file next to each checkpoint."""
-        checkpoints = [c for c in self.callbacks if isinstance(c, Checkpoint)]
+        _, checkpoints = split_callbacks(self.callbacks)
         return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 
     def _neighbors(self, n: int) -> int:
@@ -282,7 +292,7 @@ class Embedding(Estimator):
         self.loss_curve_ = problem.loss_curve
         self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
         self.n_iter_ = problem.n_iter
-        self._placement = Placement(
+        self._placement = FrozenMap(
             problem.objective,
             problem.geometry,
             problem.engine,
@@ -318,7 +328,8 @@ class Embedding(Estimator):
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
         check_placed(Y)
-        return on_device_of(X, Y) if is_tensor(X) and self.engine_ == "torch" else Y
+        given = main_array(X)
+        return on_device_of(given, Y) if is_tensor(given) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
         """Return the magnitudes of attraction and repulsion between two points of affinity p at distances r."""

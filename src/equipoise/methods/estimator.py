@@ -12,8 +12,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from .._plural import plural
 from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
-from ..arrays.namespace import array_namespace, from_cupy, is_cupy, is_integer, is_tensor, to_cupy, to_numpy
+from ..arrays.namespace import (
+    array_namespace,
+    from_cupy,
+    is_cupy,
+    is_integer,
+    is_tensor,
+    main_array,
+    to_cupy,
+    to_numpy,
+)
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..problems.forces import Problem
@@ -23,18 +33,19 @@ MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaus
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of an estimator accept a CuPy array X, as a tensor that shares its memory.
+    """Let a method of an estimator accept CuPy arrays, X or (indices, distances), as tensors that share their memory.
 
     Tensor results, the map of a fit (also after Ctrl-C) and the maps of a problem are converted to CuPy arrays.
     """
 
     @wraps(method)
     def wrapped(self: Any, X: Any, *args: Any, **settings: Any) -> Any:
-        if not is_cupy(X):
+        if not is_cupy(main_array(X)):
             return method(self, X, *args, **settings)
         before = getattr(self, "embedding_", None)
         try:
-            result = method(self, from_cupy(X), *args, **settings)
+            tensors = from_cupy(X) if is_cupy(X) else tuple(from_cupy(A) if is_cupy(A) else A for A in X)
+            result = method(self, tensors, *args, **settings)
         finally:
             Y = getattr(self, "embedding_", None)
             if Y is not before and is_tensor(Y):
@@ -71,7 +82,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return self._data.check_new(X)
         if is_tensor(X) and self._data.on_device:
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has shape {tuple(X.shape)}, but the fitted data had {self.n_features_in_} columns")
+                raise ValueError(
+                    f"X has shape {tuple(X.shape)}, but the fitted data had {plural(self.n_features_in_, 'column')}"
+                )
             return self._data.check_new(X)
         return self._data.check_new(self._check_rows(X))
 
@@ -96,7 +109,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             table = X[0] if is_neighbors(X) else X
             n, *others = (X.n, X.n) if is_space(X) else getattr(table, "shape", None) or np.shape(table)
             D = int(np.prod(others))
-            raise gpu_out_of_memory(f"fitting {n} rows of {D} columns", self._gpu_bytes(int(n), D)) from None
+            raise gpu_out_of_memory(f"fitting {n} rows of {plural(D, 'column')}", self._gpu_bytes(int(n), D)) from None
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,18 +14,14 @@ from ..affinities import locally_linear as lle
 from ..arrays.csr import entry_rows, make_csr, symmetrized
 from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
-from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Orthonormal
-from ..inputs import Affinities, Distances, Input, SparseTable, Table, make_input
+from ..inputs import Input, make_input
 from ..inputs.base import square
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..linalg.laplacian import normalized_laplacian
 from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
-
-if TYPE_CHECKING:
-    from ..inputs.device_table import DeviceTable  # it imports PyTorch
 
 MAX_EXPONENT = 600.0  # of a weight; derived: e^−600 does not underflow in float64
 
@@ -34,9 +30,11 @@ def _warn_disconnected(method: str, components: Array) -> None:
     sizes = np.sort(np.bincount(components))[::-1]
     if len(sizes) > 1:
         shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
+        count = len(sizes) - 1
+        axes = f"axis of {method} only separates" if count == 1 else f"{count} axes of {method} only separate"
         warn(
             f"the neighbour graph has {len(sizes)} components, of {shown} points, and the first"
-            f" {len(sizes) - 1} axes of {method} only separate them; increase n_neighbors, or embed each component"
+            f" {axes} them; increase n_neighbors, or embed each component"
             " separately",
         )
 
@@ -78,10 +76,9 @@ class LLE(ClassicalEmbedding):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
         data = make_input(X, self.metric, None, device=self._device(X))
         self._require_on_device(X, data)
-        if isinstance(data, Distances) and data.sparse:
+        if data.sparse:
             raise ValueError("LLE needs the distances among neighbours; pass a dense distance matrix (n, n) or a table")
-        if isinstance(data, Distances):
-            warn_if_not_metric(data.D)
+        data.warn_if_not_metric()
         self._record_features(X, data)
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
@@ -95,10 +92,8 @@ class LLE(ClassicalEmbedding):
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
         """Return W of the points themselves or of new rows."""
         stage("weights")
-        if data.on_device:
-            return lle.lle_weights(cast("DeviceTable", data).X, neighbors, rows=rows, reg=self.reg)
-        if isinstance(data, Table | SparseTable):
-            return lle.lle_weights(data.X, neighbors, rows=rows, reg=self.reg)
+        if (X := data.coordinates) is not None:
+            return lle.lle_weights(X, neighbors, rows=rows, reg=self.reg)
         new = None if rows is None else square(rows)
         return lle.lle_weights_from_distances(data.squared(), neighbors, rows=new, reg=self.reg)
 
@@ -107,7 +102,7 @@ class LLE(ClassicalEmbedding):
 
     def _place(self, X: Any) -> Array:
         """Place a new point at the weighted mean of its neighbours (Saul & Roweis 2003, section 6.1)."""
-        if isinstance(self._data, Distances) and sparse.issparse(X):
+        if self._data.coordinates is None and sparse.issparse(X):
             raise ValueError(
                 "LLE needs the distances of new points to all n fitted ones, dense (m, n), got a sparse matrix"
             )
@@ -163,8 +158,8 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         return Model(data, objective, Orthonormal(root), recall)
 
     def _graph(self, data: Input) -> tuple[Matrix, float]:
-        if isinstance(data, Affinities):
-            W, recall = sparse.csr_matrix(data.P), 1.0
+        if (P := data.affinities) is not None:
+            W, recall = sparse.csr_matrix(P), 1.0
         else:
             self._k = resolve_neighbors(self.n_neighbors, data.n)
             D2, recall = data.measured_neighbors(self._k, self._n_threads())
@@ -194,7 +189,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
 
     def _place(self, X: Any) -> Array:
         """Place new points by (1 − λ) y_i = Σ_j w_ij y_j / Σ_j w_ij, which holds in the map (Bengio et al. 2004)."""
-        if isinstance(self._data, Affinities):
+        if self._data.affinities is not None:
             W, twins = sparse.csr_matrix(check_affinities(X, self._data.n)), np.full(X.shape[0], -1)
         else:
             near = self._data.nearest(X, self._k, self._n_threads())

@@ -13,10 +13,11 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
+from .._plural import plural
 from .._types import Array, Callback, Matrix
 from .._warn import warn
 from ..arrays.namespace import check_random_state, is_device_array, is_finite, is_integer, on_device_of, to_numpy
-from ..data.checks.dissimilarities import check_pair_weights, check_size, warn_if_not_metric
+from ..data.checks.dissimilarities import check_pair_weights, check_size
 from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
@@ -240,13 +241,15 @@ class MDS(Estimator):
         """
         with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
-            if self.stress == "metric" and isinstance(self._source, Distances) and not self._source.sparse:
-                warn_if_not_metric(self._source.D)
+            if self.stress == "metric":
+                self._source.warn_if_not_metric()
             self.engine_ = problem.engine
             if self.verbose:
                 n, d = problem.Y0.shape
                 progress.end_stage()
-                print(f"engine {problem.engine}: {n} points in {d}-D, {len(problem.starts)} starts", flush=True)
+                print(
+                    f"engine {problem.engine}: {n} points in {d}-D, {plural(len(problem.starts), 'start')}", flush=True
+                )
             try:
                 problem.optimize(callbacks=[*self.callbacks, *([print_loss] if self.verbose and not displayed else [])])
             finally:

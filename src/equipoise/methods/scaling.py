@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import linalg, sparse
 
+from .._plural import plural
 from .._types import Array, Matrix
+from ..arrays.csr import dense
 from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
-from ..data.checks.dissimilarities import warn_if_not_metric
 from ..geometry import Flat
-from ..inputs import Distances, Input, SparseTable, Table, make_input
+from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
-from ..linalg.gram import Factor, Gram, Inner, dense, divide_columns
+from ..linalg.gram import Factor, Gram, Inner, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
 from ..neighbors.vectors import is_euclidean
 from ..objectives import GramLoss
@@ -48,7 +49,9 @@ class Scaling(ClassicalEmbedding):
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
-            raise ValueError(f"{m} landmarks span only {self._landmarks.F.shape[1]} dimensions; increase n_landmarks")
+            raise ValueError(
+                f"{m} landmarks span only {plural(self._landmarks.F.shape[1], 'dimension')}; increase n_landmarks"
+            )
         return self._gram_model(
             data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
         )
@@ -84,8 +87,9 @@ class PCA(Scaling):
     Parameters
     ----------
     n_landmarks : int, optional
-        Number of rows that represent all rows: the Gram matrix is replaced by its projection on their span (Nyström,
-        Draganov & Dohn 2024, Theorem 3.4), and a step costs O(n · n_landmarks) instead of O(n D). None uses all rows.
+        Number of rows that represent all rows: the Gram matrix is replaced by its projection on their span (Nyström;
+        docs/math.md, section 15, bounds the error), and a step costs O(n · n_landmarks) instead of O(n D). None uses
+        all rows.
 
     Further attributes
     ------------------
@@ -101,13 +105,13 @@ class PCA(Scaling):
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         data = make_input(X, "euclidean", order="rows", device=self._device(X))
-        if not _has_coordinates(data):
+        if data.coordinates is None:
             raise ValueError("PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS")
         self._require_on_device(X, data)
         self._record_features(X, data)
         self._check_dimension(data.limit, data.limited_by)
         m = self._check_landmarks(data.n)
-        F = _coordinates(data)
+        F = _in_float64(data.coordinates)
         exact = Factor(F)
         self.mean_, self._total = to_numpy(exact.mean), exact.trace()
         self._basis: Array | None = None
@@ -116,7 +120,9 @@ class PCA(Scaling):
         landmarks = to_numpy(dense(F[choose(data.n, m, rng)]))
         self._basis = linalg.orth((landmarks - self.mean_).T)
         if self._basis.shape[1] < self.n_components:
-            raise ValueError(f"{m} landmarks span only {self._basis.shape[1]} directions; increase n_landmarks")
+            raise ValueError(
+                f"{m} landmarks span only {plural(self._basis.shape[1], 'direction')}; increase n_landmarks"
+            )
         reduced = Factor(F @ array_like(F, self._basis))
         return self._gram_model(data, reduced, factor_error(exact, reduced, rng))
 
@@ -160,7 +166,8 @@ class ClassicalMDS(Scaling):
         metric space, see `spaces`, without a metric.
     n_landmarks : int, optional
         Number of points that represent all: only their distances to the others are computed, and G_X is Nyström's
-        approximation from these (landmark MDS; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
+        approximation from these (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds the error).
+        None uses all points.
 
     Further attributes
     ------------------
@@ -182,7 +189,7 @@ class ClassicalMDS(Scaling):
             raise ValueError(
                 'metric="inner_product" does not define distances between all pairs; use "cosine" or "euclidean"'
             )
-        if isinstance(data, Distances) and data.sparse:
+        if data.sparse:
             raise ValueError("classical MDS needs the distances of all pairs, got a sparse matrix; use Isomap")
         self._record_features(X, data)
         self._check_dimension(data.n, f"n_samples={data.n}")
@@ -190,12 +197,11 @@ class ClassicalMDS(Scaling):
         self._landmarks: Landmarks | None = None
         if m is not None:
             return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng, device)
-        if _has_coordinates(data) and is_euclidean(self.metric):
-            if sparse.issparse(_coordinates(data)):
+        if (rows := data.coordinates) is not None and is_euclidean(self.metric):
+            if sparse.issparse(rows):
                 self._require_on_device(X, data)
-            return self._gram_model(data, Factor(_coordinates(data)))
-        if isinstance(data, Distances):
-            warn_if_not_metric(data.D)
+            return self._gram_model(data, Factor(_in_float64(rows)))
+        data.warn_if_not_metric()
         if data.on_device:
             table = cast("DeviceTable", data)
             require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
@@ -230,7 +236,8 @@ class Isomap(Scaling):
         sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
         Number of points that represent all: only paths from these are computed, and G_X is Nyström's approximation
-        from them (landmark Isomap, de Silva & Tenenbaum 2003; Draganov & Dohn 2024, Theorem 3.4). None uses all points.
+        from them (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds the error). None uses
+        all points.
 
     Further attributes
     ------------------
@@ -287,13 +294,6 @@ class Isomap(Scaling):
         return self._gram.squared(which)
 
 
-def _has_coordinates(data: Input) -> bool:
-    return data.on_device or isinstance(data, Table | SparseTable)
-
-
-def _coordinates(data: Input) -> Matrix:
-    """Return the rows of a table in float64, as an ndarray, CSR matrix or tensor."""
-    if data.on_device:
-        return cast("DeviceTable", data).X.double()
-    assert isinstance(data, Table | SparseTable)
-    return data.X
+def _in_float64(X: Any) -> Matrix:
+    """Return the rows of a table in float64, without a copy if they are: arrays and CSR matrices of an input are."""
+    return X.double() if is_tensor(X) else X

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
 from .. import _core
 from .._types import Array
+from ..arrays.blocks import FIXED_ENTRIES, FIXED_REGION_ROWS, FIXED_SCAN_ROWS
 from ..linalg.pca import one_blas_thread
 from ..progress import advance_callback
+from .recall import estimate_recall, reach_for_recall, sample_rows
 
 TRAINING = 32  # training points per cell for k-means; chosen, like the iterations and the number of cells
 ITERATIONS = 4
-SAMPLE = 500  # rows on which the recall is estimated
-# Distances per block. Fixed, not derived from the memory: the last digits of products depend on the block's shape.
-BLOCK = 2**22
 LISTED = 32  # nearest cells stored for each point; chosen
 COMPARED = 1024  # cell centres compared with a point to find these; chosen
-SCANNED = 128  # points per block of a scan of all points; chosen, and fixed like BLOCK
 UNSURE = 1e-4  # acceptable rounding error, relative to the squared distance of the k-th neighbour; chosen
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
-ROWS = 8192  # points per block when they are assigned to regions; fixed like BLOCK
 
 Store = Callable[[Array, Array], None]  # receives rows (m,) and their neighbours (m, k)
 
@@ -48,26 +44,6 @@ def without_self(found: Array, rows: Array) -> Array:
     own = found == rows[:, None]
     own[~own.any(axis=1), -1] = True  # not found among many points at distance 0: drop the farthest instead
     return found[~own].reshape(m, width - 1)
-
-
-def reach_for_recall(ranks: Any, min_recall: float) -> tuple[int, float]:
-    """Return how many of the nearest cells must be searched for a recall, and the resulting recall.
-
-    The searches on the CPU and on a GPU share this rule.
-
-    Parameters
-    ----------
-    ranks : array or tensor of int
-        For each true neighbour of a sample of points, the rank from 0 of its cell among the cells nearest to the point.
-    min_recall : float
-        Fraction of the true neighbours that must lie in the searched cells.
-    """
-    ranks = ranks.reshape(-1)
-    count = len(ranks)
-    cut = min(count, max(1, int(np.ceil(min_recall * count)))) - 1
-    ordered = np.sort(ranks) if isinstance(ranks, np.ndarray) else ranks.sort().values
-    reach = int(ordered[cut]) + 1
-    return reach, float((ranks < reach).sum()) / count
 
 
 class Groups:
@@ -109,7 +85,7 @@ class Groups:
             rows, points, norms = (
                 joined([array[part] for part in slices]) for array in (self.rows, self.points, self.norms)
             )
-            for part in np.array_split(parts[i], -(-len(parts[i]) * len(rows) // BLOCK)):
+            for part in np.array_split(parts[i], -(-len(parts[i]) * len(rows) // FIXED_ENTRIES)):
                 store(part, rows[nearest_of(queries[part], points, norms, k)])
 
         with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
@@ -151,7 +127,7 @@ def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
         advance(len(rows))
 
     # The size of the blocks does not depend on the number of threads.
-    parts = [np.arange(start, min(start + SCANNED, n)) for start in range(0, n, SCANNED)]
+    parts = [np.arange(start, min(start + FIXED_SCAN_ROWS, n)) for start in range(0, n, FIXED_SCAN_ROWS)]
     all_points.nearest(k + 1, queries, parts, lambda i: np.zeros(1, np.int64), store, n_threads)
     return result
 
@@ -166,7 +142,6 @@ class Cells:
     def __init__(self, base: Array, queries: Array, n_threads: int):
         self.base, self.queries, self._n_threads = base, queries, n_threads  # (n, D) float32
         rows = np.random.RandomState(0).permutation(len(base))
-        self._sample = np.sort(rows[:SAMPLE])
         centres = _Centres(base, rows, int(4 * np.sqrt(len(base))))
         self._centres, count = centres.points, len(centres.points)
         self._listed = centres.nearest(queries, min(LISTED, count), n_threads)
@@ -188,14 +163,32 @@ class Cells:
             ranks[listed[:, rank]] = rank
         return ranks
 
-    def reach(self, k: int, min_recall: float) -> tuple[int, float]:
-        """Return how many ranks to search for the recall of k neighbours, and the recall estimated on a sample."""
+    def search_with_recall(self, k: int, min_recall: float) -> tuple[Array, float]:
+        """Return the k nearest points (n, k), int32, from as many cells as the recall requires, and that recall.
+
+        A sample of rows determines the number of cells and estimates the recall.
+        """
+        rows = sample_rows(len(self.queries))
+        truth = self._true_neighbors(rows, k)
+        found = self.search(k, self.reach(rows, truth, min_recall))
+        kth = np.array([self._squared(i, near).max() for i, near in zip(rows, truth, strict=True)])
+        d2 = np.array([self._squared(i, found[i]) for i in rows])
+        return found, estimate_recall(d2, kth)
+
+    def _true_neighbors(self, rows: Array, k: int) -> Array:
         import faiss
 
-        rows = self._sample
-        truth = without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
-        ranks = [self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]] for t, i in enumerate(rows)]
-        return reach_for_recall(np.array(ranks), min_recall)
+        return without_self(faiss.knn(self.queries[rows], self.base, k + 1)[1], rows)
+
+    def _squared(self, i: int, near: Array) -> Array:
+        return np.square(self.base[near] - self.queries[i]).sum(axis=1)
+
+    def reach(self, rows: Array, truth: Array, min_recall: float) -> int:
+        """Return how many ranks to search for a recall, from the true neighbours (m, k) of some rows (m,)."""
+        ranks = np.empty(truth.shape, np.int32)
+        for t, i in enumerate(rows):
+            ranks[t] = self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]]
+        return reach_for_recall(ranks, min_recall)
 
     def search(self, k: int, count: int) -> Array:
         """Return the k nearest of the points in cells of rank below `count`, (n, k) int32, without the point itself."""
@@ -240,8 +233,9 @@ class _Centres:
         """Return the region of each point."""
         import faiss
 
-        blocks = range(0, len(points), ROWS)
-        return np.concatenate([faiss.knn(points[start : start + ROWS], self._regions, 1)[1][:, 0] for start in blocks])
+        step = FIXED_REGION_ROWS
+        parts = [points[start : start + step] for start in range(0, len(points), step)]
+        return np.concatenate([faiss.knn(part, self._regions, 1)[1][:, 0] for part in parts])
 
     def nearest(self, points: Array, k: int, n_threads: int) -> Array:
         """Return the k cells nearest to each point, nearest first (n, k) int32, among those in the nearest regions."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from .gpu_blocks import Blocks, reach
-from .gpu_scan import Found, nearest, recall
+from .gpu_scan import Found, nearest
+from .recall import estimate_recall
 
 SAMPLE = 512  # points whose true neighbours determine the number of blocks; as many others measure the recall
 FEW_ROWS = 256  # points that measure the recall of a sieve
@@ -39,7 +40,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
     def measured(indices: torch.Tensor, d2: torch.Tensor) -> Found:
         """Return the neighbours with their recall on the sample."""
         half = len(sample) // 2 if blocks_pay else 0  # the first half determined the number of blocks
-        return Found(indices, d2, recall(d2[sample[half:]], true.d2[half:]))
+        return Found(indices, d2, estimate_recall(d2[sample[half:]], true.d2[half:, -1]))
 
     if blocks_pay:
         blocks = Blocks(X)

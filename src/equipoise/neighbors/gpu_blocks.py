@@ -11,14 +11,14 @@ from typing import Any
 
 import torch
 
+from ..arrays.blocks import FIXED_SEARCH_TILE
 from ..arrays.tiles import in_tiles
-from .cells import reach_for_recall
+from .recall import reach_for_recall
 
 BLOCK = 128  # points per block
 CELL = 512  # points per cell, on average
 TRAINED = 32  # training points per cell for k-means
 ITERATIONS = 8  # of k-means
-TILE = 2**28  # numbers per tile, 1 GB; chosen
 
 
 class Blocks:
@@ -59,7 +59,7 @@ class Blocks:
             nearness = rough.reshape(-1, BLOCK, len(norms)).amin(dim=1)
             result[part] = nearness.topk(width, largest=False, sorted=True).indices.int()
 
-        in_tiles(len(which), 2 * BLOCK * len(norms), compare, TILE)
+        in_tiles(len(which), 2 * BLOCK * len(norms), compare, FIXED_SEARCH_TILE)
         return result
 
     def nearest(self, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -91,7 +91,7 @@ def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: floa
         ranks = torch.empty_like(lists)
         ranks.scatter_(1, lists.long(), torch.arange(count, dtype=torch.int32, device=lists.device).expand_as(lists))
         rank[rows] = ranks.gather(1, blocks.block[true[rows].long()]).long()
-    return reach_for_recall(rank[true != sample[:, None]], recall)[0]
+    return reach_for_recall(rank[true != sample[:, None]], recall)
 
 
 def cells(X: torch.Tensor) -> torch.Tensor:
@@ -119,5 +119,5 @@ def nearest_center(X: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
     def rows(part: slice) -> None:
         cell[part] = torch.addmm(norms, X[part], centers.T, alpha=-2).argmin(dim=1)
 
-    in_tiles(len(X), len(centers), rows, TILE)
+    in_tiles(len(X), len(centers), rows, FIXED_SEARCH_TILE)
     return cell

@@ -9,7 +9,6 @@ import torch
 from ..arrays.tiles import in_tiles
 
 SPARE = 16  # candidates beyond k found by products; differences then select the k nearest; chosen
-ROUNDING = 1e-5  # relative difference between float32 sums of squares that are added in another order
 
 
 class Found(NamedTuple):
@@ -67,12 +66,3 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
         double_norms = Xd.square().sum(dim=1)
         in_tiles(len(uncertain), 2 * size, lambda part: parts.append(compare(uncertain[part], Qd, Xd, double_norms)))
     return Found(indices, d2, 1.0)
-
-
-def recall(d2: torch.Tensor, true: torch.Tensor) -> float:
-    """Return the fraction of neighbours found, d² (m, k), that are no farther than the true k-th neighbour.
-
-    `true` holds d² (m, k + 1) from an exact search that includes the point itself. Of points at equal distance, any
-    one counts.
-    """
-    return float((d2 <= true[:, -1:] * (1 + ROUNDING)).double().mean())

@@ -19,6 +19,7 @@ from sklearn.metrics import pairwise_distances_chunked
 
 from .. import progress
 from .._types import Array, Matrix
+from ..arrays.blocks import FIXED_QUERY_ROWS
 from .cells import Cells, faiss_threads, scan, without_self
 from .sparse import SparseSearcher
 from .vectors import Graph, Vectors, make_vectors, metric_parameters, smallest
@@ -31,7 +32,6 @@ TREE = 5
 MIN_RECALL = 0.99
 EXACT_WORK = 5e10  # largest n² · D for a scan of all pairs: about a second; chosen
 FAR = 1e15  # largest coordinate of a new row, in units of the extent of the data: float32 squares overflow at 1e38
-ROWS = 65536  # rows searched at once: faiss returns int64, which would take twice the memory for all rows
 
 
 def nearest_neighbors(
@@ -128,15 +128,19 @@ class UnitScale:
 
     def __init__(self, V: Array):
         self.center = V.mean(axis=0)
-        largest = max(np.abs(V[rows] - self.center).max() for rows in _row_blocks(len(V)))
+        largest = max(np.abs(V[rows] - self.center).max() for rows in _query_blocks(len(V)))
         self.scale = max(largest, np.finfo(np.float64).tiny)
 
     def float32(self, V: Array) -> Array:
         """Return (V − center)/scale in float32, without a full copy in float64."""
         result = np.empty(V.shape, np.float32)
-        for rows in _row_blocks(len(V)):
+        for rows in _query_blocks(len(V)):
             result[rows] = (V[rows] - self.center) / self.scale
         return result
+
+
+def _query_blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + FIXED_QUERY_ROWS, n)) for start in range(0, n, FIXED_QUERY_ROWS)]
 
 
 Search = Callable[[Array, int], Array]  # queries (m, D) and k → indices (m, k), int64
@@ -164,25 +168,18 @@ def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tupl
         return scan(base, queries, k, n_threads), 1.0
     with faiss_threads(n_threads):
         if vectors.search == "l2":
-            cells = Cells(base, queries, n_threads)
-            count, recall = cells.reach(k, min_recall)
-            return cells.search(k, count), recall
+            return Cells(base, queries, n_threads).search_with_recall(k, min_recall)
         return _in_blocks(_faiss_scan(base, vectors.search), queries, k + 1, without_self), 1.0
 
 
-def _row_blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
-
-
 def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, Array], Array] | None = None) -> Array:
-    """Return the results of a search as int32, a block of queries at a time.
+    """Return the results of a search as int32, a block of queries at a time: faiss returns twice the bytes, int64.
 
     `postprocess(found, rows)`, if not None, is applied to the result of each block.
     """
-    blocks = _row_blocks(len(Q))
     result: Array | None = None
     advance = progress.advance_callback()
-    for rows in blocks:
+    for rows in _query_blocks(len(Q)):
         found = search(Q[rows], k)
         found = found if postprocess is None else postprocess(found, np.arange(rows.start, rows.stop))
         result = np.empty((len(Q), found.shape[1]), np.int32) if result is None else result

@@ -15,8 +15,9 @@ import torch
 import triton
 import triton.language as tl
 
+from ..arrays.blocks import FIXED_SEARCH_TILE
 from ..arrays.tiles import in_tiles
-from .gpu_blocks import BLOCK, TILE
+from .gpu_blocks import BLOCK
 from .gpu_scan import nearest as scan
 
 FIRST, SECOND = 1024, 16384  # sampled points for the first bound, and for a tighter one
@@ -210,7 +211,7 @@ def _sieve(
         sieve.select(rows, sieve.all, found, Output(indices, d2, rows.start, order))
         incomplete[rows] = (found.counts < k) | (found.counts > room)
 
-    in_tiles(-(-n // BLOCK), 2 * BLOCK * room, search, TILE)
+    in_tiles(-(-n // BLOCK), 2 * BLOCK * room, search, FIXED_SEARCH_TILE)
     repeated = incomplete.nonzero()[:, 0]
     repeated = repeated if order is None else order[repeated]
     if len(repeated):

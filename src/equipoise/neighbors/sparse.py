@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from .._types import Array, Matrix
-from ..arrays.blocks import rows_per_block
+from ..arrays.blocks import row_blocks
 from ..progress import advance_callback, stage
 from .vectors import EUCLIDEAN, Graph, is_euclidean, product_distances, smallest, undefined_for_row
 
@@ -107,9 +107,7 @@ class SparseSearcher:
 
     def _blocks(self, Q: Matrix) -> Iterator[tuple[slice, Array]]:
         """Yield slices of Q and their scores (rows, n), small for near rows: distances, squared distances, or −q·x."""
-        step = rows_per_block(8 * ARRAYS * self.X.shape[0])
-        for start in range(0, Q.shape[0], step):
-            rows = slice(start, min(start + step, Q.shape[0]))
+        for rows in row_blocks(Q.shape[0], 8 * ARRAYS * self.X.shape[0]):
             yield rows, self._scores(Q[rows])
 
     def _scores(self, Q: Matrix) -> Array:

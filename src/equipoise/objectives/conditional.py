@@ -10,8 +10,7 @@ from scipy.special import logsumexp
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import is_sparse, sum_positive, symmetrized
-from ..arrays.morton import permuted
+from ..arrays.csr import is_sparse, permuted, sum_positive, symmetrized
 from ..arrays.namespace import array_like, array_namespace, to_numpy, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel
@@ -57,7 +56,10 @@ class ConditionalKL:
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array) -> float:
-        """Return log Z_i of a point where k underflows, and add its forces to `repulsion`, both computed from log k."""
+        """Return log Z_i of a point where k underflows, and add its forces to `repulsion`, both computed from log k.
+
+        Such points are rare, and their rows are summed in NumPy, in float64, for maps of any library.
+        """
         diff = (Y[i] - Y).astype(np.float64)
         d2 = (diff**2).sum(axis=1)
         log_k = self.kernel.log_value(d2)
@@ -94,5 +96,5 @@ class ConditionalKL:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces of Lin et al. 2024, Table 1, for p = p_{j|i} = p_{i|j} and Z = Z_i = Z_j."""
-        d2 = r**2
-        return 4 * p * np.abs(self.kernel.log_slope(d2)) * r, 4 / Z * np.abs(self.kernel.slope(d2)) * r
+        xp, d2 = array_namespace(r), r**2
+        return 4 * p * xp.abs(self.kernel.log_slope(d2)) * r, 4 / Z * xp.abs(self.kernel.slope(d2)) * r

@@ -9,12 +9,15 @@ import numpy as np
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import row_sums
-from ..arrays.morton import permuted
-from ..arrays.namespace import array_namespace, total
+from ..arrays.csr import permuted, row_sums
+from ..arrays.namespace import array_like, array_namespace, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
+
+
+def _sum(x: Array) -> float:
+    return float(array_namespace(x).sum(x))
 
 
 @tagged("objectives.cross_entropy.CrossEntropy")
@@ -30,7 +33,7 @@ class CrossEntropy:
         self.affinities = mu
         self.kernel = kernel
         self.apart = apart
-        self.mass = float(row_sums(mu).sum())
+        self.mass = _sum(row_sums(mu))
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         psi, edges = engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss)
@@ -64,8 +67,8 @@ class CrossEntropy:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces of a pair with μ = p; Z is not used."""
-        d2 = r**2
-        pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
+        xp, d2 = array_namespace(r), r**2
+        pull, push = xp.abs(self.kernel.log_slope(d2)) * r, xp.abs(self.apart.slope(d2)) * r
         return 4 * p * pull, 4 * (1 - p) * push
 
 
@@ -85,7 +88,7 @@ class EffectiveCrossEntropy:
         self.apart = apart
         self.negatives = negatives
         degrees = row_sums(mu)
-        self.mass = float(degrees.sum())
+        self.mass = _sum(degrees)
         self.charges = array_namespace(degrees).stack([degrees * 0 + 1, degrees], axis=1)  # 1 and d_j
 
     @property
@@ -93,13 +96,13 @@ class EffectiveCrossEntropy:
         return self.charges[:, 1]
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        c = self.negatives / len(Y)
+        c = self.negatives / Y.shape[0]
         (psi, edges), (phi, gradient) = engine.placement.concurrently(
             lambda: engine.edges(Y, self.affinities, self.kernel, -1.0, potential=loss),
             lambda: engine.field(Y, self.apart, self.charges),
         )
-        repulsion = self.degrees[:, None] * gradient[:, 0]
-        repulsion += gradient[:, 1]
+        repulsion = self.degrees[:, None] * gradient[:, 0, :]
+        repulsion += gradient[:, 1, :]
         repulsion *= -c
         value = -psi + c * total(phi[:, 1]) if loss else np.nan
         return Balance(4 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
@@ -118,18 +121,18 @@ class EffectiveCrossEntropy:
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point has its own degree; the degrees of the map do not change."""
-        c = self.negatives / len(Y)
+        c = self.negatives / Y.shape[0]
         ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
 
         def force(targets: Array, W: Matrix) -> Array:
-            d = np.asarray(W.sum(axis=1)).reshape(-1, 1)
-            push = d * ones(targets).gradient + weighted(targets).gradient
+            gradient = ones(targets).gradient
+            push = array_like(gradient, row_sums(W))[:, None] * gradient + weighted(targets).gradient
             return 4 * exaggeration * engine.edges_to(targets, Y, W, self.kernel, -1.0) - c * push
 
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces of a pair with μ = p and degrees 1, among Z points."""
-        d2 = r**2
-        pull, push = np.abs(self.kernel.log_slope(d2)) * r, np.abs(self.apart.slope(d2)) * r
+        xp, d2 = array_namespace(r), r**2
+        pull, push = xp.abs(self.kernel.log_slope(d2)) * r, xp.abs(self.apart.slope(d2)) * r
         return 4 * p * pull, 4 * self.negatives / Z * push

@@ -6,21 +6,21 @@ from collections.abc import Callable
 from copy import copy
 
 import numpy as np
-from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.morton import permuted
+from ..arrays.csr import is_sparse, permuted
+from ..arrays.namespace import array_namespace, at_least, at_most, device_of, to_float64, total
 from ..divergences import Divergence
 from ..engines import Engine, Placement
 from ..kernels import Kernel
 from .base import Balance
 
 
-def require_dense(is_sparse: bool, divergence: Divergence) -> str:
+def require_dense(sparse: bool, divergence: Divergence) -> str:
     """Raise ValueError if P is or will be sparse; return the requirement of the divergence as text for errors."""
     what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
-    if is_sparse:
+    if sparse:
         raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with α < 1")
     return what
 
@@ -37,38 +37,40 @@ class DenseDivergence:
     mass = 1.0
 
     def __init__(self, P: Matrix, kernel: Kernel, divergence: Divergence):
-        what = require_dense(sparse.issparse(P), divergence)
-        zero = np.argwhere((P <= 0) & ~np.eye(len(P), dtype=bool))
-        if zero.size:
-            i, j = zero[0]
+        what = require_dense(is_sparse(P), divergence)
+        xp, n = array_namespace(P), P.shape[0]
+        rows, columns = xp.nonzero((P <= 0) & ~xp.eye(n, dtype=xp.bool, device=device_of(P)))
+        if rows.shape[0]:
             raise ValueError(
-                f"{what}, but P[{i}, {j}] = 0, like {len(zero)} of {P.size - len(P)} pairs; raise the perplexity,"
-                " or use an Alpha divergence with α < 1"
+                f"{what}, but P[{int(rows[0])}, {int(columns[0])}] = 0, like {rows.shape[0]} of {n * (n - 1)} pairs;"
+                " raise the perplexity, or use an Alpha divergence with α < 1"
             )
         self.affinities = P
         self.kernel = kernel
         self.divergence = divergence
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        Y = np.ascontiguousarray(Y, dtype=np.float64)
-        Z = float(engine.field(Y, self.kernel).potential.sum())
-        P = np.asarray(self.affinities, dtype=np.float64)
-        G, mean, total = np.empty_like(P), 0.0, 0.0
-        for i in range(len(Y)):
-            d2 = ((Y[i] - Y) ** 2).sum(axis=1)
-            q = self.kernel.value(d2) / Z
-            off = np.arange(len(Y)) != i
-            t = q[off] / P[i, off]
-            mean += float(q[off] @ self.divergence.slope(t))
-            G[i, off] = self.divergence.slope(t / exaggeration)
-            G[i, i] = 0.0
-            total += float(P[i, off] @ self.divergence.value(t)) if loss else np.nan
+        Y, P = to_float64(Y), to_float64(self.affinities)
+        xp, n = array_namespace(Y), Y.shape[0]
+        Z = float(total(engine.field(Y, self.kernel).potential))
+        G, mean, value = xp.empty_like(P), 0.0, 0.0
+        for i in range(n):
+            p, q = _without(P[i, :], i), _without(self._kernel_row(Y, i) / Z, i)
+            t = q / p
+            mean += float(q @ self.divergence.slope(t))
+            slope = self.divergence.slope(t / exaggeration)
+            G[i, :i], G[i, i], G[i, i + 1 :] = slope[:i], 0.0, slope[i:]
+            value += float(p @ self.divergence.value(t)) if loss else np.nan
         G -= mean
         # The stiffness of the point with the strongest forces; near Q = P it is f''(1) = 1.
-        load = max(float(np.abs(G[i]) @ self.kernel.value(((Y[i] - Y) ** 2).sum(axis=1))) for i in range(len(Y))) / Z
-        _, pull = engine.edges(Y, np.minimum(G, 0.0), self.kernel, 0.0, potential=False)
-        _, push = engine.edges(Y, np.maximum(G, 0.0), self.kernel, 0.0, potential=False)
-        return Balance(-4 / Z * pull, -4 / Z * push, total, max(1.0, len(Y) * load))
+        load = max(float(xp.abs(G[i, :]) @ self._kernel_row(Y, i)) for i in range(n)) / Z
+        _, pull = engine.edges(Y, at_most(G, 0.0), self.kernel, 0.0, potential=False)
+        _, push = engine.edges(Y, at_least(G, 0.0), self.kernel, 0.0, potential=False)
+        return Balance(-4 / Z * pull, -4 / Z * push, value, max(1.0, n * load))
+
+    def _kernel_row(self, Y: Array, i: int) -> Array:
+        """Return k between point i and every point, (n,)."""
+        return self.kernel.value(array_namespace(Y).sum((Y[i, :] - Y) ** 2, axis=1))
 
     def to(self, placement: Placement) -> DenseDivergence:
         return self._with_affinities(placement.to_device(self.affinities))
@@ -86,7 +88,12 @@ class DenseDivergence:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces for ⟨G⟩ = f'(1), its value at Q = P."""
-        d2 = r**2
-        G = self.divergence.slope(self.kernel.value(d2) / (Z * p)) - self.divergence.slope(np.ones(1))
-        force = 4 / Z * G * np.abs(self.kernel.slope(d2)) * r
-        return np.maximum(-force, 0.0), np.maximum(force, 0.0)
+        xp, d2 = array_namespace(r), r**2
+        G = self.divergence.slope(self.kernel.value(d2) / (Z * p)) - self.divergence.slope(xp.ones_like(d2))
+        force = 4 / Z * G * xp.abs(self.kernel.slope(d2)) * r
+        return at_least(-force, 0.0), at_least(force, 0.0)
+
+
+def _without(x: Array, i: int) -> Array:
+    """Return x (n,) without entry i."""
+    return array_namespace(x).concat([x[:i], x[i + 1 :]])

@@ -12,9 +12,8 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..affinities.locally_linear import lle_matrix
-from ..arrays.csr import entry_rows, make_csr, row_sums, sum_positive
-from ..arrays.morton import permuted
-from ..arrays.namespace import total
+from ..arrays.csr import entries_where, entry_rows, permuted, row_sums, stored_values, sum_positive
+from ..arrays.namespace import array_like, array_namespace, total
 from ..engines import Engine, Placement
 from ..kernels import Kernel, Squared
 from .base import Balance
@@ -48,14 +47,14 @@ class DoubleKernelLLE:
         # not the maximum: the gains handle the few points that many others depend on.
         self._stiffness = float(np.abs(M.data).sum())
         self.affinities = M.astype(self.weights.dtype)
-        self._pull, self._push = (_signed(self.affinities, sign) for sign in (-1, 1))
+        self._pull, self._push = (signed_entries(self.affinities, sign) for sign in (-1, 1))
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         pulled, pull = engine.edges(Y, self._pull, self.kernel, 0.0, potential=loss)
         pushed, push = engine.edges(Y, self._push, self.kernel, 0.0, potential=loss)
-        phi, gradient = engine.field(Y, self.kernel)
-        value = pulled + pushed + total(phi) / len(Y) + self._constant if loss else np.nan
-        repulsion = -4 * exaggeration * push - 2 / len(Y) * gradient
+        n, (phi, gradient) = Y.shape[0], engine.field(Y, self.kernel)
+        value = pulled + pushed + total(phi) / n + self._constant if loss else np.nan
+        repulsion = -4 * exaggeration * push - 2 / n * gradient
         return Balance(-4 * exaggeration * pull, repulsion, value, self._stiffness * exaggeration)
 
     def to(self, placement: Placement) -> DoubleKernelLLE:
@@ -73,7 +72,7 @@ class DoubleKernelLLE:
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point is reconstructed from points of the map, and none from it: M_ij = −w_ij."""
-        n, field = len(Y), engine.freeze(Y, self.kernel)
+        n, field = Y.shape[0], engine.freeze(Y, self.kernel)
 
         def force(targets: Array, W: Matrix) -> Array:
             pull = engine.edges_to(targets, Y, W, self.kernel, 0.0)
@@ -83,15 +82,14 @@ class DoubleKernelLLE:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces for p = −M_ij and Z = n."""
-        force = 4 * np.abs(self.kernel.slope(r**2)) * r
+        force = 4 * array_namespace(r).abs(self.kernel.slope(r**2)) * r
         return p * force, force / Z
 
 
-def _signed(M: Matrix, sign: int) -> Matrix:
+def signed_entries(M: Matrix, sign: int) -> Matrix:
     """Return the off-diagonal entries of CSR M with this sign."""
-    keep = (np.sign(M.data) == sign) & (M.indices != entry_rows(M))
-    indptr = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])[M.indptr]
-    return make_csr(M.data[keep], M.indices[keep], indptr, M.shape)
+    values = stored_values(M)
+    return entries_where(M, (array_namespace(values).sign(values) == sign) & (M.indices != entry_rows(M)))
 
 
 @tagged("objectives.double.DoubleKernelPCA")
@@ -111,13 +109,14 @@ class DoubleKernelPCA:
         n = K.shape[0]
         self._squared = Squared(kernel)
         self._sums = row_sums(K) + 1.0  # rows of K_X
-        self.mass = float(self._sums.sum())
-        self._load = float(self._sums.max()) * n
-        square = sum_positive(K, np.square) + n
+        xp = array_namespace(self._sums)
+        self.mass = float(xp.sum(self._sums))
+        self._load = float(xp.max(self._sums)) * n
+        square = sum_positive(K, lambda k: k * k) + n
         self._own = square - 2 / n * float(self._sums @ self._sums) + self.mass**2 / n**2  # ‖C K_X C‖²
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
-        n, k0 = len(Y), _at_zero(self.kernel)
+        n, k0 = Y.shape[0], _at_zero(self.kernel)
         psi, pull = engine.edges(Y, self.affinities, self.kernel, 0.0, potential=loss)
         squares, push = engine.field(Y, self._squared)
         phi, ones = engine.field(Y, self.kernel)
@@ -148,14 +147,14 @@ class DoubleKernelPCA:
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point has its own row of K_X; the means of the map do not change."""
-        n = len(Y)
+        n = Y.shape[0]
         _, rho, mu = self._means(_at_zero(self.kernel) + engine.field(Y, self.kernel).potential, n)
         squared, ones = engine.freeze(Y, self._squared), engine.freeze(Y, self.kernel)
         charged = engine.freeze(Y, self.kernel, rho)
 
         def force(targets: Array, K: Matrix) -> Array:
             phi, gradient = ones(targets)
-            own = (np.asarray(K.sum(axis=1)).ravel() - phi) / n
+            own = (array_like(phi, row_sums(K)) - phi) / n
             centring = (own - mu)[:, None] * gradient + charged(targets).gradient
             pull = engine.edges_to(targets, Y, K, self.kernel, 0.0)
             return 8 * exaggeration * pull - 2 * squared(targets).gradient - 4 * centring
@@ -164,6 +163,6 @@ class DoubleKernelPCA:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces of two points far from all others, with negligible means and p = K_X; Z is not used."""
-        d2 = r**2
-        force = 8 * np.abs(self.kernel.slope(d2)) * r
+        xp, d2 = array_namespace(r), r**2
+        force = 8 * xp.abs(self.kernel.slope(d2)) * r
         return p * force, self.kernel.value(d2) * force

@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array, Matrix
-from ..arrays.namespace import array_like, to_numpy
+from ..arrays.namespace import array_like, array_namespace, to_float64, to_numpy
 from ..engines import Engine
-from ..linalg import eigen
-from ..linalg.gram import Gram, Inner
+from ..linalg.gram import Gram, Inner, leading_eigenvectors
 from .base import Balance
 from .closed_form import ClosedForm
 
@@ -55,21 +54,22 @@ class GramLoss(ClosedForm):
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         Y = subtract_mean(Y)
         BY, YY = self.gram.product(Y), Y.T @ Y
-        largest = max(float(np.linalg.eigvalsh(YY)[-1]), self.norm)
+        largest = max(float(array_namespace(YY).linalg.eigvalsh(YY)[-1]), self.norm)
         curvature = 4 * (3 * largest + (0.0 if self.gram.definite else self.norm))
         total = self._loss(Y, BY, YY) if loss else np.nan
-        return Balance(4 * exaggeration * BY, -4 * Y @ YY, total, len(Y) * curvature / 4)
+        return Balance(4 * exaggeration * BY, -4 * Y @ YY, total, Y.shape[0] * curvature / 4)
 
     def loss(self, U: Array) -> float:
         Y = subtract_mean(U)
         return self._loss(Y, self.gram.product(Y), Y.T @ Y)
 
     def _loss(self, Y: Array, BY: Array, YY: Array) -> float:
-        return max(self.norm2 - 2 * float((Y * BY).sum()) + float(np.square(YY).sum()), 0.0)  # ≥ 0 despite rounding
+        xp = array_namespace(Y)
+        return max(self.norm2 - 2 * float(xp.sum(Y * BY)) + float(xp.sum(YY * YY)), 0.0)  # ≥ 0 despite rounding
 
     def gradient_error(self, Y: Array) -> float:
         """Return a bound on ‖∇ − ∇'‖_F at Y, 4 ‖G_X − G'_X‖_F ‖C Y‖₂: the error from an approximate G_X."""
-        return 4 * self.error * float(np.linalg.norm(subtract_mean(Y), 2))
+        return 4 * self.error * float(array_namespace(Y).linalg.matrix_norm(subtract_mean(Y), ord=2))
 
     def solve(self, d: int) -> tuple[Array, Array]:
         """Return the d largest eigenvalues of B, and their unit eigenvectors times their roots.
@@ -89,11 +89,11 @@ class GramLoss(ClosedForm):
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
         """Return the squared lengths of the principal axes of U, and U rotated to them; the loss is invariant to it."""
-        values, V = eigen.top(U.T @ U, U.shape[1])
+        values, V = leading_eigenvectors(U.T @ U, U.shape[1])
         return values, U @ V
 
 
 def subtract_mean(Y: Array) -> Array:
     """Return C Y in float64."""
-    Y = np.asarray(Y, dtype=np.float64)
-    return Y - Y.mean(axis=0)
+    Y = to_float64(Y)
+    return Y - array_namespace(Y).mean(Y, axis=0)

@@ -7,12 +7,10 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .._tags import tagged
 from .._types import Array, Matrix
-from ..arrays.csr import is_on_device, is_sparse, make_csr, sum_positive
-from ..arrays.morton import permuted
+from ..arrays.csr import permuted, stored_values, sum_positive, with_values
 from ..arrays.namespace import array_namespace, is_numpy, to_float64, total
 from ..divergences import NEAR_LOG, Divergence, deformed_log
 from ..engines import Engine, Placement
@@ -28,15 +26,6 @@ def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Object
     if divergence.s is not None:
         return JointDivergence(P, kernel, divergence.s)
     return DenseDivergence(P, kernel, divergence)
-
-
-def _power(P: Matrix, unit: float, s: float) -> Matrix:
-    """Return (P / unit)^s in the precision of P."""
-    if not is_sparse(P):
-        return (P / unit) ** s
-    if is_on_device(P):
-        return P.with_data((P.data / unit) ** s)
-    return make_csr((P.data / unit) ** s, P.indices, P.indptr, P.shape)
 
 
 @tagged("objectives.joint.JointDivergence")
@@ -63,10 +52,11 @@ class JointDivergence:
         self.s = s
         self.e = 1 - self.s
         self._H = -sum_positive(P, lambda p: p * deformed_log(array_namespace(p).log(p), -self.e))
+        values = stored_values(P)
         # A = P^s = unit · weights, with the largest weight 1, which float32 represents for any s.
-        largest = float((P.data if is_sparse(P) else P).max())
+        largest = float(array_namespace(values).max(values))
         self.unit = 1.0 if self.e == 0 else largest**self.s
-        self.weights = P if self.e == 0 else _power(P, largest, self.s)
+        self.weights = P if self.e == 0 else with_values(P, (values / largest) ** self.s)
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         s, e = self.s, self.e
@@ -108,14 +98,14 @@ class JointDivergence:
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """A new point counts as one of the n: P_ij = p_{j|i}/n; Z and T of the map do not change."""
-        s, e, n = self.s, self.e, len(Y)
+        s, e, n = self.s, self.e, Y.shape[0]
         psi, _ = engine.edges(Y, self.weights, self.kernel, -s, potential=True)
-        Z = float(engine.field(Y, self.kernel).potential.sum())
+        Z = float(total(engine.field(Y, self.kernel).potential))
         _, T = self.divergence_and_overlap(self.unit * psi, Z)
         field = engine.freeze(Y, self.kernel)
 
         def force(targets: Array, P: Matrix) -> Array:
-            A = sparse.csr_matrix(((exaggeration * P.data / n) ** s, P.indices, P.indptr), shape=P.shape)
+            A = with_values(P, (exaggeration * stored_values(P) / n) ** s)
             pull = engine.edges_to(targets, Y, A, self.kernel, -s)
             return 4 / s * (Z**-e * pull - T / Z / 2 * field(targets).gradient)
 
@@ -123,8 +113,8 @@ class JointDivergence:
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         """Return the forces of Lin et al. 2024, Table 1, for any kernel and α, with T = 1, its value at Q = P."""
-        d2 = r**2
+        xp, d2 = array_namespace(r), r**2
         q = self.kernel.value(d2) / Z
-        attraction = 4 / self.s * p**self.s * q**self.e * np.abs(self.kernel.log_slope(d2)) * r
-        repulsion = 4 / self.s / Z * np.abs(self.kernel.slope(d2)) * r
+        attraction = 4 / self.s * p**self.s * q**self.e * xp.abs(self.kernel.log_slope(d2)) * r
+        repulsion = 4 / self.s / Z * xp.abs(self.kernel.slope(d2)) * r
         return attraction, repulsion

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from .._types import Array, Matrix
+from ..arrays.csr import times_map
+from ..arrays.namespace import array_like, array_namespace, to_float64, to_numpy
 from ..engines import Engine
 from ..linalg import eigen
 from ..linalg.pca import fix_signs
@@ -45,17 +47,18 @@ class TraceQuotient(ClosedForm):
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
         U = self._centered(Y)
-        inverse = np.linalg.inv(U.T @ U)
-        AU = self.A @ U
+        xp, AU = array_namespace(U), times_map(self.A, U)
+        inverse = xp.linalg.inv(U.T @ U)
         quotient = inverse @ (U.T @ AU)
         # At UᵀU = S the Hessian along the surface is 2 (A − λ) S⁻¹, and λ ≥ 0.
-        curvature = 2 * self.norm * float(np.linalg.norm(inverse, 2))
+        curvature = 2 * self.norm * float(xp.linalg.matrix_norm(inverse, ord=2))
         attraction, repulsion = -2 * exaggeration * AU @ inverse, 2 * U @ (quotient @ inverse)
-        return Balance(attraction, repulsion, float(np.trace(quotient)), len(U) * curvature / 4)
+        return Balance(attraction, repulsion, float(xp.linalg.trace(quotient)), U.shape[0] * curvature / 4)
 
     def loss(self, U: Array) -> float:
         U = self._centered(U)
-        return float(np.trace(np.linalg.solve(U.T @ U, U.T @ (self.A @ U))))
+        linalg = array_namespace(U).linalg
+        return float(linalg.trace(linalg.solve(U.T @ U, U.T @ times_map(self.A, U))))
 
     def solve(self, d: int) -> tuple[Array, Array]:
         """Return the d smallest eigenvalues of A after that of t, and U.
@@ -79,13 +82,14 @@ class TraceQuotient(ClosedForm):
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
         """Return the Ritz values of the span of U, ascending, and U rotated to the Ritz vectors."""
-        values, V = np.linalg.eigh(U.T @ (self.A @ U) / self._spread)
-        return values, U @ V
+        values, V = array_namespace(U).linalg.eigh(U.T @ times_map(self.A, U) / self._spread)
+        return to_numpy(values), U @ V
 
     def _centered(self, U: Array) -> Array:
         """Return the component of U orthogonal to t, in float64."""
-        U = np.asarray(U, dtype=np.float64)
-        return U - np.outer(self._null, self._null @ U)
+        U = to_float64(U)
+        null = array_like(U, self._null)
+        return U - null[:, None] * (null @ U)
 
     def _null_space(self, maximum: int) -> Array:
         """Return orthonormal null vectors of A, (n, ≤ most): t, then one for each component but the last.

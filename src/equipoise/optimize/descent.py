@@ -7,7 +7,8 @@ negative sampling (negative_sampling.py), placement of new points (placement.py)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ import numpy as np
 from .._types import Array, Callback
 from ..arrays.namespace import array_like, array_namespace, on_device_of, to_numpy, unpermute
 from ..progress import start_optimizer_stage
+from ..saving.checkpoint import Checkpoint, RunCheckpoints
 
 
 class RunState(Protocol):
@@ -90,8 +92,8 @@ class State:
 S = TypeVar("S", bound=RunState)
 
 
-class Steps(Generic[S]):
-    """The steps of a descent. Subclasses define `move` and override the defaults where needed."""
+class Steps(ABC, Generic[S]):
+    """The steps of a descent. Subclasses define `move` and `current_map`, and override the defaults where needed."""
 
     reports_without_callbacks = True  # False if the loss is expensive and only callbacks need it
 
@@ -125,9 +127,9 @@ class Steps(Generic[S]):
         """Return the name of the stopping rule that applies after a report, or None."""
         return None
 
+    @abstractmethod
     def move(self, state: S) -> bool:
         """Take one step; return False, with state.stopped set, if no step lowers the loss."""
-        raise NotImplementedError(f"{type(self).__name__} must define move(state)")
 
     def skip_ahead(self, state: S, last: int) -> None:
         """Take several steps at once, up to iteration `last`, if possible; none of them may be due for a report."""
@@ -136,22 +138,37 @@ class Steps(Generic[S]):
         """Return the loss to report after the last iteration; None if the regular reports include it."""
         return None
 
+    @abstractmethod
     def current_map(self, state: S) -> Array:
         """Return the map (n, d) for callbacks, a read-only NumPy array in input order."""
-        raise NotImplementedError(f"{type(self).__name__} must define current_map(state)")
 
     def forget(self) -> None:
         """Discard cached evaluations, because the state was changed from outside."""
 
 
-class Saver(Protocol):
-    """Writes checkpoints of a run (saving/checkpoint.py)."""
+def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Callback], list[Checkpoint]]:
+    """Return the functions and the checkpoints among callbacks."""
+    functions = [c for c in callbacks if not isinstance(c, Checkpoint)]
+    return functions, [c for c in callbacks if isinstance(c, Checkpoint)]
 
-    def next_due(self, iteration: int) -> int | None:
-        """Return the first iteration from `iteration` on at which a file is written, or None."""
-        ...
 
-    def save_if_due(self, iteration: int) -> None: ...
+def open_checkpoints(
+    checkpoints: Sequence[Checkpoint], describe: Callable[[], dict[str, Any]], state: Callable[[], Any]
+) -> tuple[RunCheckpoints | None, Any]:
+    """Return the saver of a run, for `Descent`, and the saved state to resume from; both None without checkpoints.
+
+    Parameters
+    ----------
+    checkpoints : sequence of Checkpoint
+    describe : callable
+        Returns what determines the run, as fingerprints keyed by names; called only if there are checkpoints.
+    state : callable
+        Returns the state needed to resume, in values that saving/archive.py can write.
+    """
+    if not checkpoints:
+        return None, None
+    saver = RunCheckpoints(checkpoints, describe(), state)
+    return saver, saver.load()
 
 
 class Descent(Generic[S]):
@@ -169,8 +186,8 @@ class Descent(Generic[S]):
         Iteration at which the descent ends.
     callbacks : sequence of callable, default=()
         Called with (iteration, loss, Y); a callback stops the descent by returning True.
-    saver : Saver, optional
-        Writes checkpoints.
+    saver : RunCheckpoints, optional
+        Writes checkpoints; see `open_checkpoints`.
 
     Attributes
     ----------
@@ -184,7 +201,7 @@ class Descent(Generic[S]):
         state: S,
         n_iter: int,
         callbacks: Sequence[Callback] = (),
-        saver: Saver | None = None,
+        saver: RunCheckpoints | None = None,
     ):
         self.steps, self.state, self.n_iter, self.saver = steps, state, n_iter, saver
         self.callbacks = list(callbacks)
@@ -273,8 +290,8 @@ class Descent(Generic[S]):
 
     def _skip_ahead(self, last: int) -> None:
         before = self.state.iteration
-        if self.saver is not None and (due := self.saver.next_due(before)) is not None:
-            last = min(last, due)
+        if self.saver is not None:
+            last = min(last, self.saver.next_due(before))
         if before < last:
             self.steps.skip_ahead(self.state, last)
         if self.state.iteration > before:

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._types import Array
-from ..arrays.morton import locality
-from ..arrays.namespace import array_namespace, spread, to_numpy
+from ..arrays.namespace import array_namespace, morton_order, spread, to_numpy
 from ..engines import Engine
 from ..geometry import Geometry
 from ..objectives import Objective
@@ -71,7 +70,7 @@ class EngineForces:
         """Sort the points in Morton order if the engine is faster when neighbours in the map are close in memory."""
         if not self.engine.traits.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
-        order = locality(U)
+        order = morton_order(U)
         self.objective = self._input_order.permuted(order)
         return order
 

@@ -12,6 +12,7 @@ import numpy as np
 from .. import _core
 from .._tags import tagged
 from .._types import Array, Callback, Matrix
+from ..arrays.blocks import FIXED_ENTRIES
 from ..arrays.csr import entry_rows
 from ..engines import HOST, Engine, restore_engine
 from ..geometry import Geometry
@@ -25,14 +26,12 @@ STEPS = 25  # chosen, not tuned
 RULE = Momentum(momentum=(0.5, 0.8), friction=0, max_step=1.0)  # at most one kernel length per step
 STRESS_STEPS = 100  # chosen, not tuned
 RELAXATION = 1.5  # factor on the majorising step; below 2 the stress still decreases, as the majoriser is a parabola
-# Distances in memory at a time. Do not change: the last digits of metrics computed from matrix products depend on it.
-BLOCK = 2**22
 
 
 @tagged("placement.Placement")
 @dataclass(eq=False, repr=False)
-class Placement:
-    """Forces of a finished map on new points, which exert no forces on one another.
+class FrozenMap:
+    """A finished map and its forces on new points, which exert no forces on one another.
 
     Parameters
     ----------
@@ -137,7 +136,7 @@ def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_thr
     T = np.ascontiguousarray(T, dtype=np.float32)
     k, d = T.shape
     Y = np.empty((m, d), np.float32)
-    block = max(1, BLOCK // k)
+    block = max(1, FIXED_ENTRIES // k)
     for start in range(0, m, block):
         rows = slice(start, min(start + block, m))
         delta = np.ascontiguousarray(distances(rows), dtype=np.float32)
@@ -170,3 +169,6 @@ class StressPlacementSteps(Steps[StressState]):
         state.Y -= RELAXATION / len(self.T) * G
         state.iteration += 1
         return True
+
+    def current_map(self, state: StressState) -> Array:
+        return state.Y.astype(np.float32)

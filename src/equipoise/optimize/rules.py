@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from .. import _core
 from .._tags import tagged
 from .._types import Array
-from ..arrays.namespace import is_integer, is_tensor
+from ..arrays.namespace import array_namespace, at_most, is_integer, is_tensor
 
 if TYPE_CHECKING:
     from .descent import State
@@ -87,6 +87,28 @@ def _check_every(every: int) -> None:
         raise ValueError(f"every must be at least 1 iteration, got {every!r}")
 
 
+class StepParameters(NamedTuple):
+    """The parameters of one step; rate and momentum may be tensors on the device."""
+
+    rate: Any
+    momentum: Any
+    gain_up: float
+    gain_down: float
+    turned: float
+    min_gain: float
+    max_step: float
+
+
+def momentum_step(gradient: Array, velocity: Array, gain: Array, parameters: StepParameters) -> tuple[Array, Array]:
+    """Return velocity and gain (n, d) after one step against the gradient; NumPy arrays are updated in place."""
+    if is_tensor(gradient):
+        from .step_torch import tensor_step
+
+        return tensor_step(gradient, velocity, gain, parameters)  # type: ignore[arg-type, return-value]
+    _core.momentum_step(np.ascontiguousarray(gradient, dtype=np.float64), velocity, gain, *parameters)
+    return velocity, gain
+
+
 @tagged("optimize.Momentum")
 @dataclass(frozen=True)
 class Momentum:
@@ -150,7 +172,7 @@ class Momentum:
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         age, state.age = state.age, state.age + 1
-        rule: Any = (
+        parameters = StepParameters(
             rate / 4,
             self._momentum(age, self.momentum[late]),
             self.gain_up,
@@ -159,29 +181,35 @@ class Momentum:
             self.min_gain,
             self.max_step * length,
         )
-        if is_tensor(gradient):
-            from .step_torch import StepParameters, momentum_step
-
-            moved: Any = momentum_step(gradient, state.velocity, state.gain, StepParameters(*rule))  # type: ignore[arg-type]
-            state.velocity, state.gain = moved
-        else:
-            _core.momentum_step(np.ascontiguousarray(gradient, dtype=np.float64), state.velocity, state.gain, *rule)
+        state.velocity, state.gain = momentum_step(gradient, state.velocity, state.gain, parameters)
         return state.velocity
 
     def _momentum(self, age: Any, cap: float) -> Any:
         """Return μ after `age` steps, a number or a tensor."""
-        if self.friction == 0:
-            return cap
-        mu = age / (age + self.friction)
-        return mu.clamp(max=cap) if is_tensor(mu) else min(cap, mu)
+        return cap if self.friction == 0 else at_most(age / (age + self.friction), cap)
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
         return n / stiffness * length**2
 
 
+@dataclass(frozen=True)
+class _GradientRule:
+    """Base class of rules with the automatic rate n / (4 · stiffness): when they report and stop."""
+
+    min_grad_norm: float = 1e-7
+    min_loss_change: float = 1e-5
+    every: int = 50
+
+    def __post_init__(self) -> None:
+        _check_every(self.every)
+
+    def auto_rate(self, n: int, stiffness: float, length: float) -> float:
+        return n / stiffness / 4 * length**2
+
+
 @tagged("optimize.GradientDescent")
 @dataclass(frozen=True)
-class GradientDescent:
+class GradientDescent(_GradientRule):
     """Plain gradient descent, Y ← Y − rate · ∇E: no momentum, no gains, no cap.
 
     "auto" is n / (4 · stiffness), for t-SNE n / (4 · exaggeration): the largest rate at which its attraction is stable.
@@ -196,26 +224,15 @@ class GradientDescent:
         Iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
-    min_grad_norm: float = 1e-7
-    min_loss_change: float = 1e-5
-    every: int = 50
-
     replayable: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        _check_every(self.every)
-
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
-        step: Any = -rate * gradient
-        return step.to(state.U.dtype) if is_tensor(step) else step.astype(state.U.dtype)
-
-    def auto_rate(self, n: int, stiffness: float, length: float) -> float:
-        return n / stiffness / 4 * length**2
+        return array_namespace(gradient).astype(-rate * gradient, state.U.dtype, copy=False)
 
 
 @tagged("optimize.Accelerated")
 @dataclass(frozen=True)
-class Accelerated:
+class Accelerated(_GradientRule):
     """Nesterov's accelerated gradient (1983), for losses of known curvature; the gradient is evaluated ahead at y.
 
     x⁺ = y − rate · ∇E(y), y⁺ = x⁺ + μ (x⁺ − x), μ = t/(t + 3) after t steps (Su, Boyd & Candès 2016). When a step goes
@@ -232,19 +249,12 @@ class Accelerated:
         Iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
-    min_grad_norm: float = 1e-7
     min_loss_change: float = 0.0
     every: int = 10
-
-    def __post_init__(self) -> None:
-        _check_every(self.every)
 
     def step(self, state: State, gradient: Array, rate: float, late: bool, length: float) -> Array:
         descent = -rate * gradient
         ahead = state.velocity + descent  # x⁺ − x; the velocity is y − x
-        state.age = 0 if float((gradient * ahead).sum()) > 0 else state.age + 1
+        state.age = 0 if float(array_namespace(gradient).sum(gradient * ahead)) > 0 else state.age + 1
         state.velocity = ahead * (state.age / (state.age + 3))
         return descent + state.velocity
-
-    def auto_rate(self, n: int, stiffness: float, length: float) -> float:
-        return n / stiffness / 4 * length**2

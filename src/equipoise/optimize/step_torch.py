@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 
-
-class StepParameters(NamedTuple):
-    """The parameters of one step; rate and momentum may be tensors on the device."""
-
-    rate: Any
-    momentum: Any
-    gain_up: float
-    gain_down: float
-    turned: float
-    min_gain: float
-    max_step: float
+if TYPE_CHECKING:
+    from .rules import StepParameters
 
 
-def momentum_step(
+def tensor_step(
     gradient: torch.Tensor, velocity: torch.Tensor, gain: torch.Tensor, parameters: StepParameters
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return velocity and gain (n, d) after one step against the gradient."""
@@ -31,7 +22,7 @@ def momentum_step(
     push = (rate * gradient).to(velocity.dtype)
     turn = push * velocity  # > 0: uphill along the last step
     back = (turn > 0) & (gain * turn > turned * velocity.square())
-    gain = ((gain + (turn <= 0) * gain_up) * torch.where(back, gain_down, 1.0)).clamp(min=min_gain)
+    gain = torch.where(turn <= 0, gain + gain_up, torch.where(back, gain * gain_down, gain)).clamp(min=min_gain)
     velocity = momentum * velocity - gain * push
     length = velocity.norm(dim=1, keepdim=True)
     return velocity * torch.where(length > max_step, max_step / length, 1.0), gain

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
-from ..optimize.descent import Descent, State, Steps
+from ..optimize.descent import Descent, State, Steps, open_checkpoints, split_callbacks
 from ..optimize.gradient_steps import EngineForces, GradientSteps
 from ..optimize.rules import Rule, Schedule
 from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 
 
-class Problem:
+class Problem(ABC):
     """A loss over maps Y (n, d), with its forces, initial map and optimiser; `method.problem(X)` builds it.
 
     Attributes
@@ -46,45 +47,45 @@ class Problem:
 
     # Defined by subclasses.
 
-    def _loss_at(self, Y: Array) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _loss_at(self, Y: Array) -> float: ...
 
-    def _gradient_at(self, Y: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _gradient_at(self, Y: Array) -> Array: ...
 
-    def _attraction_at(self, Y: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _attraction_at(self, Y: Array) -> Array: ...
 
-    def _repulsion_at(self, Y: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _repulsion_at(self, Y: Array) -> Array: ...
 
+    @abstractmethod
     def _starts(self) -> Sequence[Any]:
         """Return the initial maps."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start(self, Y: Any) -> Any:
         """Return the state of a descent that starts at Y."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _steps(self, state: Any, n_iter: int) -> Steps[Any]:
         """Return the steps of a descent of `n_iter` iterations."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _map(self, state: Any) -> Any:
         """Return the map (n, d) of a state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
         """Return what determines a run, as fingerprints keyed by names for error messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _saved_state(self) -> Any:
         """Return the state needed to resume, in values that saving/archive.py can write."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[Any]:
         """Return the states of the runs from the value of `_saved_state`."""
-        raise NotImplementedError
 
     def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
         """Optimise one start, from its current state."""
@@ -154,15 +155,11 @@ class Problem:
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         starts = self._starts() if Y0 is None else [self._check(Y0)]
-        functions = [c for c in callbacks if not isinstance(c, Checkpoint)]
-        checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)]
-        runs = [self._start(starts[0])]
-        saver = None
-        if checkpoints:
-            saver = RunCheckpoints(checkpoints, self._describe_run(starts, n_iter), self._saved_state)
-            if (saved := saver.load()) is not None:
-                runs = self._restore_state(saved, starts)
-        self._runs = runs
+        first = self._start(starts[0])
+        functions, checkpoints = split_callbacks(callbacks)
+        describe = partial(self._describe_run, starts, n_iter)
+        saver, saved = open_checkpoints(checkpoints, describe, self._saved_state)
+        self._runs = [first] if saved is None else self._restore_state(saved, starts)
         for number, start in enumerate(starts):
             if number < len(self._runs) - 1:  # finished before an interruption
                 continue

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._optional import import_optional
 from .._types import Array
-from ..arrays.namespace import is_auto, is_positive, is_tensor, to_numpy
+from ..arrays.namespace import from_cupy, is_auto, is_cupy, is_positive, is_tensor, to_cupy, to_numpy
 from ..data.checks.table_input import check_finite
 from ..engines import choose_device
 from ..geometry import Placed
@@ -31,8 +31,9 @@ class LossProblem(AutogradProblem):
     ----------
     loss : callable
         Takes the map, a float64 PyTorch tensor (n, d), and returns a tensor with one element.
-    Y0 : ndarray or Tensor of shape (n, d)
-        The initial map, at which the loss must be finite. If it is a tensor, maps are tensors on its device.
+    Y0 : ndarray, Tensor or CuPy array of shape (n, d)
+        The initial map, at which the loss must be finite. If it is a tensor or a CuPy array, so are the maps, on its
+        device.
     n_iter : int, default=300
         Maximum number of iterations.
     learning_rate : float or "auto", default="auto"
@@ -72,7 +73,8 @@ class LossProblem(AutogradProblem):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {learning_rate!r}')
         if optimizer is not None and not hasattr(optimizer, "step"):
             raise ValueError(f"optimizer must be Accelerated(), GradientDescent() or Momentum(), got {optimizer!r}")
-        start = to_numpy(Y0.detach() if is_tensor(Y0) else Y0)
+        given = from_cupy(Y0) if is_cupy(Y0) else Y0
+        start = to_numpy(given)
         if start.ndim != 2 or start.dtype.kind not in "fiu" or not start.size:
             raise ValueError(f"Y0 must be a non-empty numeric array (n, d), got shape {start.shape} of {start.dtype}")
         check_finite(start, "Y0")
@@ -84,7 +86,8 @@ class LossProblem(AutogradProblem):
             Steady(check_n_iter(n_iter), learning_rate),
             Accelerated() if optimizer is None else optimizer,
         )
-        self.output_device = Y0.device if is_tensor(Y0) else None
+        self.output_device = given.device if is_tensor(given) else None
+        self.convert_tensor = to_cupy if is_cupy(Y0) else None
 
     def _start(self, Y: Array) -> State:
         self.objective.check(to_numpy(Y))  # raise before the first step if the loss has no gradient

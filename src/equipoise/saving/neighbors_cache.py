@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..inputs import Input, Table
+from ..inputs import Input
 from ..neighbors import Graph
 from . import archive
 from .archive import Refused
@@ -23,8 +23,8 @@ REMEDY = "delete it to repeat the neighbour search"
 
 @contextmanager
 def cache_neighbors(data: Input, checkpoints: Sequence[Checkpoint]) -> Iterator[None]:
-    """Within the context, load the neighbours of a table from the files of checkpoints, or search and save them."""
-    if not isinstance(data, Table) or data.n < MIN_POINTS:
+    """Within the context, load the neighbours of a dense table from files of checkpoints, or search and save them."""
+    if data.n < MIN_POINTS:
         yield
         return
     data.lookup = NeighborsCache(checkpoints).graph

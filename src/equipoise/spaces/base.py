@@ -8,8 +8,6 @@ import numpy as np
 
 from .._types import Array
 
-BLOCK = 2**22  # distances per block of rows, 32 MB; do not change: the last digits of sums over blocks depend on it
-
 
 class MetricSpace:
     """n points, with indices 0 to n − 1, and the distance d(x, y) between any two of them (Rodolà, "Metric spaces").

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .base import BLOCK, MetricSpace
+from ..arrays.blocks import FIXED_ENTRIES
+from .base import MetricSpace
 from .simple import as_space
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -146,7 +147,7 @@ def _pairs(X: MetricSpace, Y: MetricSpace) -> Iterator[tuple[Array, Array, Array
     """Yield i, j and the distances of pairs i < j in both spaces, block by block."""
     start = 0
     while start < X.n - 1:
-        stop = min(start + max(1, BLOCK // (X.n - start)), X.n - 1)
+        stop = min(start + max(1, FIXED_ENTRIES // (X.n - start)), X.n - 1)
         i, j = np.nonzero(np.arange(start, X.n) > np.arange(start, stop)[:, None])
         d_x, d_y = (space.distances(slice(start, stop), slice(start, None))[i, j] for space in (X, Y))
         yield start + i, start + j, d_x, d_y

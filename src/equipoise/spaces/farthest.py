@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._types import Array
 from ..arrays.namespace import check_random_state
 from .base import MetricSpace
@@ -38,7 +39,9 @@ def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[
     for k in range(m):
         points[k] = gap.argmax()
         if k and gap[points[k]] == 0:
-            raise ValueError(f"the space has only {k} distinct points; use at most {k} landmarks, not {m}")
+            raise ValueError(
+                f"the space has only {plural(k, 'distinct point')}; use at most {plural(k, 'landmark')}, not {m}"
+            )
         rows[k] = space.distances(points[k : k + 1])[0]
         gap = rows[0].copy() if k == 0 else np.minimum(gap, rows[k], out=gap)
     return points, rows

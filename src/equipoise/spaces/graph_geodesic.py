@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from .. import _core
+from .._plural import plural
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import compiled_pattern, entry_rows, make_csr
@@ -113,8 +114,8 @@ def connect_components(graph: Matrix, closest: Closest) -> Matrix:
     i, j, length = (np.array(column) for column in zip(*bridges, strict=True))
     warn(
         f"the neighbour graph has {count} components, of {_largest(sizes)} points; they are connected by"
-        f" {len(bridges)} bridges, of length {length.min():.3g} to {length.max():.3g}, the longest between points"
-        f" {i[length.argmax()]} and {j[length.argmax()]}; a larger n_neighbors may connect them better",
+        f" {plural(len(bridges), 'bridge')}, of length {length.min():.3g} to {length.max():.3g}, the longest between"
+        f" points {i[length.argmax()]} and {j[length.argmax()]}; a larger n_neighbors may connect them better",
     )
     rows = np.concatenate([entry_rows(graph), i])
     columns, values = np.concatenate([graph.indices, j]), np.concatenate([graph.data, length])

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from .._plural import plural
 from .._types import Array
 from .._warn import warn
 from ..data import check_finite
@@ -45,7 +46,8 @@ def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
         )
     unused = np.flatnonzero(np.bincount(faces.ravel(), minlength=n) == 0)
     if unused.size:
-        raise ValueError(f"vertex {unused[0]} and {unused.size - 1} others belong to no face; remove them")
+        others = f" and {plural(unused.size - 1, 'other')} belong" if unused.size > 1 else " belongs"
+        raise ValueError(f"vertex {unused[0]}{others} to no face; remove {'it' if unused.size == 1 else 'them'}")
     _check_connected(faces, n)
     return vertices, np.ascontiguousarray(faces, dtype=np.int32)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Array
+from ..linalg.pca import top_eigenvectors
 
 
 def on_sphere(Y: Array) -> bool:
@@ -29,5 +30,5 @@ def in_plane(Y: Array) -> tuple[Array, str]:
         longitude = np.arctan2(Y[:, 1], Y[:, 0])
         return np.column_stack([longitude, Y[:, 2]]), "a sphere, unrolled; the left and right edges meet"
     centered = Y - Y.mean(axis=0)
-    axes = np.linalg.eigh(centered.T @ centered)[1][:, :-3:-1]
+    axes = top_eigenvectors(centered.T @ centered, 2)[1]
     return centered @ axes, f"the first two principal components of a map in {d} dimensions"

@@ -8,12 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from ..._types import Array, Matrix
+from ...arrays.blocks import row_blocks
 from ...arrays.csr import check_indices, entry_rows, make_csr
+from ...arrays.namespace import to_numpy
 from ...neighbors import Graph
 from .conversion import as_numbers
 from .table_input import bad_entry
-
-ROWS = 65536  # rows checked at a time, to avoid temporaries as large as the input
 
 
 def check_neighbors(X: Any, n: int | None = None) -> Matrix:
@@ -33,10 +33,9 @@ def check_neighbors(X: Any, n: int | None = None) -> Matrix:
     n = m if n is None else n
     columns, values = np.empty(m * k, np.int32), np.empty(m * k)
     counts, size = np.empty(m, np.int64), 0
-    for start in range(0, m, ROWS):
-        rows = slice(start, min(start + ROWS, m))
+    for rows in row_blocks(m, 16 * k):
         block = indices[rows], np.asarray(distances[rows], dtype=np.float64)
-        sorted_indices, sorted_distances = _sorted_rows(*block, start, n)
+        sorted_indices, sorted_distances = _sorted_rows(*block, rows.start, n)
         keep = (
             sorted_indices != np.arange(rows.start, rows.stop)[:, None] if own else np.ones(sorted_indices.shape, bool)
         )
@@ -66,7 +65,7 @@ def _sorted_rows(indices: Array, distances: Array, first: int, n: int) -> tuple[
 def _two_tables(X: Any) -> tuple[Array, Array]:
     """Return indices and distances, (m, k) each; raise if their shapes or types are wrong."""
     indices, distances = (X.indices, X.distances) if isinstance(X, Graph) else X
-    indices, distances = np.asarray(indices), np.asarray(distances)
+    indices, distances = to_numpy(indices), to_numpy(distances)
     if indices.ndim != 2 or indices.shape != distances.shape or indices.size == 0:
         raise ValueError(
             f"indices and distances must have the same shape (n, k), got {indices.shape} and {distances.shape}"

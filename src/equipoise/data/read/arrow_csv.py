@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from ..._types import Array
 from .cell_values import MISSING_SPELLINGS
 
 LARGEST_BLOCK = 1 << 30  # bytes; larger than any block, so that Arrow does not split it
 
+Columns = tuple[Array, dict[int, Any]]  # numeric columns (m, k) in order, and the other columns as Arrow strings
 
-def parse_block(block: bytes, delimiter: str, is_text: Sequence[bool], *, gaps: bool = True) -> list[Any] | None:
-    """Return the columns of whole lines of CSV as Arrow arrays, or None if Python's csv module must parse them.
+
+def parse_block(
+    block: bytes, delimiter: str, width: int, texts: Collection[int], *, gaps: bool = True
+) -> Columns | None:
+    """Return the columns of whole lines of CSV, or None if Python's csv module must parse them.
 
     Parameters
     ----------
@@ -20,26 +27,113 @@ def parse_block(block: bytes, delimiter: str, is_text: Sequence[bool], *, gaps: 
         Whole lines in UTF-8.
     delimiter : str
         One character.
-    is_text : sequence of bool, shape (columns,)
-        Whether each column is parsed as strings; the others are float64.
+    width : int
+        Number of columns.
+    texts : collection of int
+        Columns parsed as strings; the others are float64.
     gaps : bool, default=True
-        Accept missing values in numeric columns, as nulls; this costs Arrow time and memory per column.
+        Accept missing values in numeric columns, as NaN; this costs Arrow time and memory per column.
     """
     has_quotes = b'"' in block
     if has_quotes and not _is_strict(block, delimiter):
         return None
+    from pyarrow import compute
+
+    is_text = np.isin(np.arange(width), list(texts)).tolist()
+    table = _read_csv(block, delimiter, tuple(is_text), gaps)
+    if table is None:
+        return None
+    numbers = np.array(
+        [table.column(j).chunk(0).to_numpy(zero_copy_only=False) for j in range(width) if not is_text[j]]
+    )
+    strings = {j: table.column(j).chunk(0) for j in texts}
+    if not has_quotes:  # as csv.reader(skipinitialspace=True); _is_strict rejects spaces before quoted cells
+        strings = {j: compute.utf8_ltrim(column, characters=" ") for j, column in strings.items()}
+    return numbers.T, strings
+
+
+def parse_wide_block(
+    block: bytes, delimiter: str, width: int, texts: Collection[int], *, gaps: bool = True
+) -> Columns | None:
+    """Return the same as `parse_block`, or None, in time and memory that do not depend on the number of columns.
+
+    The numbers are parsed as one column, with delimiters replaced by newlines. Measured for 20,000 columns and a block
+    of 1 MB: 8 ms instead of 290 ms, and 17 kB less memory per column.
+    """
+    ends = _cell_ends(block, delimiter, width)
+    if ends is None:
+        return None
     import pyarrow
-    from pyarrow import compute, csv
+
+    if not block.endswith(b"\n"):
+        block += b"\n"
+    try:
+        cells = {j: _text_cells(block, ends, j) for j in texts}
+    except UnicodeDecodeError:
+        return None
+    numbers = _without_columns(block, ends, texts).replace(delimiter.encode(), b"\n")
+    table = _read_csv(numbers, delimiter, (False,), gaps)
+    if table is None or len(table) != len(ends) * (width - len(texts)):
+        return None
+    strings = {j: pyarrow.array(column, pyarrow.string()) for j, column in cells.items()}
+    return table.column(0).chunk(0).to_numpy(zero_copy_only=False).reshape(len(ends), -1), strings
+
+
+def _cell_ends(block: bytes, delimiter: str, width: int) -> Array | None:
+    """Return the positions (rows, width) of the delimiters and newlines that end the cells.
+
+    None if a row is blank or has another number of cells, if quotes are not strict, or if a row ends with a lone \\r.
+    """
+    has_quotes = b'"' in block
+    if (has_quotes and not _is_strict(block, delimiter)) or block.count(b"\r") != block.count(b"\r\n"):
+        return None
+    codes = np.frombuffer(block, np.uint8)
+    is_newline = codes == ord("\n")
+    is_end = is_newline | (codes == ord(delimiter))
+    if has_quotes:
+        is_end &= np.bitwise_xor.accumulate(codes == ord('"')) == 0
+    ends = np.flatnonzero(is_end)
+    is_last = is_newline[ends]
+    if not block.endswith(b"\n"):
+        ends, is_last = np.append(ends, len(block)), np.append(is_last, True)
+    rows = len(ends) // width
+    if len(ends) != rows * width or np.count_nonzero(is_last) != rows or not is_last[width - 1 :: width].all():
+        return None
+    return ends.reshape(rows, width)
+
+
+def _cell_spans(ends: Array, j: int) -> list[tuple[int, int]]:
+    """Return where the cells of column j begin and end."""
+    starts = ends[:, j - 1] + 1 if j else np.append(0, ends[:-1, -1] + 1)
+    return list(zip(starts.tolist(), ends[:, j].tolist(), strict=True))
+
+
+def _text_cells(block: bytes, ends: Array, j: int) -> list[str]:
+    """Return the cells of column j without quotes, and without spaces before them."""
+    cells = [block[start:end].removesuffix(b"\r").decode().lstrip(" ") for start, end in _cell_spans(ends, j)]
+    return [cell[1:-1].replace('""', '"') if cell.startswith('"') else cell for cell in cells]
+
+
+def _without_columns(block: bytes, ends: Array, columns: Collection[int]) -> bytes:
+    """Return a block without the cells of some columns and without the delimiters or newlines that end them."""
+    if not columns:
+        return block
+    keep = np.ones(len(block), dtype=bool)
+    for j in columns:
+        for start, end in _cell_spans(ends, j):
+            keep[start : end + 1] = False
+    return np.frombuffer(block, np.uint8)[keep].tobytes()
+
+
+def _read_csv(block: bytes, delimiter: str, is_text: tuple[bool, ...], gaps: bool) -> Any:
+    """Return a block as an Arrow table of one chunk, or None if Arrow rejects it."""
+    import pyarrow
+    from pyarrow import csv
 
     try:
-        table = csv.read_csv(pyarrow.BufferReader(block), **_options(delimiter, tuple(is_text), gaps))
+        return csv.read_csv(pyarrow.BufferReader(block), **_options(delimiter, is_text, gaps))
     except pyarrow.ArrowInvalid:  # a row of another length, text among numbers, bytes that are not UTF-8
         return None
-    columns = [column.chunk(0) for column in table.columns]
-    if has_quotes:
-        return columns
-    # As csv.reader(skipinitialspace=True). Quoted cells keep their spaces; _is_strict rejects spaces before them.
-    return [compute.utf8_ltrim(c, characters=" ") if text else c for c, text in zip(columns, is_text, strict=True)]
 
 
 @lru_cache(maxsize=4)
@@ -53,7 +147,12 @@ def _options(delimiter: str, is_text: tuple[bool, ...], gaps: bool) -> dict[str,
     return {
         # One thread: a second gained less than 10 % and made pyarrow 26 abort at exit in 1 of 20 runs.
         "read_options": csv.ReadOptions(use_threads=False, block_size=LARGEST_BLOCK, column_names=names),
-        "parse_options": csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "parse_options": csv.ParseOptions(
+            # An empty line is an empty cell if there is only one column: parse_wide_block counts the cells.
+            delimiter=delimiter,
+            newlines_in_values=True,
+            ignore_empty_lines=len(is_text) > 1,
+        ),
         "convert_options": csv.ConvertOptions(
             column_types=dict(zip(names, types, strict=True)),
             null_values=MISSING_SPELLINGS if gaps else [],

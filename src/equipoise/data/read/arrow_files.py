@@ -1,22 +1,23 @@
-"""Parquet and Feather (Arrow IPC), read in batches of rows into one table."""
+"""Parquet and Feather (Arrow IPC), read a few columns at a time into one table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..._types import Array
+from ...arrays.blocks import rows_per_block
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_block_finite
-from .growing import GrowingTable
 from .selection import Selection, quote, to_texts
 
-ROWS = 65536  # per batch; chosen
 PANDAS_INDEX = "__index_level_0__"  # pandas' name for an index without a name
+
+Load = Callable[[Sequence[str]], Iterator[Any]]  # names of columns to their values, a table or batch per group of rows
 
 
 def read_parquet(path: Path, selection: Selection) -> Dataset:
@@ -26,37 +27,61 @@ def read_parquet(path: Path, selection: Selection) -> Dataset:
     with decoding(str(path), "Parquet"):
         file = parquet.ParquetFile(path)
     with file:
-        batches = _decoded(file.iter_batches(ROWS), path, "Parquet")
-        return _read_batches(batches, file.schema_arrow, file.metadata.num_rows, str(path), selection)
+        groups = range(file.num_row_groups)
+        sizes = [file.metadata.row_group(i).num_rows for i in groups]
+
+        def load(names: Sequence[str]) -> Iterator[Any]:
+            return _validated((file.read_row_group(i, list(names)) for i in groups), path, "Parquet")
+
+        return _read_columns(load, file.schema_arrow, sizes, str(path), selection)
 
 
 def read_feather(path: Path, selection: Selection) -> Dataset:
     """Return the table of a Feather (Arrow IPC) file, as `read_parquet` does."""
-    import pyarrow
+    from pyarrow import OSFile, ipc
 
     with decoding(str(path), "Feather"):
-        source = pyarrow.memory_map(str(path))
+        source = OSFile(str(path))
     with source:
         with decoding(str(path), "Feather"):
-            file = pyarrow.ipc.open_file(source)
-        batches = _decoded((file.get_batch(i) for i in range(file.num_record_batches)), path, "Feather")
-        return _read_batches(batches, file.schema, 0, str(path), selection)
+            schema = ipc.open_file(source).schema
+        index = {name: j for j, name in enumerate(schema.names)}
+
+        def load(names: Sequence[str]) -> Iterator[Any]:
+            with decoding(str(path), "Feather"):
+                options = ipc.IpcReadOptions(included_fields=[index[name] for name in names])
+                file = ipc.open_file(source, options=options)
+            return _validated((file.get_batch(i) for i in range(file.num_record_batches)), path, "Feather")
+
+        sizes = [batch.num_rows for batch in load(schema.names[:1])]
+        return _read_columns(load, schema, sizes, str(path), selection)
 
 
-def _decoded(batches: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
-    """Yield validated batches of at most ROWS rows: Arrow does not check the offsets in a file by itself."""
+def _validated(groups: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
+    """Yield tables or batches whose offsets are valid, which Arrow does not check by itself."""
     while True:
         with decoding(str(path), kind):
-            batch = next(batches, None)
-            if batch is None:
+            group = next(groups, None)
+            if group is None:
                 return
-            batch.validate(full=True)
-        for start in range(0, batch.num_rows, ROWS):
-            yield batch.slice(start, ROWS)
+            group.validate(full=True)
+        yield group
 
 
-def _read_batches(batches: Iterator[Any], schema: Any, n: int, source: str, selection: Selection) -> Dataset:
-    """Return the data set of batches with a schema; n is the number of rows, or 0 if unknown."""
+def _read_columns(load: Load, schema: Any, sizes: Sequence[int], source: str, selection: Selection) -> Dataset:
+    """Return the data set, a few columns at a time: readers use several times the memory of the columns they load.
+
+    Parameters
+    ----------
+    load : callable
+    schema : pyarrow.Schema
+    sizes : sequence of int
+        Rows in each group of rows.
+    source : str
+        Name of the file, for error messages.
+    selection : Selection
+        Selected columns.
+    """
     names = [str(name) for name in schema.names]
     selection.check(names, source)
     if selection.id is None and PANDAS_INDEX in names and PANDAS_INDEX not in selection.named:
@@ -65,21 +90,29 @@ def _read_batches(batches: Iterator[Any], schema: Any, n: int, source: str, sele
     embedded = selection.columns or tuple(
         name for name, type in zip(names, schema.types, strict=True) if _is_numeric(type) and name not in roles
     )
-    table = GrowingTable(len(embedded), n)
-    others: dict[str, list[Array]] = {name: [] for name in names if name not in embedded}
     if not embedded:
         raise ValueError(f"{source} has no numeric column to embed")
-    for batch in batches:
-        X = np.array([_to_float64(batch.column(name), source, name) for name in embedded]).T
-        check_block_finite(X, table.n, source, embedded)
-        table.append(X)
-        for name, blocks in others.items():
-            blocks.append(_to_values(batch.column(name)))
-    if not table.n:
+    if not sum(sizes):
         raise ValueError(f"{source} has no rows; expected a row for each point")
-    return selection.dataset(
-        source, table.finish(), embedded, {name: np.concatenate(blocks) for name, blocks in others.items()}
-    )
+    step = rows_per_block(8 * max(sizes))  # columns of float64
+    X = np.empty((sum(sizes), len(embedded)))
+    for first in range(0, len(embedded), step):
+        part = embedded[first : first + step]
+        start = 0
+        for group in load(part):
+            block = X[start : start + group.num_rows, first : first + step]
+            for j, name in enumerate(part):
+                block[:, j] = _to_float64(group.column(name), source, name)
+            check_block_finite(block, start, source, part)
+            start += group.num_rows
+    kept = set(embedded)
+    others = tuple(name for name in names if name not in kept)
+    extra: dict[str, Array] = {}
+    for first in range(0, len(others), step):
+        part = others[first : first + step]
+        groups = [[_to_values(group.column(name)) for name in part] for group in load(part)]
+        extra |= {name: np.concatenate(values) for name, values in zip(part, zip(*groups, strict=True), strict=True)}
+    return selection.dataset(source, X, embedded, extra)
 
 
 def _is_numeric(type: Any) -> bool:

@@ -9,10 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from ..._types import Array, Matrix
+from ...arrays.blocks import row_blocks
 from ...arrays.csr import entry_place
 from .selection import quote
-
-ROWS = 65536  # rows checked at a time, to avoid a temporary as large as the table
 
 
 def check_numbers(X: Matrix, source: str, columns: Sequence[str] = ()) -> Matrix:
@@ -23,8 +22,8 @@ def check_numbers(X: Matrix, source: str, columns: Sequence[str] = ()) -> Matrix
         if bad.size:
             raise not_finite(source, *entry_place(X, int(bad[0])), X.data[bad[0]], columns)
         return X
-    for start in range(0, len(X), ROWS):
-        check_block_finite(X[start : start + ROWS], start, source, columns)
+    for rows in row_blocks(len(X), X.dtype.itemsize * X.shape[1]):
+        check_block_finite(X[rows], rows.start, source, columns)
     return X
 
 

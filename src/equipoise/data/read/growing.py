@@ -70,13 +70,14 @@ class SideColumn:
             self._missing[len(self._blocks)] = self._share(cells)
         self._blocks.append(values)
 
-    def append_arrow(self, array: Any) -> None:
-        """Append an Arrow array: strings if the column is text, otherwise float64 with nulls for missing values."""
-        if self.is_text:
-            coded = array.dictionary_encode()
-            self._blocks.append(self._share(coded.dictionary.to_pylist())[coded.indices.to_numpy()])
-        else:
-            self._blocks.append(array.to_numpy(zero_copy_only=False))
+    def append_strings(self, array: Any) -> None:
+        """Append an Arrow array of strings to a column of text."""
+        coded = array.dictionary_encode()
+        self._blocks.append(self._share(coded.dictionary.to_pylist())[coded.indices.to_numpy()])
+
+    def append_numbers(self, values: Array) -> None:
+        """Append a copy of values, NaN where they are missing."""
+        self._blocks.append(values.copy())
 
     def finish(self) -> Array:
         """Return the column: float64, or an object array of str."""

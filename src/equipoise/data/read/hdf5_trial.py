@@ -8,7 +8,7 @@ from typing import Any
 
 import h5py
 
-CELLS = 1 << 20  # values read at a time
+CELLS = 1 << 20  # values read at a time, 8 MB; constant, because this program does not import the package
 
 
 def read_all(item: Any, visited: set[tuple[int, int]]) -> None:

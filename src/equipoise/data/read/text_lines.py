@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 BLOCK_BYTES = 1 << 20  # size of a block; chosen: its cells and numbers fit in the processor's cache
-COLUMNS = 256  # above this, blocks grow; measured: Arrow takes 8 µs per column and block, 10 ns per byte
+COLUMNS = 256  # above this many columns that are not embedded, blocks grow; chosen: each is stored block by block
 LARGEST = 16  # largest factor by which blocks grow; chosen
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # by suffix, as Arrow names them
 
@@ -66,12 +66,12 @@ class Lines:
             buffer.read(3)
         self._block_bytes = BLOCK_BYTES
         self._ahead = b""  # the beginning of the next block
-        self._bytes_read = self._lines_decoded = 0
+        self._bytes_read = self._bytes_decoded = self._lines_decoded = 0
         self.number = 0
         self.block = self._next()
 
-    def expect_columns(self, columns: int) -> None:
-        """Read larger blocks from now on if there are many columns."""
+    def expect_side_columns(self, columns: int) -> None:
+        """Read larger blocks from now on if many columns are not embedded."""
         self._block_bytes = BLOCK_BYTES * min(max(columns // COLUMNS, 1), LARGEST)
 
     def advance(self) -> None:
@@ -97,9 +97,9 @@ class Lines:
             self.advance()
         return next((line for line in self.block.splitlines() if line.strip()), b"")
 
-    def bytes_read(self) -> float:
-        """Return the approximate number of bytes of the stream up to the end of this block."""
-        return self._bytes_read * len(self.block) / max(len(self.block) + len(self._ahead), 1)
+    def stream_bytes(self) -> float:
+        """Return how many bytes of the stream the block takes, approximately if it is converted to UTF-8."""
+        return len(self.block) * self._bytes_read / max(self._bytes_decoded, 1)
 
     def iterate_rows(self, delimiter: str, width: int | None = None) -> Iterator[tuple[list[str], int]]:
         """Yield the rows of the block that are not blank, and the number of the line on which each ends.
@@ -143,6 +143,7 @@ class Lines:
         while not cut and (raw := self._buffer.read(self._block_bytes)):
             self._bytes_read += len(raw)
             parts.append(self._to_utf8(raw))
+            self._bytes_decoded += len(parts[-1])
             # A \r at the very end may be the first half of \r\n.
             cut = max(parts[-1].rfind(b"\n"), parts[-1].rfind(b"\r", 0, -1)) + 1
         if not cut:

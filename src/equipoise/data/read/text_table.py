@@ -13,13 +13,14 @@ import numpy as np
 
 from ..._types import Array
 from ..dataset import Dataset
-from .arrow_csv import parse_block
+from .arrow_csv import parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, is_missing, is_number, to_finite
 from .growing import GrowingTable, SideColumn
 from .selection import Selection, list_names, quote
 from .text_lines import CsvError, Lines, open_lines
 
 DELIMITERS = ",;\t"
+WIDE = 256  # columns above which numbers are parsed as one column; measured: Arrow takes 8 µs per column and block
 EXPECTED_ROWS = 1024  # if the size of the file is unknown; chosen
 SPARE = 1.02  # allocated rows relative to those expected from the first block; chosen
 QUOTED_BLOCKS = (
@@ -70,7 +71,7 @@ class _TextTable:
             X = self._parse_block()
             if X is None:
                 X = self._parse_cells()
-            table = table or GrowingTable(X.shape[1], _expected_rows(len(X), self.lines.bytes_read(), size))
+            table = table or GrowingTable(X.shape[1], _expected_rows(len(X), self.lines.stream_bytes(), size))
             table.append(X)
             del X
             self.lines.advance()
@@ -84,7 +85,6 @@ class _TextTable:
         if not rows:
             raise ValueError(f"{self.source} is empty; expected a table with a row for each point")
         head, head_end = rows[0]
-        self.lines.expect_columns(len(head))
         self._set_names(head, has_header)
         if len(rows) == has_header:
             raise ValueError(f"{self.source} has a header but no rows; expected a row for each point")
@@ -96,6 +96,7 @@ class _TextTable:
         roles = (self.selection.label, self.selection.id)
         others = set(range(len(head))) - set(self.embedded)
         self.others = {j: SideColumn(is_text=self.names[j] in roles) for j in sorted(others)}
+        self.lines.expect_side_columns(len(others))
         self.empty = set() if self.selection.columns else {j for j in others if not firsts[j]}
 
     def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
@@ -156,22 +157,27 @@ class _TextTable:
             # Most blocks have no quotes, and searching for one is faster than counting them.
             if b'"' not in self.lines.block or self.lines.block.count(b'"') % 2 == 0 or not self.lines.extend():
                 break
-        is_text = [j in self.others and self.others[j].is_text for j in range(len(self.names))]
+        empty = {j for j in self.empty if not self.others[j].is_text}
+        texts = {j for j, column in self.others.items() if column.is_text} | empty  # a later text keeps the spelling
         gaps = any(not column.is_text for column in self.others.values())
-        empty = {j for j in self.empty if not is_text[j]}  # read as text: a later text keeps how they are spelt
-        kinds = [text or j in empty for j, text in enumerate(is_text)]
-        columns = parse_block(self.lines.block, self.delimiter, kinds, gaps=gaps)
-        if columns is None:
+        parse = parse_wide_block if len(self.names) > WIDE else parse_block
+        parsed = parse(self.lines.block, self.delimiter, len(self.names), texts, gaps=gaps)
+        if parsed is None:
             return None
-        X = np.array([columns[j].to_numpy(zero_copy_only=False) for j in self.embedded]).T
-        values = {cell for j in empty for cell in columns[j].unique().to_pylist()}
+        numbers, strings = parsed
+        numeric = np.delete(np.arange(len(self.names)), sorted(texts))
+        are_all_embedded = self.selection.columns is None and len(numeric) == len(self.embedded)
+        X = numbers if are_all_embedded else numbers[:, np.searchsorted(numeric, self.embedded)]
+        values = {cell for j in empty for cell in strings[j].unique().to_pylist()}
         if not np.isfinite(X).all() or not all(map(is_missing, values)):
             return None
         for j, column in self.others.items():
             if j in empty:
-                column.append_cells(columns[j].to_pylist())
+                column.append_cells(strings[j].to_pylist())
+            elif j in texts:
+                column.append_strings(strings[j])
             else:
-                column.append_arrow(columns[j])
+                column.append_numbers(numbers[:, np.searchsorted(numeric, j)])
         return X
 
     def _parse_cells(self) -> Array:
@@ -206,9 +212,9 @@ class _TextTable:
                     )
 
 
-def _expected_rows(rows: int, bytes_read: float, size: int) -> int:
-    """Return the number of rows to allocate, extrapolated from the bytes of the first rows."""
-    return int(rows * size / bytes_read * SPARE) + 1 if 0 < bytes_read < size else max(rows, EXPECTED_ROWS)
+def _expected_rows(rows: int, stream_bytes: float, size: int) -> int:
+    """Return the number of rows to allocate, extrapolated from the bytes of the stream that the first rows take."""
+    return int(rows * size / stream_bytes * SPARE) + 1 if 0 < stream_bytes < size else max(rows, EXPECTED_ROWS)
 
 
 def _most_frequent_delimiter(line: bytes) -> str:

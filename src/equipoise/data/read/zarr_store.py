@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._optional import import_optional
 from ..._types import Array
+from ...arrays.blocks import row_blocks
 from ..dataset import Dataset
 from .annotated import from_anndata
 from .decode_errors import decoding
@@ -19,7 +20,6 @@ from .numpy_files import find_table
 from .selection import Selection
 
 METADATA = (".zarray", ".zgroup", ".zmetadata", "zarr.json")
-CELLS = 1 << 22  # values read at a time, 32 MB in float64; chosen
 
 
 def is_zarr(path: Path) -> bool:
@@ -53,11 +53,10 @@ def _read_blocks(array: Any, source: str) -> Array:
     check_shape_and_type(array, source)
     with decoding(source, "Zarr"):
         X = np.empty(array.shape, array.dtype)
-    rows = max(CELLS // X.shape[1], 1)
-    for start in range(0, len(X), rows):
+    for rows in row_blocks(len(X), X.dtype.itemsize * X.shape[1]):
         with decoding(source, "Zarr"):
-            X[start : start + rows] = array[start : start + rows]
-        check_block_finite(X[start : start + rows], start, source)
+            X[rows] = array[rows]
+        check_block_finite(X[rows], rows.start, source)
     return X
 
 

@@ -112,8 +112,7 @@ class Torch(MeshEngine):
         if d > 3 and P.shape[0] >= HIGH_CROSSOVER and is_sparse(P):
             rows = P if isinstance(P, Rows) else Rows.of(P, self.device)
             pairs = rows.with_data(torch.ones_like(rows.data)).symmetrized()
-            own = torch.arange(P.shape[0], device=self.device).repeat_interleave(pairs.counts(), output_size=pairs.nnz)
-            self._always = pairs.where(pairs.indices != own)
+            self._always = pairs.where(pairs.indices != pairs.entry_rows())
 
     def edges(self, Y: Any, A: Any, kernel: Kernel, b: float, *, potential: bool) -> tuple[Any, Any]:
         if not is_tensor(Y) and (Y.dtype == np.float64 or not is_sparse(A)):

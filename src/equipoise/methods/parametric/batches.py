@@ -11,10 +11,10 @@ from scipy import sparse
 from torch import Tensor
 
 from ..._types import Array, Matrix
+from ...arrays.blocks import FIXED_ENTRIES
 from ...arrays.csr import on_host
 
 MAX_FRACTION = 0.5  # of the free GPU memory that a table may use; larger ones stay on the host; chosen
-BLOCK = 2**22  # values of a table summed at once in float64; do not change: the last digits of the sum depend on it
 
 
 def as_csr(A: Any) -> Matrix:
@@ -50,7 +50,7 @@ class TrainingRows:
 
     def mean_and_scale(self) -> tuple[Array, float]:
         """Return the mean row (D,) and the root mean square deviation over all columns, or 1 if all rows are equal."""
-        blocks = in_blocks(self.X, BLOCK // self.X.shape[1])
+        blocks = in_blocks(self.X, FIXED_ENTRIES // self.X.shape[1])
         mean = torch.stack([block.double().sum(dim=0) for block in blocks]).sum(dim=0) / len(self.X)
         squares = sum(float((block.double() - mean).square().sum()) for block in blocks)
         return mean.cpu().numpy(), float(np.sqrt(squares / self.X.numel())) or 1.0

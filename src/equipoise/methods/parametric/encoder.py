@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ..._types import Array
+from ...arrays.blocks import FIXED_ENCODED
 from ...geometry import Flat, Geometry
 from .batches import TrainingRows, in_blocks
 
 WIDTH, DEPTH = 256, 3  # of the hidden layers
 SCALE_ROWS = 4096  # maximum number of rows whose initial positions set the scale of the map; chosen
-BLOCK = 2**24  # values encoded at a time; do not change: the last digits of the matrix products depend on it
 
 
 class Standardized(nn.Module):
@@ -90,7 +90,6 @@ def encode(encoder: nn.Module, X: Tensor, geometry: Geometry) -> Tensor:
     device = next(encoder.parameters()).device
     encoder.eval()
     with torch.no_grad():
-        blocks = [
-            encoder(block.to(device, torch.float32)).float() for block in in_blocks(X, BLOCK // max(X.shape[1], WIDTH))
-        ]
+        parts = in_blocks(X, FIXED_ENCODED // max(X.shape[1], WIDTH))
+        blocks = [encoder(part.to(device, torch.float32)).float() for part in parts]
         return to_positions(torch.cat(blocks), geometry).to(X.device)

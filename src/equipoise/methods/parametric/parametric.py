@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +14,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ... import progress
 from ..._optional import import_optional
+from ..._plural import plural
 from ..._types import Callback
 from ...arrays.namespace import check_random_state, is_integer, is_positive, is_tensor, to_numpy
 from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
 from ...inputs import is_space
-from ...optimize.descent import Descent
+from ...optimize.descent import Descent, open_checkpoints, split_callbacks
 from ...problems.forces import ForceProblem
-from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
+from ...saving.checkpoint import Checkpoint, fingerprint
 from ..embedding import Embedding
 from ..estimator import Estimator, accepts_cupy, check_callbacks
 from ..sne import TSNE
@@ -177,7 +179,7 @@ class Parametric(Estimator):
                 # depend on the scale, and noise widens the map. Measured for p-SNE on 1,400 digits: final loss 3.50
                 # from 10 kernel lengths, 0.87 from one.
                 encoder = default_encoder(table, method.n_components, method.output_kernel().length)
-        checkpoints = [callback for callback in self.callbacks if isinstance(callback, Checkpoint)]
+        _, checkpoints = split_callbacks(self.callbacks)
         method = clone(method).set_params(init="random", random_state=seed, callbacks=checkpoints, verbose=0)
         if self.n_jobs is not None:
             method.set_params(n_jobs=self.n_jobs)
@@ -186,13 +188,11 @@ class Parametric(Estimator):
         return Training(encoder, table, loss, problem.geometry, settings), problem
 
     def _train(self, training: Training) -> None:
-        functions = [c for c in self.callbacks if not isinstance(c, Checkpoint)]
-        checkpoints = [c for c in self.callbacks if isinstance(c, Checkpoint)]
-        saver = None
-        if checkpoints:
-            saver = RunCheckpoints(checkpoints, self._describe_run(training), training.plain)
-            if (saved := saver.load()) is not None:
-                training.restore(saved)
+        functions, checkpoints = split_callbacks(self.callbacks)
+        describe = partial(self._describe_run, training)
+        saver, saved = open_checkpoints(checkpoints, describe, training.plain)
+        if saved is not None:
+            training.restore(saved)
         Descent(training, training.state, training.settings.epochs, functions, saver).run()
 
     def _describe_run(self, training: Training) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _as_rows(X: Any, min_rows: int) -> Tensor:
         return torch.as_tensor(rows)
     if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
         raise ValueError(
-            f"X must be a table (n, D) of at least {min_rows} rows, got a tensor of shape {tuple(X.shape)}"
+            f"X must be a table (n, D) of at least {plural(min_rows, 'row')}, got a tensor of shape {tuple(X.shape)}"
         )
     rows = X.detach().to(torch.float32)
     if not bool(rows.isfinite().all()):

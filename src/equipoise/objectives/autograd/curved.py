@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 
 from ..._types import Array, Matrix
-from ...arrays.csr import on_host
+from ...arrays.csr import dense, on_host
 from ...divergences import antiderivative
 from ...engines import Engine, Placement
 from ...kernels import Kernel
@@ -59,8 +58,7 @@ class Curved:
     @cached_property
     def P(self) -> torch.Tensor:
         """The dense affinities (n, n) in float64 on the device; on the CPU a dense float64 array is not copied."""
-        P = on_host(self.affinities)
-        P = P.toarray() if sparse.issparse(P) else P
+        P = dense(on_host(self.affinities))
         return torch.from_numpy(np.require(P, np.float64, ["C", "W"])).to(self.device)
 
     def __getstate__(self) -> dict[str, Any]:

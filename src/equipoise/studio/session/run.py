@@ -86,7 +86,6 @@ class Run:
         self._descent.replace_steps(self._steps(self._state, self.problem.engine))
         self._late_from: int | None = None  # the iteration at which early exaggeration ended
         self._evaluate(loss=True)
-        self._state.curve.append((0, self._loss))
         self.history = History(self.frame)
         self.curve = [(0, self._loss)]
 

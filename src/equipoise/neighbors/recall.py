@@ -1,0 +1,50 @@
+"""The recall of a neighbour search, estimated on a sample of rows; shared by the searches on the CPU and on GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..arrays.namespace import array_namespace
+
+SAMPLE = 500  # rows on which the search on the CPU estimates its recall
+ROUNDING = 1e-5  # relative difference between float32 sums of squares that are added in another order
+
+
+def sample_rows(n: int) -> Array:
+    """Return at most 500 of n rows, sorted and always the same, on which the search on the CPU estimates its recall."""
+    return np.sort(np.random.RandomState(0).permutation(n)[:SAMPLE])
+
+
+def estimate_recall(d2: Any, kth: Any) -> float:
+    """Return the fraction of the neighbours found that are no farther than the true k-th neighbour.
+
+    Of points at equal distance, any one counts.
+
+    Parameters
+    ----------
+    d2 : array or tensor of shape (m, k)
+        Squared distances of the sampled rows to the neighbours found.
+    kth : array or tensor of shape (m,)
+        Squared distances to their true k-th neighbours.
+    """
+    xp = array_namespace(d2)
+    return float(xp.mean(xp.astype(d2 <= (kth * (1 + ROUNDING))[:, None], xp.float64)))
+
+
+def reach_for_recall(ranks: Any, min_recall: float) -> int:
+    """Return how many of the nearest cells must be searched for a recall.
+
+    Parameters
+    ----------
+    ranks : array or tensor of int
+        For each true neighbour of a sample of points, the rank from 0 of its cell among the cells nearest to the point.
+    min_recall : float
+        Fraction of the true neighbours that must lie in the searched cells.
+    """
+    xp = array_namespace(ranks)
+    ordered = xp.sort(xp.reshape(ranks, (-1,)))
+    count = ordered.shape[0]
+    return int(ordered[min(count, max(1, int(np.ceil(min_recall * count)))) - 1]) + 1
