@@ -8,6 +8,7 @@ standard lacks, and checks of the numbers and seeds that are passed as parameter
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from numbers import Integral
 from typing import Any
@@ -258,6 +259,12 @@ def is_finite(value: Any) -> bool:
         return False
     value = value.item() if isinstance(value, np.float16 | np.float32 | np.integer) else value
     return bool(abs(value) <= sys.float_info.max)
+
+
+def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
+    """Raise unless a parameter is a finite number that satisfies a condition, stated in words and as a function."""
+    if not (is_finite(value) and is_valid(value)):
+        raise ValueError(f"{name} must be {condition}, got {value!r}")
 
 
 def is_positive(value: Any) -> bool:

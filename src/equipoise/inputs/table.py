@@ -115,6 +115,9 @@ class Table(Input):
         _core.condensed_distances(self.X.astype(np.float32), d, n_threads)
         return d
 
+    def check_power(self, power: int) -> None:
+        check_finite(self.X, "X", power=power)
+
     def squared(self) -> Array:
         if is_euclidean(self.metric):
             X = in_range(self.X)

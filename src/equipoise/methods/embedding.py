@@ -36,7 +36,14 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed
+from .estimator import (
+    Estimator,
+    accepts_cupy,
+    check_callbacks,
+    check_n_components,
+    check_placed,
+    check_verbose,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -266,7 +273,7 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
-        with progress.shown(self.verbose) as displayed, self._explain_out_of_memory(X):
+        with progress.shown(check_verbose(self.verbose)) as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall
@@ -359,7 +366,9 @@ class Embedding(Estimator):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
-        return Schedule(self._iterations(n), self.learning_rate, self.resolve_early_exaggeration(), self.exaggeration)
+        return Schedule(
+            self._iterations(n), self.learning_rate, float(self.resolve_early_exaggeration()), float(self.exaggeration)
+        )
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks, self.random_state)

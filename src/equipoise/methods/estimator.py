@@ -18,6 +18,7 @@ from ..arrays.namespace import (
     array_namespace,
     from_cupy,
     is_cupy,
+    is_finite,
     is_integer,
     is_tensor,
     main_array,
@@ -140,6 +141,13 @@ def threads(n_jobs: Any) -> int:
             f"n_jobs must be at most {MOST_THREADS} threads, got {n_jobs}; None uses all {available} cores"
         )
     return available if n_jobs == -1 else int(n_jobs)
+
+
+def check_verbose(verbose: Any) -> bool:
+    """Return whether to report progress; raise unless `verbose` is a number."""
+    if not (is_finite(verbose) or isinstance(verbose, bool | np.bool_)):
+        raise ValueError(f"verbose must be an integer, got {verbose!r}")
+    return bool(verbose)
 
 
 def check_n_components(n_components: Any) -> None:

@@ -74,7 +74,8 @@ class LLE(ClassicalEmbedding):
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         if not is_positive(self.reg):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
-        data = make_input(X, self.metric, None, device=self._device(X))
+        data = make_input(X, self.metric, device=self._device(X))
+        data.check_power(2)  # local Gram matrices
         self._require_on_device(X, data)
         if data.sparse:
             raise ValueError("LLE needs the distances among neighbours; pass a dense distance matrix (n, n) or a table")

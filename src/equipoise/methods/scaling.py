@@ -105,6 +105,7 @@ class PCA(Scaling):
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         data = make_input(X, "euclidean", order="rows", device=self._device(X))
+        data.check_power(4)  # the loss is quadratic in the Gram matrix
         if data.coordinates is None:
             raise ValueError("PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS")
         self._require_on_device(X, data)
@@ -185,6 +186,7 @@ class ClassicalMDS(Scaling):
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
         data = make_input(X, self.metric, device=device)
+        data.check_power(4)
         if self.metric == "inner_product":
             raise ValueError(
                 'metric="inner_product" does not define distances between all pairs; use "cosine" or "euclidean"'
@@ -255,7 +257,8 @@ class Isomap(Scaling):
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
-        data = make_input(X, self.metric, None, device=device)
+        data = make_input(X, self.metric, device=device)
+        data.check_power(4)
         if self.metric == "inner_product":
             raise ValueError('metric="inner_product" does not define path lengths; use "cosine" or "euclidean"')
         self._record_features(X, data)

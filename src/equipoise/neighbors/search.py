@@ -20,9 +20,11 @@ from sklearn.metrics import pairwise_distances_chunked
 from .. import progress
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_QUERY_ROWS
+from ..arrays.namespace import is_integer
+from ..arrays.numbers import as_numbers
 from .cells import Cells, faiss_threads, scan, without_self
 from .sparse import SparseSearcher
-from .vectors import Graph, Vectors, make_vectors, metric_parameters, smallest
+from .vectors import Graph, Vectors, check_metric, check_range, make_vectors, metric_parameters, smallest
 
 # Largest number of columns for a k-d tree, which is exact. Measured on 10,000 normal points, k = 15, one thread, tree
 # and scan: 3 columns 0.04 s, 0.44 s; 5 columns 0.12 s, 0.49 s; 8 columns 0.46 s, 0.56 s; 12 columns 1.4 s, 0.53 s.
@@ -41,7 +43,7 @@ def nearest_neighbors(
 
     Parameters
     ----------
-    X : array or CSR matrix, shape (n, D)
+    X : array-like or sparse matrix, shape (n, D)
     k : int
         Number of neighbours, from 1 to n − 1.
     metric : str or callable, default="euclidean"
@@ -60,13 +62,17 @@ def nearest_neighbors(
     Raises
     ------
     ValueError
-        If k is out of range, or the metric gives a negative or undefined distance.
+        If X is not a table of finite numbers whose squares are finite, k is out of range, or the metric fails or gives
+        a negative or undefined distance.
     """
+    X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
     n = X.shape[0]
-    if not 0 < k < n:
-        raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k}")
+    if not (is_integer(k) and 0 < k < n):
+        raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k!r}")
     if sparse.issparse(X):
         return SparseSearcher(X, metric).within(k)
+    check_range(X, metric)
+    check_metric(X, metric)
     progress.stage("neighbours", n)
     vectors = make_vectors(X, metric)
     if vectors is None:
@@ -194,14 +200,15 @@ def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
     start, advance = 0, progress.advance_callback()
     for block in pairwise_distances_chunked(X, metric=metric):
         rows = np.arange(start, start + len(block))
-        block[np.arange(len(block)), rows] = np.inf
-        bad = np.argwhere(~(block >= 0))
+        block[np.arange(len(block)), rows] = 0.0
+        bad = np.argwhere(~((block >= 0) & (block < np.inf)))
         if bad.size:
             i, j = bad[0]
             raise ValueError(
                 f"metric={metric!r} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
-                " distances must not be negative or NaN"
+                " distances must be finite and nonnegative"
             )
+        block[np.arange(len(block)), rows] = np.inf
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         indices[rows], distances[rows] = near, np.take_along_axis(block, near, axis=1)
         start += len(block)

@@ -97,6 +97,8 @@ def page(
     """
     scripts = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
+    if not isinstance(title, str | None):
+        raise ValueError(f"title must be text, got {title!r}")
     columns = _columns(table, len(Y))
     color_index = -1
     if isinstance(color, str):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from ..arrays.namespace import is_positive
 from ..data.checks.maps import check_map
 from .coloring import color_limits, color_ramp, point_colors
 from .column import Classes, Column, Numbers, read_column
@@ -72,6 +73,8 @@ def plot(
     figure : matplotlib Figure
     """
     Y = check_map(Y)
+    if not (size is None or is_positive(size)):
+        raise ValueError(f"size must be a positive number of points, got {size!r}")
     theme = DARK if dark else LIGHT
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:

@@ -10,7 +10,7 @@ from scipy import sparse
 from ..._types import Array, Matrix
 from ..._warn import warn
 from ...arrays.csr import entry_place, entry_rows
-from .conversion import as_numbers
+from ...arrays.numbers import as_numbers
 from .table_input import check_distances
 
 TRIPLES = 20_000  # sampled to check the triangle inequality; chosen

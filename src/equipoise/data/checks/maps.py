@@ -8,7 +8,8 @@ import numpy as np
 
 from ..._types import Array
 from ...arrays.namespace import to_numpy
-from .table_input import as_array, check_finite
+from ...arrays.numbers import check_finite
+from .table_input import as_array
 
 
 def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, keep_float32: bool = False) -> Array:
@@ -40,5 +41,5 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     if Y.ndim != 2 or 0 in Y.shape:
         hint = f"; for a map in one dimension use {name}[:, None]" if Y.ndim == 1 else ""
         raise ValueError(f"{name} must be a map of shape (n, d) with one row per point, got shape {Y.shape}{hint}")
-    check_finite(Y, name)
+    check_finite(Y, name, power=2)
     return Y

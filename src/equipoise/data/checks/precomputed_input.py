@@ -11,8 +11,8 @@ from ..._types import Array, Matrix
 from ...arrays.blocks import row_blocks
 from ...arrays.csr import check_indices, entry_rows, make_csr
 from ...arrays.namespace import to_numpy
+from ...arrays.numbers import as_numbers
 from ...neighbors import Graph
-from .conversion import as_numbers
 from .table_input import bad_entry
 
 

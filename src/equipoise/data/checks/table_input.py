@@ -14,8 +14,8 @@ from ..._types import Array, Matrix
 from ...arrays.blocks import rows_per_block
 from ...arrays.csr import check_indices, entry_place, entry_rows, make_csr
 from ...arrays.namespace import is_cupy, to_numpy
+from ...arrays.numbers import as_numbers, check_finite, column_label
 from ...neighbors import Graph
-from .conversion import as_numbers
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.
 DATES = r"date|time|period|duration"
@@ -186,10 +186,7 @@ def check_sparse_table(X: Any, min_rows: int = 2) -> Matrix:
     if not X.has_canonical_format:
         X = X.copy()  # leave the caller's matrix unchanged
         X.sum_duplicates()
-    bad = np.flatnonzero(~np.isfinite(X.data))
-    if bad.size:
-        i, j = entry_place(X, bad[0])
-        raise _not_finite("X", X.data[bad[0]], i, _column(j, None), bad.size)
+    check_finite(X, "X")
     return X
 
 
@@ -243,24 +240,6 @@ def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
     return *entry_place(A, wrong[0]), value, kind
 
 
-def check_finite(X: Array, name: str, columns: Any = None) -> None:
-    """Raise if X (n, m) contains NaN or inf, naming the first such entry."""
-    with np.errstate(all="ignore"):
-        if np.isfinite(X.sum()):  # one pass without a temporary; a sum that overflows is checked entry by entry below
-            return
-    bad = np.argwhere(~np.isfinite(X))
-    if bad.size:
-        i, j = (int(k) for k in bad[0])
-        raise _not_finite(name, X[i, j], i, _column(j, columns), len(bad))
-
-
-def _not_finite(name: str, value: float, i: int, column: str, count: int) -> ValueError:
-    kind = "NaN" if np.isnan(value) else "inf"
-    more = f", and {count - 1} more such entries" if count > 1 else ""
-    remedy = "; drop these rows or fill them in" if name == "X" else ""
-    return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
-
-
 def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
     """Raise for the first entry of X that is not a number, if X is a table."""
     try:
@@ -272,18 +251,14 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
             try:
                 float(np.nan if entry is None else entry)
             except OverflowError:
-                place = f"row {i}, {_column(j, column_names(X))}"
+                place = f"row {i}, {column_label(j, column_names(X))}"
                 raise ValueError(f"X contains an integer beyond the range of float64 at {place}") from error
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
                 remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
-                offender = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
+                offender = f"{entry!r} at row {i}, {column_label(j, column_names(X))}"
                 reason = f" ({error})" if isinstance(error, TypeError) else ""
                 raise type(error)(f"X must contain numbers, but {offender} is {kind}; {remedy}{reason}") from error
-
-
-def _column(j: int, columns: Any) -> str:
-    return f"column {j}" if columns is None else f"column {j} ({str(columns[j])!r})"
 
 
 def is_neighbors(X: Any) -> bool:
