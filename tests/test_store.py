@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+import tracemalloc
 import warnings
 import zipfile
 from dataclasses import dataclass
@@ -311,6 +313,36 @@ def test_invalid_arrays_raise(tmp_path, entries):
     }
     for message, content in bad.items():
         assert_load_raises(tmp_path, {**entries, "0.npy": content}, message)
+
+
+def test_amplifying_content_raises(tmp_path, entries):
+    """Small files must not ask for much memory or time."""
+    nested = b"\x93NUMPY\x01\x00" + struct.pack("<H", 9001) + b"-" * 9000 + b"1"
+    assert_load_raises(tmp_path, {**entries, "0.npy": nested}, "the header of an array is not valid")
+    empty = npy_bytes(np.ndarray(5, np.dtype("<U0"))).replace(b"(5,), }         ", b"(5000000000,), }")
+    assert_load_raises(tmp_path, {**entries, "0.npy": empty}, "unsupported array of dtype <U0")
+    objects = [{"object": "kernels.Gaussian", "state": {"dict": {}}}] * 1001
+    assert_load_raises(tmp_path, with_state(entries, x_=objects), "it contains more than 1000 objects")
+    state = json.loads(entries["content.json"])["content"]["dict"]["state"]["dict"]
+    arrays = state["_affinities"]["csr"][2:]
+    matrices = [{"csr": [60, columns, *arrays]} for columns in range(61, 200)]
+    assert_load_raises(tmp_path, with_state(entries, x_=matrices), "it contains more sparse matrices than arrays")
+
+
+def test_declared_size_of_the_zip_directory_is_not_allocated(tmp_path):
+    path = tmp_path / "method.eqz"
+    eq.save(brief(eq.TSNE, n_iter=2).fit(X), path)
+    whole = bytearray(path.read_bytes())
+    end = whole.rindex(b"PK\x05\x06")
+    whole[end + 12 : end + 16] = struct.pack("<I", 2**31)  # the size of the directory
+    path.write_bytes(whole)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"method\.eqz is damaged"):
+            eq.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
 
 
 def test_sparse_matrix_with_indices_out_of_range_raises(tmp_path, entries):

@@ -11,7 +11,7 @@ from scipy import linalg
 from ._plural import plural
 from ._types import Array
 from ._warn import warn
-from .arrays.numbers import check_finite
+from .arrays.namespace import check_finite
 from .data.checks.maps import check_map
 from .linalg.pca import one_blas_thread
 

@@ -106,8 +106,10 @@ def load(path: str | Path) -> Any:
     content = archive.read(path, accept, _make)
     try:
         return _method(kinds[0], content["parameters"], content["state"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever values of the wrong form lead to
+        raise ValueError(f"{path} is damaged: {' '.join(str(error).split()) or type(error).__name__}") from None
 
 
 def _method(kind: Any, parameters: dict[str, Any], state: dict[str, Any]) -> Any:

@@ -30,21 +30,22 @@ def start(*arguments):
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_ctrl_c_writes_the_map_so_far(tmp_path):
-    with start("embed", "digits", "--iterations", 100_000, "--out", tmp_path) as run:
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals for one process")
+@pytest.mark.parametrize("number, code, word", [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_ctrl_c_and_sigterm_write_the_map_so_far(tmp_path, number, code, word):
+    with start("embed", "digits", "--iterations", 100_000, "--checkpoint", tmp_path / "run", "--out", tmp_path) as run:
         try:
             for line in run.stdout:
-                if line.startswith("iteration    50"):
+                if line.startswith("iteration   100"):
                     break
-            run.send_signal(signal.SIGINT)
+            run.send_signal(getattr(signal, number))
             out, err = run.communicate(timeout=60)
         finally:
             run.kill()
-    assert run.returncode == 130 and "Traceback" not in err
-    assert "interrupted at iteration" in out
+    assert run.returncode == code and "Traceback" not in err
+    assert f"{word} at iteration" in out
     assert len(read_csv(tmp_path / "digits.csv")[1]) == 1797
-    assert names(tmp_path) == ["digits.csv", "digits.png"]
+    assert names(tmp_path) == ["digits.csv", "digits.png", "run"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
@@ -56,11 +57,12 @@ def test_killed_and_resumed_run_gives_the_same_bytes(tmp_path):
             if line.startswith("iteration   150"):
                 break
         run.kill()
-    assert run.returncode == -signal.SIGKILL and names(tmp_path) == ["run.eqc"]
+    assert run.returncode == -signal.SIGKILL and names(tmp_path) == ["run.eqc", "run.eqc.lock"]
     resumed = subprocess.run(command(*words, tmp_path, "--resume"), env=ENVIRONMENT, capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr
     iterations = [int(line.split()[1]) for line in resumed.stdout.splitlines() if line.startswith("iteration")]
     assert min(iterations) >= 100 and iterations[-1] == 200
+    assert names(tmp_path) == ["digits.csv", "run.eqc"]
     rows = read_csv(tmp_path / "digits.csv")[1]
     uninterrupted = TSNE(n_iter=200, random_state=0, n_jobs=1).fit_transform(data.load("digits").X)
     np.testing.assert_array_equal(np.array([row[:2] for row in rows], dtype=np.float32), uninterrupted)
@@ -81,10 +83,50 @@ def test_embed_reads_stdin_and_writes_only_the_map_to_stdout(tmp_path):
     assert "neighbours kept" in done.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows reports closed pipes differently")
-def test_closed_pipe_exits_quietly():
+pipes = pytest.mark.skipif(sys.platform == "win32", reason="Windows reports closed pipes differently")
+
+
+@pipes
+@pytest.mark.parametrize("words", [["data"], ["--help"], ["embed", "--help"], ["embed", "iris", "--out", "-"]], ids=str)
+def test_closed_pipe_exits_quietly(words):
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(command("data"), stdout=write, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
+    done = subprocess.run(command(*words), stdout=write, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
     os.close(write)
-    assert done.returncode == 141 and done.stderr == ""
+    assert done.returncode == (0 if "--help" in words else 141)  # argparse ignores errors when it prints help
+    assert "Error" not in done.stderr and "equipoise:" not in done.stderr
+
+
+@pipes
+def test_full_or_closed_standard_streams_do_not_print_tracebacks():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command("data"), stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
+        assert (done.returncode, done.stderr) == (2, "equipoise: error: [Errno 28] No space left on device\n")
+        done = subprocess.run(command("data", "nothing"), stderr=full, stdout=subprocess.PIPE, env=ENVIRONMENT)
+        assert (done.returncode, done.stdout) == (2, b"")
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command("data")], stderr=subprocess.PIPE, env=ENVIRONMENT)
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+@pipes
+def test_two_commands_on_one_checkpoint_are_refused(tmp_path):
+    words = ("embed", "digits", "--iterations", 100_000, "--plot", "none", "--checkpoint", tmp_path / "run", "--out")
+    with start(*words, tmp_path / "first") as run:
+        try:
+            for line in run.stdout:
+                if line.startswith("iteration"):
+                    break
+            second = subprocess.run(command(*words, tmp_path / "2"), env=ENVIRONMENT, capture_output=True, text=True)
+        finally:
+            run.kill()
+    assert second.returncode == 2 and f"run' is in use by process {run.pid} on" in second.stderr
+
+
+def test_full_disk_is_an_error_that_names_the_file(tmp_path):
+    """A limit on the size of files stands for a full disk."""
+    resource = pytest.importorskip("resource")
+    words = command("embed", "iris", "--n-iter", 20, "--plot", "none", "--save", tmp_path / "a.eqz", "--out", tmp_path)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))  # noqa: E731  # above the map, below the model
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 2 and done.stderr.endswith(f"File too large: '{tmp_path / 'a.eqz'}'\n")
+    assert names(tmp_path) == ["iris.csv"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import zipfile
 
 import numpy as np
@@ -15,6 +18,7 @@ from sklearn.datasets import make_blobs
 from support.methods import iterative
 
 import equipoise as eq
+from equipoise import _file_locks
 from equipoise.inputs import table
 from equipoise.methods import ALL
 from equipoise.optimize import gradient_steps
@@ -276,16 +280,124 @@ def test_checkpoint_of_another_run_raises(checkpoint_path, method, data, what):
         method.fit(data)
 
 
-def test_checkpoint_of_another_version_raises(checkpoint_path, tmp_path):
-    path = tmp_path / "run.eqc"
-    with zipfile.ZipFile(checkpoint_path) as file, zipfile.ZipFile(path, "w") as other:
+def rewrite(source, path, change):
+    """Copy a checkpoint; `change` receives its content.json as a dict and alters it in place."""
+    with zipfile.ZipFile(source) as file, zipfile.ZipFile(path, "w") as other:
         for name in file.namelist():
             content = file.read(name)
             if name == "content.json":
-                content = json.dumps({**json.loads(content), "equipoise": "0.0.1"})
+                about = json.loads(content)
+                change(about)
+                content = json.dumps(about)
             other.writestr(name, content)
-    with pytest.raises(ValueError, match=r"a checkpoint of equipoise 0\.0\.1, but this is .* install that version"):
+
+
+def test_checkpoint_of_another_format_raises(checkpoint_path, tmp_path):
+    path = tmp_path / "run.eqc"
+    rewrite(checkpoint_path, path, lambda about: about.update(equipoise="0.0.1", format=0))
+    message = r"run\.eqc is a checkpoint of equipoise 0\.0\.1 in format 0, .* resumes format 1; install that version"
+    with pytest.raises(ValueError, match=message):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
+
+
+def test_checkpoint_of_another_version_in_the_same_format_resumes(tmp_path, searches):
+    path, whole = tmp_path / "run.eqc", brief(eq.TSNE, engine="grid").fit(X)
+    with pytest.raises(KeyboardInterrupt):
+        brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, every=3), Interrupt(3)]).fit(X)
+    for file in (path, tmp_path / "run.eqc.neighbors"):
+        rewrite(file, tmp_path / "copy", lambda about: about.update(equipoise="9.0.0"))
+        (tmp_path / "copy").replace(file)
+    watch = Interrupt()
+    assert_same(whole, brief(eq.TSNE, engine="grid", callbacks=[eq.Checkpoint(path, resume=True), watch]).fit(X))
+    assert watch.calls == 3 and searches == [60, 60]  # continued from iteration 18, with the saved neighbours
+
+
+def change_state(name, value):
+    def change(about):
+        about["content"]["dict"]["state"]["dict"][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda about: about.update(content=None), "damaged: "),
+        (change_state("phase", 7), "damaged: the schedule has no phase 7"),
+        (change_state("iteration", "10"), "damaged: iteration has the wrong type, str"),
+        (change_state("settling", None), "damaged: settling has the wrong type, NoneType"),
+        (change_state("order", {"array": 0}), "damaged: the order of the points is not a permutation of 60"),
+        (change_state("velocity", {"float": "nan"}), "damaged: "),
+        (change_state("command", 1), "damaged: values are missing or unknown"),
+    ],
+    ids=["no state", "phase", "iteration", "settling", "order", "velocity", "unknown value"],
+)
+def test_damaged_state_raises_with_the_name_of_the_file(checkpoint_path, tmp_path, change, message):
+    path = tmp_path / "run.eqc"
+    rewrite(checkpoint_path, path, change)
+    with pytest.raises(ValueError, match=rf"run\.eqc is {message}"):
+        brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
+
+
+def test_damaged_tolerance_record_of_the_mesh_raises(tmp_path):
+    path, copy = tmp_path / "run.eqc", tmp_path / "copy.eqc"
+    method = brief(eq.TSNE, engine="grid", n_iter=10)
+    method.set_params(callbacks=[eq.Checkpoint(path, every=5)]).fit(X)
+
+    def change(about):
+        about["content"]["dict"]["engine"][0]["dict"]["rungs"] = {"tuple": ["1", "2"]}
+
+    rewrite(path, copy, change)
+    with pytest.raises(ValueError, match=r"copy\.eqc is damaged: the tolerance record of the mesh has the wrong form"):
+        method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
+
+
+def test_damaged_state_of_sampled_edges_or_of_several_starts_raises(tmp_path):
+    path, copy = tmp_path / "run.eqc", tmp_path / "copy.eqc"
+    method = brief(eq.UMAP, engine="negative_sampling", optimizer=None, n_iter=10)
+    method.set_params(callbacks=[eq.Checkpoint(path, every=5)]).fit(X)
+    rewrite(path, copy, change_state("due", {"array": 0}))
+    with pytest.raises(ValueError, match=r"copy\.eqc is damaged: it has the next update of 60 edges"):
+        method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
+    method = brief(eq.MDS, n_iter=3).set_params(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
+    rewrite(path, copy, lambda about: about.update(content=about["content"] * 2))
+    with pytest.raises(ValueError, match=r"copy\.eqc is damaged: it contains 2 runs, but there are 1 initial maps"):
+        method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
+
+
+@pytest.mark.parametrize("Method", [eq.TSNE, eq.MDS, eq.PCA], ids=lambda Method: Method.__name__)
+@ignore_warnings
+def test_two_runs_on_one_checkpoint_raise(Method, tmp_path):
+    path = tmp_path / "run.eqc"
+    errors = []
+
+    def start_second(iteration, loss, Y):
+        assert path.with_name("run.eqc.lock").exists()
+        thread = threading.Thread(target=fit_again)
+        thread.start()
+        thread.join()
+        return True
+
+    def fit_again():
+        try:
+            brief(Method, callbacks=[eq.Checkpoint(path)]).fit("before the data is looked at")
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    brief(Method, callbacks=[eq.Checkpoint(path), start_second]).fit(X)
+    assert len(errors) == 1
+    assert re.fullmatch(
+        rf"the checkpoint '.*run\.eqc' is in use by process {os.getpid()} on .*; wait for .*", errors[0]
+    )
+    brief(Method, callbacks=[eq.Checkpoint(path, every=5)]).fit(X)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
+
+
+def test_file_system_without_locks_warns(tmp_path, monkeypatch):
+    monkeypatch.setattr(_file_locks, "try_lock", lambda file: None)
+    with pytest.warns(UserWarning, match=r"the file system of '.*run\.eqc' has no locks; make sure"):
+        brief(eq.TSNE, callbacks=[eq.Checkpoint(tmp_path / "run.eqc", every=20)]).fit(X)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
 
 
 def test_invalid_checkpoint_files_raise(checkpoint_path, tmp_path):

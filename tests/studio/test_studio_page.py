@@ -1,10 +1,12 @@
 """The studio in a real browser: playback, sliders, links, forces, comparison and files."""
 
 import csv
-import threading
+import json
 
 import numpy as np
 import pytest
+from support.browser import SECONDS, next_frames, until
+from support.studio import finish_commands, running, wait_until
 
 from equipoise import data
 
@@ -21,18 +23,19 @@ INK_PIXELS = """() => {
 }"""
 
 
+# Text of the element with the focus, which may be in nested shadow roots.
+FOCUSED = """() => {
+    let found = document.activeElement
+    while (found.shadowRoot?.activeElement) found = found.shadowRoot.activeElement
+    return found.textContent
+}"""
+
+
 @pytest.fixture(scope="module")
 def studio():
     pytest.importorskip("bokeh")
-    from equipoise.studio.server.serve import Studio
-
-    studio = Studio("two_lines", n_jobs=1, limit=20_000)
-    thread = threading.Thread(target=studio.run)
-    thread.start()
-    yield studio
-    studio.stop()
-    thread.join(20)
-    assert not thread.is_alive()
+    with running("two_lines", limit=20_000) as studio:
+        yield studio
 
 
 def is_problem(message):
@@ -50,7 +53,7 @@ def visit(browser):
 
     def visit(address):
         tab = context.new_page()
-        tab.set_default_timeout(20_000)
+        tab.set_default_timeout(1000 * SECONDS)
         tab.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
         tab.on("pageerror", lambda error: problems.append(str(error)))
         own = ("http://127.0.0.1", "ws://127.0.0.1", "data:", "blob:")
@@ -66,10 +69,6 @@ def visit(browser):
 
 def text(name):
     return MODEL.format(name=name) + ".text"
-
-
-def until(tab, condition):
-    tab.wait_for_function(f"() => {{ try {{ return {condition} }} catch (error) {{ return false }} }}")
 
 
 def get(tab, name, attribute):
@@ -93,33 +92,38 @@ def press(tab, label):
     tab.get_by_role("button", name=label, exact=True).click()
 
 
-def play_to(tab, goal):
+def play_to(studio, tab, goal):
     put(tab, "speed", "value", "10")
     press(tab, "Play")
     until(tab, f"{MODEL.format(name='history')}.value >= {goal}")
     press(tab, "Pause")
     until(tab, f"{MODEL.format(name='play')}.label === 'Play'")
-    settle(tab)
+    settle(studio, tab)
 
 
-def settle(tab):
-    """Wait until the displayed texts stop changing."""
-    tab.evaluate("""async () => {
-        let last = "", quiet = 0
-        while (quiet < 8) {
-            await new Promise((go) => setTimeout(go, 50))
-            const now = ["title a", "title b", "code"].map((n) => Bokeh.documents[0].get_model_by_name(n).text).join("")
-            quiet = now === last ? quiet + 1 : 0
-            last = now
-        }
-    }""")
+def page_of(studio, tab):
+    """Return the page of the studio that a tab shows."""
+    args = f"{MODEL.format(name='save csv')}.js_event_callbacks.button_click[0].args"
+    return studio.pages[tab.evaluate(f"{args}.session ?? {args}.get('session')")]
+
+
+def settle(studio, tab):
+    """Wait until the studio has executed all commands and the browser shows their results."""
+    page = page_of(studio, tab)
+    finish_commands(page)
+    wait_until(lambda: page._player.worker.frames.empty() and page._texts_of is page._picture.shot)
+    finish_commands(page)
+    titles = {f"title {panel.name}": panel.title.text for panel in page.layout.maps.panels}
+    for name, shown in {**titles, "code": page.layout.code.text}.items():
+        until(tab, f"{text(name)} === {json.dumps(shown)}")
+    next_frames(tab)
 
 
 def test_sliders_move_points_and_a_link_restores_the_view(studio, visit):
     tab = visit(studio.url)
     assert tab.title() == "Equipoise studio" and len(positions(tab)) == 200
     start = positions(tab)
-    play_to(tab, 120)
+    play_to(studio, tab, 120)
     moved = positions(tab)
     assert not np.allclose(moved, start)
     losses = get(tab, "curve a", "data.loss")
@@ -132,7 +136,7 @@ def test_sliders_move_points_and_a_link_restores_the_view(studio, visit):
     assert np.array_equal(positions(tab), moved) and iteration(tab) == at
     press(tab, "Step")
     until(tab, f"{MODEL.format(name='history')}.value === {at + 10}")
-    settle(tab)
+    settle(studio, tab)
     assert not np.array_equal(positions(tab), moved)
 
     press(tab, "Share link")
@@ -141,7 +145,7 @@ def test_sliders_move_points_and_a_link_restores_the_view(studio, visit):
     assert f"iteration={at + 10}" in link and tab.url == link
     other = visit(link)
     until(other, f"{text('title a')} === {get(tab, 'title a', 'text')!r}")
-    settle(other)
+    settle(studio, other)
     assert np.array_equal(positions(other), positions(tab))
     assert get(other, "dof", "value") == pytest.approx(np.log10(5), abs=1e-3)
     assert get(other, "code", "text") == get(tab, "code", "text")
@@ -155,7 +159,7 @@ def test_sliders_move_points_and_a_link_restores_the_view(studio, visit):
 
 def test_points_of_the_previous_data_set_are_cleared(studio, visit):
     tab = visit(studio.url)
-    settle(tab)
+    settle(studio, tab)
     assert tab.evaluate(INK_PIXELS) > 0
     put(tab, "points", "data", {})  # as `Maps.load` does before the next frame
     until(tab, "studio.scenes[0].at === undefined")
@@ -164,7 +168,7 @@ def test_points_of_the_previous_data_set_are_cleared(studio, visit):
 
 def test_click_shows_the_forces_on_a_point(studio, visit):
     tab = visit(studio.url)
-    play_to(tab, 40)
+    play_to(studio, tab, 40)
     here = positions(tab)
     d2 = ((here[:, None] - here[None]) ** 2).sum(axis=2) + np.diag(np.full(len(here), np.inf))
     row = int(d2.min(axis=1).argmax())
@@ -187,8 +191,7 @@ def test_click_shows_the_forces_on_a_point(studio, visit):
     painted = tab.evaluate(INK_PIXELS)
     assert painted > 1000  # WebGL has drawn the points
     press(tab, "Step")  # the arrows follow the point
-    until(tab, f"{MODEL.format(name='history')}.value > {iteration(tab)} || true")
-    settle(tab)
+    settle(studio, tab)
     assert tab.evaluate(f"{MODEL.format(name='arrows a')}.data.x0[0]") == pytest.approx(
         positions(tab)[row, 0], rel=1e-5
     )
@@ -196,10 +199,10 @@ def test_click_shows_the_forces_on_a_point(studio, visit):
 
 def test_two_runs_side_by_side_with_trust_colours(studio, visit):
     tab = visit(studio.url)
-    play_to(tab, 30)
+    play_to(studio, tab, 30)
     tab.get_by_role("button", name="Compare two runs").click()
     until(tab, f"{text('title b')}.startsWith('UMAP')")
-    settle(tab)
+    settle(studio, tab)
     assert get(tab, "method", "value") == "umap" and get(tab, "n_neighbors", "visible")
     assert not get(tab, "perplexity", "visible")
     assert get(tab, "title b", "text").split(" · ")[1] == get(tab, "title a", "text").split(" · ")[1]
@@ -207,7 +210,7 @@ def test_two_runs_side_by_side_with_trust_colours(studio, visit):
     put(tab, "min_dist", "value", 0.7)
     press(tab, "Step")
     until(tab, f"{text('code')}.includes('min_dist')")
-    settle(tab)
+    settle(studio, tab)
     assert not np.array_equal(positions(tab), first)  # both runs advance
     put(tab, "color", "value", "trust")
     until(tab, f"{text('legend')}.includes('0.99 or more')")
@@ -224,7 +227,7 @@ def test_two_runs_side_by_side_with_trust_colours(studio, visit):
 
 def test_files_are_exported_and_uploaded(studio, visit, tmp_path):
     tab = visit(studio.url)
-    play_to(tab, 20)
+    play_to(studio, tab, 20)
     saved = {}
     for kind in ("CSV", "PNG", "HTML"):
         with tab.expect_download() as download:
@@ -270,3 +273,58 @@ def test_invalid_links_show_the_reason(studio, browser, query, message):
     tab.goto(studio.url + "?" + query)
     until(tab, f"{text('message')}.includes({message!r})")
     context.close()
+
+
+def test_space_plays_and_pauses_because_the_button_keeps_the_focus(studio, visit):
+    tab = visit(studio.url)
+    settle(studio, tab)
+    tab.get_by_role("button", name="Play", exact=True).focus()
+    tab.keyboard.press("Space")
+    until(tab, f"{MODEL.format(name='play')}.label === 'Pause' && {MODEL.format(name='history')}.value >= 5")
+    until(tab, f"({FOCUSED})() === 'Pause'")
+    tab.keyboard.press("Space")
+    until(tab, f"{MODEL.format(name='play')}.label === 'Play'")
+    settle(studio, tab)
+    assert not page_of(studio, tab)._player.playing
+
+
+@pytest.mark.parametrize(("width", "height"), [(900, 700), (1024, 768), (1280, 800)])
+def test_all_panels_fit_in_small_windows(studio, visit, width, height):
+    tab = visit(studio.url)
+    tab.set_viewport_size({"width": width, "height": height})
+    settle(studio, tab)
+    until(tab, f"document.documentElement.clientWidth === {width}")
+    next_frames(tab)
+    scrolled = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    assert scrolled == [width, height]
+    side = tab.locator("#side").bounding_box()
+    slider = tab.locator("#transport .noUi-target").bounding_box()
+    assert side["x"] + side["width"] <= width and slider["width"] > 150
+    assert slider["x"] + slider["width"] <= side["x"]
+
+
+def test_tooltip_follows_the_points_when_the_map_moves_or_is_zoomed(studio, visit):
+    tab = visit(studio.url)
+    settle(studio, tab)
+    x, y = tab.evaluate(
+        """() => {
+            const {view, at} = studio.scenes[0]
+            const {left, top} = view.el.getBoundingClientRect()
+            return [left + view.frame.x_scale.compute(at[0]), top + view.frame.y_scale.compute(at[1])]
+        }"""
+    )
+    tab.mouse.move(x, y)
+    tab.locator("#tip").wait_for()
+    under = """(() => {
+        const scene = studio.scenes[0], {x_scale, y_scale} = scene.view.frame
+        const row = scene.nearest(x_scale.invert(scene.mouse[0]), y_scale.invert(scene.mouse[1]))
+        const tip = document.getElementById("tip")
+        return row < 0 ? tip.hidden : tip.textContent.startsWith(`row ${row}\\n`)
+    })()"""
+    put(tab, "speed", "value", "25")
+    for _ in range(3):
+        page_of(studio, tab)._player.step(lambda: None)  # the mouse stays where it is
+        settle(studio, tab)
+        until(tab, under)
+    tab.mouse.wheel(0, -800)
+    until(tab, under)

@@ -1,11 +1,11 @@
 """Studio playback without a browser or server: shots, pictures, frame pacing, stages and trust colours."""
 
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.studio import SECONDS, wait_until
 
 from equipoise import data, progress
 from equipoise.studio.page import flow
@@ -43,16 +43,14 @@ def player(messages, digits):
     player.submit("", lambda: player.begin(digits.X, (LinkedRun(),), None))
     yield player
     player.close()
-    player.worker.join(20)
+    player.worker.join(SECONDS)
 
 
 def finish(player):
     """Wait until the worker has finished all tasks and their callbacks have run in this thread."""
     ended = []
     player.submit("", lambda: None, ended.append)
-    while not ended:
-        player.run_pending()
-        time.sleep(0.002)
+    wait_until(lambda: player.run_pending() or ended)
 
 
 def other_data_of_same_size(dataset):
@@ -115,10 +113,12 @@ def test_steps_continue_from_the_last_published_frame(player):
 def test_fast_slider_moves_are_merged_into_one_change(player):
     player.step(lambda: None)
     finish(player)
-    player.submit("", lambda: time.sleep(0.2))
+    busy = threading.Event()
+    player.submit("", lambda: busy.wait(SECONDS))
     for value in np.linspace(2, 6, 41):
         player.change(0, "exaggeration", float(value), lambda: None)
     assert player.pending_changes == {(0, "exaggeration"): 6.0}
+    busy.set()
     finish(player)
     assert not player.pending_changes
     assert [(event.name, event.value) for event in player.runs[0].recipe.events] == [("exaggeration", 6.0)]
@@ -129,7 +129,7 @@ def test_queued_play_can_be_cancelled(player, messages, after):
     player.step(lambda: None)
     finish(player)
     busy = threading.Event()
-    player.submit("", lambda: busy.wait(20))
+    player.submit("", lambda: busy.wait(SECONDS))
     if after == "failure":
         player.submit("", lambda: 1 / 0)
     player.play()
@@ -297,8 +297,7 @@ def test_trust_is_measured_on_the_newest_shot(digits):
     shots = [Shot.of((one,), (one.step(5),), None) for _ in range(30)]
     for shot in shots:
         watch.watch(shot)
-    while not seen or seen[-1][0] is not shots[-1]:
-        time.sleep(0.01)
+    wait_until(lambda: seen and seen[-1][0] is shots[-1])
     watch.stop()
     colors = seen[-1][1][0]
     assert colors.iteration == 150 and len(seen) < 30 and not errors
@@ -313,7 +312,7 @@ def test_loss_of_many_points_is_computed_rarely_and_in_exported_python(monkeypat
     frames = [one.step() for _ in range(217)]
     assert [t for t, _ in one.curve] == list(range(0, 218, 10))
     assert frames[-1].loss == one.curve[-1][1] == frames[209].loss
-    source = python_source(one, "named:digits", 217)
+    source = python_source(one, "X = data.load('digits').X", 217)
     assert "every=10" in source
     namespace = {}
     exec(source.replace(".X\n", f".X[:{N}]\n"), namespace)

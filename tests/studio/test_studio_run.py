@@ -1,12 +1,13 @@
 """Live runs of the studio without a browser or server: recipes, links, exported Python and data sources."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
+from support.studio import SECONDS, opened_page
 
 from equipoise import data
-from equipoise.studio.data_sources import DataSources
+from equipoise.cli import main
+from equipoise.studio.data_sources import DataSources, GivenData
+from equipoise.studio.limits import Limits
 from equipoise.studio.page.link import LinkedRun, View, from_query, to_query
 from equipoise.studio.session import history as history_module
 from equipoise.studio.session.history import Frame, History
@@ -17,6 +18,7 @@ from equipoise.studio.session.run import Run
 from equipoise.studio.session.worker import Worker
 
 N = 120
+DIGITS = "X = data.load('digits').X"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def test_run_without_changes_matches_the_estimator(X, method):
     assert frame.loss < run.curve[0][1]
     assert run.problem.loss_curve[:, 0].tolist() == list(range(210))  # each iteration is reported once
     assert run.problem.loss_curve[0, 1] == run.curve[0][1]
-    source = python_source(run, "named:digits", 210)
+    source = python_source(run, DIGITS, 210)
     assert "fit_transform" in source and source.count("run.") == 0
     assert np.array_equal(run_source(source), frame.Y)
 
@@ -49,7 +51,7 @@ def test_run_with_reordered_points_matches_the_estimator(monkeypatch):
     run = Run(data.load("digits").X[:1050])
     frame = run.step(205)
     assert run.problem.engine.traits.gains_from_locality and run._state.order is not None
-    assert np.array_equal(run_source(python_source(run, "named:digits", 205), 1050), frame.Y)
+    assert np.array_equal(run_source(python_source(run, DIGITS, 205), 1050), frame.Y)
     here = run.problem.gradient(frame.Y)
     for i in (0, 7):
         assert np.allclose(sum(run.forces(frame, i)), -here[i], atol=1e-6)
@@ -90,7 +92,7 @@ def test_parameter_change_affects_the_run_and_is_replayed_by_the_recipe(X, metho
     assert np.array_equal(again.step(140).Y, after.Y)
     plain = Run(X, Recipe(method), n_jobs=1)
     assert not np.array_equal(plain.step(140).Y, after.Y)
-    assert np.array_equal(run_source(python_source(run, "named:digits", 140)), after.Y)
+    assert np.array_equal(run_source(python_source(run, DIGITS, 140)), after.Y)
 
 
 def test_loss_and_forces_follow_changed_parameters(X):
@@ -135,7 +137,7 @@ def test_rewind_is_replayed_by_the_recipe(X, back):
     last = run.step(20)
     assert [event.name for event in run.recipe.events] == [RESET_MOMENTUM, "exaggeration"]
     assert np.array_equal(Run(X, run.recipe, n_jobs=1).step(last.iteration).Y, last.Y)
-    assert np.array_equal(run_source(python_source(run, "named:digits", last.iteration)), last.Y)
+    assert np.array_equal(run_source(python_source(run, DIGITS, last.iteration)), last.Y)
 
 
 def test_reset_keeps_parameter_values_and_restarts(X):
@@ -247,7 +249,7 @@ def test_files_outside_the_folder_are_rejected(tmp_path):
     (tmp_path / "secret.csv").write_text("1,2\n3,4\n")
     (inside / "way.csv").symlink_to(tmp_path / "secret.csv")
     (inside / "own.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n")
-    tables = DataSources(inside, limit=1000)
+    tables = DataSources(inside, Limits(upload=1000))
     found = tables.load("file:own.csv")
     assert (
         found.X.tolist() == [[1, 2], [3, 4], [5, 6]]
@@ -275,7 +277,7 @@ def test_files_outside_the_folder_are_rejected(tmp_path):
 
 
 def test_uploads_are_checked_and_get_a_safe_name(tmp_path):
-    tables = DataSources(tmp_path, limit=1000)
+    tables = DataSources(tmp_path, Limits(upload=1000))
     name = tables.store("../../étoile & co.CSV", b"1,2\n3,4\n")
     assert name.startswith("file:étoile_co-") and name.endswith(".csv")
     assert tables.load(name).X.shape == (2, 2) and (name, name[5:]) in tables.names()["Files"]
@@ -302,7 +304,7 @@ def test_worker_waits_for_the_page_and_reports_errors(X):
         worker.runs = (Run(X, n_jobs=1),)
         worker.playing = True
         worker.submit("", lambda: None)
-        assert [worker.frames.get(timeout=20).frames[0].iteration for _ in range(3)] == [1, 2, 3]
+        assert [worker.frames.get(timeout=SECONDS).frames[0].iteration for _ in range(3)] == [1, 2, 3]
         worker.playing = False
 
         def fail():
@@ -312,7 +314,7 @@ def test_worker_waits_for_the_page_and_reports_errors(X):
         worker.point = 4
         worker.submit("", worker.publish)
         worker.stop()
-        worker.join(20)
+        worker.join(SECONDS)
         shot = worker.frames.get_nowait()
         assert messages == ["no such thing"] and shot.forces[0].attraction.shape == (2,)
         assert worker.runs[0].iteration <= 5
@@ -330,20 +332,56 @@ def test_change_before_the_first_step_sets_the_initial_value(X, method, name, va
 
 def test_page_schedules_no_callback_before_its_first_tick(tmp_path):
     pytest.importorskip("bokeh", reason="Bokeh is not installed")
-    from bokeh.document import Document
-
-    from equipoise.studio.page.app import Page
-
-    document = Document()
-    request = SimpleNamespace(headers={}, arguments={})
-    context = SimpleNamespace(id="one", request=request)
-    document._session_context = lambda: context  # Bokeh calls a weak reference
-    page = Page(document, DataSources(tmp_path, limit=1000), {}, 1)
-    try:
+    with opened_page(tmp_path) as page:
         page._wake()
-        assert len(document.session_callbacks) == 1  # the clock
+        assert len(page._document.session_callbacks) == 1  # the clock
         page._tick()
         page._wake()
-        assert len(document.session_callbacks) == 2
-    finally:
-        page.close()
+        assert len(page._document.session_callbacks) == 2
+
+
+@pytest.mark.parametrize("iteration", [1, 30, 130, 199])
+def test_python_of_a_short_run_fits_the_estimator(X, iteration):
+    run = Run(X, Recipe("umap", seed=1), n_jobs=1)
+    frame = run.step(iteration)
+    source = python_source(run, DIGITS, iteration)
+    assert "method = eq.UMAP(" in source and "studio" not in source
+    assert np.array_equal(run_source(source), frame.Y)
+
+
+def test_python_reads_the_data_under_their_own_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my table.csv").write_bytes(b"1,2\n3,4\n")
+    folder = tmp_path / "uploads"
+    folder.mkdir()
+    tables = DataSources(folder, Limits(), GivenData(data.load("iris"), "X = data.load('iris').X"))
+    stored = tables.store("C:\\data\\my table.csv", b"1,2\n3,4\n")
+    for name, shape in ((stored, (2, 2)), ("named:digits", (1797, 64)), ("given:", (150, 4))):
+        namespace = {"data": data}
+        exec(tables.code(name), namespace)
+        assert namespace["X"].shape == shape
+    assert tables.code(stored) == "X = data.read('my table.csv').X"
+    assert DataSources(folder, Limits(), GivenData(data.load("iris"))).code("given:").startswith("# X is the table")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], "X = data.read('t.csv').X"),
+        (["--label", "kind", "--columns", "a,b"], "X = data.read('t.csv', columns=['a', 'b'], label='kind').X"),
+        (
+            ["--standardize", "--pca", "2"],
+            "dataset = data.read('t.csv')\nX = data.preparation(dataset, standardize=True, pca=2).apply(dataset).X",
+        ),
+    ],
+)
+def test_command_line_gives_the_studio_python_that_reads_the_data(tmp_path, monkeypatch, options, code):
+    pytest.importorskip("bokeh")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a,b,c,kind\n1,2,3,x\n3,4,9,y\n5,7,6,x\n8,6,1,y\n")
+    served = []
+    monkeypatch.setattr("equipoise.studio.server.serve.serve", lambda data, **options: served.append(data))
+    assert main(["studio", "t.csv", *options, "--no-browser"]) == 0
+    namespace = {"data": data}
+    exec(served[0].code, namespace)
+    assert served[0].code == code and np.array_equal(namespace["X"], served[0].dataset.X)

@@ -7,100 +7,27 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
-from contextlib import contextmanager
+import tempfile
 
 import numpy as np
 import pytest
 
 pytest.importorskip("bokeh")
-from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
-from tornado.websocket import websocket_connect
+from support.studio import SECONDS, close_websocket, connect, fetch, first_message, open_session, running
+from tornado.httpclient import HTTPClientError
 
+from equipoise.studio.limits import Limits
 from equipoise.studio.server.guard import is_loopback
-from equipoise.studio.server.serve import Studio, serve, stop_on_sigterm
+from equipoise.studio.server.serve import serve, stop_on_sigterm
+from equipoise.studio.server.temporary_folder import TemporaryFolder
 
 LIMIT = 4096
 
 
-@contextmanager
-def running(*args, **options):
-    studio = Studio(*args, n_jobs=1, **options)
-    thread = threading.Thread(target=studio.run)
-    thread.start()
-    try:
-        yield studio
-    finally:
-        studio.stop()
-        thread.join(120)  # Bokeh collects garbage once per dropped session, and there are many
-        assert not thread.is_alive()
-
-
 @pytest.fixture(scope="module")
 def studio():
-    with running("circle", limit=LIMIT) as studio:
+    with running("circle", limit=Limits(upload=LIMIT, pages=1000)) as studio:
         yield studio
-
-
-def fetch(url, **options):
-    """Return status, headers and body of a response, also of an error."""
-
-    async def go():
-        client = AsyncHTTPClient(force_instance=True)
-        try:
-            answer = await client.fetch(HTTPRequest(url, connect_timeout=60, request_timeout=60, **options))
-        except HTTPClientError as error:
-            answer = error.response
-            if answer is None:
-                raise
-        finally:
-            client.close()
-            await asyncio.sleep(0.01)  # let its sockets close
-        return answer.code, answer.headers, answer.body
-
-    return asyncio.run(go())
-
-
-def open_session(studio):
-    """Open a page and return the token and the id of its session."""
-    from bokeh.util.token import get_session_id
-
-    status, _, body = fetch(studio.url)
-    assert status == 200
-    text = body.decode()
-    token = json.loads(text[text.index('"token":') + 8 :].split(",")[0].split("}")[0])
-    return token, get_session_id(token)
-
-
-def connect(studio, token, origin=None):
-    """Return a coroutine that opens a websocket."""
-    headers = {"Sec-WebSocket-Protocol": f"bokeh, {token}"}
-    url = f"ws://127.0.0.1:{studio.port}/ws"
-    return websocket_connect(
-        HTTPRequest(url, headers=headers | ({"Origin": origin} if origin else {})), subprotocols=["bokeh", token]
-    )
-
-
-async def close_websocket(connection):
-    """Close a websocket and drain its messages, so that the socket is closed as well."""
-    connection.close()
-    while connection.close_code is None and await asyncio.wait_for(connection.read_message(), 20) is not None:
-        pass
-    await asyncio.sleep(0.01)
-
-
-def first_message(studio, token, origin=None):
-    async def go():
-        connection = await connect(studio, token, origin)
-        message = await asyncio.wait_for(connection.read_message(), 20)
-        if message is not None:
-            await close_websocket(connection)
-        connection.close()
-        await asyncio.sleep(0.05)
-        return message
-
-    return asyncio.run(go())
 
 
 def test_page_is_served_and_its_websocket_opens(studio):
@@ -195,21 +122,20 @@ def test_malformed_messages_do_not_affect_other_sessions(studio, fragments):
 
     async def go():
         witness = await connect(studio, other)
-        assert await asyncio.wait_for(witness.read_message(), 20) is not None
+        assert await asyncio.wait_for(witness.read_message(), SECONDS) is not None
         connection = await connect(studio, token)
-        assert await asyncio.wait_for(connection.read_message(), 20) is not None
+        assert await asyncio.wait_for(connection.read_message(), SECONDS) is not None
         for fragment in fragments:
             try:
                 await connection.write_message(fragment, binary=isinstance(fragment, bytes))
             except Exception:
                 break  # already closed
-        await asyncio.sleep(0.2)
         header, rest = '{"msgid": "7", "msgtype": "PULL-DOC-REQ"}', "{}"
         for part in (header, rest, rest):
             await witness.write_message(part)
         answer = ""
         while "PULL-DOC-REPLY" not in answer:
-            answer = str(await asyncio.wait_for(witness.read_message(), 20))
+            answer = str(await asyncio.wait_for(witness.read_message(), SECONDS))
         await close_websocket(witness)
         await close_websocket(connection)
 
@@ -267,14 +193,34 @@ def test_temporary_folder_is_deleted_after_a_signal(tmp_path, number):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout.readline().startswith("Equipoise studio at http://127.0.0.1:")
+            line = process.stdout.readline()
+            assert line.startswith("Equipoise studio at http://127.0.0.1:")
             assert [path.name.startswith("equipoise-studio-") for path in tmp_path.iterdir()] == [True]
-            time.sleep(0.3)  # wait until it serves
+            assert fetch(line.split()[3])[0] == 200  # it serves
             process.send_signal(number)
-            assert process.stdout.read() == "studio closed\n" and process.wait(20) == 0
+            assert process.stdout.read() == "studio closed\n" and process.wait(SECONDS) == 0
         finally:
             process.kill()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="requires POSIX locks")
+def test_temporary_folders_of_killed_studios_are_deleted_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ["equipoise-studio-killed", "equipoise-studio-empty", "equipoise-studio-foreign", "other"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    for name in ("equipoise-studio-killed/.lock", "equipoise-studio-killed/a.csv", "equipoise-studio-foreign/a.csv"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "equipoise-studio-link").symlink_to(tmp_path / "other")
+    first = TemporaryFolder()
+    kept = {"equipoise-studio-foreign", "equipoise-studio-link", "other"}
+    assert {path.name for path in tmp_path.iterdir()} == {*kept, first.path.parent.name}
+    second = TemporaryFolder()
+    assert first.path.is_dir() and list(second.path.iterdir()) == []
+    first.delete()
+    second.delete()
+    assert {path.name for path in tmp_path.iterdir()} == kept
 
 
 def test_sigterm_handler_not_set_from_python_is_reset_to_default(monkeypatch):

@@ -19,6 +19,7 @@ LAYERS = {
     "_suggest": '"did you mean"',
     "_plural": "counted nouns in messages",
     "_optional": "imports of optional packages",
+    "_file_locks": "locks on files, released when their process ends",
     "_atomic": "files that are written completely or not at all",
     "_tags": "names of classes in saved files",
     "_core": "the C++ core: edges, field, perplexity, geodesics, stress",

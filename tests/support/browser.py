@@ -21,6 +21,31 @@ def launched():
         browser.close()
 
 
+SECONDS = 300  # an upper bound for a wait in a browser, also on a machine that is busy with much else
+
+
+def until(tab, condition, seconds=SECONDS):
+    """Wait until a JavaScript expression is true; an error in it counts as false.
+
+    `wait_for_function` of Playwright calls `eval`, which the content security policy of the pages forbids.
+    """
+    met = tab.evaluate(
+        f"""async (seconds) => {{
+            const end = performance.now() + 1000 * seconds
+            const met = () => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }}
+            while (!met() && performance.now() < end) await new Promise((done) => setTimeout(done, 10))
+            return met()
+        }}""",
+        seconds,
+    )
+    assert met, f"not true after {seconds} seconds: {condition}"
+
+
+def next_frames(tab):
+    """Wait until the browser has drawn all changes made so far."""
+    tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def complaint(message):
     """Return whether a console message is an error or a warning; WebGL performance hints are ignored."""
     return message.type in ("error", "warning") and "GL Driver Message" not in message.text
@@ -30,6 +55,7 @@ def complaint(message):
 def watched(browser, **options):
     """Yield an offline tab; assert on exit that there was no error and no network request."""
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 1000}, **options)
+    context.set_default_timeout(1000 * SECONDS)
     tab, trouble = context.new_page(), []
     tab.on("console", lambda message: trouble.append(message.text) if complaint(message) else None)
     tab.on("pageerror", lambda error: trouble.append(str(error)))

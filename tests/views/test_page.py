@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.path import Path
-from support.browser import watched
+from support.browser import next_frames, until, watched
 
 import equipoise as eq
 from equipoise.views import page as page_module
@@ -55,7 +55,7 @@ def visit(browser, tmp_path):
             page.save(tmp_path / "page.html")
             tab.goto((tmp_path / "page.html").as_uri())
             tab.wait_for_selector("body[data-ready=yes]")
-            tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            next_frames(tab)
             return tab
 
         yield visit
@@ -155,8 +155,9 @@ def test_axes_stay_equal_when_the_window_is_resized(animals, visit):
     tab = visit(animals.page)
     for width, height in ((1280, 1000), (1100, 600)):
         tab.set_viewport_size({"width": width, "height": height})
-        tab.wait_for_function(f"Math.abs({VIEW}.el.getBoundingClientRect().height - innerHeight) < 120")
-        tab.wait_for_timeout(200)
+        until(tab, f"Math.abs({VIEW}.el.getBoundingClientRect().height - innerHeight) < 120")
+        until(tab, f"document.getElementById('dots').style.height === `${{{VIEW}.frame.bbox.height}}px`")
+        next_frames(tab)
         (x0, y0), (x1, _), (_, y1) = on_screen(tab, [[0, 0], [1, 0], [0, 1]])
         assert x1 - x0 == pytest.approx(y0 - y1, rel=1e-3) and x1 - x0 > 15
         places = np.array(on_screen(tab, animals.Y))
@@ -173,7 +174,7 @@ def test_lasso_selection_is_exported_as_csv(animals, visit):
     draw_lasso(tab, corners)
     expected = np.flatnonzero(Path(corners).contains_points(animals.Y))
     assert 20 < len(expected) < 150
-    tab.wait_for_function("document.getElementById('selected').textContent !== 'no points'")
+    until(tab, "document.getElementById('selected').textContent !== 'no points'")
     rows = exported_rows(tab)
     assert [int(row["row"]) for row in rows] == expected.tolist()
     assert tab.inner_text("#selected") == f"{len(rows)} points"
@@ -188,7 +189,7 @@ def test_lasso_selection_is_exported_as_csv(animals, visit):
     draw_lasso(tab, far)
     tab.keyboard.up("Shift")
     both = np.union1d(expected, np.flatnonzero(Path(far).contains_points(animals.Y)))
-    tab.wait_for_function(f"document.getElementById('selected').textContent === '{len(both)} points'")
+    until(tab, f"document.getElementById('selected').textContent === '{len(both)} points'")
     tab.click("#clear")
     assert tab.inner_text("#selected") == "no points" and tab.is_disabled("#export")
 
@@ -196,7 +197,7 @@ def test_lasso_selection_is_exported_as_csv(animals, visit):
 def test_missing_number_is_exported_as_an_empty_cell(animals, visit):
     tab = visit(animals.page)
     tab.fill("#search", "no. 5,")
-    tab.wait_for_function("document.getElementById('matches').textContent === '1 point found'")
+    until(tab, "document.getElementById('matches').textContent === '1 point found'")
     tab.click("#take")
     (row,) = exported_rows(tab)
     assert row["row"] == "5" and row["weight"] == ""
@@ -207,8 +208,7 @@ def test_search_finds_text_and_rows_and_zooms_to_them(animals, visit):
 
     def found(text):
         tab.fill("#search", text)
-        tab.wait_for_function("document.getElementById('matches').textContent !== ''")
-        tab.wait_for_timeout(250)
+        until(tab, f"document.getElementById('matches').dataset.of === {text.lower()!r}")
         return int(tab.inner_text("#matches").split()[0])
 
     assert found("BIRD") == N // 3  # case-insensitive
@@ -219,7 +219,7 @@ def test_search_finds_text_and_rows_and_zooms_to_them(animals, visit):
     )
     assert found("dog") == N // 3
     tab.click("#zoom")
-    tab.wait_for_timeout(100)
+    next_frames(tab)
     dogs = np.array(on_screen(tab, animals.Y[animals.number == 1]))
     frame = tab.locator("#dots").bounding_box()
     assert np.ptp(dogs, axis=0).max() > 0.8 * min(frame["width"], frame["height"])
@@ -268,10 +268,9 @@ def test_class_names_do_not_overlap_and_appear_when_zoomed_in(visit):
     shown = f"() => {VIEW}.model.document.get_model_by_name('names').data.text"
     assert sorted(tab.evaluate(shown)) == ["another of them", "away", "far"]
     tab.fill("#search", "o")  # matches the two close points
-    tab.wait_for_function("document.getElementById('matches').textContent === '2 points found'")
+    until(tab, "document.getElementById('matches').textContent === '2 points found'")
     tab.click("#zoom")
-    tab.wait_for_timeout(200)
-    assert {"another of them", "one long name"} <= set(tab.evaluate(shown))
+    until(tab, f"['another of them', 'one long name'].every((name) => ({shown})().includes(name))")
     tab.uncheck("#names")
     assert tab.evaluate(shown) == []
 
@@ -342,6 +341,49 @@ def test_color_may_name_a_column_of_the_table():
 
 def test_only_the_chosen_column_is_coloured_when_classes_are_many():
     pytest.importorskip("bokeh")
-    names = [f"class {i}" for i in range(300)]
-    page = eq.page(np.random.default_rng(0).normal(size=(300, 2)), names, table={"other": names[::-1]})
+    names = [f"class {i % 300}" for i in range(900)]
+    page = eq.page(np.random.default_rng(0).normal(size=(900, 2)), names, table={"other": names[::-1]})
     assert page.html.count('"colored": true') == 1 and page.html.count('"color_indices": ') == 1
+
+
+def pointed_row(tab):
+    """Return the row of the tooltip and the position of the ring, or None if they are hidden."""
+    return tab.evaluate(
+        """() => {
+            const [tip, mark] = ["tip", "mark"].map((id) => document.getElementById(id))
+            return tip.hidden || mark.hidden ? null : [Number(tip.dataset.row), mark.style.left, mark.style.top]
+        }"""
+    )
+
+
+def test_ring_and_tooltip_follow_a_wheel_zoom(visit):
+    pytest.importorskip("bokeh")
+    Y = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0], [5.0, 5.0]])
+    tab = visit(eq.page(Y))
+    ((x, y),) = on_screen(tab, Y[4:])
+    tab.mouse.move(x + 8, y)  # within reach of the point, and no longer after zooming in
+    until(tab, "document.getElementById('tip').hidden === false")
+    assert pointed_row(tab)[0] == 4
+    tab.mouse.wheel(0, -1500)
+    until(tab, f"{VIEW}.model.x_range.end - {VIEW}.model.x_range.start < 6")
+    next_frames(tab)
+    ((x, y),) = on_screen(tab, Y[4:])
+    shown = pointed_row(tab)
+    assert shown is None or [float(side.removesuffix("px")) for side in shown[1:]] == pytest.approx([x, y], abs=1)
+
+
+def test_page_has_a_policy_that_blocks_other_scripts(animals, browser, tmp_path):
+    """Neither an added script nor an event handler nor eval runs, and nothing is loaded."""
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', animals.page.html)
+    assert "unsafe-eval" not in policy and policy.startswith("default-src 'none'; script-src 'sha256-")
+    context = browser.new_context(offline=True)
+    tab, blocked = context.new_page(), []
+    tab.on("console", lambda message: blocked.append(message.text) if "Content Security" in message.text else None)
+    evil = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
+    (tmp_path / "page.html").write_text(animals.page.html.replace("</main>", f"{evil}</main>"), encoding="utf-8")
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.wait_for_selector("body[data-ready=yes]")
+    tab.evaluate("setTimeout('document.title = \"run\"', 0)")
+    next_frames(tab)
+    assert tab.title() == "Animals </title><b>& plants" and len(blocked) >= 3
+    context.close()

@@ -7,20 +7,24 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from .. import progress
+from .interrupts import describe, exit_code, raise_on_sigterm
 from .method_options import METHODS
 from .parser import parse
 
 __all__ = ["METHODS", "main"]
 
-BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 2, 130, 141  # shell convention: 128 + SIGINT, 128 + SIGPIPE
+BAD_INPUT, CLOSED_PIPE = 2, 141  # shell convention: 128 + SIGPIPE
 EXPECTED = (ValueError, TypeError, OSError, EOFError, ArithmeticError, RuntimeError, ImportError, MemoryError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
+
+    SIGTERM interrupts a run as Ctrl-C does.
 
     Parameters
     ----------
@@ -30,26 +34,60 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     code : int
-        Exit code: 0, 2 for bad input, 130 after Ctrl-C, 141 if standard output was closed.
+        Exit code: 0, 2 for bad input, 130 after Ctrl-C, 141 if standard output was closed, 143 after SIGTERM.
     """
     words = sys.argv[1:] if argv is None else list(argv)
-    args = parse(words)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _print_warning
-            code = int(args.run(args))
-            sys.stdout.flush()
-            return code
+        with raise_on_sigterm():
+            _open_closed_streams()
+            try:
+                return _run(words)
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
     except BrokenPipeError:
-        # Otherwise flushing the rest of the buffer fails again when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_unwritable()
         return CLOSED_PIPE
     except EXPECTED as error:
-        _print_error(error, debug=hasattr(args, "debug"))
+        _discard_unwritable()
+        _print_error(error, debug="--debug" in words)
         return BAD_INPUT
     except KeyboardInterrupt as interrupt:
-        print(f"equipoise: interrupted {interrupt}".rstrip(), file=sys.stderr)
-        return INTERRUPTED
+        _discard_unwritable()
+        _print_last(f"equipoise: {describe(interrupt)} {interrupt}".rstrip())
+        return exit_code(interrupt)
+
+
+def _run(words: Sequence[str]) -> int:
+    args = parse(words)
+    with warnings.catch_warnings():
+        warnings.showwarning = _print_warning
+        return int(args.run(args))
+
+
+def _open_closed_streams() -> None:
+    """Open the null device in place of standard streams that were closed before Python started."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # as long as the process
+
+
+def _discard_unwritable() -> None:
+    """Redirect standard streams that cannot be flushed to the null device: Python would fail again when it exits."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
+
+
+def _print_last(line: str) -> None:
+    """Print the last line of a failed run to standard error, if possible."""
+    with suppress(OSError):
+        print(line, file=sys.stderr)
+    _discard_unwritable()
 
 
 def _print_warning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
@@ -61,7 +99,7 @@ def _print_error(error: BaseException, *, debug: bool) -> None:
     if debug:
         traceback.print_exception(error)
     prefix = "not enough memory: " if isinstance(error, MemoryError) else ""
-    print(f"equipoise: error: {prefix}{_one_line(error) or type(error).__name__}", file=sys.stderr)
+    _print_last(f"equipoise: error: {prefix}{_one_line(error) or type(error).__name__}")
 
 
 def _one_line(message: object) -> str:

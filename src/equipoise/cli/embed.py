@@ -16,6 +16,7 @@ from ..data.read.selection import list_names
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..saving.checkpoint import Checkpoint
 from .console import Console, plural
+from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method
 from .options import add_data, add_verb, read_preparation, read_source
@@ -69,18 +70,20 @@ def run(args: argparse.Namespace) -> int:
             console.print(f"columns             {list_names(columns)}")
         console.total = "" if method.n_iter == "auto" else f" of {method.n_iter}"
         method.set_params(callbacks=checkpoints if bars else [console, *checkpoints])
-        start, interrupted = time.perf_counter(), False
+        start = time.perf_counter()
+        interrupted: KeyboardInterrupt | None = None
         try:
             method.fit(dataset.X)
-        except KeyboardInterrupt:
-            if not hasattr(method, "embedding_"):
-                raise KeyboardInterrupt("before the first map") from None
-            interrupted = True
+        except KeyboardInterrupt as interrupt:
+            if not hasattr(method, "n_iter_"):
+                raise type(interrupt)("before the first map") from None
+            interrupted = interrupt
     seconds = time.perf_counter() - start
     write_outputs(outputs, method.embedding_, dataset, f"{dataset.name}, {kind}")
-    if interrupted:
-        console.print(f"interrupted at iteration {method.n_iter_}; the map so far is in {join_names(outputs.files)}")
-        return 130
+    if interrupted is not None:
+        where = join_names(outputs.files) if outputs.files else "standard output"
+        console.print(f"{describe(interrupted)} at iteration {method.n_iter_}; the map so far is in {where}")
+        return exit_code(interrupted)
     if args.save is not None:
         save_model(method, args.save, preparation, columns)
     console.print(f"{_result(method)}, {seconds:.1f} s")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..data import DATASETS
 from .option_values import integer
-from .options import add_data, add_verb, read_data
+from .options import STDIN, add_data, add_verb, read_data
 from .outputs import require_bokeh
 
 EXAMPLES = """\
@@ -34,8 +35,23 @@ def add(verbs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     require_bokeh()
+    from ..studio.data_sources import GivenData
     from ..studio.server.serve import serve
 
-    dataset = None if args.data is None else read_data(args)
-    serve(dataset, port=args.port, address=args.address, show=not args.no_browser)
+    data = None if args.data is None else GivenData(read_data(args), python_code(args))
+    serve(data, port=args.port, address=args.address, show=not args.no_browser)
     return 0
+
+
+def python_code(args: argparse.Namespace) -> str:
+    """Return lines of Python that define the table X that the options read and prepare."""
+    if args.data == STDIN:
+        return "# X is the table that was read from standard input"
+    columns = {"columns": args.columns, "label": args.label, "id": args.id}
+    chosen = "".join(f", {name}={value!r}" for name, value in columns.items() if value is not None)
+    read = f"data.load({args.data!r})" if args.data in DATASETS else f"data.read({args.data!r}{chosen})"
+    steps = {"standardize": args.standardize, "log1p": args.log1p, "pca": args.pca}
+    given = "".join(f", {name}={value!r}" for name, value in steps.items() if value)
+    if not given:
+        return f"X = {read}.X"
+    return f"dataset = {read}\nX = data.preparation(dataset{given}).apply(dataset).X"

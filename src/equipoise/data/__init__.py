@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..arrays.numbers import check_finite
+from ..arrays.namespace import check_finite
 from . import toys
 from .catalogue import DATASETS, load
 from .checks.precomputed_input import check_affinities, check_neighbors, check_new_distances

@@ -11,9 +11,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._plural import plural
 from .._types import Array, Matrix
-from ..arrays.csr import entry_place
-from ..arrays.namespace import is_integer
-from ..arrays.numbers import check_finite
+from ..arrays.namespace import check_finite, entry_place, is_integer
 from ..linalg.pca import one_blas_thread
 from ..linalg.randomized import Directions
 from .dataset import Dataset

@@ -15,6 +15,7 @@ from .._optional import import_optional
 from .._types import Array
 from ..arrays.blocks import row_blocks
 from .dataset import Dataset
+from .formulas import mark_formula
 from .read.selection import to_text, to_texts
 
 TEXT_BYTES = 64  # memory of a formatted cell
@@ -23,7 +24,8 @@ TEXT_BYTES = 64  # memory of a formatted cell
 def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     """Write a map to a file.
 
-    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. NPY
+    The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. In CSV
+    and TSV an apostrophe precedes a text that a spreadsheet would run as a formula; `read` removes it. NPY
     contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, and the other columns in `obs`. The file is
     written atomically.
 
@@ -86,19 +88,27 @@ def _write_tsv(file: BinaryIO, Y: Array, dataset: Dataset) -> None:
 
 def _write_text(file: BinaryIO, columns: dict[str, Array], delimiter: str) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(columns)
+    _write_rows(text, [[mark_formula(name)] for name in columns], delimiter)
     n = len(next(iter(columns.values())))
     for rows in row_blocks(n, TEXT_BYTES * len(columns)):
-        writer.writerows(zip(*(_cells(values[rows]) for values in columns.values()), strict=True))
+        _write_rows(text, [_cells(values[rows]) for values in columns.values()], delimiter)
     text.detach()  # flush without closing the file
 
 
+def _write_rows(text: io.TextIOWrapper, columns: list[list[str]], delimiter: str) -> None:
+    # Python's csv module does not quote a cell for a \r unless lines end in \r\n, but readers take it for a line end.
+    has_return = any("\r" in cell for cells in columns for cell in cells)
+    writer = csv.writer(
+        text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL
+    )
+    writer.writerows(zip(*columns, strict=True))
+
+
 def _cells(values: Array) -> list[str]:
-    """Return the values as text; floats as the shortest text that reads back to the same value."""
+    """Return the values as text that no spreadsheet runs; floats as the shortest that read back to the same value."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
-    return [to_text(value) for value in values.tolist()]
+    return [mark_formula(to_text(value)) for value in values.tolist()]
 
 
 def _write_parquet(file: BinaryIO, Y: Array, dataset: Dataset) -> None:

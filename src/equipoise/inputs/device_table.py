@@ -14,7 +14,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
-from ..arrays.numbers import LARGEST, check_finite
+from ..arrays.namespace import LARGEST, check_finite
 from ..arrays.tiles import in_tiles
 from ..arrays.to_device import as_tensor, available_device
 from ..linalg.pca import finish, principal_scores

@@ -23,7 +23,7 @@ from ..optimize.rules import Accelerated, Steady
 from ..problems.forces import ForceProblem, check_n_iter
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed, lock_checkpoints
 
 SOLVERS = ("eigen", "flow")
 ENGINES = ("auto", "torch")
@@ -185,7 +185,8 @@ class ClassicalEmbedding(Estimator):
             if isinstance(self.solver, str) and self.solver == "eigen":
                 self._solve(X)
             else:
-                self._flow(X)
+                with lock_checkpoints(self.callbacks):
+                    self._flow(X)
         return self
 
     def _solve(self, X: Any) -> None:

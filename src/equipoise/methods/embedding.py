@@ -43,6 +43,7 @@ from .estimator import (
     check_n_components,
     check_placed,
     check_verbose,
+    lock_checkpoints,
 )
 
 
@@ -273,7 +274,8 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
-        with progress.shown(check_verbose(self.verbose)) as displayed, self._explain_out_of_memory(X):
+        shown = progress.shown(check_verbose(self.verbose))
+        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
             self.knn_recall_ = problem.knn_recall

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..arrays.namespace import (
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..problems.forces import Problem
-from ..saving.checkpoint import Checkpoint
+from ..saving.checkpoint import Checkpoint, locked
 
 MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaust the system's threads
 
@@ -167,3 +167,9 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
             if not isinstance(random_state, int | np.integer):
                 raise ValueError(f"Checkpoint requires an integer random_state, got {random_state!r}")
             callback.check()
+
+
+def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
+    """Return a context that locks the checkpoints among callbacks, which need not have been checked yet."""
+    checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)] if isinstance(callbacks, Sequence) else []
+    return locked(checkpoints) if checkpoints else nullcontext()

@@ -38,7 +38,7 @@ from ..problems.stress_pairs import (
 )
 from ..saving.checkpoint import Checkpoint
 from .embedding import print_loss
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_placed, check_verbose
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_placed, check_verbose, lock_checkpoints
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
@@ -239,7 +239,8 @@ class MDS(Estimator):
         -------
         self : MDS
         """
-        with progress.shown(check_verbose(self.verbose)) as displayed, self._explain_out_of_memory(X):
+        shown = progress.shown(check_verbose(self.verbose))
+        with lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
             if self.stress == "metric":
                 self._source.warn_if_not_metric()

@@ -65,7 +65,8 @@ def nearest_neighbors(
         If X is not a table of finite numbers whose squares are finite, k is out of range, or the metric fails or gives
         a negative or undefined distance.
     """
-    X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
+    if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
+        X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
     n = X.shape[0]
     if not (is_integer(k) and 0 < k < n):
         raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k!r}")

@@ -20,7 +20,7 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.blocks import rows_per_block
 from ..arrays.csr import make_csr
-from ..arrays.numbers import check_finite
+from ..arrays.namespace import check_finite
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
 LINEAR = ("manhattan", "cityblock", "l1", "chebyshev")  # metrics that do not square differences

@@ -8,7 +8,7 @@ negative sampling (negative_sampling.py), placement of new points (placement.py)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -80,13 +80,42 @@ class State:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
+        if plain.keys() != vars(self).keys() - {"origin"}:
+            raise ValueError("values are missing or unknown")
+        check_numbers(plain, integers=("iteration", "phase", "age"), floats=("loss", "settling"))
+        arrays: dict[str, Any] = {}
         for name in ("U", "velocity", "gain"):
-            if plain[name].shape != self.origin.shape:
-                raise ValueError(f"{name} has shape {plain[name].shape}, not {self.origin.shape}")
-        arrays: dict[str, Any] = {name: array_like(self.origin, plain[name]) for name in ("U", "velocity", "gain")}
-        arrays["order"] = plain["order"] if plain["order"] is None else on_device_of(self.origin, plain["order"])
-        curve = [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]
-        vars(self).update({**plain, **arrays, "curve": curve})
+            value = check_array(plain[name], name, self.origin.shape)
+            arrays[name] = array_like(self.origin, value)
+        if arrays["velocity"].dtype != arrays["gain"].dtype:
+            raise ValueError("velocity and gain differ in dtype")
+        order = plain["order"]
+        if order is not None:
+            n = len(self.origin)
+            if not np.array_equal(np.sort(order), np.arange(n)):
+                raise ValueError(f"the order of the points is not a permutation of {n}")
+            order = on_device_of(self.origin, np.ascontiguousarray(order))
+        vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"])})
+
+
+def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequence[str]) -> None:
+    """Raise unless values of a saved state are integers and floats, and `stopped` is a string."""
+    for names, kinds in ((integers, int | np.integer), (floats, int | float | np.number), (("stopped",), str)):
+        for name in names:
+            if isinstance(plain[name], bool) or not isinstance(plain[name], kinds):
+                raise ValueError(f"{name} has the wrong type, {type(plain[name]).__name__}")
+
+
+def check_array(value: Any, name: str, shape: tuple[int, ...]) -> Array:
+    """Return a float array of a saved state in C order and native byte order; raise unless it has the shape."""
+    if value.shape != shape or value.dtype.kind != "f":
+        raise ValueError(f"{name} has shape {value.shape} and dtype {value.dtype}, not {shape} and float")
+    return np.array(value, dtype=value.dtype.newbyteorder("="), order="C")
+
+
+def check_curve(curve: Any) -> list[tuple[int, float]]:
+    """Return the loss curve of a saved state, an array (reports, 2), as a list."""
+    return [(int(iteration), float(loss)) for iteration, loss in curve]
 
 
 S = TypeVar("S", bound=RunState)
@@ -152,25 +181,6 @@ def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Ca
     return functions, [c for c in callbacks if isinstance(c, Checkpoint)]
 
 
-def open_checkpoints(
-    checkpoints: Sequence[Checkpoint], describe: Callable[[], dict[str, Any]], state: Callable[[], Any]
-) -> tuple[RunCheckpoints | None, Any]:
-    """Return the saver of a run, for `Descent`, and the saved state to resume from; both None without checkpoints.
-
-    Parameters
-    ----------
-    checkpoints : sequence of Checkpoint
-    describe : callable
-        Returns what determines the run, as fingerprints keyed by names; called only if there are checkpoints.
-    state : callable
-        Returns the state needed to resume, in values that saving/archive.py can write.
-    """
-    if not checkpoints:
-        return None, None
-    saver = RunCheckpoints(checkpoints, describe(), state)
-    return saver, saver.load()
-
-
 class Descent(Generic[S]):
     """An optimisation that can be advanced with `step` or `run`, with the same bytes.
 
@@ -187,7 +197,7 @@ class Descent(Generic[S]):
     callbacks : sequence of callable, default=()
         Called with (iteration, loss, Y); a callback stops the descent by returning True.
     saver : RunCheckpoints, optional
-        Writes checkpoints; see `open_checkpoints`.
+        Writes checkpoints.
 
     Attributes
     ----------

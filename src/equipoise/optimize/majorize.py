@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from .._types import Array
 from ..objectives.stress.metric import Slope, Stress
-from .descent import Steps
+from .descent import Steps, check_array, check_curve, check_numbers
 
 MEMORY = {"smacof": 0, "lbfgs": 10}  # stored pairs of steps and gradient changes; 10 is chosen
 SOLVERS = tuple(MEMORY)
@@ -35,10 +35,19 @@ class StressState:
     @classmethod
     def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> StressState:
         """Return the state for the values returned by `plain`; raise unless its maps have `shape`."""
-        maps = [plain["Y"], *(array for s, y, _ in plain["pairs"] for array in (s, y))]
-        if any(Y.shape != shape or Y.dtype != np.float64 for Y in maps):
-            raise ValueError(f"the map does not have shape {shape}")
-        return cls(**{**plain, "curve": [(int(iteration), float(loss)) for iteration, loss in plain["curve"]]})
+        if plain.keys() != {field.name for field in fields(cls)}:
+            raise ValueError("values are missing or unknown")
+        check_numbers(plain, integers=("iteration",), floats=("loss",))
+        Y = _check_map(plain["Y"], "Y", shape)
+        pairs = [(_check_map(s, "s", shape), _check_map(y, "y", shape), float(sy)) for s, y, sy in plain["pairs"]]
+        return cls(**{**plain, "Y": Y, "pairs": pairs, "curve": check_curve(plain["curve"])})
+
+
+def _check_map(value: Any, name: str, shape: tuple[int, ...]) -> Array:
+    Y = check_array(value, name, shape)
+    if Y.dtype != np.float64:
+        raise ValueError(f"{name} has dtype {Y.dtype}, not float64")
+    return Y
 
 
 class _History:

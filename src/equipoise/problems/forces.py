@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
 from ..objectives import Balance, Objective
-from ..optimize.descent import Descent, State, Steps, open_checkpoints, split_callbacks
+from ..optimize.descent import Descent, State, Steps, split_callbacks
 from ..optimize.gradient_steps import EngineForces, GradientSteps
 from ..optimize.rules import Rule, Schedule
-from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
+from ..saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint, locked
 
 
 class Problem(ABC):
@@ -155,18 +155,29 @@ class Problem(ABC):
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         starts = self._starts() if Y0 is None else [self._check(Y0)]
-        first = self._start(starts[0])
         functions, checkpoints = split_callbacks(callbacks)
-        describe = partial(self._describe_run, starts, n_iter)
-        saver, saved = open_checkpoints(checkpoints, describe, self._saved_state)
-        self._runs = [first] if saved is None else self._restore_state(saved, starts)
+        self._runs = [self._start(starts[0])]
+        if not checkpoints:
+            return self._run_all(starts, n_iter, functions, None)
+        with locked(checkpoints):
+            saver = RunCheckpoints(checkpoints, self._describe_run(starts, n_iter), self._saved_state)
+            saver.resume(lambda saved: self._resume(saved, starts))
+            return self._run_all(starts, n_iter, functions, saver)
+
+    def _resume(self, saved: Any, starts: Sequence[Any]) -> None:
+        self._runs = self._restore_state(saved, starts)
+
+    def _run_all(
+        self, starts: Sequence[Any], n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None
+    ) -> Any:
+        """Optimise each start, beginning with the last of `_runs`, and return the map."""
         for number, start in enumerate(starts):
             if number < len(self._runs) - 1:  # finished before an interruption
                 continue
             if number == len(self._runs):
                 self._runs.append(self._start(start))
             state = self._runs[-1]
-            self._run(state, n_iter, functions, saver)
+            self._run(state, n_iter, callbacks, saver)
             if state.stopped == "callback":
                 break
         return self.Y
@@ -333,5 +344,7 @@ class ForceProblem(Problem):
     def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[State]:
         state = self._start(starts[0])
         state.restore(saved["state"])
+        if state.phase not in range(-1, len(self.schedule.phases(self.schedule.n_iter))):
+            raise ValueError(f"the schedule has no phase {state.phase}")
         restore_engine(self.engine, saved["engine"])
         return [state]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
 from ..engines import Sampled
 from ..optimize.descent import State
 from ..optimize.negative_sampling import NegativeSamplingSteps
@@ -20,3 +25,10 @@ class NegativeSamplingProblem(ForceProblem):
     def _steps(self, state: State, n_iter: int) -> NegativeSamplingSteps:
         phases = self.schedule.phases(n_iter)
         return NegativeSamplingSteps(self.objective, self.engine, self.geometry, self.rule, phases)
+
+    def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[State]:
+        (state,) = super()._restore_state(saved, starts)
+        n_edges = self.objective.affinities.nnz
+        if state.due is not None and not (state.due.shape == (n_edges,) and state.due.dtype == np.float32):
+            raise ValueError(f"it has the next update of {len(state.due)} edges, but there are {n_edges}")
+        return [state]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._optional import import_optional
 from .._types import Array
-from ..arrays.namespace import from_cupy, is_auto, is_cupy, is_positive, is_tensor, to_cupy, to_numpy
-from ..arrays.numbers import check_finite
+from ..arrays.namespace import check_finite, from_cupy, is_auto, is_cupy, is_positive, is_tensor, to_cupy, to_numpy
 from ..engines import choose_device
 from ..geometry import Placed
 from ..optimize.descent import State

@@ -77,4 +77,6 @@ class StressProblem(Problem):
         return [state.plain() for state in self._runs]
 
     def _restore_state(self, saved: Any, starts: Sequence[Array]) -> list[StressState]:
+        if not 1 <= len(saved) <= len(starts):
+            raise ValueError(f"it contains {len(saved)} runs, but there are {len(starts)} initial maps")
         return [StressState.restored(state, self.Y0.shape) for state in saved]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import struct
 import zipfile
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +28,7 @@ from ..arrays.csr import make_csr
 CONTENT = "content.json"
 MAX_JSON = 2**26  # bytes, 64 MiB: enough for the names of a million columns; chosen
 MAX_HEADER = 10_000  # bytes of an array's header, as in NumPy
+MAX_OBJECTS = 1000  # objects in a file; a fitted method has about ten
 KINDS = "biufU"  # kinds of NumPy dtypes that an array may have
 NAME_OFFSET = 30  # bytes before the name of the first entry of a zip
 EPOCH = (1980, 1, 1, 0, 0, 0)  # earliest date of a zip; constant, so that equal content gives equal bytes
@@ -130,17 +132,17 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
     `accept` raises Refused for a wrong file. A damaged file, or one of another format, raises ValueError. Only `make`
     creates objects.
     """
-    with open(path, "rb") as file:
+    with _BoundedReader(io.FileIO(path)) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                reader = _Reader(archive, _size(file), make or _unknown)
+                reader = _Reader(archive, file.size, make or _unknown)
                 about = reader.json()
                 accept(path, about)
                 return reader.value(about.get("content"))
         except Refused:
             raise
-        except MemoryError:
-            raise
+        except MemoryError as error:
+            raise MemoryError(f"not enough memory to read {path}: {error}") from None
         except Exception as error:  # decoders raise many kinds of errors for damaged files
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(f"{path} is damaged or is not an equipoise file: {reason}") from None
@@ -154,9 +156,15 @@ def _unknown(name: str, state: Any) -> NoReturn:
     raise ValueError(f"it contains an object, {name!r}")
 
 
-def _size(file: BinaryIO) -> int:
-    file.seek(0, io.SEEK_END)
-    return file.tell()
+class _BoundedReader(io.BufferedReader):
+    """A file that never allocates more than its size: zipfile asks for as many bytes as a damaged file declares."""
+
+    def __init__(self, raw: io.FileIO):
+        super().__init__(raw)
+        self.size = os.fstat(raw.fileno()).st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(-1 if size is None else min(size, self.size))
 
 
 class _Reader:
@@ -179,6 +187,7 @@ class _Reader:
             raise ValueError(f"it has no {CONTENT}")
         self._arrays: dict[int, Array] = {}
         self._matrices: dict[tuple[int, ...], Matrix] = {}
+        self._n_objects = 0
 
     def json(self) -> dict[str, Any]:
         if self.entries[CONTENT].file_size > MAX_JSON:
@@ -195,6 +204,9 @@ class _Reader:
             return plain
         match plain:
             case {"object": str(name), "state": state}:
+                self._n_objects += 1
+                if self._n_objects > MAX_OBJECTS:
+                    raise ValueError(f"it contains more than {MAX_OBJECTS} objects")
                 return self.make(name, self.value(state))
             case {"float": "nan" | "inf" | "-inf" as text}:
                 return float(text)
@@ -227,6 +239,8 @@ class _Reader:
 
     def _csr(self, *key: int) -> Matrix:
         if key not in self._matrices:
+            if len(self._matrices) == len(self.entries):
+                raise ValueError("it contains more sparse matrices than arrays")
             rows, columns = key[:2]
             data, indices, indptr = map(self._array, key[2:])
             consistent = (
@@ -254,9 +268,13 @@ def _declared_size(stream: Any) -> int:
         shape, _, dtype = readers[version](stream, max_header_size=MAX_HEADER)
     except struct.error as error:
         raise ValueError("an array has no header") from error
+    except MemoryError as error:  # raised by Python's parser for deeply nested text
+        raise ValueError("the header of an array is not valid") from error
     if dtype.kind not in KINDS:
         raise ValueError(f"unsupported array of dtype {dtype}")
     count = 1
     for side in shape:
         count *= side
+    if not dtype.itemsize and count:  # NumPy would allocate a character for each empty string
+        raise ValueError(f"unsupported array of dtype {dtype}")
     return int(stream.tell()) + count * int(dtype.itemsize)

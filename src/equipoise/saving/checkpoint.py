@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -12,13 +14,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._atomic import remove_partial_files
+from .._file_locks import Locked, LockFile
 from .._tags import tag_of
 from .._warn import warn
 from ..arrays.namespace import is_tensor, to_numpy
 from . import archive
 from .archive import Refused
 
-FORMAT = 1  # version of the file format
+FORMAT = 1  # version of the file format; incremented when a state can no longer be resumed
+
+_held = threading.local()  # `paths`: the checkpoints that this thread has locked
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,11 @@ class Checkpoint:
 
     The file is replaced atomically every `every` iterations, so that it is complete even after Ctrl-C or a power
     failure. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
-    uninterrupted run. Affinities and the initial map are recomputed and must agree: different data, parameters,
-    `random_state` or version of equipoise raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. For
-    10,000 rows or more, the neighbours are saved once in a second file, `path`.neighbors, with 12 bytes each.
+    uninterrupted run. Affinities and the initial map are recomputed and must agree: different data, parameters or
+    `random_state` raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. For 10,000 rows or more, the
+    neighbours are saved once in a second file, `path`.neighbors, with 12 bytes each.
+
+    During the fit the file `path`.lock is locked; a second fit with the same checkpoint raises RuntimeError.
 
     Parameters
     ----------
@@ -58,9 +66,43 @@ class Checkpoint:
             raise ValueError(f"the checkpoint's folder {str(folder)!r} does not exist; create it first")
 
     def check(self) -> None:
-        """Raise if the file to resume from is not a checkpoint of this version; the run itself is compared later."""
+        """Raise if the file to resume from is not a checkpoint of this format; the run itself is compared later."""
         if self.resume and Path(self.path).exists():
-            archive.read(self.path, _accept_version)
+            archive.read(self.path, _accept_format)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the checkpoint within the context; raise RuntimeError if another process or thread uses it."""
+        path = Path(self.path).resolve()
+        held: set[Path] = vars(_held).setdefault("paths", set())
+        if path in held:  # by `fit`, which calls `optimize`
+            yield
+            return
+        try:
+            lock = LockFile(Path(f"{path}.lock"))
+        except Locked as error:
+            raise RuntimeError(
+                f"the checkpoint {str(self.path)!r} is in use by {error}; wait for that run to end, or choose another"
+                " file"
+            ) from None
+        held.add(path)
+        try:
+            if not lock.supported:
+                warn(f"the file system of {str(self.path)!r} has no locks; make sure that no other run uses this file")
+            remove_partial_files(path.parent)
+            yield
+        finally:
+            held.remove(path)
+            lock.release()
+
+
+@contextmanager
+def locked(checkpoints: Sequence[Checkpoint]) -> Iterator[None]:
+    """Lock several checkpoints within the context."""
+    with ExitStack() as stack:
+        for checkpoint in checkpoints:
+            stack.enter_context(checkpoint.locked())
+        yield
 
 
 class RunCheckpoints:
@@ -80,15 +122,23 @@ class RunCheckpoints:
         version = archive.version()
         self._about: dict[str, Any] = {"kind": "checkpoint", "format": FORMAT, "equipoise": version, "run": description}
 
-    def load(self) -> Any:
-        """Return the saved state to resume from; None to start from the beginning."""
+    def resume(self, restore: Callable[[Any], None]) -> None:
+        """Call `restore` with the saved state, if there is one to resume from."""
         for checkpoint in self.checkpoints:
             if not checkpoint.resume:
                 continue
-            if Path(checkpoint.path).exists():
-                return archive.read(checkpoint.path, self._accept)
-            warn(f"there is no checkpoint {str(checkpoint.path)!r} yet; starting from the beginning")
-        return None
+            if not Path(checkpoint.path).exists():
+                warn(f"there is no checkpoint {str(checkpoint.path)!r} yet; starting from the beginning")
+                continue
+            saved = archive.read(checkpoint.path, self._accept)
+            try:
+                restore(saved)
+            except MemoryError:
+                raise
+            except Exception as error:  # whatever a state of the wrong form leads to
+                reason = " ".join(str(error).split()) or type(error).__name__
+                raise ValueError(f"{checkpoint.path} is damaged: {reason}") from error
+            return
 
     def next_due(self, iteration: int) -> int:
         """Return the first iteration from `iteration` on at which a file is written."""
@@ -102,7 +152,7 @@ class RunCheckpoints:
 
     def _accept(self, path: str | Path, about: dict[str, Any]) -> None:
         """Raise unless a file is a checkpoint of the same run."""
-        _accept_version(path, about)
+        _accept_format(path, about)
         current, saved = self._about["run"], about.get("run")
         if not isinstance(saved, dict):
             raise ValueError("it does not describe its run")
@@ -115,14 +165,15 @@ class RunCheckpoints:
             )
 
 
-def _accept_version(path: str | Path, about: dict[str, Any]) -> None:
-    """Raise unless a file is a checkpoint of this version."""
+def _accept_format(path: str | Path, about: dict[str, Any]) -> None:
+    """Raise unless a file is a checkpoint of this format."""
     if about.get("kind") != "checkpoint":
         raise Refused(f"{path} is not a checkpoint")
-    if (about.get("format"), about.get("equipoise")) != (FORMAT, archive.version()):
+    if about.get("format") != FORMAT:
         raise Refused(
-            f"{path} is a checkpoint of equipoise {about.get('equipoise')}, but this is {archive.version()}; resuming"
-            " requires the same version; install that version, or start again without resume"
+            f"{path} is a checkpoint of equipoise {about.get('equipoise')} in format {about.get('format')}, but this is"
+            f" equipoise {archive.version()}, which resumes format {FORMAT}; install that version, or start again"
+            " without resume"
         )
 
 

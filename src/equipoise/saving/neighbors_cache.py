@@ -63,7 +63,7 @@ def _read(path: Path, about: dict[str, Any], shape: tuple[int, int]) -> Graph | 
     """Return the neighbours in a file; None if there is no file, or it belongs to another search."""
 
     def accept(path: str | Path, saved: dict[str, Any]) -> None:
-        if any(saved.get(name) != value for name, value in about.items()):
+        if any(saved.get(name) != about[name] for name in ("kind", "format", "search")):
             raise Refused(f"{path} does not contain the neighbours of this table")
 
     if not path.exists():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .limits import Limits
 from .server.serve import serve
 from .session.recipe import Recipe
 from .session.run import Run
 
-__all__ = ["Recipe", "Run", "serve"]
+__all__ = ["Limits", "Recipe", "Run", "serve"]

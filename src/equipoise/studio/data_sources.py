@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import replace
+import threading
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-
-import numpy as np
 
 from .._atomic import atomic_write
 from ..data import Dataset, check_table, load, read
 from ..data.catalogue import BUNDLED
+from ..data.read.selection import to_classes
 from ..data.toys import TOYS
+from ..views.column import Classes, read_column
+from .limits import Limits
 
 SUFFIXES = (".csv", ".npy")
 GIVEN = "given:"
+
+
+@dataclass(frozen=True)
+class GivenData:
+    """The data set that a studio was started with, and the lines of Python that define its table X."""
+
+    dataset: Dataset
+    code: str = "# X is the table that was passed to the studio"
 
 
 class DataSources:
@@ -25,14 +35,17 @@ class DataSources:
     ----------
     folder : Path
         Folder with data files and uploads; files outside it cannot be opened.
-    limit : int
-        Maximum size of a file in bytes.
-    given : Dataset, optional
+    limits : Limits
+        Maximum sizes of a file and of all uploads.
+    given : GivenData, optional
         The data set that the studio was started with.
     """
 
-    def __init__(self, folder: Path, limit: int, given: Dataset | None = None):
-        self.folder, self.limit, self.given = folder.resolve(), limit, given
+    def __init__(self, folder: Path, limits: Limits, given: GivenData | None = None):
+        self.folder, self.limit, self.given = folder.resolve(), limits.upload, given
+        self._total = limits.uploads
+        self._uploads: dict[str, tuple[str, int]] = {}  # stored name: name on the user's machine, size
+        self._storing = threading.Lock()
 
     @property
     def first(self) -> str:
@@ -41,9 +54,11 @@ class DataSources:
 
     def names(self) -> dict[str, list[tuple[str, str]]]:
         """Return the names and titles of all data sets, by kind."""
-        files = sorted(path.name for path in self.folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+        # A cleaner of temporary folders may have removed ours.
+        found = self.folder.iterdir() if self.folder.is_dir() else ()
+        files = sorted(path.name for path in found if path.suffix in SUFFIXES and path.is_file())
         kinds = {
-            "Your data": [] if self.given is None else [(GIVEN, self.given.name)],
+            "Your data": [] if self.given is None else [(GIVEN, self.given.dataset.name)],
             "Files": [(f"file:{name}", name) for name in files],
             "Real data": [(f"named:{name}", name) for name in BUNDLED],
             "Toy shapes": [(f"named:{name}", name.replace("_", " ")) for name in TOYS],
@@ -56,7 +71,7 @@ class DataSources:
         if kind == "given":
             if self.given is None:
                 raise ValueError("this studio was started without data; choose a data set, or upload a table")
-            return self.given
+            return self.given.dataset
         if kind == "named":
             return load(rest)
         if kind != "file":
@@ -88,14 +103,29 @@ class DataSources:
         # The hash gives equal content the same name, so that links keep working, and different content different names.
         stored = f"{stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{dot}{suffix.lower()}"
         path = self.path(stored)
-        with atomic_write(path) as file:
-            file.write(content)
-        try:
-            read_table(path)
-        except Exception:
-            path.unlink()
-            raise
+        with self._storing:  # one at a time, because reading a table may take many times its memory
+            others = sum(size for name, (_, size) in self._uploads.items() if name != stored)
+            if others + len(content) > self._total:
+                raise ValueError(f"the uploads of this studio exceed {format_size(self._total)}; restart it")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as file:
+                file.write(content)
+            try:
+                read_table(path)
+            except BaseException:
+                path.unlink()
+                raise
+            self._uploads[stored] = (PurePosixPath(name.replace("\\", "/")).name, len(content))
         return f"file:{stored}"
+
+    def code(self, name: str) -> str:
+        """Return lines of Python that define the table X of a data set; an uploaded file has its original name."""
+        kind, _, rest = name.partition(":")
+        if kind == "given":
+            return GivenData.code if self.given is None else self.given.code
+        if kind == "file":
+            return f"X = data.read({self._uploads.get(rest, (rest, 0))[0]!r}).X"
+        return f"X = data.load({rest!r}).X"
 
 
 def public_message(error: BaseException) -> str:
@@ -110,14 +140,16 @@ def format_size(size: int) -> str:
 
 
 def read_table(path: Path) -> Dataset:
-    """Read a .npy or .csv file; the last text column of a .csv file gives the classes."""
+    """Read a .npy or .csv file; the last text column of a .csv file that is no date or identifier gives the classes."""
     try:
         dataset = read(path)
     except ValueError as error:
         raise ValueError(str(error).replace(str(path), path.name)) from None  # hides the folder
     dataset = replace(dataset, X=check_table(dataset.X))
-    text = [name for name, values in dataset.extra.items() if values.dtype.kind not in "biuf"]
-    if not text:
+    text = {name: values for name, values in dataset.extra.items() if values.dtype.kind not in "biuf"}
+    columns = [read_column(values, len(dataset.X), name) for name, values in text.items()]
+    names = [column.name for column in columns if isinstance(column, Classes) and not column.is_identifier]
+    if not names:
         return dataset
-    classes, labels = np.unique(dataset.extra[text[-1]].astype(str), return_inverse=True)
-    return replace(dataset, labels=labels, classes=tuple(map(str, classes)))
+    labels, classes = to_classes(text[names[-1]])
+    return replace(dataset, labels=labels, classes=classes)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from .dates import read_dates
 
-MAX_INTEGER_CLASSES = 20  # integers with more distinct values are a quantity, not classes; chosen
+MAX_INTEGER_CLASSES = 20  # integers or dates with more distinct values are a quantity, not classes; chosen
+MAX_CLASSES = 200  # a text column with more distinct values, most of them rare, is an identifier; chosen
 EXACT = 2**53  # larger integers are not exact in float64: they are treated as identifiers and stored as text
 
 
@@ -25,11 +27,14 @@ class Numbers:
         NaN where missing.
     integral : bool, default=False
         Whether all values are integers.
+    dates : bool, default=False
+        Whether the values are dates, in seconds since 1970 (UTC).
     """
 
     name: str
     values: Array
     integral: bool = False
+    dates: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class Classes:
     codes: Array
     names: tuple[str, ...]
 
+    @property
+    def is_identifier(self) -> bool:
+        """Whether most values occur once or twice, so that they name the points rather than classes of them."""
+        return len(self.names) > max(MAX_CLASSES, (self.codes >= 0).sum() / 2)
+
 
 Column = Numbers | Classes
 
@@ -55,7 +65,8 @@ Column = Numbers | Classes
 def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column:
     """Return n values as classes or as numbers, depending on their type.
 
-    Text, booleans, categories and integers with at most 20 distinct values become classes; other numbers stay numbers.
+    Text, booleans, categories, and integers and dates with at most 20 distinct values become classes; other numbers
+    stay numbers, and other dates (datetime64, or text such as 2024-05-31 or 2024-05-31T12:00:00Z) become seconds.
 
     Parameters
     ----------
@@ -79,6 +90,9 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     if names is not None:
         return _named_classes(name, argument, numbers, missing, names)
     if numbers is None:
+        seconds = read_dates(values, missing)
+        if seconds is not None and len(np.unique(seconds[~missing])) > MAX_INTEGER_CLASSES:
+            return Numbers(name, seconds, dates=True)
         return _text_classes(name, values, missing)
     known = numbers[~missing]
     integral = bool((known == np.round(known)).all()) and (values.dtype.kind != "f" or nullable)

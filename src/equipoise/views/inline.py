@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from .policy import policy_element
 
 JS_ARRAYS = {
     "uint8": "Uint8Array",
@@ -21,6 +22,9 @@ JS_ARRAYS = {
     "float32": "Float32Array",
     "float64": "Float64Array",
 }
+
+
+CHARSET = '<meta charset="utf-8">'  # the policy follows it
 
 
 def bokeh_scripts(feature: str, *components: str) -> str:
@@ -40,9 +44,13 @@ def read_script(name: str, package: str = __package__) -> str:
 
 
 def render_page(name: str, package: str, **parts: str) -> str:
-    """Return the template `name`.html of a package, filled with `parts`, elements.js and `name`.js."""
+    """Return the template `name`.html of a package, filled with `parts`, elements.js and `name`.js.
+
+    The page gets a content security policy: only the scripts of the template run, and nothing is loaded.
+    """
     page = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
-    return page.substitute(parts, script=read_script("elements") + read_script(name, package))
+    html = page.substitute(parts, script=read_script("elements") + read_script(name, package))
+    return html.replace(CHARSET, f"{CHARSET}\n{policy_element(html)}", 1)
 
 
 def as_json(value: Any) -> str:

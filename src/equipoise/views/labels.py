@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 from .._types import Array
 from .column import Classes
 from .coverage import Coverage
-from .style import Theme
+from .style import Theme, as_text
 
 MAX_LENGTH = 28  # characters of a name that are shown; chosen
 REACH = 10  # maximum distance of a name from the centre of its class, in line heights; chosen
@@ -97,7 +97,7 @@ def draw_names(axes: Any, centers: Array, points: Array, classes: Classes, theme
 
 
 def _shorten(name: str) -> str:
-    name = " ".join(name.split())
+    name = as_text(" ".join(name.split()))
     return name if len(name) <= MAX_LENGTH else name[: MAX_LENGTH - 1] + "…"
 
 

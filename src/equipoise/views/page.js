@@ -8,6 +8,9 @@ const OPACITY = 230, FAINT = 30 // of 255: points, and unselected points during 
 const GROWTH = 0.4, MAX_GROWTH = 3 // dots grow with this power of the magnification, up to this factor
 const SEARCH_DELAY = 150 // milliseconds after the last key before the search starts
 
+// Texts that a spreadsheet would run, and those of them that are numbers.
+const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/, NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
+
 // Decode an array written by encode_array of views/inline.py.
 async function decode_array({type, data}) {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0))
@@ -26,6 +29,7 @@ class Page {
     this.dots = new Dots(element("dots"))
     this.matches = []
     this.selection = []
+    this.mouse = null // its position in the plot, null outside
   }
 
   async load() {
@@ -196,7 +200,23 @@ class Page {
   // Return a value as text; empty if missing.
   format(column, value) {
     if (column.kind === "class") return value < 0 ? "" : column.names[value]
+    if (column.iso && !Number.isNaN(value)) return new Date(1000 * value).toISOString().slice(0, column.iso).replace("T", " ")
     return Number.isNaN(value) ? "" : column.integral ? String(value) : String(Number(value.toPrecision(5)))
+  }
+
+  // Show the point under the mouse at [left, top] of the plot, or none; the map may move below the mouse, as in a zoom.
+  point_at(mouse) {
+    this.mouse = mouse
+    if (this.pointing) return
+    this.pointing = true
+    requestAnimationFrame(() => {
+      this.pointing = false
+      if (!this.mouse) return this.show_tooltip(-1)
+      const {x_scale, y_scale} = this.view.frame
+      const {left, top} = this.view.el.getBoundingClientRect()
+      const [sx, sy] = this.mouse
+      this.show_tooltip(this.nearest(x_scale.invert(sx), y_scale.invert(sy)), left + sx, top + sy)
+    })
   }
 
   // Show the values of a row near (left, top), or hide the tooltip if row is −1.
@@ -278,6 +298,7 @@ class Page {
       return (i) => matches[column.values[i]]
     })
     this.matches = wanted ? this.rows((i) => String(i) === wanted || tests.some((test) => test(i))) : []
+    element("matches").dataset.of = wanted
     element("matches").textContent = wanted ? `${count(this.matches.length, "point")} found` : ""
     for (const id of ["zoom", "take"]) element(id).disabled = !this.matches.length
     this.dots.set_rows("found", this.matches)
@@ -286,12 +307,13 @@ class Page {
 
   csv() {
     const quote = (text) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+    const mark = (text) => FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text // as data/formulas.py
     const digits = (value) => Number.isNaN(value) ? "" : String(Number(value.toPrecision(7))) // precision of float32
     const {columns} = this.facts
-    const lines = [["row", "x", "y", ...columns.map((column) => column.name)]]
+    const lines = [["row", "x", "y", ...columns.map((column) => mark(column.name))]]
     for (const i of [...this.selection].sort((a, b) => a - b)) {
-      const values = columns.map((column) => column.kind === "class" || column.integral
-        ? this.format(column, column.values[i]) : digits(column.values[i]))
+      const values = columns.map((column) => column.kind === "class" || column.integral || column.iso
+        ? mark(this.format(column, column.values[i])) : digits(column.values[i]))
       lines.push([String(i), digits(this.x[i]), digits(this.y[i]), ...values])
     }
     return lines.map((line) => line.map(quote).join(",")).join("\n") + "\n"
@@ -313,21 +335,17 @@ class Page {
       this.home()
       this.draw()
     })
-    for (const range of [plot.x_range, plot.y_range]) range.change.connect(() => this.draw())
+    for (const range of [plot.x_range, plot.y_range])
+      range.change.connect(() => {
+        this.draw()
+        if (this.mouse) this.point_at(this.mouse)
+      })
     let shift = false
     for (const event of ["pointerdown", "pointerup"])
       addEventListener(event, ({shiftKey}) => { shift = shiftKey }, {capture: true})
-    document.addEventListener("lasso", ({detail}) => this.select_enclosed(detail, shift))
-    let waiting = null
-    document.addEventListener("hover", ({detail}) => {
-      if (waiting === null) requestAnimationFrame(() => {
-        const [x, y, left, top] = waiting
-        waiting = null
-        const corner = this.view.el.getBoundingClientRect()
-        this.show_tooltip(x === null ? -1 : this.nearest(x, y), corner.left + left, corner.top + top)
-      })
-      waiting = detail
-    })
+    plot.on_event("selectiongeometry", ({geometry, final}) => { if (final) this.select_enclosed(geometry, shift) })
+    plot.on_event("mousemove", ({sx, sy}) => this.point_at([sx, sy]))
+    plot.on_event("mouseleave", () => this.point_at(null))
     let timer = 0
     element("search").addEventListener("input", ({target}) => {
       clearTimeout(timer)

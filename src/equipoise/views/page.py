@@ -14,7 +14,8 @@ from .._atomic import atomic_write
 from .._types import Array
 from ..data.checks.maps import check_map
 from .coloring import assign_colors, color_limits, color_ramp
-from .column import Classes, Column, read_column
+from .column import MAX_CLASSES, Classes, Column, read_column
+from .dates import iso_length
 from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
 from .labels import class_centers
 from .plane import in_plane
@@ -22,7 +23,6 @@ from .style import DARK, LIGHT, Theme, dot_size
 from .thumbnails import check_images
 
 THEMES = {"light": LIGHT, "dark": DARK}
-MAX_CLASSES = 200  # a text column with more distinct values is an identifier and cannot be coloured by; chosen
 MAX_IMAGE_BYTES = 256 * 2**20  # uncompressed images in a page; chosen
 
 
@@ -52,8 +52,10 @@ class Page:
             file.write(self.html.encode())
 
     def _repr_html_(self) -> str:
+        # In ASCII, because a wrongly decoded script does not match its hash in the policy.
+        content = escape(self.html).encode("ascii", "xmlcharrefreplace").decode()
         return (
-            f'<iframe srcdoc="{escape(self.html)}" title="map of {self.n:,} points" '
+            f'<iframe srcdoc="{content}" title="map of {self.n:,} points" '
             'style="width: 100%; height: 640px; border: 0"></iframe>'
         )
 
@@ -72,6 +74,9 @@ def page(
     dark: bool = False,
 ) -> Page:
     """Return an interactive page of a map: hover over points, search them, select some and save them as CSV.
+
+    Dates are coloured from early to late. A text column with a different value for most points is an identifier: it is
+    shown and searched, but not coloured by.
 
     Floats are stored as float32, so exported floats have seven digits; integers and text are stored exactly.
 
@@ -117,6 +122,11 @@ def page(
     elif names is not None:
         raise ValueError("names needs the class of each point; pass it as color")
     points, layout = in_plane(Y)
+    notes = [f"This plot shows {layout}."] if layout else []
+    chosen = list(columns.values())[color_index] if color_index >= 0 else None
+    if isinstance(chosen, Classes) and chosen.is_identifier:
+        notes.append(f"{chosen.name} has {len(chosen.names):,} different values, too many for colours.")
+        color_index = -1
     facts = {
         "x": encode_array(points[:, 0].astype(np.float32)),
         "y": encode_array(points[:, 1].astype(np.float32)),
@@ -133,7 +143,7 @@ def page(
         theme="dark" if dark else "light",
         themes=_css(),
         bokeh=scripts,
-        note=escape(layout and f"This plot shows {layout}."),
+        note=escape(" ".join(notes)),
         facts=as_json(facts),
         dots=read_script("dots"),
         map=plot_json(_plot(), "plot"),
@@ -157,6 +167,9 @@ def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]
     facts: dict[str, Any]
     if not isinstance(column, Classes):
         low, high = color_limits(column)
+        if column.dates:
+            facts = {"name": column.name, "kind": "number", "iso": iso_length(column.values), "colored": True}
+            return facts | {"values": encode_array(column.values), "low": low, "high": high}
         as_int32 = column.integral and bool(np.isfinite(column.values).all()) and np.abs(column.values).max() < 2**31
         kind = np.int32 if as_int32 else np.float64 if column.integral else np.float32
         facts = {"name": column.name, "kind": "number", "integral": column.integral, "colored": True}
@@ -201,7 +214,7 @@ def _css() -> str:
 
 def _plot() -> Any:
     """Return a Bokeh plot with the tools and the class names; dots.js draws the points below it."""
-    from bokeh.models import ColumnDataSource, CustomJS
+    from bokeh.models import ColumnDataSource
     from bokeh.plotting import figure
 
     plot: Any = figure(
@@ -224,13 +237,4 @@ def _plot() -> Any:
         "x", "y", "text", source=names, name="words", text_align="center", text_baseline="middle",
         text_font_style="bold", text_font_size="13px", background_fill_alpha=0.75, padding=2, border_radius=3,
     )  # fmt: skip
-    events = {
-        "mousemove": ("hover", "[cb_obj.x, cb_obj.y, cb_obj.sx, cb_obj.sy]"),
-        "mouseleave": ("hover", "[null, null, 0, 0]"),
-        "selectiongeometry": ("lasso", "cb_obj.geometry"),
-    }
-    for event, (name, detail) in events.items():
-        when = "if (cb_obj.final) " if name == "lasso" else ""
-        code = f"{when}document.dispatchEvent(new CustomEvent('{name}', {{detail: {detail}}}))"
-        plot.js_on_event(event, CustomJS(code=code))
     return plot

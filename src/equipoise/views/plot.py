@@ -12,9 +12,10 @@ from ..arrays.namespace import is_positive
 from ..data.checks.maps import check_map
 from .coloring import color_limits, color_ramp, point_colors
 from .column import Classes, Column, Numbers, read_column
+from .dates import DAY
 from .labels import class_centers, draw_names
 from .plane import in_plane, on_sphere
-from .style import DARK, LIGHT, Theme, hide_axes, new_figure
+from .style import DARK, LIGHT, Theme, as_text, hide_axes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +50,9 @@ def plot(
     Y : array-like of shape (n, d) or fitted method
         The map, or a fitted method with the map in `embedding_`.
     color : array-like of shape (n,), optional
-        One value per point. Text, booleans and integers with at most 20 distinct values are classes, whose names are
-        written near their points; other numbers are shown from dark to bright. Missing values are grey.
+        One value per point. Text, booleans, and integers and dates with at most 20 distinct values are classes, whose
+        names are written near their points; other numbers and dates are shown from dark to bright. Missing values are
+        grey. Text with a different value for most points is an identifier, and the points get one colour.
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""
@@ -73,9 +75,7 @@ def plot(
     figure : matplotlib Figure
     """
     Y = check_map(Y)
-    if not (size is None or is_positive(size)):
-        raise ValueError(f"size must be a positive number of points, got {size!r}")
-    theme = DARK if dark else LIGHT
+    theme, size = DARK if dark else LIGHT, _check_size(size)
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
         raise ValueError("names needs the class of each point; pass it as color")
@@ -90,6 +90,9 @@ def plot(
     below, points = np.split(projected, [len(reference)])
     if len(reference):
         note = f"{note}{'; ' * bool(note)}grey: the {len(reference):,} points of the original map"
+    if isinstance(column, Classes) and column.is_identifier:
+        many = f"{as_text(column.name)} has {len(column.names):,} values, too many for colours"
+        note, column = f"{note}{'; ' * bool(note)}{many}", None
     if images is not None and projection:
         raise ValueError("images can be drawn only on flat maps, not on 3-D maps or spheres")
     axes: Any = _new_axes(projected, projection, theme) if ax is None else _check_axes(ax, projection)
@@ -158,9 +161,9 @@ def _check_axes(axes: Any, projection: str | None) -> Any:
 def _style_axes(axes: Any, points: Array, theme: Theme, title: str, note: str, margin: float) -> None:
     """Set colours, title, note and limits."""
     axes.set_facecolor(theme.background)
-    axes.set_title(title, color=theme.text)
+    axes.set_title(as_text(title), color=theme.text, parse_math=False)
     if axes.name == "mollweide":
-        axes.set_xlabel(note, color=theme.muted)
+        axes.set_xlabel(note, color=theme.muted, parse_math=False)
         axes.grid(True, color=theme.missing)
         axes.spines["geo"].set_color(theme.missing)
         axes.set_axisbelow(True)
@@ -180,27 +183,32 @@ def _style_axes(axes: Any, points: Array, theme: Theme, title: str, note: str, m
             axis.line.set_color(theme.missing)
             axis.set_tick_params(color=theme.missing)
         if note:
-            axes.text2D(0.5, 0, note, transform=axes.transAxes, ha="center", color=theme.muted)
+            axes.text2D(0.5, 0, note, transform=axes.transAxes, ha="center", color=theme.muted, parse_math=False)
         return
     hide_axes(axes)
     axes.set_aspect("equal", adjustable="box")
-    axes.set_xlabel(note, color=theme.muted)
+    axes.set_xlabel(note, color=theme.muted, parse_math=False)
 
 
 def _draw_color_bar(axes: Any, numbers: Numbers, theme: Theme) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     low, high = color_limits(numbers)
     known = numbers.values[np.isfinite(numbers.values)]
     below, above = bool((known < low).any()), bool((known > high).any())
     extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get((below, above), "both")
-    scale = ScalarMappable(Normalize(low, high), ListedColormap(color_ramp(theme)))
+    unit = DAY if numbers.dates else 1.0  # matplotlib counts days
+    scale = ScalarMappable(Normalize(low / unit, high / unit), ListedColormap(color_ramp(theme)))
     bar = axes.figure.colorbar(scale, ax=axes, shrink=0.6, aspect=30, pad=0.02, extend=extend)
+    if numbers.dates:
+        bar.locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+        bar.formatter = ConciseDateFormatter(bar.locator)  # type: ignore[no-untyped-call]
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=theme.text)
     if numbers.name != "color":
-        bar.set_label(numbers.name, color=theme.text)
+        bar.set_label(as_text(numbers.name), color=theme.text, parse_math=False)
 
 
 def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | None) -> None:
@@ -210,6 +218,12 @@ def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | No
         _draw_density(axes, points, colors)
     elif len(points):
         _draw_dots(axes, points, colors, None, float(np.sqrt(np.clip(6000 / len(points), 1.0, 12.0))))
+
+
+def _check_size(size: Any) -> float | None:
+    if not (size is None or is_positive(size)):
+        raise ValueError(f"size must be a positive number of points, got {size!r}")
+    return None if size is None else float(size)
 
 
 def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> Array:
@@ -267,7 +281,7 @@ def _draw_names(
     left_out = draw_names(axes, _to_2d(axes, centers), _to_2d(axes, points), classes, theme, drawn)
     if left_out:
         missing = f"{left_out} of {len(classes.names)} class names did not fit"
-        axes.set_xlabel(f"{note}; {missing}" if note else missing, color=theme.muted)
+        axes.set_xlabel(f"{note}; {missing}" if note else missing, color=theme.muted, parse_math=False)
 
 
 def _rgb(color: str) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .style import COLORS, hide_axes
+from .style import COLORS, as_text, hide_axes
 
 
 def draw_map(axes: Any, Y: Array, colors: Any, title: str = "", colormap: str | None = None) -> Any:
@@ -15,7 +15,7 @@ def draw_map(axes: Any, Y: Array, colors: Any, title: str = "", colormap: str | 
     x, y = (Y[:, 0], Y[:, 1]) if Y.shape[1] > 1 else (Y[:, 0], np.zeros(len(Y)))
     size = float(np.clip(2500 / len(Y), 0.6, 12.0))
     dots = axes.scatter(x, y, s=size, c=colors, cmap=colormap, linewidths=0)
-    axes.set_title(title, fontsize=9)
+    axes.set_title(as_text(title), fontsize=9, parse_math=False)
     axes.set_aspect("equal", adjustable="datalim")
     hide_axes(axes)
     return dots

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,10 @@ COLORS = ("#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#92dadd", "#a96b59", "#e7
 def _lighten(color: str, amount: float) -> str:
     """Return a colour mixed with a fraction `amount` of white."""
     return "#" + "".join(f"{round((1 - amount) * int(color[i : i + 2], 16) + amount * 255):02x}" for i in (1, 3, 5))
+
+
+# Control characters, surrogates and non-characters; the bidirectional overrides and isolates.
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
@@ -56,3 +61,11 @@ def hide_axes(axes: Any) -> None:
     axes.set_yticks([])
     for side in axes.spines.values():
         side.set_visible(False)
+
+
+def as_text(name: str) -> str:
+    """Return a name without characters that are invalid in XML, and therefore in SVG.
+
+    They are replaced by U+FFFD, as are the marks that reverse the direction of the text after them.
+    """
+    return UNPRINTABLE.sub("\ufffd", name.replace("\t", " "))

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from ..._types import Array, Matrix
 from ..._warn import warn
-from ...arrays.csr import entry_place, entry_rows
+from ...arrays.csr import entry_rows
+from ...arrays.namespace import entry_place
 from ...arrays.numbers import as_numbers
 from .table_input import check_distances
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
-from ...arrays.namespace import to_numpy
-from ...arrays.numbers import check_finite
+from ...arrays.namespace import check_finite, to_numpy
 from .table_input import as_array
 
 

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from ..._types import Array, Matrix
 from ...arrays.blocks import rows_per_block
-from ...arrays.csr import check_indices, entry_place, entry_rows, make_csr
-from ...arrays.namespace import is_cupy, to_numpy
-from ...arrays.numbers import as_numbers, check_finite, column_label
+from ...arrays.csr import check_indices, entry_rows, make_csr
+from ...arrays.namespace import check_finite, column_label, entry_place, is_cupy, to_numpy
+from ...arrays.numbers import as_numbers
 from ...neighbors import Graph
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.

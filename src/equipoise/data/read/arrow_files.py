@@ -41,7 +41,7 @@ def read_feather(path: Path, selection: Selection) -> Dataset:
     from pyarrow import OSFile, ipc
 
     with decoding(str(path), "Feather"):
-        source = OSFile(str(path))
+        source = OSFile(str(path))  # a memory map would crash if the file were truncated meanwhile
     with source:
         with decoding(str(path), "Feather"):
             schema = ipc.open_file(source).schema

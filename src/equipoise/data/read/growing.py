@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
+from ..formulas import MARK, unmark_formula
 from .cell_values import to_numbers
 from .selection import to_texts
 
@@ -89,6 +90,8 @@ class SideColumn:
     def _share(self, cells: Sequence[str]) -> Array:
         """Return an object array of strings; equal strings share an object while few are distinct."""
         texts = np.empty(len(cells), dtype=object)
+        if any(cell.startswith(MARK) for cell in cells):
+            cells = [unmark_formula(cell) for cell in cells]
         if len(self._strings) > self.SHARED:
             texts[:] = cells
         else:

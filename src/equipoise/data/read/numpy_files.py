@@ -21,9 +21,9 @@ def read_npy(path: Path, selection: Selection) -> Dataset:
     selection.require_none(str(path), "an NPY file")
     with decoding(str(path), "NPY"):
         try:
-            X = np.array(
-                np.lib.format.open_memmap(path, mode="r")
-            )  # raises if the file is shorter than its header declares
+            np.lib.format.open_memmap(path, mode="r")  # raises if the file is shorter than its header declares
+            with open(path, "rb") as file:  # not from the memory map, which crashes if the file is truncated meanwhile
+                X = np.lib.format.read_array(file, allow_pickle=False)
         except ValueError as error:
             if "Python objects" not in str(error):
                 raise

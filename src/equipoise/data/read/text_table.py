@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._types import Array
 from ..dataset import Dataset
+from ..formulas import unmark_formula
 from .arrow_csv import parse_block, parse_wide_block
 from .cell_values import describe_fault, is_finite, is_missing, is_number, to_finite
 from .growing import GrowingTable, SideColumn
@@ -119,14 +120,14 @@ class _TextTable:
                 return rows, has_header
 
     def _is_header(self, head: Sequence[str]) -> bool:
-        cells = [cell.strip() for cell in head]
+        cells = [unmark_formula(cell.strip()) for cell in head]
         if not set(cells).isdisjoint(self.selection.named):
             return True
         return not all(map(is_missing, cells)) and not any(map(is_number, cells))
 
     def _set_names(self, head: Sequence[str], has_header: bool) -> None:
         """Name the columns; an unnamed first column, as pandas and R write it, contains the row names."""
-        cells = [cell.strip() for cell in head] if has_header else [""] * len(head)
+        cells = [unmark_formula(cell.strip()) for cell in head] if has_header else [""] * len(head)
         self.names = tuple(cell or f"column {j + 1}" for j, cell in enumerate(cells))
         self.selection.check(self.names, self.source)
         if has_header and not cells[0] and self.selection.id is None and self.names[0] not in self.selection.named:

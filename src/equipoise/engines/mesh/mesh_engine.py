@@ -53,6 +53,16 @@ class ToleranceRecord:
     fields: int = 0  # computed since the last check
     warned: bool = False
 
+    @classmethod
+    def restored(cls, plain: dict[str, Any]) -> ToleranceRecord:
+        """Return a record from its attributes in a file; raise ValueError if they have the wrong form."""
+        record = cls(**plain)
+        integers = (record.d, record.level, record.fields, *record.rungs, *record.checked)
+        sides = {len(record.rungs), len(record.checked)}
+        if not (all(isinstance(value, int | np.integer) for value in integers) and sides <= {0, record.d}):
+            raise ValueError("the tolerance record of the mesh has the wrong form")
+        return record
+
 
 class MeshEngine(ABC):
     """Planning and tolerance control of an engine that computes the field on a mesh.
@@ -95,7 +105,7 @@ class MeshEngine(ABC):
         return [asdict(record) for record in (*self._records.values(), *self._restored)]
 
     def restore(self, state: list[dict[str, Any]]) -> None:
-        self._records, self._restored = {}, [ToleranceRecord(**record) for record in state]
+        self._records, self._restored = {}, [ToleranceRecord.restored(record) for record in state]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"n_threads": self.n_threads, "tol": self.tol, "state": self.state()}  # caches are rebuilt

@@ -173,7 +173,7 @@ async function start() {
   const doc = Bokeh.documents.find((document) => document.get_model_by_name("points") != null)
   const page = new Page(content("facts"), doc)
   page.offer_shadings()
-  document.addEventListener("tap", ({detail: [x, y]}) => page.choose(page.nearest(x, y)))
+  page.plot.on_event("tap", ({x, y}) => page.choose(page.nearest(x, y)))
   element("row").addEventListener("change", ({target}) => page.choose(target.value === "" ? -1 : Number(target.value)))
   element("back").addEventListener("click", () => page.choose(-1))
   element("zoom").addEventListener("click", () => page.zoom())

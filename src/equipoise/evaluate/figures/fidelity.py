@@ -89,7 +89,7 @@ def _facts(report: MapMeasures, colorings: dict[str, Shading]) -> dict[str, Any]
 
 
 def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> Any:
-    from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper
+    from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper
     from bokeh.plotting import figure
 
     low, high = points.min(axis=0), points.max(axis=0)
@@ -132,8 +132,6 @@ def _map(report: MapMeasures, points: Array, colorings: dict[str, Shading]) -> A
     _overlay(plot)
     # The neighbour lists, k per point, are in a source that is not drawn; tagging the plot with it puts it on the page.
     plot.tags = [ColumnDataSource(name="lists", data=_neighbor_lists(report))]
-    notify = "document.dispatchEvent(new CustomEvent('tap', {detail: [cb_obj.x, cb_obj.y]}))"
-    plot.js_on_event("tap", CustomJS(code=notify))
     return plot
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...views.plane import in_plane
-from ...views.style import COLORS, hide_axes, new_figure
+from ...views.style import COLORS, as_text, hide_axes, new_figure
 from ..map_measures import MapMeasures
 from .shading import UNMEASURED, shadings
 from .shepard import distance_bands, sample_pairs
@@ -43,7 +43,8 @@ def comparison_figure(reports: Mapping[str, MapMeasures]) -> Figure:
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, (name, report) in zip(cells, reports.items(), strict=False):
         _draw_map(axes, report)
-        axes.set_title(f"{name}\ntrust {float(report.trustworthiness):.3f}, kept {float(report.recall):.0%}")
+        title = as_text(f"{name}\ntrust {float(report.trustworthiness):.3f}, kept {float(report.recall):.0%}")
+        axes.set_title(title, parse_math=False)
     _draw_recall(cells[len(reports)], reports)
     for axes in cells[plots:]:
         axes.axis("off")
@@ -98,10 +99,11 @@ def _draw_shepard(axes: Any, report: MapMeasures) -> None:
 
 
 def _draw_recall(axes: Any, reports: Mapping[str, MapMeasures]) -> None:
-    for i, (name, report) in enumerate(reports.items()):
+    lines = []
+    for i, report in enumerate(reports.values()):
         curve = report.recall_curve
-        axes.plot(curve.ks, curve.recall, "o-", color=COLORS[i % len(COLORS)], markersize=4, label=name)
-    axes.plot(curve.ks, curve.chance, "--", color="#777777", label="a random map")
+        lines += axes.plot(curve.ks, curve.recall, "o-", color=COLORS[i % len(COLORS)], markersize=4)
+    lines += axes.plot(curve.ks, curve.chance, "--", color="#777777")
     axes.set_xscale("log")
     axes.set_xticks(curve.ks, [str(k) for k in curve.ks])
     axes.minorticks_off()
@@ -110,5 +112,8 @@ def _draw_recall(axes: Any, reports: Mapping[str, MapMeasures]) -> None:
     axes.set_ylabel("fraction kept")
     axes.set_title("neighbours kept")
     # The legend is below the plot so that it covers no curve.
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 2}
+    legend = axes.legend(lines, [str(i) for i in range(len(lines))], frameon=False, fontsize=8, **place)
+    for text, name in zip(legend.get_texts(), [*reports, "a random map"], strict=True):
+        text.set(text=as_text(name), parse_math=False)  # matplotlib would hide a name that begins with _
     axes.spines[["top", "right"]].set_visible(False)

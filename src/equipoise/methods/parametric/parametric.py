@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +20,11 @@ from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
 from ...inputs import is_space
-from ...optimize.descent import Descent, open_checkpoints, split_callbacks
+from ...optimize.descent import Descent, split_callbacks
 from ...problems.forces import ForceProblem
-from ...saving.checkpoint import Checkpoint, fingerprint
+from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
-from ..estimator import Estimator, accepts_cupy, check_callbacks
+from ..estimator import Estimator, accepts_cupy, check_callbacks, lock_checkpoints
 from ..sne import TSNE
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class Parametric(Estimator):
         rows = _as_rows(X, 2)
         validate_data(self, X, skip_check_array=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with progress.shown(self.verbose) as displayed:
+        with lock_checkpoints(self.callbacks), progress.shown(self.verbose) as displayed:
             print_losses = bool(self.verbose) and not displayed
             settings = self._settings(seed, print_losses)
             training, problem = self._prepare(X, y, rows, device, settings)
@@ -189,10 +188,10 @@ class Parametric(Estimator):
 
     def _train(self, training: Training) -> None:
         functions, checkpoints = split_callbacks(self.callbacks)
-        describe = partial(self._describe_run, training)
-        saver, saved = open_checkpoints(checkpoints, describe, training.plain)
-        if saved is not None:
-            training.restore(saved)
+        saver = None
+        if checkpoints:
+            saver = RunCheckpoints(checkpoints, self._describe_run(training), training.plain)
+            saver.resume(training.restore)
         Descent(training, training.state, training.settings.epochs, functions, saver).run()
 
     def _describe_run(self, training: Training) -> dict[str, Any]:

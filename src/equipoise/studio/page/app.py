@@ -12,6 +12,7 @@ import numpy as np
 
 from ...data import Dataset
 from ..data_sources import DataSources, public_message
+from ..limits import Limits
 from ..session.parameters import Value
 from ..session.player import Player
 from ..session.python_source import python_source
@@ -33,18 +34,18 @@ REFRESH_INTERVAL = 1.0  # seconds between updates of the loss curve and the Pyth
 class Page:
     """A page with its widgets and the player of its runs."""
 
-    def __init__(self, document: Any, tables: DataSources, pages: dict[str, Page], n_jobs: int | None):
-        self.tables, self._pages, self._document = tables, pages, document
+    def __init__(self, document: Any, tables: DataSources, pages: dict[str, Page], limits: Limits, n_jobs: int | None):
+        self.tables, self._pages, self._document, self._limits = tables, pages, document, limits
         self._id = str(document.session_context.id)
         self._host = document.session_context.request.headers.get("Host", "")
         self._closed = False
         self._woken = True  # True until the first tick: Bokeh accepts no callbacks while it creates a session
         self._picture = Picture("", Dataset("", np.zeros((0, 1)), None, ()))
         self._texts_of: Shot | None = None  # the shot that the texts describe
-        self._texts_at = self._refreshed_at = 0.0
+        self._texts_at = self._refreshed_at = self._play_until = 0.0
         self._active, self._color = 0, "class"
         self._flow = Flow()
-        self._player = Player(self._show_message, self._wake, n_jobs)
+        self._player = Player(self._show_message, self._wake, n_jobs, limits.memory)
         self._trust = TrustWatch(
             lambda shot, colors: self._player.run_on_page(lambda: self._show_trust(shot, colors)),
             lambda error: self._player.run_on_page(lambda: self._show_message(public_message(error))),
@@ -128,6 +129,9 @@ class Page:
             self._update_texts()
         stage = self._player.worker.stage
         self.layout.show_state(stage.description, stage.share, self._player.play_requested, self._facts())
+        if playing and now > self._play_until:
+            self._player.pause()
+            self._show_message(f"Paused after {self._limits.play / 60:.0f} minutes; press Play to continue.")
         if playing and now - self._refreshed_at > REFRESH_INTERVAL:
             self._refreshed_at = now
             self._refresh()
@@ -170,7 +174,7 @@ class Page:
             which = min(active, len(runs) - 1)
             run, shown = runs[which], self._player.worker.shown
             at = run.iteration if shown is None else shown.frames[which].iteration
-            return run, [list(run.curve) for run in runs], python_source(run, data, at)
+            return run, [list(run.curve) for run in runs], python_source(run, self.tables.code(data), at)
 
         def show(result: tuple[Run, list[list[tuple[int, float]]], str]) -> None:
             run, curves, code = result
@@ -223,6 +227,7 @@ class Page:
             return
         self._show_message("")
         self._flow.begin()
+        self._play_until = time.monotonic() + self._limits.play
         self._player.play()
 
     def _changed(self, name: str, value: Value) -> None:

@@ -98,13 +98,13 @@ class Layout:
         )
         self.history = models.Slider(
             name="history", title="iteration", start=0, end=1, step=1, value=0, sizing_mode="stretch_width",
-            margin=(0, 14, 0, 14), format="0",
+            margin=(0, 14, 0, 14), format="0", min_width=190,
         )  # fmt: skip
         self.transport = models.Row(
             name="transport",
             children=[self.play, self.step, self.reset, self.speed, self.history],
             sizing_mode="stretch_width",
-            styles={"align-items": "center"},
+            styles={"align-items": "center", "flex-wrap": "wrap", "row-gap": "6px"},  # the slider below the buttons
         )
 
     def _make_side(self, models: Any, session: str) -> None:
@@ -143,8 +143,8 @@ class Layout:
         self.code = models.PreText(
             name="code", text="", styles={
                 "font-size": "11px", "max-height": "190px", "overflow": "auto", "background": "#f5f6f9",
-                "padding": "6px 8px", "border-radius": "4px", "width": "266px",
-            },
+                "padding": "6px 8px", "border-radius": "4px", "width": "calc(100% - 10px)", "box-sizing": "border-box",
+            }, **wide,
         )  # fmt: skip
         copy = models.Button(name="copy", label="Copy Python code", **wide)
         code = COPY_SCRIPT.format(text="code.text", button="button", label=copy.label)

@@ -41,7 +41,6 @@ class Scene {
     this.at = at // undefined while another data set is loading
     if (at !== undefined) this.dots.set("at", at)
     if (this.following) this.home()
-    if (this.mouse !== null) this.show_tooltip()
   }
 
   paint(codes, palette) {
@@ -56,6 +55,7 @@ class Scene {
   }
 
   draw() {
+    if (this.mouse !== null) this.show_tooltip()
     if (!this.ready) return this.dots.clear()
     const scale = Math.min(this.canvas.clientWidth, this.canvas.clientHeight) / WIDE
     const size = Math.max(this.models.rows.tags[0] * Math.min(scale, 1), MIN_SIZE)
@@ -166,12 +166,37 @@ class Studio {
   }
 }
 
+// Keep the keyboard focus on a button: Bokeh replaces its element whenever the label changes.
+function keep_focus(view) {
+  let focused = false
+  view.el.addEventListener("focusin", () => { focused = true })
+  view.el.addEventListener("focusout", ({relatedTarget}) => { if (relatedTarget !== null) focused = false })
+  document.addEventListener("pointerdown", (event) => {
+    if (!event.composedPath().includes(view.el)) focused = false
+  }, {capture: true})
+  const {label, button_type} = view.model.properties
+  for (const property of [label, button_type])
+    property.change.connect(() => requestAnimationFrame(() => {
+      if (focused && document.activeElement === document.body) view.el.shadowRoot.querySelector("button").focus()
+    }))
+}
+
+// Remove the token from the address, which users copy and browsers remember; the cookie replaces it.
+function hide_token() {
+  const address = new URL(location)
+  if (!address.searchParams.has("token")) return
+  address.searchParams.delete("token")
+  history.replaceState(null, "", address)
+}
+
 let studio
 
 function start(bokeh_document, message) {
   try {
     studio = new Studio(bokeh_document)
     studio.listen()
+    for (const name of ["play", "share", "copy"]) keep_focus(Bokeh.index.find_one(bokeh_document.get_model_by_name(name)))
+    hide_token()
   } catch (error) {
     message.text = `The maps cannot be drawn: ${error.message}.`
     throw error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import secrets
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlparse
 
@@ -43,6 +44,8 @@ class Guard:
         origin = request.request.headers.get("Origin")
         if origin is not None and urlparse(origin).netloc.lower() not in self.hosts:
             raise HTTPError(403, reason="requests from other sites are not allowed")
+        if not _same_site(request):
+            raise HTTPError(403, reason="other sites may link to the studio, but not include it")
         if self.token is None:
             return "local"
         given = request.get_query_argument("token", None) or request.get_cookie(self.cookie) or ""
@@ -53,12 +56,33 @@ class Guard:
         return "bearer"
 
 
+def _same_site(request: RequestHandler) -> bool:
+    """Return whether a request comes from the studio, from outside a browser, or from a user who followed a link.
+
+    Browsers send no Origin with scripts, images and frames of other sites, but they do send Sec-Fetch headers.
+    """
+    headers = request.request.headers
+    if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return True
+    followed = (headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")) == ("navigate", "document")
+    return followed and request.request.method == "GET" and request.request.path == "/"
+
+
 def _host(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def make_auth_provider(guard: Guard) -> Any:
-    """Return the guard as a Bokeh AuthProvider, which is called before every page, script and websocket."""
+def make_auth_provider(guard: Guard, pages: Collection[str], limit: int) -> Any:
+    """Return the guard as a Bokeh AuthProvider, which is called before every page, script and websocket.
+
+    Parameters
+    ----------
+    guard : Guard
+    pages : collection of str
+        Ids of the open pages.
+    limit : int
+        Maximum number of open pages.
+    """
     from bokeh.server.auth_provider import AuthProvider
 
     class Provider(AuthProvider):  # type: ignore[misc]
@@ -75,8 +99,24 @@ def make_auth_provider(guard: Guard) -> Any:
             """The check as a coroutine: Bokeh calls it before opening a websocket, but `get_user` only afterwards."""
 
             async def check(request: RequestHandler) -> str:
-                return guard.check(request)
+                user = guard.check(request)
+                if len(pages) >= limit and _opens_page(request, pages):
+                    raise HTTPError(503, reason=f"{limit} pages of the studio are open; close one and try again")
+                return user
 
             return check
 
     return Provider()
+
+
+def _opens_page(request: RequestHandler, pages: Collection[str]) -> bool:
+    """Return whether a request would create a page; a websocket does if its page has been closed."""
+    from bokeh.util.token import get_session_id
+
+    if request.request.path != "/ws":
+        return request.request.path in ("/", "/autoload.js")
+    token = request.request.headers.get("Sec-WebSocket-Protocol", "").rpartition(",")[2].strip()
+    try:
+        return get_session_id(token) not in pages
+    except Exception:  # a forged token, which Bokeh rejects
+        return True

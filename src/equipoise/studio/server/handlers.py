@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
 from ..data_sources import DataSources, format_size, public_message
+from ..limits import Limits
 from .guard import Guard
 
 
 class _GuardedHandler(RequestHandler):
     """A handler for requests from an open page, identified by its session."""
 
-    guard: Guard
-    sessions: dict[str, Any]
-    tables: DataSources
-
-    def initialize(self, guard: Guard, sessions: dict[str, Any], tables: DataSources) -> None:
-        self.guard, self.sessions, self.tables = guard, sessions, tables
+    def initialize(self, guard: Guard, sessions: dict[str, Any], tables: DataSources, limits: Limits) -> None:
+        self.guard, self.sessions, self.tables, self.limits = guard, sessions, tables, limits
 
     def prepare(self) -> None:
         self.guard.check(self)
@@ -37,20 +34,37 @@ class _GuardedHandler(RequestHandler):
 class Upload(_GuardedHandler):
     """Stores a table sent by POST and returns its name as a data set."""
 
+    running: ClassVar[set[Upload]] = set()  # the uploads that are being received or checked
+
     def prepare(self) -> None:
         super().prepare()
         self.parts: list[bytes] = []
-        limit = self.tables.limit
-        if int(self.request.headers.get("Content-Length", "0")) > limit:
+        limit = self.limits.upload
+        if sum(other.tables is self.tables for other in self.running) >= self.limits.uploading:
+            self.send_error_message(503, "other uploads are running; try again in a moment")
+        elif int(self.request.headers.get("Content-Length", "0")) > limit:
             self.send_error_message(413, f"the file exceeds the limit of {format_size(limit)}")
         else:
+            self.running.add(self)
             self.request.connection.set_max_body_size(limit)  # type: ignore[union-attr]  # missing in its base class
+
+    def on_finish(self) -> None:
+        self._forget()
+
+    def on_connection_close(self) -> None:
+        super().on_connection_close()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.running.discard(self)
+        self.parts = []
 
     def data_received(self, chunk: bytes) -> None:
         self.parts.append(chunk)
 
     async def post(self) -> None:
         name, content = self.get_query_argument("name", ""), b"".join(self.parts)
+        self.parts = []
         try:
             stored = await asyncio.get_running_loop().run_in_executor(None, self.tables.store, name, content)
         except (ValueError, OSError, MemoryError) as error:
@@ -73,5 +87,4 @@ class Export(_GuardedHandler):
             return
         self.set_header("Content-Type", mime)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
-        self.set_header("X-Content-Type-Options", "nosniff")
         self.finish(content)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator
@@ -19,9 +18,10 @@ from scipy import sparse
 
 from ...data import DATASETS, Dataset, check_table, load
 from ...methods.estimator import threads
-from ..data_sources import DataSources, read_table
+from ..data_sources import DataSources, GivenData, read_table
+from ..limits import Limits
+from .temporary_folder import TemporaryFolder
 
-LIMIT = 200 * 2**20  # default maximum size of an upload in bytes: 70,000 rows of 350 numbers in .npy
 MAX_MESSAGE = 2**20  # bytes of a websocket message to the server; the page sends only sliders and clicks
 
 
@@ -45,27 +45,28 @@ class Studio:
         address: str = "127.0.0.1",
         hosts: tuple[str, ...] = (),
         folder: str | Path | None = None,
-        limit: int = LIMIT,
+        limit: int | Limits | None = None,
         n_jobs: int | None = None,
     ):
         try:
             from bokeh.server.server import BaseServer
         except ImportError as error:
             raise ImportError('the studio needs Bokeh: pip install "equipoise[pages]"') from error
-        from tornado.httpserver import HTTPServer
         from tornado.ioloop import IOLoop
         from tornado.netutil import bind_sockets
 
         from ..page.app import Page
+        from .connections import LimitedServer
         from .guard import Guard
 
         given = _read_dataset(data)
         self._n_jobs = max(1, threads(None) - 1) if n_jobs is None else threads(n_jobs)
-        self._temporary = tempfile.TemporaryDirectory(prefix="equipoise-studio-") if folder is None else None
-        path = Path(self._temporary.name if self._temporary is not None else folder)  # type: ignore[arg-type]  # not None
+        self._temporary = TemporaryFolder() if folder is None else None
+        path = Path(self._temporary.path if self._temporary is not None else folder)  # type: ignore[arg-type]  # not None
         if not path.is_dir():
             raise ValueError(f"the folder {str(path)!r} does not exist; create it or choose another")
-        self._sources = DataSources(path, limit, given)
+        self.limits = _read_limits(limit)
+        self._sources = DataSources(path, self.limits, given)
         sockets = bind_sockets(port, address)
         self.port = sockets[0].getsockname()[1]
         self.guard = Guard(address, self.port, hosts)
@@ -73,7 +74,7 @@ class Studio:
         self._loop = IOLoop(make_current=False)
         application = self._make_application()
         asyncio.set_event_loop(self._loop.asyncio_loop)
-        http = HTTPServer(application)
+        http = LimitedServer(application, self.limits)
         http.add_sockets(sockets)
         self._server = BaseServer(self._loop, application, http)
         host = "127.0.0.1" if address in ("", "0.0.0.0", "::") else address
@@ -90,21 +91,24 @@ class Studio:
         from ..page.app import Page
         from .guard import make_auth_provider
         from .handlers import Export, Upload
+        from .headers import SecurityHeaders
 
-        shared = {"guard": self.guard, "sessions": self.pages, "tables": self._sources}
+        shared = {"guard": self.guard, "sessions": self.pages, "tables": self._sources, "limits": self.limits}
 
         def open_page(document: Any) -> None:
-            Page(document, self._sources, self.pages, self._n_jobs)
+            Page(document, self._sources, self.pages, self.limits, self._n_jobs)
 
         return BokehTornado(
             {"/": Application(FunctionHandler(open_page))},
             extra_websocket_origins=sorted(self.guard.hosts),
             extra_patterns=[(r"/upload", Upload, shared), (r"/export/(csv|png|html)", Export, shared)],
-            auth_provider=make_auth_provider(self.guard),
+            auth_provider=make_auth_provider(self.guard, self.pages, self.limits.pages),
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
             websocket_max_message_size_bytes=MAX_MESSAGE,
             keep_alive_milliseconds=10_000,
+            check_unused_sessions_milliseconds=5_000,
+            transforms=[SecurityHeaders],
         )
 
     def run(self) -> None:
@@ -120,7 +124,7 @@ class Studio:
             self._loop.run_sync(self._server._http.close_all_connections)
             self._loop.close(all_fds=True)
             if self._temporary is not None:
-                self._temporary.cleanup()
+                self._temporary.delete()
 
     def stop(self) -> None:
         """Make `run` return."""
@@ -135,7 +139,7 @@ def serve(
     show: bool = True,
     hosts: tuple[str, ...] = (),
     folder: str | Path | None = None,
-    limit: int = LIMIT,
+    limit: int | Limits | None = None,
     n_jobs: int | None = None,
 ) -> None:
     """Start the studio and serve it until Ctrl-C or SIGTERM.
@@ -154,8 +158,8 @@ def serve(
         Other host names by which the studio may be reached.
     folder : str or path, optional
         Folder for data files and uploads; by default a temporary one, deleted at the end.
-    limit : int, default=200 * 2**20
-        Maximum size of an upload in bytes.
+    limit : int or Limits, optional
+        Maximum size of an upload in bytes (default 200 MB), or all limits: `equipoise.studio.Limits`.
     n_jobs : int, optional
         Number of threads; by default all cores but one, which is left to the browser.
     """
@@ -183,18 +187,30 @@ def stop_on_sigterm(studio: Studio) -> Iterator[None]:
         )  # None: the old handler was not set by Python and cannot be restored
 
 
-def _read_dataset(data: Any) -> Dataset | None:
-    """Return the data passed to the studio as a Dataset; None if there are none."""
+def _read_limits(limit: int | Limits | None) -> Limits:
+    if limit is None:
+        return Limits()
+    return limit if isinstance(limit, Limits) else Limits(upload=limit)
+
+
+def _read_dataset(data: Any) -> GivenData | None:
+    """Return the data passed to the studio, and the Python code that reads them; None if there are none."""
     if data is None:
         return None
+    if isinstance(data, GivenData):
+        return replace(data, dataset=_dense(data.dataset))
     if isinstance(data, Dataset):
-        if sparse.issparse(data.X):
-            raise ValueError(f"{data.name} is sparse, but the studio needs dense data; add --pca 50 or use X.toarray()")
-        return replace(data, X=check_table(data.X))
+        return GivenData(_dense(data))
     if isinstance(data, Path) or (isinstance(data, str) and data not in DATASETS):
         if not Path(data).is_file():
             raise ValueError(f"{str(data)!r} is neither a file nor a bundled data set; run `equipoise data` for a list")
-        return read_table(Path(data))
+        return GivenData(read_table(Path(data)), f"X = data.read({str(data)!r}).X")
     if isinstance(data, str):
-        return load(data)
-    return Dataset("your table", np.asarray(check_table(data)), None, ())
+        return GivenData(load(data), f"X = data.load({data!r}).X")
+    return GivenData(Dataset("your table", np.asarray(check_table(data)), None, ()))
+
+
+def _dense(dataset: Dataset) -> Dataset:
+    if sparse.issparse(dataset.X):
+        raise ValueError(f"{dataset.name} is sparse, but the studio needs dense data; add --pca 50 or use X.toarray()")
+    return replace(dataset, X=check_table(dataset.X))

@@ -7,14 +7,17 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..._types import Array
+from ...memory import estimate_memory
+from ..limits import GB, Limits
 from ..page.link import LinkedRun
 from ..page.picture import NO_MAP
-from .parameters import Value
-from .recipe import Recipe
+from .parameters import Value, defaults
+from .recipe import Event, Recipe
 from .run import Run
 from .worker import Shot, Worker
 
 CHUNK = 20  # iterations of a replay between checks whether it has been cancelled
+SMALL = 1000  # rows below which the memory of a run is not checked; chosen
 LIMITS = (1, 100)  # iterations per frame, minimum and maximum
 
 Then = Callable[[], None]
@@ -24,11 +27,18 @@ class Player:
     """Plays, steps, rewinds and changes the runs of one page; independent of widgets.
 
     `show_error` is called with error messages, and `wake` when `run_pending` or `next_shot` has something to do.
+    `memory` is the maximum memory of the runs in bytes, as estimated before they are made.
     """
 
-    def __init__(self, show_error: Callable[[str], None], wake: Callable[[], None], n_jobs: int | None):
+    def __init__(
+        self,
+        show_error: Callable[[str], None],
+        wake: Callable[[], None],
+        n_jobs: int | None,
+        memory: int = Limits.memory,
+    ):
         self._pending: SimpleQueue[Then] = SimpleQueue()  # actions for the thread of the page
-        self._wake, self._n_jobs = wake, n_jobs
+        self._wake, self._n_jobs, self._memory = wake, n_jobs, memory
         self.pending_changes: dict[tuple[int, str], Value] = {}  # queued changes by run and parameter
         self.play_requested = False  # True after Play, False after Pause; the worker follows later
         self._show_error = show_error
@@ -85,6 +95,7 @@ class Player:
 
     def begin(self, X: Array, shown: tuple[LinkedRun, ...], point: int | None) -> None:
         """Replace the runs by new ones on a table X, with a selected point or None; called by a command."""
+        check_memory(X, [linked.recipe for linked in shown], self._memory)
         self.worker.runs = tuple(Run(X, linked.recipe, self._n_jobs) for linked in shown)
         self.worker.point = point
 
@@ -121,6 +132,8 @@ class Player:
 
         def go() -> None:
             runs = self.runs
+            recipes = [recipe if i == which else run.recipe for i, run in enumerate(runs)]
+            check_memory(runs[0].X, recipes, self._memory)
             self.worker.runs = (*runs[:which], Run(runs[0].X, recipe, self._n_jobs), *runs[which + 1 :])
             self.worker.publish()
 
@@ -133,6 +146,7 @@ class Player:
         def go() -> int:
             first = self.runs[0]
             other = Recipe("umap" if first.recipe.method != "umap" else "tsne", seed=first.recipe.seed)
+            check_memory(first.X, [first.recipe, other], self._memory)
             self.worker.runs = (first, Run(first.X, other, self._n_jobs))
             return first.iteration
 
@@ -200,7 +214,11 @@ class Player:
         def go() -> None:
             last = self.pending_changes.pop((which, name))
             self._rewind_to_shown()
-            self.runs[min(which, len(self.runs) - 1)].change(name, last)
+            run = self.runs[min(which, len(self.runs) - 1)]
+            changed = run.recipe.with_event(Event(run.iteration, name, last))  # raises for an invalid value
+            recipes = [changed if other is run else other.recipe for other in self.runs]
+            check_memory(run.X, recipes, self._memory)
+            run.change(name, last)
             if not self.playing:
                 self.worker.publish()
 
@@ -238,3 +256,22 @@ class Player:
         if shown is not None and self.runs[0].iteration > shown.frames[0].iteration:
             for run in self.runs:
                 run.rewind(shown.frames[0].iteration)
+
+
+def check_memory(X: Array, recipes: list[Recipe], limit: int) -> None:
+    """Raise ValueError if runs with these recipes on a table X (n, D) need more memory than `limit` bytes."""
+    n, D = X.shape
+    if n < SMALL:
+        return
+    need = 0
+    for recipe in recipes:
+        values = {**defaults(recipe.method, n), **recipe.values()}
+        # t-SNE stores three neighbours per unit of perplexity; UMAP states their number.
+        perplexity = float(values["perplexity"]) if "perplexity" in values else float(values["n_neighbors"]) / 3
+        within = min(max(perplexity, 1.0), (n - 1) / 3)  # the run itself rejects other values
+        need += estimate_memory(n, D, perplexity=within, kl=recipe.method == "tsne").peak
+    if need > limit:
+        raise ValueError(
+            f"{n:,} rows × {D:,} columns need about {need / GB:.1f} GB, and a page may use {limit / GB:.1f} GB; use"
+            " fewer rows, a smaller perplexity, or one run instead of two"
+        )

@@ -1,0 +1,131 @@
+"""Locks on files, which the operating system releases when their process ends for any reason."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+WINDOWS_OFFSET = 2**30  # the locked byte on Windows, beyond the text of a lock file, which stays readable
+NOTE = 200  # maximum characters read from a lock file
+
+
+def try_lock(file: int) -> bool | None:
+    """Lock an open file without waiting.
+
+    Parameters
+    ----------
+    file : int
+        File descriptor, open for writing. Closing it releases the lock.
+
+    Returns
+    -------
+    locked : bool or None
+        False if another open file holds the lock; None if the file system does not support locks.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, WINDOWS_OFFSET, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        finally:
+            os.lseek(file, 0, os.SEEK_SET)
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems
+        return None
+    return True
+
+
+def open_regular(path: Path) -> int | None:
+    """Return a descriptor, open for reading and writing, of a regular file; None if it cannot be opened."""
+    with suppress(OSError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            return os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    return None
+
+
+def is_at(path: Path, file: int) -> bool:
+    """Return whether an open file is the one at `path`, that is, has not been renamed or deleted."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink) -> None:
+    """Call `remove` if no process holds the lock of the file at `path`; never raises OSError."""
+    file = open_regular(path)
+    if file is None:
+        return
+    try:
+        if try_lock(file) and is_at(path, file):
+            if sys.platform == "win32":  # which cannot delete an open file
+                os.close(file)
+                file = -1
+            with suppress(OSError):
+                remove(path)
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+class LockFile:
+    """A file that is locked while this object is held, and contains the number of the process.
+
+    Parameters
+    ----------
+    path : Path
+        Created if necessary, and deleted by `release`.
+
+    Attributes
+    ----------
+    supported : bool
+        False if the file system does not support locks; then nothing is locked.
+
+    Raises
+    ------
+    Locked
+        If another process, or another lock of this process, holds the file.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        while True:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            locked = try_lock(file)
+            if locked is False:
+                owner = os.read(file, NOTE).decode(errors="replace").strip()
+                os.close(file)
+                raise Locked(owner or "another process")
+            if locked is None or is_at(path, file):
+                break
+            os.close(file)  # its owner has deleted it in the meantime
+        self._file, self.supported = file, locked is True
+        os.ftruncate(file, 0)
+        os.write(file, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+
+    def release(self) -> None:
+        """Delete the file and release its lock."""
+        if sys.platform == "win32":
+            os.close(self._file)
+        with suppress(OSError):  # on Windows another process may have opened it since
+            self.path.unlink()
+        if sys.platform != "win32":
+            os.close(self._file)
+
+
+class Locked(RuntimeError):
+    """Raised if a file is locked; the message names the owner of the lock."""

@@ -1,0 +1,33 @@
+"""Content security policies: which scripts a page may run, and that it loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html import escape
+
+INLINE_SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL | re.IGNORECASE)
+META = '<meta http-equiv="Content-Security-Policy" content="{}">'
+
+
+def script_hashes(html: str) -> list[str]:
+    """Return the hashes of the inline scripts of a page, in the form of a script-src directive."""
+    found = INLINE_SCRIPT.finditer(html)
+    texts = [match["text"] for match in found if not re.search(r"\bsrc\s*=|application/json", match["attributes"])]
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return list(dict.fromkeys(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests))
+
+
+def policy_element(html: str) -> str:
+    """Return the <meta> element with the policy of a self-contained page: its own scripts run, nothing is loaded."""
+    directives = (
+        "default-src 'none'",
+        " ".join(["script-src", *script_hashes(html)]),
+        "style-src 'unsafe-inline'",  # Bokeh sets styles of elements
+        "img-src data: blob:",
+        "font-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    return META.format(escape("; ".join(directives), quote=False).replace('"', "&quot;"))

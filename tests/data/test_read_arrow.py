@@ -1,0 +1,112 @@
+"""Parquet and Feather files give back the table that was written; invalid files raise."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import feather, parquet
+
+from equipoise import data
+from equipoise.data.read import arrow_files
+
+rng = np.random.RandomState(0)
+X = rng.standard_normal((60, 4))
+KINDS = np.array(["a", "b", "c"], dtype=object)[np.arange(60) % 3]
+NAMES = np.array([f"row {i}" for i in range(60)], dtype=object)
+
+
+def assert_read_raises(path, match, **wanted):
+    with pytest.raises(ValueError, match=match) as caught:
+        data.read(path, **wanted)
+    assert "\n" not in str(caught.value)
+
+
+# Parquet
+
+
+def test_parquet_columns_labels_and_ids(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 2)
+    frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(60), "kind": pd.Categorical(KINDS), "b": X[:, 1].astype("f4")})
+    frame["when"], frame["yes"] = pd.Timestamp("2024-02-03"), True
+    frame.set_axis(NAMES, axis=0).to_parquet(tmp_path / "t.parquet")
+    found = data.read(tmp_path / "t.parquet", label="kind")
+    np.testing.assert_array_equal(found.X, np.column_stack([X[:, 0], np.arange(60), X[:, 1].astype("f4")]))
+    assert found.columns == ("a", "n", "b") and found.classes == ("a", "b", "c") and list(found.ids) == list(NAMES)
+    assert found.extra["when"][0].startswith("2024-02-03") and list(found.extra) == ["when", "yes"]
+    found = data.read(tmp_path / "t.parquet", columns=["yes", "a"])
+    assert found.X[:, 0].tolist() == [1.0] * 60 and found.extra["n"].dtype == np.float64
+    assert_read_raises(tmp_path / "t.parquet", "column 'kind': values of type .* are not numbers", columns=["kind"])
+
+
+def test_invalid_parquet_raises(tmp_path):
+    parquet.write_table(
+        pyarrow.table({"a": [1, 2], "b": [1.0, None], "c": np.array([2**63, 1], dtype=np.uint64)}),
+        tmp_path / "t.parquet",
+    )
+    assert_read_raises(tmp_path / "t.parquet", "row 1, column 'b': missing value")
+    assert data.read(tmp_path / "t.parquet", columns=["a", "c"]).X[0, 1] == 2.0**63
+    parquet.write_table(pyarrow.table({"a": ["x"]}), tmp_path / "t.parquet")
+    assert_read_raises(tmp_path / "t.parquet", "has no numeric column to embed")
+    parquet.write_table(pyarrow.table({"a": pyarrow.array([], pyarrow.int64())}), tmp_path / "t.parquet")
+    assert_read_raises(tmp_path / "t.parquet", "has no rows")
+    (tmp_path / "t.parquet").write_bytes(b"no parquet")
+    assert_read_raises(tmp_path / "t.parquet", "cannot be read as Parquet")
+
+
+# Feather
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
+def test_feather_columns_labels_and_ids(tmp_path, monkeypatch, compression):
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 2)
+    table = pyarrow.table({"name": list(NAMES), "a": X[:, 0], "n": np.arange(60), "kind": list(KINDS)})
+    for path in (tmp_path / "t.feather", tmp_path / "t.arrow"):
+        feather.write_feather(table, path, compression=compression, chunksize=40)
+        found = data.read(path, label="kind", id="name")
+        np.testing.assert_array_equal(found.X, np.column_stack([X[:, 0], np.arange(60)]))
+        assert found.name == "t" and found.classes == ("a", "b", "c") and list(found.ids) == list(NAMES)
+
+
+def test_invalid_feather_raises(tmp_path):
+    path = tmp_path / "t.feather"
+    feather.write_feather(pyarrow.table({"a": [1.0, None]}), path)
+    assert_read_raises(path, "row 1, column 'a': missing value")
+    feather.write_feather(pyarrow.table({"a": ["x"]}), path)
+    assert_read_raises(path, "has no numeric column to embed")
+    feather.write_feather(pyarrow.table({"a": pyarrow.array([], pyarrow.int64())}), path)
+    assert_read_raises(path, "has no rows")
+    path.write_bytes(b"no feather")
+    assert_read_raises(path, "cannot be read as Feather")
+
+
+# Memory
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_wide_arrow_files_are_read_a_few_columns_at_a_time(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(arrow_files, "rows_per_block", lambda bytes_per_row: 2**19 // int(bytes_per_row))
+    values = np.random.RandomState(0).standard_normal((1000, 2000))
+    table = pyarrow.table({f"g{j}": values[:, j] for j in range(2000)})
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path, row_group_size=600)
+    else:
+        feather.write_feather(table, path, compression="lz4", chunksize=600)
+    del table
+    before = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(before)
+    pyarrow.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        found = data.read(path).X
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        pyarrow.set_memory_pool(before)
+    np.testing.assert_array_equal(found, values)
+    assert pool.max_memory() < 0.15 * found.nbytes  # measured 0.07; whole batches took more than 1
+    assert peak < 1.2 * found.nbytes  # measured 1.04
