@@ -100,7 +100,6 @@ def test_forces_and_memory_check_their_arguments():
 @pytest.mark.parametrize(
     "method",
     [
-        eq.GSNE(beta=0.01, eta=1e-10),
         eq.GSNE(alpha=0.99, eta=1e-300),
         eq.PowerSNE(r0=1e-10, learning_rate=1e10),
         eq.UMAP(learning_rate=4.5e58),
@@ -119,3 +118,29 @@ def test_new_rows_out_of_range_are_named(Method):
     rows[1] = 1e300
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="row 1 of X cannot be placed"):
         fitted.transform(rows)
+
+
+@pytest.mark.parametrize("Method", [eq.TSNE, eq.MDS])
+def test_verbose_must_be_a_number(Method):
+    with pytest.raises(ValueError, match="verbose must be an integer"):
+        Method(verbose=np.ones(2)).fit(X)
+
+
+def test_integers_beyond_int64_are_converted_to_floats():
+    method = brief(eq.SNE, early_exaggeration=10**30, engine="torch", device="cpu")
+    assert np.isfinite(method.fit(X).embedding_).all()
+
+
+def test_a_diverged_map_on_a_mesh_raises():
+    with pytest.raises(FloatingPointError, match="the embedding is no longer finite; lower learning_rate"):
+        eq.DKLLE(engine="grid", learning_rate=2.85e86, n_iter=12, random_state=0).fit(X)
+
+
+def test_a_kernel_whose_length_is_out_of_range_is_refused():
+    with pytest.raises(ValueError, match=r"the length of .*beta=0.01, eta=1e-10.* is outside 1e-100 to 1e100"):
+        eq.GSNE(beta=0.01, eta=1e-10).fit(X)
+
+
+def test_spherical_sne_checks_callbacks_before_g():
+    with pytest.raises((TypeError, ValueError), match="callbacks"):
+        eq.SphericalSNE(g=lambda Y: np.eye(Y.shape[1]), callbacks=1e-10).fit(X)

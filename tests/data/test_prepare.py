@@ -72,3 +72,17 @@ def test_repr_of_data_set_and_preparation_is_one_line():
     assert repr(digits) == "<digits: table 1,797 × 64, 10 classes>"
     assert repr(data.preparation(digits, log1p=True, pca=1)) == "<preparation: log(1 + x), 1 principal component>"
     assert str(data.preparation(digits)) == "unchanged"
+
+
+def test_flags_must_be_booleans():
+    for name in ("standardize", "log1p"):
+        with pytest.raises(ValueError, match=f"{name} must be True or False"):
+            data.prepare(make_dataset(np.ones((3, 2))), **{name: np.ones(2)})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_values_out_of_range_are_refused(value):
+    X = np.ones((3, 2))
+    X[1, 0] = value
+    with pytest.raises(ValueError, match=r"X contains .* at row 1, column 0"):
+        data.prepare(make_dataset(X), standardize=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from contextlib import suppress
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
@@ -141,6 +142,8 @@ def _cupy(X: np.ndarray) -> Any:
     from support.fake_cupy import ndarray
 
     if "cupy" not in sys.modules:
+        with suppress(ImportError):
+            import anndata  # noqa: F401 (it must not see the stand-in, which has no sparse matrices)
         module: Any = ModuleType("cupy")
         module.ndarray, module.asarray = ndarray, ndarray
         module.from_dlpack = lambda x: ndarray(np.from_dlpack(x))

@@ -130,7 +130,7 @@ def _make_space(kind: str, X: Any, arguments: dict[str, Any]) -> Any:
         return spaces.Discrete(arguments.get("n", 10))
     if kind in ("LogCompressed", "Product"):
         inner = spaces.Euclidean(X)
-        return spaces.LogCompressed(inner) if kind == "LogCompressed" else spaces.Product(inner, inner)
+        return spaces.LogCompressed(inner) if kind == "LogCompressed" else spaces.Product(inner, spaces.Discrete(2))
     if kind not in SPACES:
         return spaces.as_space(kind)
     name, default = {"PNorm": ("p", 2.0), "Sphere": ("radius", 1.0)}.get(kind, (None, None))

@@ -38,7 +38,8 @@ def run_fit(case: dict[str, Any]) -> Results:
     if "y" in case:
         y = make_labels(case["y"], case["X"]["table"]["rows"])
     method.fit(X, y) if y is not None else method.fit(X)
-    components = getattr(getattr(method, "method", None) or method, "n_components", None)
+    mapped = getattr(method, "method", method) or eq.TSNE()  # Parametric(method=None) learns the map of t-SNE
+    components = getattr(mapped, "n_components", None)
     n = len(_host(method.embedding_))
     results: Results = [("embedding_", method.embedding_, (n, components))]
     if len(getattr(method, "loss_curve_", ())):

@@ -6,6 +6,7 @@ into an object.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -96,7 +97,7 @@ FUNCTIONS = {
     "zero": lambda *args: 0.0,
     "text": lambda *args: "a",
     "cityblock": lambda x, y: float(np.abs(np.asarray(x) - np.asarray(y)).sum()),
-    "random": lambda *args: float(np.random.default_rng().random()),
+    "random": lambda *args: random.random(),
     "array": lambda *args: np.ones(3),
     "identity": lambda X: np.eye(np.shape(X)[1]),
     "each": lambda X: np.broadcast_to(np.eye(np.shape(X)[1]), (len(X), np.shape(X)[1], np.shape(X)[1])),

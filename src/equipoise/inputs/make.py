@@ -93,7 +93,9 @@ def make_input(
         if h is not None:
             raise ValueError("h requires a dense table; use X.toarray()")
         check_sparse_metric(metric)
-        return SparseTable(check_sparse_table(X), metric)
+        X = check_sparse_table(X)
+        check_metric(X, metric)
+        return SparseTable(X, metric)
     if is_neighbors(X):
         raise ValueError('X is a pair (indices, distances), which requires metric="precomputed"')
     X = check_table(X, order=order)

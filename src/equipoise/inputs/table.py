@@ -49,7 +49,12 @@ class Table(Input):
         self._places: dict[bytes, int] | None = None
 
     def _apply_h(self, X: Array) -> Array:
-        return X if self._A is None else np.ascontiguousarray(X @ self._A.T)
+        if self._A is None:
+            return X
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = np.ascontiguousarray(X @ self._A.T)
+        check_finite(X, "X in the metric h")
+        return X
 
     @property
     def coordinates(self) -> Array:

@@ -27,10 +27,9 @@ from ..arrays.namespace import (
 )
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
+from ..neighbors.search import MOST_THREADS
 from ..problems.forces import Problem
 from ..saving.checkpoint import Checkpoint, locked
-
-MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaust the system's threads
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:

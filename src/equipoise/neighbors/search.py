@@ -20,7 +20,7 @@ from sklearn.metrics import pairwise_distances_chunked
 from .. import progress
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_QUERY_ROWS
-from ..arrays.namespace import is_integer
+from ..arrays.namespace import is_integer, require
 from ..arrays.numbers import as_numbers
 from .cells import Cells, faiss_threads, scan, without_self
 from .sparse import SparseSearcher
@@ -33,6 +33,7 @@ TREE = 5
 # exact neighbours 2.791, 2.785, 2.784.
 MIN_RECALL = 0.99
 EXACT_WORK = 5e10  # largest n² · D for a scan of all pairs: about a second; chosen
+MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaust the system's threads
 FAR = 1e15  # largest coordinate of a new row, in units of the extent of the data: float32 squares overflow at 1e38
 
 
@@ -67,6 +68,9 @@ def nearest_neighbors(
     """
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
+    require(min_recall, "min_recall", "between 0 and 1", lambda x: 0 <= x <= 1)
+    if not (is_integer(n_threads) and 1 <= n_threads <= MOST_THREADS):
+        raise ValueError(f"n_threads must be an integer from 1 to {MOST_THREADS}, got {n_threads!r}")
     n = X.shape[0]
     if not (is_integer(k) and 0 < k < n):
         raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k!r}")

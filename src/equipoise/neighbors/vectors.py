@@ -213,8 +213,11 @@ VECTORS: dict[str, type[Vectors]] = {
 }
 
 
-def check_metric(X: Array, metric: Any) -> None:
-    """Raise if a metric, by name or a function of two rows, is not defined for the rows of X (n, D), n ≥ 2."""
+def check_metric(X: Matrix, metric: Any) -> None:
+    """Raise if a metric, by name or a function of two rows, is not defined for the rows of X (n, D), n ≥ 2.
+
+    X is dense or CSR; a function is called with the first two rows.
+    """
     if callable(metric):
         value = metric(X[0], X[1])
         if np.ndim(value) or not isinstance(value, int | float | np.number | np.bool_) or np.iscomplexobj(value):
