@@ -144,3 +144,11 @@ def test_a_kernel_whose_length_is_out_of_range_is_refused():
 def test_spherical_sne_checks_callbacks_before_g():
     with pytest.raises((TypeError, ValueError), match="callbacks"):
         eq.SphericalSNE(g=lambda Y: np.eye(Y.shape[1]), callbacks=1e-10).fit(X)
+
+
+def test_a_divergence_whose_powers_overflow_raises():
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(FloatingPointError, match=r"in the loss overflows.* alpha nearer to -1"),
+    ):
+        eq.GSNE(alpha=-1e300, n_iter=5, random_state=0).fit(X)

@@ -76,6 +76,8 @@ def nearest_neighbors(
         raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k!r}")
     if sparse.issparse(X):
         return SparseSearcher(X, metric).within(k)
+    if isinstance(metric, str) and metric == "precomputed":
+        raise ValueError('metric="precomputed" is not available here; X must be a table (n, D)')
     check_range(X, metric)
     check_metric(X, metric)
     progress.stage("neighbours", n)
