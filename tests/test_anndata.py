@@ -85,7 +85,7 @@ def test_precomputed_graph_gives_the_same_map_as_metric_precomputed():
     assert_array_equal(adata.obsm["X_tsne"], uniform.embedding_)
     eq.anndata.tsne(adata, perplexity=4, key_added="few", **QUICK)
     assert adata.uns["few"]["params"]["affinity"] == "gaussian"
-    assert_array_equal(adata.obsm["X_few"], eq.TSNE(metric="precomputed", perplexity=4, **QUICK).fit(D).embedding_)
+    assert_array_equal(adata.obsm["few"], eq.TSNE(metric="precomputed", perplexity=4, **QUICK).fit(D).embedding_)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,14 @@ def test_results_survive_h5ad_round_trip(tmp_path):
     method = eq.anndata.tsne(backed, use_rep="X", key_added="counts", **QUICK)
     assert_array_equal(method.embedding_, eq.TSNE(**QUICK).fit_transform(COUNTS))
     backed.file.close()
+
+
+def test_key_added_is_the_key_of_the_map_as_in_scanpy():
+    adata = annotated()
+    eq.anndata.tsne(adata, key_added="X_t50", **QUICK)
+    assert "X_t50" in adata.obsm and "X_t50" in adata.uns and "X_X_t50" not in adata.obsm
+    with pytest.raises(ValueError, match="key_added must be a string, got 3"):
+        eq.anndata.tsne(adata, key_added=3, **QUICK)
 
 
 def test_overwriting_a_map_of_another_width_warns():

@@ -132,6 +132,13 @@ def test_axis_limits_fit_a_single_method():
     assert_allclose([left.get_ylim()[1], right.get_ylim()[1]], [1.15 * 2, 1.15 * 0.75 * np.sqrt(3)], rtol=1e-3)
 
 
+def test_axis_limits_show_peaks_of_similar_height():
+    curves = eq.forces(eq.TSNE(), eq.UMAP())
+    left, right = curves.figure().axes
+    assert left.get_ylim()[1] > max(force.max() for force in curves.attraction.values())
+    assert right.get_ylim()[1] < curves.repulsion["UMAP()"].max()  # far above the other peak
+
+
 def test_no_methods_raises():
     with pytest.raises(ValueError, match="needs at least one method"):
         eq.forces()

@@ -85,7 +85,9 @@ def test_readme_python_blocks_run(tmp_path, monkeypatch):
     assert (tmp_path / "map.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *PAGES], ids=lambda page: page.name
+)
 def test_links_are_valid(page):
     targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     for target in targets:

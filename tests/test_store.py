@@ -122,6 +122,15 @@ def test_saved_variant_loads_with_the_same_bytes(name, tmp_path):
     assert loaded.transform(new).tobytes() == method.transform(new).tobytes()
 
 
+@pytest.mark.parametrize("name", ["PCA landmarks", "classical MDS landmarks", "Isomap landmarks", "Gower's formula"])
+def test_rows_transformed_one_by_one_after_loading_have_the_same_bytes(name, tmp_path):
+    make, data, new = VARIANTS[name]
+    method = make().fit(data)
+    loaded = save_and_load(method, tmp_path)
+    one_by_one = np.concatenate([loaded.transform(new[i : i + 1]) for i in range(len(new))])
+    assert one_by_one.tobytes() == method.transform(new).tobytes()
+
+
 def test_feature_names_and_numpy_scalars_survive_saving(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=list("abcde"))

@@ -13,7 +13,7 @@ use_rep : str, optional
 neighbors_key : str, optional
     The neighbour graph to use: the `key_added` passed to `scanpy.pp.neighbors`.
 key_added : str, optional
-    Key in `uns`, and after "X_" in `obsm`; by default the name of the function.
+    Key in `obsm` and in `uns`, as in scanpy; by default "X_tsne" in `obsm` and "tsne" in `uns`.
 
 Notes
 -----
@@ -94,14 +94,17 @@ def _make_function(Method: type[Any], name: str, graph: GraphUse | None) -> Call
         *,
         use_rep: str | None = None,
         neighbors_key: str | None = None,
-        key_added: str = name,
+        key_added: str | None = None,
         **parameters: Any,
     ) -> Any:
+        if not isinstance(key_added, str | None):
+            raise ValueError(f"key_added must be a string, got {key_added!r}")
         chosen = _choose_representation(adata, name, graph, use_rep, neighbors_key, parameters)
         method = Method(**{**chosen.parameters, **parameters})
         print(f"{name}: from {chosen.name}", flush=True)
         method.fit(chosen.X)
-        _write(adata, key_added, method, chosen.name)
+        keys = (f"X_{name}", name) if key_added is None else (key_added, key_added)
+        _write(adata, keys, method, chosen.name)
         return method
 
     own = list(inspect.signature(embed).parameters.values())[:-1]
@@ -183,13 +186,14 @@ def _in_memory(X: Any) -> Matrix:
     return X.to_memory() if hasattr(X, "to_memory") else X
 
 
-def _write(adata: Any, key: str, method: Any, source: str) -> None:
-    obsm_key, Y = f"X_{key}", method.embedding_
+def _write(adata: Any, keys: tuple[str, str], method: Any, source: str) -> None:
+    """Write the map and the parameters under the keys of `obsm` and `uns`."""
+    (obsm_key, uns_key), Y = keys, method.embedding_
     if obsm_key in adata.obsm and adata.obsm[obsm_key].shape[1] != Y.shape[1]:
         before = adata.obsm[obsm_key].shape[1]
         warn(f"obsm[{obsm_key!r}] had {before} columns and now has {Y.shape[1]}; set key_added to keep both")
     adata.obsm[obsm_key] = Y
-    adata.uns[key] = {
+    adata.uns[uns_key] = {
         "params": {name: _storable(value) for name, value in method.get_params(deep=False).items() if _is_set(value)},
         "source": source,
         "loss": float(method.loss_),

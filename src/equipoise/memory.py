@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn import get_config
 
 from .affinities.perplexity import resolve_perplexity
+from .arrays.memory_limits import available_memory, require_memory
 from .arrays.namespace import is_integer
 from .engines import choose_engine
 from .engines.mesh.mesh_engine import CACHE
+from .inputs import METRICS
+from .neighbors.vectors import VECTORS
 
-OVERHEAD = 200e6  # bytes for libraries, search buffers and all else that does not grow with the data; measured
+# Bytes that do not grow with the data: 226 MB for the libraries, measured, and three blocks of the largest size
+# (arrays/blocks.py).
+OVERHEAD = 450e6
+# Copies of the table in float64 that a metric adds during the search, such as rows of unit length.
+COPIES = {"cosine": 2, "correlation": 3, "inner_product": 3}
 GPU_NEIGHBOR = 140  # bytes on a GPU per neighbour, most of them while P is symmetrised; measured by benchmarks/gpu.py
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
@@ -21,6 +29,12 @@ NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MN
 def gpu_memory(n: int, D: int, k: int) -> int:
     """Return an upper bound, in bytes, of the GPU memory for n points with D columns and k neighbours each."""
     return int(OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
+
+
+def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice: str) -> None:
+    """Raise MemoryError if what a method stores for all pairs of n points does not fit into the available memory."""
+    what = f"{method} compares all pairs of {n} points, which"
+    require_memory(bytes_per_pair * float(n) ** 2, what, available_memory(), advice)
 
 
 @dataclass(frozen=True)
@@ -49,9 +63,16 @@ class Memory:
 
 
 def estimate_memory(
-    n: int, D: int, *, n_components: int = 2, perplexity: float | str = "auto", engine: str = "auto", kl: bool = True
+    n: int,
+    D: int,
+    *,
+    n_components: int = 2,
+    perplexity: float | str = "auto",
+    engine: str = "auto",
+    kl: bool = True,
+    metric: str = "euclidean",
 ) -> Memory:
-    """Return an upper bound of the memory needed to embed a dense table (n, D) under the Euclidean metric.
+    """Return an upper bound of the memory needed to embed a dense table (n, D).
 
     The bound assumes that no two points are mutual neighbours, so that P has as many entries as possible. In three
     dimensions the size of the mesh is a guess.
@@ -66,6 +87,8 @@ def estimate_memory(
         With "torch" the result is the GPU memory.
     kl : bool, default=True
         Whether the loss is KL on joint affinities, as for t-SNE; other losses store a second copy of P.
+    metric : str, default="euclidean"
+        Metrics without a search of their own are computed in blocks, whose size is scikit-learn's `working_memory`.
 
     Returns
     -------
@@ -74,13 +97,15 @@ def estimate_memory(
     Examples
     --------
     >>> print(estimate_memory(1_000_000, 50))
-    5.90 GB (build 2.76, optimise 5.90)
+    6.15 GB (build 3.01, optimise 6.15)
     """
     if not all(map(is_integer, (n, D, n_components))) or n < 2 or D < 1 or n_components < 1:
         raise ValueError(
             f"n must be at least 2, D and n_components at least 1; got n={n}, D={D}, n_components={n_components}"
         )
     n, D, n_components = int(n), int(D), int(n_components)
+    if metric not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
     table = 8 * n * D  # X in float64, stored for transform
     points = 80 * n * n_components  # embedding, forces, velocity and gains
     copies = 1 if kl else 2
@@ -88,17 +113,28 @@ def estimate_memory(
     if name in ("exact", "reference"):
         entry = 8 if name == "reference" else 4
         square = entry * n * n
-        return Memory(int(OVERHEAD + 2 * table + square), int(OVERHEAD + table + copies * square + points))
+        built = (2 if name == "reference" else 1) * square  # P and its transpose
+        stored = (1 if kl else 3) * square  # other losses: P, a power of it, and their difference
+        return Memory(int(OVERHEAD + 2 * table + built), int(OVERHEAD + table + stored + points))
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
     if name == "torch":
         return Memory(gpu_memory(n, D, k), int(OVERHEAD + 12 * n * D + 40 * n * k + GPU_NODE * GPU_NODES * n + points))
-    search = 8 * n * D + 256 * n  # two float32 copies of the vectors; the 32 nearest cells, order and cell of each row
+    search = (
+        8 * n * D + _metric_bytes(n, D, metric) + 256 * n
+    )  # two float32 copies of the vectors; the 32 nearest cells, order and cell of each row
     neighbors = (4 + 8) * n * k  # indices in int32, distances in float64
     rows = 4 * n * k  # p_{j|i} in float32
     P = min((4 + 4) * 2 * n * k, 8 * n * n)  # no mutual neighbours: twice the entries, with their indices
-    build = table + max(search + neighbors, neighbors + rows, (4 + 4) * n * k + P)
+    build: float = table + max(search + neighbors, neighbors + rows, (4 + 4) * n * k + P)
     # Potentials, transforms in use and in the cache; or the stored pairs of every sample.
     mesh = 4 * NODES * n * (4 + CACHE / 2) if name == "grid" else 4.0 * 2 * n * k
     # P, P in the order of the embedding, and temporarily its indices once more.
     optimize = table + copies * (2 * P + P / 2) + points + mesh
     return Memory(int(OVERHEAD + build), int(OVERHEAD + optimize))
+
+
+def _metric_bytes(n: int, D: int, metric: str) -> float:
+    """Return the bytes that a metric adds to those of a Euclidean search."""
+    if metric in VECTORS:
+        return 8.0 * n * D * COPIES.get(metric, 0)
+    return min(16.0 * n * n, 2.0 * 2**20 * get_config()["working_memory"])  # a block of distances, and their order

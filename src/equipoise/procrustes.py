@@ -103,7 +103,7 @@ def variation(maps: Array) -> Array:
 
 
 def _center_both(Y: Any, target: Any) -> tuple[tuple[Array, Array, float], tuple[Array, Array, float]]:
-    """Check two maps of the same shape, and center each."""
+    """Check that two maps have the same shape, and centre each; return the results of `_center`."""
     Y = check_map(Y)
     return _center(Y), _center(check_map(target, "target", Y.shape))
 

@@ -56,7 +56,9 @@ def test_help_lists_every_verb(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = help_of([], capsys)
     assert max(map(len, text.splitlines())) <= 80
-    assert re.findall(r"^  ([a-z]+) +\w", text.partition("verbs:")[2].partition("examples:")[0], re.MULTILINE) == VERBS
+    assert (
+        re.findall(r"^  ([a-z]+) +\w", text.partition("commands:")[2].partition("examples:")[0], re.MULTILINE) == VERBS
+    )
 
 
 @pytest.mark.parametrize("verb", VERBS)

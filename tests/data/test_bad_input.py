@@ -61,8 +61,8 @@ def test_every_method_rejects_nan(Method):
         (np.empty((0, 4)), "0 sample"),
         ([], "2D array, got 1D array"),
         (np.empty((20, 0)), "0 feature"),
-        (X[:1], "1 sample"),
-        (X[0], "2D array, got 1D array"),
+        (X[:1], "^X has 1 sample, one per row; at least 2 are needed$"),
+        (X[0], r"^X must be a 2D array, got 1D array of shape \(4,\)\. Reshape your data with X\.reshape"),
         (X[None], "dim 3"),
         (X + 1j, "Complex data not supported"),
         ([[1, 2], [3]], "inhomogeneous|sequence"),
@@ -355,6 +355,11 @@ def test_invalid_tolerance_raises(tol):
 def test_invalid_momentum_parameters_raise(settings, match):
     with pytest.raises(ValueError, match=match):
         eq.Momentum(**settings)
+
+
+def test_unknown_metric_raises():
+    fit_raises(eq.TSNE(metric="eucledian"), X, "^unknown metric 'eucledian'; did you mean euclidean\\?$")
+    fit_raises(eq.TSNE(metric="far"), X, "^unknown metric 'far'; metric must be a callable or one of braycurtis, ")
 
 
 def test_array_as_metric_raises():

@@ -86,3 +86,10 @@ def test_values_out_of_range_are_refused(value):
     X[1, 0] = value
     with pytest.raises(ValueError, match=r"X contains .* at row 1, column 0"):
         data.prepare(make_dataset(X), standardize=True)
+
+
+def test_rows_with_other_columns_raise():
+    preparation = data.preparation(make_dataset(COUNTS), standardize=True)
+    message = "^t has 2 columns, but the preparation was fitted to 6; pass the same columns$"
+    with pytest.raises(ValueError, match=message):
+        preparation.apply(make_dataset(COUNTS[:, :2]))

@@ -284,9 +284,9 @@ def test_zarr_arrays_and_groups(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.X, X)
     assert found.name == "t"
     group = zarr.open_group(str(tmp_path / "g.zarr"), mode="w")
-    group.create_array("table", data=X.astype(np.float32))
+    group["table"] = X.astype(np.float32)
     np.testing.assert_array_equal(data.read(tmp_path / "g.zarr").X, X.astype(np.float32))
-    group.create_array("other", data=X)
+    group["other"] = X
     assert_read_raises(tmp_path / "g.zarr", "one named X; found")
     zarr.open_array(str(tmp_path / "t.zarr"), mode="r+")[33, 1] = np.nan
     assert_read_raises(tmp_path / "t.zarr", "row 33, column 1: missing value")

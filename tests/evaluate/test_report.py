@@ -26,6 +26,7 @@ from equipoise.evaluate import (
 from equipoise.evaluate import sample as sampling
 from equipoise.evaluate.figures.shading import shadings
 from equipoise.evaluate.figures.shepard import distance_bands
+from equipoise.evaluate.order import BlockOrder
 from equipoise.evaluate.reading import CARE, NOT, READ, Limits
 from equipoise.evaluate.report_table import random_trust
 from equipoise.views.plane import in_plane
@@ -271,6 +272,7 @@ def test_compare_names_maps_and_rejects_invalid_ones(rng):
     assert list(eq.compare(X, [fitted, fitted, Y]).reports) == ["PCA 1", "PCA 2", "map 3"]
     assert eq.compare(X, {"a": fitted})["a"].trustworthiness == trustworthiness(X, fitted.embedding_, 15)
     same = eq.compare(X, [Y, Y], random_state=np.random.RandomState(0))
+    assert str(same).count("*") == 2 * 8 + 1  # equal values are both best; eight rows and the note
     assert same["map 1"].triplet_accuracy == same["map 2"].triplet_accuracy  # the same triplets
     with pytest.raises(ValueError, match="maps is empty"):
         eq.compare(X, [])
@@ -332,3 +334,28 @@ def test_table_rows_format_values_with_standard_errors():
 def test_docstring_example_runs():
     result = doctest.testmod(importlib.import_module("equipoise.evaluate.report"))
     assert result.attempted > 3 and result.failed == 0
+
+
+def test_evaluate_accepts_a_fitted_method_and_names_an_unfitted_one():
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    method = eq.PCA().fit(X)
+    assert eq.evaluate(X, method).recall == eq.evaluate(X, method.embedding_).recall
+    with pytest.raises(ValueError, match=r"Y is the method PCA, which is not fitted; call fit\(X\) first"):
+        eq.evaluate(X, eq.PCA())
+
+
+def test_compare_searches_the_neighbours_of_the_data_once(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    maps = {"first": X[:, :2], "second": X[:, 2:], "third": X[:, 1:3]}
+    searches = []
+    nearest = BlockOrder.nearest
+    monkeypatch.setattr(BlockOrder, "nearest", lambda self, *args: searches.append(1) or nearest(self, *args))
+    comparison = eq.compare(X, maps, metric="cosine")
+    once = len(searches)
+    assert once > 0
+    for name, Y in maps.items():
+        alone, searches[:] = eq.evaluate(X, Y, metric="cosine"), []
+        assert str(comparison[name]) == str(alone)
+    searches.clear()
+    eq.evaluate(X, maps["first"], metric="cosine")
+    assert len(searches) == once

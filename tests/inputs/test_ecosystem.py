@@ -257,7 +257,7 @@ def test_dask_arrays_of_sparse_chunks_stay_sparse():
 
 def test_zarr_arrays_are_accepted(tmp_path):
     zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-    array = zarr.create_array(tmp_path / "table.zarr", shape=X.shape, chunks=(7, 3), dtype="f8")
+    array = zarr.open_array(tmp_path / "table.zarr", mode="w", shape=X.shape, chunks=(7, 3), dtype="f8")
     array[:] = X
     method = eq.TSNE(**short_run()).fit(array)
     assert_array_equal(method.embedding_, eq.TSNE(**short_run()).fit_transform(X))

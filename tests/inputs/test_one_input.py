@@ -206,3 +206,20 @@ def test_metrics_with_parameters_from_the_data():
         assert_allclose(data.block(A), truth[A], rtol=1e-8, atol=1e-8)
         assert_allclose(data.pairs(A, B), truth[A, B], rtol=1e-8, atol=1e-8)
         assert_allclose(data.new_block(data.check_new(X[:4]), B), truth[np.ix_(range(4), B)], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "correlation", "manhattan", "chebyshev", "canberra", "mahalanobis"])
+def test_distances_of_pairs_take_few_calls_of_the_metric(metric, monkeypatch):
+    calls = []
+    table, rng = make_input(X, metric, pairs=True), np.random.default_rng(1)
+    i, j = rng.integers(N, size=256), rng.integers(N, size=256)
+    expected = table.block(np.arange(N))[i, j]
+    block = table.block
+    monkeypatch.setattr(table, "block", lambda *args: calls.append(1) or block(*args))
+    assert_allclose(table.pairs(i, j), expected, rtol=1e-9, atol=1e-12)
+    assert len(calls) <= 4
+
+
+def test_nan_euclidean_is_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r'"nan_euclidean" is not supported.* fill them, then use "euclidean"'):
+        make_input(X, "nan_euclidean")

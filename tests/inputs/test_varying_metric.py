@@ -65,6 +65,6 @@ def test_unsupported_uses_of_a_function_h_raise(X, tmp_path, monkeypatch):
     fitted = eq.TSNE(perplexity=5, h=position_dependent_h, n_iter=1, random_state=0).fit(X)
     with pytest.raises(ValueError, match=r"h is a function.*precomputed"):
         eq.save(fitted, tmp_path / "map.eq")
-    monkeypatch.setattr("equipoise.inputs.varying_metric.physical_memory", lambda: 1e4)
+    monkeypatch.setattr("equipoise.inputs.varying_metric.available_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match=r"h.X. compares all pairs of 24 points, which needs"):
         eq.TSNE(perplexity=5, h=position_dependent_h).fit(X)

@@ -51,6 +51,22 @@ def test_dense_decomposition_replaces_unconverged_lanczos(rng, monkeypatch):
         eigen.top(A, 3)
 
 
+def test_wide_graph_is_factorised_if_lanczos_without_factors_does_not_converge(rng, monkeypatch):
+    L, null = laplacian(400, rng), np.full((400, 1), 400**-0.5)
+    expected = eigen.bottom(L, null, 2)
+    monkeypatch.setattr(eigen, "WIDEST", 0)
+
+    def fail(A, null, d):
+        raise eigen._not_converged(A.shape[0], Exception("test"))
+
+    monkeypatch.setattr(eigen, "_bottom_without_factors", fail)
+    for found, value in zip(eigen.bottom(L, null, 2), expected, strict=True):
+        np.testing.assert_array_equal(found, value)
+    monkeypatch.setattr(eigen, "available_memory", lambda: 1e3)
+    with pytest.raises(RuntimeError, match=r'did not converge .*: use solver="flow"'):
+        eigen.bottom(L, null, 2)
+
+
 def test_wide_graph_is_not_factorised(rng, monkeypatch):
     L = laplacian(400, rng)
     monkeypatch.setattr(eigen, "WIDEST", 50)

@@ -150,3 +150,10 @@ def test_isomap_rejects_disconnected_precomputed_graph():
 def test_inverse_transform_checks_the_shape():
     with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); expected \(m, 2\)"):
         eq.PCA().fit(X).inverse_transform(np.ones((3, 3)))
+
+
+def test_classical_mds_of_a_table_has_at_most_as_many_axes_as_columns():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(ValueError, match="n_components=3 is too large for n_features=2: at most 2"):
+        eq.ClassicalMDS(n_components=3).fit(X)
+    assert eq.ClassicalMDS(n_components=3, metric="cityblock").fit(X).embedding_.shape == (50, 3)

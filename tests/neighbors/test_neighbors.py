@@ -259,7 +259,7 @@ def test_search_accepts_what_converts_to_a_table(rng):
         (np.eye(3), {"metric": "haversine"}, "requires two columns, latitude and longitude in radians; X has 3"),
         (np.eye(3), {"metric": lambda x, y: np.ones(3)}, "metric must return the distance between two rows, a number"),
         (np.eye(3), {"metric": lambda x, y: "a"}, "returned 'a'"),
-        (np.eye(3), {"metric": lambda x, y: np.inf}, "gives the distance inf between rows 0 and 1; .* finite"),
+        (np.eye(3), {"metric": lambda x, y: np.inf}, r"gives the distance inf between rows 0 and 1; .* infinite"),
     ],
 )
 def test_invalid_arguments_of_a_search_raise(X, settings, message):
@@ -271,3 +271,12 @@ def test_invalid_arguments_of_a_search_raise(X, settings, message):
 def test_methods_raise_for_a_metric_that_returns_no_number(rng, Method):
     with pytest.raises(ValueError, match="metric must return the distance between two rows"):
         Method(metric=lambda x, y: np.ones(3)).fit(rng.normal(size=(30, 4)))
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, -1.0])
+def test_metric_with_invalid_distances_raises(value):
+    def odd(a, b):
+        return value
+
+    with pytest.raises(ValueError, match=rf"metric=odd gives the distance {value} between rows 0 and 1"):
+        nearest_neighbors(np.random.default_rng(0).normal(size=(9, 2)), 3, odd)

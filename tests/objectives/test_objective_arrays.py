@@ -108,7 +108,7 @@ def test_gram_products_convert_between_libraries_and_precisions(library, rng):
 def test_dense_divergence_names_the_first_pair_without_affinity(library):
     P = np.full((4, 4), 0.1)
     P[1, 2] = P[3, 0] = 0.0
-    with pytest.raises(ValueError, match=r"P\[1, 2\] = 0, like 2 of 12 pairs; raise the perplexity"):
+    with pytest.raises(ValueError, match=r"P is 0 for 2 of 12 pairs, the first at \[1, 2\]; raise the perplexity"):
         DenseDivergence(library(P), eq.kernels.StudentT(), ChiSquare())
 
 

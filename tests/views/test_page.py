@@ -300,6 +300,10 @@ def test_page_states_how_other_dimensions_are_projected(d):
     )
 
 
+def test_bokeh_does_not_outline_the_map(animals):
+    assert re.search('"outline_line_color": ?null', animals.page.html)  # else it is drawn around a class name as well
+
+
 def test_page_size_per_point_is_bounded():
     pytest.importorskip("bokeh")
     Y = np.random.default_rng(0).normal(size=(4000, 2))

@@ -42,7 +42,7 @@ class Bandwidth:
         return positive(sigma2, self.k) if self.bandwidth == "local" else np.full(len(sigma2), self._mean)
 
     def of_new(self, d2: Matrix) -> Array:
-        """Return σ_i² for new rows, CSR (m, n)."""
+        """Return σ_i² for new rows, from their squared distances to the fitted points, CSR d2 (m, n)."""
         if self.bandwidth != "local":
             return np.full(d2.shape[0], self._mean if self.bandwidth == "global" else self.bandwidth**2)
         with warnings.catch_warnings():  # the fit has already warned about duplicates

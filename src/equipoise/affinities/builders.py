@@ -208,9 +208,11 @@ def _require_distances_among_neighbors(data: Input) -> None:
     """Raise ValueError if the distances between two neighbours of a point, which its weights need, are unavailable."""
     what = "locally linear weights need the distances among the neighbours of each point"
     if data.sparse:
-        raise ValueError(f"{what}, and a graph does not store them all; pass a table, or distances between all pairs")
+        raise ValueError(
+            f"{what}, but a sparse graph does not store them all; pass a table, or a dense distance matrix"
+        )
     if isinstance(data, FromSpace) and data.n > MOST:
-        raise ValueError(f"{what}: all distances of a metric space, too many for its {data.n} points (at most {MOST})")
+        raise ValueError(f"{what}, which limits metric spaces to {MOST} points; this one has {data.n}")
     if data.coordinates is None or is_euclidean(data.metric):
         return
     name = getattr(data.metric, "__name__", data.metric)
@@ -218,6 +220,5 @@ def _require_distances_among_neighbors(data: Input) -> None:
         raise ValueError(f'{what}; inner products are comparable within a row only. Use metric="cosine"')
     if data.n > MOST:
         raise ValueError(
-            f"{what}: under metric={name} all distances are computed, too many for n_samples={data.n} (at most {MOST});"
-            ' use metric="euclidean"'
+            f'{what}, which limits metric={name} to {MOST} points, and n_samples={data.n}; use metric="euclidean"'
         )

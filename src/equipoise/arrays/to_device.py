@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._types import Array
-from .memory_limits import require_memory
+from .memory_limits import GPU_ADVICE, require_memory
 
 
 def to_device(A: Array, device: str | None) -> Any:
@@ -38,4 +38,4 @@ def require_gpu_memory(n_bytes: float, what: str, device: str) -> None:
         import torch
 
         cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # reserved by PyTorch but unused
-        require_memory(n_bytes, what, torch.cuda.mem_get_info()[0] + cached)
+        require_memory(n_bytes, what, torch.cuda.mem_get_info()[0] + cached, GPU_ADVICE)

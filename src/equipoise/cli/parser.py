@@ -17,7 +17,7 @@ examples:
   equipoise embed table.csv --label kind   embed your own table
   equipoise evaluate digits digits.csv     measure how far a map can be trusted
 
-Run `equipoise VERB --help` for the options and examples of a verb."""
+Run `equipoise COMMAND --help` for the options and examples of a command."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -32,14 +32,14 @@ def make_parser(method: str) -> argparse.ArgumentParser:
     """Return the parser; the verbs that embed get the parameters of one method."""
     parser = Parser(
         prog="equipoise",
-        usage="equipoise VERB …",
+        usage="equipoise COMMAND …",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"equipoise {__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB", dest="verb", title="verbs", parser_class=Parser)
+    verbs = parser.add_subparsers(required=True, metavar="COMMAND", dest="verb", title="commands", parser_class=Parser)
     embed.add(verbs, method)
     transform.add(verbs)
     evaluate.add(verbs)

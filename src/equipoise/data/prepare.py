@@ -55,8 +55,8 @@ class Preparation:
         for part in (self.scale, self.mean):
             if part is not None and len(part) != X.shape[1]:
                 raise ValueError(
-                    f"{dataset.name} has {plural(X.shape[1], 'column')}, but the preprocessing was fitted to"
-                    f" {len(part)}"
+                    f"{dataset.name} has {plural(X.shape[1], 'column')}, but the preparation was fitted to {len(part)};"
+                    " pass the same columns"
                 )
         if self.log1p:
             _check_counts(X, columns)

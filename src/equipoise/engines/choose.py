@@ -135,12 +135,12 @@ def engine_settings(engine: Engine) -> dict[str, Any]:
 
 
 def engine_state(engine: Engine) -> list[dict[str, Any]]:
-    """Return, in plain values, what an engine has learnt from earlier embeddings; empty for most engines."""
+    """Return, as plain values, the state of an engine that a checkpoint stores; empty for most engines."""
     return engine.state() if isinstance(engine, Resumable) else []
 
 
 def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
-    """Restore the state returned by `engine_state`, replacing the present one."""
+    """Restore the state returned by `engine_state`, replacing the current one."""
     if isinstance(engine, Resumable):
         engine.restore(state)
     elif state:

@@ -46,7 +46,7 @@ HOST = HostPlacement()
 
 
 class CpuEngine:
-    """Placement and stepper of an engine that computes with NumPy arrays."""
+    """Base class of engines that compute with NumPy arrays: their placement and stepper."""
 
     placement = HOST
     stepper = SingleSteps()

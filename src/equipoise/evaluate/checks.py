@@ -57,7 +57,9 @@ def is_euclidean_table(X: Any, metric: Any) -> bool:
 
 
 def check_map(Y: Any) -> Array:
-    """Return a map (n, d) as float64; at least three points, not all at the same position."""
+    """Return a map (n, d), or that of a fitted method, as float64; at least three points, not all at one position."""
+    if hasattr(Y, "fit") and not hasattr(Y, "embedding_"):
+        raise ValueError(f"Y is the method {type(Y).__name__}, which is not fitted; call fit(X) first")
     Y = np.ascontiguousarray(maps.check_map(Y))
     _require_points(len(Y), "Y")
     if not np.ptp(Y, axis=0).any():

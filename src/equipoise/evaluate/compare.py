@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.namespace import check_random_state
-from .report import Report, evaluate
+from .report import Report, measure_map
 from .report_table import as_html, as_text, comparison_rows
 
 if TYPE_CHECKING:
@@ -99,13 +99,15 @@ def compare(
         raise ValueError("maps is empty; pass at least one map, as in compare(X, {'t-SNE': Y})")
     is_seed = isinstance(random_state, int | np.integer)
     seed = random_state if is_seed else check_random_state(random_state).randint(2**31 - 1)
-    reports = {}
+    reports: dict[str, Report] = {}
+    first = None
     for name, Y in named.items():
         Y = getattr(Y, "embedding_", Y)
         try:
-            reports[str(name)] = evaluate(X, Y, labels, k=k, metric=metric, n_jobs=n_jobs, random_state=seed)
+            report = measure_map(X, Y, labels, k, metric, first, n_jobs=n_jobs, random_state=seed)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
+        first = reports[str(name)] = report
     return Comparison(reports)
 
 

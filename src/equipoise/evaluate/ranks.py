@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 
 from .._types import Array
 from ..arrays.blocks import FIXED_RANKED, cache_bytes
+from ..inputs import Table
 from ..linalg.pca import one_blas_thread
 from ..methods.estimator import threads
-from .checks import check_k, check_pair
+from ..progress import advance_callback, stage
+from .checks import check_k, check_map, check_pair
 from .measured import Measured, RecallCurve
 from .order import Buffer, Order, make_order
 from .sample import sample_points
@@ -51,6 +54,8 @@ class Neighborhoods:
         The ranks in X of near_y, and in Y of near_x.
     """
 
+    _known_near_x: Array | None = None
+
     def __init__(
         self, X: Any, Y: Any, k: int, *, metric: Any = "euclidean", n_jobs: int | None = None, random_state: Any = 0
     ):
@@ -62,6 +67,18 @@ class Neighborhoods:
         self._n_threads = 1 if data.points is None else threads(n_jobs)
         self._distances_at_once = FIXED_RANKED if data.points is None else cache_bytes() // 4  # float32
         self._in_x, self._in_y = make_order(data), make_order(embedding)
+
+    def of_map(self, Y: Any) -> Neighborhoods:
+        """Return the neighbourhoods of another map Y (n, d) of the same data; those in X are not searched again."""
+        embedding = Table(check_map(Y), "euclidean")
+        if embedding.n != self.n:
+            raise ValueError(f"X has {self.n} rows and Y has {embedding.n}; they must be the same points")
+        other = copy(self)
+        for name in ("_from_x", "_from_y"):
+            other.__dict__.pop(name, None)
+        other._in_y = make_order(embedding)
+        other._known_near_x = self.near_x
+        return other
 
     @property
     def near_x(self) -> Array:
@@ -81,15 +98,18 @@ class Neighborhoods:
 
     @cached_property
     def _from_x(self) -> tuple[Array, Array]:
-        return self._compute(self._in_x, self._in_y)
+        return self._compute(self._in_x, self._in_y, self._known_near_x)
 
     @cached_property
     def _from_y(self) -> tuple[Array, Array]:
         return self._compute(self._in_y, self._in_x)
 
-    def _compute(self, space: Order, other_space: Order) -> tuple[Array, Array]:
-        """Return the k nearest points in one space and their ranks in the other, each (m, k)."""
-        near, ranks = (np.empty((len(self.points), self.k), np.int32) for _ in range(2))
+    def _compute(self, space: Order, other_space: Order, known: Array | None = None) -> tuple[Array, Array]:
+        """Return the k nearest points in one space, unless `known`, and their ranks in the other, each (m, k)."""
+        ranks = np.empty((len(self.points), self.k), np.int32)
+        near = np.empty_like(ranks) if known is None else known
+        stage("neighbours and ranks", len(self.points))
+        advance = advance_callback()
         m, turns = len(self.points), self._n_threads * max(ROWS, self._distances_at_once // self.n)
         step = -(-m // (self._n_threads * -(-m // turns)))  # equally many blocks per thread, of about equal size
 
@@ -98,8 +118,10 @@ class Neighborhoods:
             for start in range(first * step, m, self._n_threads * step):
                 part = slice(start, start + step)
                 rows = self.points[part]
-                near[part] = space.nearest(rows, self.k, buffer)
+                if known is None:
+                    near[part] = space.nearest(rows, self.k, buffer)
                 ranks[part] = other_space.ranks(rows, near[part], buffer)
+                advance(len(rows))
 
         # Each row is computed by one thread: the ranks do not depend on the number of threads.
         with one_blas_thread(), ThreadPoolExecutor(max(1, self._n_threads - 1)) as pool:
@@ -156,7 +178,7 @@ class Neighborhoods:
         k = check_k(k, self.n, name)
         if k > self.k:
             raise ValueError(
-                f"{name}={k} is larger than the k={self.k} of this object; create Neighborhoods with a larger k"
+                f"{name}={k} is larger than the {self.k} neighbours stored; create Neighborhoods(X, Y, k={k})"
             )
         return k
 

@@ -171,8 +171,8 @@ def evaluate(
     ----------
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data; distances if metric="precomputed".
-    Y : array-like of shape (n, d)
-        The map, computed by any method of any library.
+    Y : array-like of shape (n, d), or a fitted method
+        The map, computed by any method of any library; a fitted method contributes its `embedding_`.
     labels : array-like of shape (n,), optional
         The class of each point; adds two measures of classes.
     k : int or "auto", default="auto"
@@ -197,6 +197,14 @@ def evaluate(
     >>> float(report.trustworthiness), float(report.recall), round(float(report.stretch), 6)
     (1.0, 1.0, 1.0)
     """
+    return measure_map(X, Y, labels, k, metric, n_jobs=n_jobs, random_state=random_state)
+
+
+def measure_map(
+    X: Any, Y: Any, labels: Any, k: Any, metric: Any, other: Report | None = None, **sampling: Any
+) -> Report:
+    """Return the report of `evaluate`; the neighbours in the data are those of `other`, a report on another map."""
+    random_state = sampling["random_state"]
     X = as_array(X)
     data, embedding = check_pair(X, Y, metric)
     n, k = data.n, resolve_k(k, data.n)
@@ -204,8 +212,10 @@ def evaluate(
     X, Y = X if data.points is None else data.points, embedding.X  # converted once, not by each measure
     number = None if labels is None else check_labels(labels, n)[1]
     has_centroids = number is not None and number.max() > 1 and is_euclidean_table(X, metric)
-    options: dict[str, Any] = {"metric": metric, "n_jobs": n_jobs, "random_state": random_state}
-    hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), **options)
+    if other is None:
+        hoods = Neighborhoods(X, Y, max(k, min(LARGEST, n - 1)), metric=metric, **sampling)
+    else:
+        hoods = other.neighborhoods.of_map(Y)
     return Report(
         Y=Y,
         labels=None if labels is None else np.asarray(labels),

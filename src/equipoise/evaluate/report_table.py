@@ -95,7 +95,7 @@ def report_rows(measures: MapMeasures) -> tuple[list[str], list[list[str]]]:
 
 
 def comparison_rows(reports: Mapping[str, MapMeasures]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table of several maps; the best value of a row is starred."""
+    """Return the header and the rows of the table of several maps; the best values of a row are starred."""
     rows = []
     for row in ROWS:
         values = [row.value(report) for report in reports.values()]
@@ -103,8 +103,9 @@ def comparison_rows(reports: Mapping[str, MapMeasures]) -> tuple[list[str], list
             continue
         perfect = row.perfect(next(iter(reports.values())))
         errors = [abs(float(value) - perfect) for value in values if value is not None]
-        best = min(range(len(errors)), key=errors.__getitem__)
-        rows.append([row.name, *(row.write(v) + (" *" if i == best else "  ") for i, v in enumerate(values))])
+        best = min(errors)
+        stars = (" *" if error == best else "  " for error in errors)
+        rows.append([row.name, *(row.write(value) + star for value, star in zip(values, stars, strict=True))])
     return ["", *(f"{name}  " for name in reports)], rows
 
 

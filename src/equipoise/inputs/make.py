@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 from scipy import sparse
 
 from .._plural import plural
+from .._suggest import did_you_mean
 from ..arrays.namespace import is_tensor
 from ..data import (
     as_array,
@@ -30,9 +31,9 @@ from .table import Table
 from .varying_metric import with_metric_function
 
 # fmt: off
-METRICS = (  # those of sklearn.metrics.pairwise_distances, plus inner_product
+METRICS = (  # those of sklearn.metrics.pairwise_distances without nan_euclidean, plus inner_product
     "braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "dice", "euclidean", "hamming",
-    "haversine", "inner_product", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski", "nan_euclidean",
+    "haversine", "inner_product", "jaccard", "l1", "l2", "mahalanobis", "manhattan", "minkowski",
     "precomputed", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "sqeuclidean", "yule",
 )
 # fmt: on
@@ -133,8 +134,15 @@ def _from_distances(X: Any, pairs: bool) -> Input:
 
 
 def _check_metric(metric: Any, names: Any) -> None:
+    if isinstance(metric, str) and metric == "nan_euclidean":
+        raise ValueError(
+            'metric="nan_euclidean" is not supported, because missing values are refused; remove or fill them, then use'
+            ' "euclidean"'
+        )
     if not callable(metric) and not (isinstance(metric, str) and metric in names):
-        raise ValueError(f"metric must be a callable or one of {', '.join(names)}; got {metric!r}")
+        meant = did_you_mean(metric, names, "") if isinstance(metric, str) else ""
+        known = f"metric must be a callable or one of {', '.join(names)}"
+        raise ValueError(f"unknown metric {metric!r}; {meant or known}")
 
 
 def _on_device(X: Any, metric: str, device: str) -> Input:

@@ -41,8 +41,8 @@ class FromSpace(Input):
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         if not self.has_principal:
             raise ValueError(
-                f'init="pca" needs coordinates or all distances, too many of a metric space with {self.n} points (at'
-                f' most {PRINCIPAL}); use init="spectral" or "random"'
+                f'init="pca" computes all distances of a metric space, which limits it to {PRINCIPAL} points, and this'
+                f' one has {self.n}; use init="spectral" or "random"'
             )
         return super().principal(d, rng)
 

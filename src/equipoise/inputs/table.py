@@ -20,8 +20,19 @@ from ..data.checks.dissimilarities import check_size
 from ..geometry import factor
 from ..linalg.pca import one_blas_thread, principal_components
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
-from ..neighbors.vectors import Graph, in_range, is_euclidean, metric_parameters, product_distances
+from ..neighbors.vectors import (
+    VECTORS,
+    Graph,
+    Vectors,
+    in_range,
+    is_euclidean,
+    make_vectors,
+    metric_parameters,
+    product_distances,
+)
 from .base import Input, Nearby, check_block, nearby, square
+
+PAIRS = 64  # pairs per call of scikit-learn, which takes longer than the unneeded distances of such a block; chosen
 
 
 @tagged("inputs.table.Table")
@@ -37,6 +48,7 @@ class Table(Input):
         Metric tensor (D, D) or diagonal (D,): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
     """
 
+    _vectors: Vectors | None = None  # the rows as vectors for distances of pairs, made when first needed
     mean: Array | None = None  # (D,): the row subtracted from all rows, if any
 
     def __init__(self, X: Array, metric: Any, h: Any = None):
@@ -99,11 +111,33 @@ class Table(Input):
 
     def pairs(self, i: Array, j: Array) -> Array:
         if not is_euclidean(self.metric):
-            return super().pairs(i, j)
+            return self._pairs_by_metric(i, j)
         d = np.empty(len(i))
         for part in row_blocks(len(i), 8 * self.X.shape[1]):
             d[part] = np.linalg.norm(self.X[i[part]] - self.X[j[part]], axis=1)
         return d
+
+    def _pairs_by_metric(self, i: Array, j: Array) -> Array:
+        """Return the distances of pairs under other metrics: from vectors, or with few calls of scikit-learn."""
+        if self._vectors is None and self._has_vectors():
+            self._vectors = make_vectors(self.X, self.metric)
+        if self._vectors is not None:
+            return self._vectors.distances(self._vectors.own[i], j[:, None])[:, 0]
+        if not isinstance(self.metric, str):  # a function: only the pairs themselves
+            return super().pairs(i, j)
+        d, order = np.empty(len(i)), np.argsort(i, kind="stable")
+        for start in range(0, len(i), PAIRS):
+            part = order[start : start + PAIRS]
+            rows, which = np.unique(i[part], return_inverse=True)
+            columns, where = np.unique(j[part], return_inverse=True)
+            d[part] = self.block(rows, columns)[which, where]
+        return d
+
+    def _has_vectors(self) -> bool:
+        """Return whether distances under the metric are those of vectors: not cosine distances from zero rows."""
+        if not isinstance(self.metric, str) or self.metric not in VECTORS or self.metric == "inner_product":
+            return False
+        return self.metric not in ("cosine", "correlation") or bool(np.ptp(self.X, axis=1).all())
 
     def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
         width = np.diff(pattern.indptr)
@@ -186,7 +220,7 @@ class Table(Input):
         return np.array([self._places.get((row + 0.0).tobytes(), -1) for row in X])
 
     def __getstate__(self) -> dict[str, Any]:
-        recomputed = ("_centred", "_parameters")
+        recomputed = ("_centred", "_parameters", "_vectors")
         state = {name: value for name, value in self.__dict__.items() if name not in recomputed}
         return {**state, "_searcher": None, "_places": None}  # large, and quick to rebuild
 

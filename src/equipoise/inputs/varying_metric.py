@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..arrays.memory_limits import physical_memory, require_memory
+from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import is_tensor, to_numpy
 from ..data import check_finite
 from ..data.checks.metric_tensors import check_tensors
@@ -27,7 +27,7 @@ class Varying(Distances):
     """Rows with one metric tensor each: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), computed for all n² pairs."""
 
     def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
-        require_memory(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", physical_memory())
+        require_memory(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", available_memory())
         self.X, self.H, self.h = X, H, h
         d2 = _quadratic_forms(X, H, X)
         super().__init__(np.sqrt((d2 + d2.T) / 2))

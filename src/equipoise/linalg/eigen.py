@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from .._types import Array, Matrix
+from ..arrays.memory_limits import available_memory
 from .pca import fix_signs, top_eigenvectors
 
 SMALL = 300  # rows up to which the dense matrix is decomposed, where Lanczos is no faster; chosen
@@ -23,6 +24,10 @@ SHIFT = 1e-11
 # separates the graph, and the factors are dense on it: 5000 points mean 25 million entries and about ten seconds. For
 # wider graphs, from high-dimensional data, Lanczos runs on A itself: it needs no factors, but gaps between eigenvalues.
 WIDEST = 5000
+# The same where Lanczos on A itself has not converged: 20,000 points mean 400 million entries, if memory suffices, and
+# minutes.
+WIDEST_AGAIN = 20_000
+FACTOR_ENTRY = 32  # bytes per entry of the dense part of both factors, and as much again while they grow
 LOOSE = 1e-7  # tolerance of the residuals of Lanczos on A itself, relative to ‖A‖
 
 Product = Callable[[Array], Array]  # A v for v (n,)
@@ -54,13 +59,18 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
 
     The span of `null` (n, c), orthonormal with A null = 0, is excluded: it is projected out of every product. Lanczos
     runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation. If the factors would
-    be too large, it runs on A itself.
+    be too large, it runs on A itself, and only if that does not converge are the large factors computed after all.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
         return _bottom_of_dense(A, null, d)
-    if _widest_level(A) > WIDEST:
-        return _bottom_without_factors(A, null, d)
+    widest = _widest_level(A)
+    if widest > WIDEST:
+        try:
+            return _bottom_without_factors(A, null, d)
+        except RuntimeError:
+            if widest > WIDEST_AGAIN or FACTOR_ENTRY * float(widest) ** 2 > available_memory():
+                raise
     solve = _factor(A + SHIFT * float(abs(A).max()) * sparse.identity(n, format="csr"))
 
     def multiply(v: Array) -> Array:
@@ -154,5 +164,6 @@ def _not_converged(n: int, error: Exception) -> RuntimeError:
     """Return the error for a Lanczos run that did not converge."""
     return RuntimeError(
         f"the eigenvectors of {n} points did not converge in {RESTARTS} restarts ({error}); the eigenvalues may be"
-        " nearly equal: change n_neighbors, use fewer n_components, or use a sample of the data"
+        ' nearly equal: use solver="flow" (classical methods), another n_neighbors, fewer n_components or a sample of'
+        " the data"
     )

@@ -28,6 +28,7 @@ from ..arrays.namespace import (
 )
 from . import eigen
 from .pca import double_center
+from .row_products import multiply_rows, multiply_vector
 
 SIDE = 1000  # rows or columns up to which the smaller Gram matrix is formed, 8 MB; as in randomized.py
 MEAN = 0.9  # largest share of the mean in Σ F² for which F is not centred: it costs one digit; chosen
@@ -107,7 +108,7 @@ class Inner(Gram):
     def place(self, new: Matrix, axes: Array) -> Array:
         """Return the coordinates of points with squared distances (m, n) to all points: Gower's formula (1968)."""
         K = -0.5 * new
-        return (K - K.mean(axis=1, keepdims=True) - self._means + self._mean) @ axes
+        return multiply_rows(K - K.mean(axis=1, keepdims=True) - self._means + self._mean, axes)
 
     def squared(self, which: Array) -> Array:
         """Return the squared distances (m, n) from the points `which` (m,) to all: B_ii + B_jj − 2 B_ij."""
@@ -152,7 +153,7 @@ class Factor(Gram):
 
     def place(self, new: Matrix, axes: Array) -> Array:
         """Return the coordinates of points with data coordinates (m, r)."""
-        return new @ axes - self.mean @ axes
+        return multiply_rows(new, axes) - multiply_vector(self.mean, axes)
 
     def times(self, V: Array) -> Array:
         return self.project(self.project_back(V))

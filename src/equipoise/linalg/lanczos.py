@@ -46,7 +46,8 @@ def top_of(multiply: Product, n: int, d: int, like: Any, dense: Callable[[], Any
     except NotConverged as error:
         if n > DENSE:
             raise RuntimeError(
-                f"{error}; the eigenvalues may be nearly equal: use fewer n_components or a sample of the data"
+                f'{error}; the eigenvalues may be nearly equal: use solver="flow", fewer n_components or a'
+                " sample of the data"
             ) from None
     return _decompose(dense(), d)
 

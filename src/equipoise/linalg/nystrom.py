@@ -9,6 +9,7 @@ from .._tags import tagged
 from .._types import Array
 from ..arrays.namespace import to_numpy
 from .gram import Gram
+from .row_products import multiply_rows
 
 PROBES = 64  # rows on which the error of an approximation is estimated; chosen
 ROUNDING = 1e-12  # eigenvalues below this, relative to the largest, are rounding errors
@@ -41,12 +42,12 @@ class Landmarks:
         keep = values > max(-values[0], ROUNDING * values[-1])
         if not keep.any():
             raise ValueError("all landmarks coincide; raise n_landmarks")
-        self._whiten = (U[:, keep] / np.sqrt(values[keep]))[:, ::-1]
+        self._whiten = np.ascontiguousarray((U[:, keep] / np.sqrt(values[keep]))[:, ::-1])
         self.F = self.coordinates(D2.T)
 
     def coordinates(self, d2: Array) -> Array:
         """Return coordinates (q, r) of points from their squared distances (q, m) to the landmarks."""
-        return self._products(d2) @ self._whiten
+        return multiply_rows(self._products(d2), self._whiten)
 
     def squared_norms(self, d2: Array) -> Array:
         """Return s = ‖x − c‖² (q,) of points from their squared distances (q, m) to the landmarks."""

@@ -210,8 +210,8 @@ class ClassicalEmbedding(Estimator):
             gradient = float(np.linalg.norm(problem.gradient(problem.Y)))
             warn(
                 f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its gradient is"
-                f" {gradient / model.objective.mass:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use"
-                ' solver="eigen"',
+                f" {gradient / model.objective.mass:.1e}, above tol={self.tol:g}; increase n_iter or tol;"
+                ' solver="eigen" needs no steps, if its eigenvectors converge',
                 ConvergenceWarning,
             )
 

@@ -109,5 +109,8 @@ class DKPCA(DoubleKernel):
             raise ValueError("bandwidth=inf makes K_X equal for all pairs; use a finite bandwidth for DKPCA")
         return Radial(bandwidth, self._n_threads())
 
+    def _bytes_per_pair(self, data: Input, engine: str) -> float:
+        return 0.0 if data.sparse or engine not in ("exact", "reference") else 24.0  # d², the exponent and K_X
+
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
         return DoubleKernelPCA(P, kernel)

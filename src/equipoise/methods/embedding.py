@@ -28,8 +28,8 @@ from ..geometry import Flat, Geometry
 from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
-from ..memory import gpu_memory
-from ..objectives import Objective
+from ..memory import gpu_memory, require_memory_for_pairs
+from ..objectives import Objective, check_kernel
 from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
 from ..optimize.rules import Momentum, Rule, Schedule
@@ -177,6 +177,18 @@ class Embedding(Estimator):
         """Return whether the loss needs the affinity of every pair."""
         return False
 
+    def _bytes_per_pair(self, data: Input, engine: str) -> float:
+        """Return the bytes per pair of points at the peak of a fit; 0 if only neighbours are stored."""
+        return 0.0
+
+    def _require_memory_for_pairs(self, data: Input, engine: str) -> None:
+        bytes_per_pair = self._bytes_per_pair(data, engine)
+        if not bytes_per_pair:
+            return
+        others = "a divergence with alpha < 1" if self._all_pairs() else 'engine="grid" or "sampled"'
+        advice = f"use fewer rows, or {others}, which store neighbours only"
+        require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, advice)
+
     def _engine(self, requested: str, n: int) -> str:
         """Return the name of the engine for n points; resolves "auto"."""
         return choose_engine(requested, n, self.n_components, self._all_pairs())
@@ -207,6 +219,8 @@ class Embedding(Estimator):
         """Return the problem, the checked input and its neighbourhoods; `init` is a map to continue from."""
         self.check_parameters()
         kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
+        if type(kernel).__module__ != Kernel.__module__:  # tests compare the built-in ones with their closed forms
+            check_kernel(kernel)
         data = self._input(X)
         self._record_features(X, data)
         if self._map_dimension() > data.limit:
@@ -217,6 +231,7 @@ class Embedding(Estimator):
         neighborhoods, all_pairs = self._neighborhoods(data, y), self._all_pairs()
         requested, device = choose_device(self.engine, self.device, X)
         name = self._engine(requested, data.n)
+        self._require_memory_for_pairs(data, name)
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)

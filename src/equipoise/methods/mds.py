@@ -220,8 +220,12 @@ class MDS(Estimator):
             )
         if engine == "torch" and is_sparse:
             raise ValueError('engine="torch" compares all pairs; for sparse weights or distances use engine="listed"')
-        if (engine == "listed") != is_sparse:
-            raise ValueError('use engine="listed" for sparse weights or distances, and only for these')
+        if engine == "listed" and not is_sparse:
+            raise ValueError('engine="listed" needs sparse weights or distances, got dense ones; use engine="auto"')
+        if is_sparse and engine != "listed":
+            raise ValueError(
+                f'engine={engine!r} needs dense input; for sparse weights or distances use engine="listed"'
+            )
         return engine
 
     @accepts_cupy

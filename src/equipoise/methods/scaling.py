@@ -19,6 +19,8 @@ from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
 from ..linalg.gram import Factor, Gram, Inner, divide_columns
 from ..linalg.nystrom import PROBES, Landmarks, choose, factor_error
+from ..linalg.row_products import multiply_rows, multiply_vector
+from ..memory import require_memory_for_pairs
 from ..neighbors.vectors import is_euclidean
 from ..objectives import GramLoss
 from ..progress import stage
@@ -28,6 +30,8 @@ from .estimator import accepts_cupy
 
 if TYPE_CHECKING:
     from ..inputs.device_table import DeviceTable  # it imports PyTorch
+
+LANDMARKS = "use fewer rows or n_landmarks=500"  # advice where all pairs take too much memory
 
 
 @dataclass(eq=False, repr=False)
@@ -138,7 +142,7 @@ class PCA(Scaling):
     def _place(self, X: Matrix) -> Array:
         X = to_float64(X) if is_tensor(X) else X
         axes = array_like(X, self.components_.T)
-        return X @ axes - array_like(X, self.mean_) @ axes
+        return multiply_rows(X, axes) - multiply_vector(array_like(X, self.mean_), axes)
 
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
@@ -150,7 +154,7 @@ class PCA(Scaling):
         )
         if Y.ndim != 2 or Y.shape[1] != self.n_components:
             raise ValueError(f"Y has shape {tuple(Y.shape)}; expected (m, {self.n_components})")
-        return Y @ array_like(Y, self.components_) + array_like(Y, self.mean_)
+        return multiply_rows(Y, array_like(Y, self.components_)) + array_like(Y, self.mean_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -194,12 +198,14 @@ class ClassicalMDS(Scaling):
         if data.sparse:
             raise ValueError("classical MDS needs the distances of all pairs, got a sparse matrix; use Isomap")
         self._record_features(X, data)
-        self._check_dimension(data.n, f"n_samples={data.n}")
+        rows = data.coordinates
+        in_columns = rows is not None and is_euclidean(self.metric)
+        self._check_dimension(*(data.limit, data.limited_by) if in_columns else (data.n, f"n_samples={data.n}"))
         m = self._check_landmarks(data.n)
         self._landmarks: Landmarks | None = None
         if m is not None:
             return self._from_landmarks(data, m, lambda i: data.squared_to_all(data.rows(i)), rng, device)
-        if (rows := data.coordinates) is not None and is_euclidean(self.metric):
+        if in_columns:
             if sparse.issparse(rows):
                 self._require_on_device(X, data)
             return self._gram_model(data, Factor(_in_float64(rows)))
@@ -208,11 +214,12 @@ class ClassicalMDS(Scaling):
             table = cast("DeviceTable", data)
             require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
             return self._gram_model(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
+        require_memory_for_pairs(data.n, 32.0, "ClassicalMDS", LANDMARKS)  # d, d², a copy and B
         return self._gram_model(data, Inner(to_device(data.squared(), device)))
 
     def _place(self, X: Any) -> Array:
         if self._landmarks is not None:
-            d2 = self._data.squared_to_all(X)[:, self._landmarks.chosen]
+            d2 = np.ascontiguousarray(self._data.squared_to_all(X)[:, self._landmarks.chosen])
             return self._place_by_gram(self._landmarks.coordinates(d2))
         if isinstance(self._gram, Factor):
             return self._gram.place(to_float64(X) if is_tensor(X) else X, self._axes)
@@ -272,6 +279,7 @@ class Isomap(Scaling):
         if m is not None:
             model = self._from_landmarks(data, m, lambda i: space.distances(i) ** 2, rng, device)
         else:
+            require_memory_for_pairs(data.n, 32.0, "Isomap", LANDMARKS)  # D, its transpose, d² and B
             D = space.matrix()
             model = self._gram_model(data, Inner(to_device(np.minimum(D, D.T) ** 2, device)))
         return replace(model, recall=recall)
@@ -298,5 +306,5 @@ class Isomap(Scaling):
 
 
 def _in_float64(X: Any) -> Matrix:
-    """Return the rows of a table in float64, without a copy if they are: arrays and CSR matrices of an input are."""
+    """Return the rows of a table in float64; only tensors need a conversion, an input stores all others in float64."""
     return X.double() if is_tensor(X) else X

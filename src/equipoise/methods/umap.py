@@ -96,7 +96,7 @@ class UMAP(Embedding):
             self._check_negative_sampling()
 
     def _samples_negatives(self) -> bool:
-        """Return whether to optimise by negative sampling; "sampled" with the intended loss is the general engine."""
+        """Return whether to optimise by negative sampling, as the deprecated "sampled" does with loss="effective"."""
         return self.engine == NEGATIVE_SAMPLING or (self.engine == "sampled" and self.loss == "effective")
 
     def _check_negative_sampling(self) -> None:

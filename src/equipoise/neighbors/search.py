@@ -35,6 +35,7 @@ MIN_RECALL = 0.99
 EXACT_WORK = 5e10  # largest n² · D for a scan of all pairs: about a second; chosen
 MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaust the system's threads
 FAR = 1e15  # largest coordinate of a new row, in units of the extent of the data: float32 squares overflow at 1e38
+BLOCK = 2**25  # bytes of the temporary arrays of a block, 32 MB; each row is computed on its own
 
 
 def nearest_neighbors(
@@ -141,19 +142,20 @@ class UnitScale:
 
     def __init__(self, V: Array):
         self.center = V.mean(axis=0)
-        largest = max(np.abs(V[rows] - self.center).max() for rows in _query_blocks(len(V)))
+        largest = max(np.abs(V[rows] - self.center).max() for rows in _query_blocks(len(V), 16 * V.shape[1]))
         self.scale = max(largest, np.finfo(np.float64).tiny)
 
     def float32(self, V: Array) -> Array:
         """Return (V − center)/scale in float32, without a full copy in float64."""
         result = np.empty(V.shape, np.float32)
-        for rows in _query_blocks(len(V)):
+        for rows in _query_blocks(len(V), 16 * V.shape[1]):
             result[rows] = (V[rows] - self.center) / self.scale
         return result
 
 
-def _query_blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + FIXED_QUERY_ROWS, n)) for start in range(0, n, FIXED_QUERY_ROWS)]
+def _query_blocks(n: int, bytes_per_row: int = 1) -> list[slice]:
+    step = max(1, min(FIXED_QUERY_ROWS, BLOCK // bytes_per_row))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 Search = Callable[[Array, int], Array]  # queries (m, D) and k → indices (m, k), int64
@@ -211,9 +213,10 @@ def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
         bad = np.argwhere(~((block >= 0) & (block < np.inf)))
         if bad.size:
             i, j = bad[0]
+            name = getattr(metric, "__name__", repr(metric))
             raise ValueError(
-                f"metric={metric!r} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
-                " distances must be finite and nonnegative"
+                f"metric={name} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
+                " distances must not be negative, NaN or infinite"
             )
         block[np.arange(len(block)), rows] = np.inf
         near = np.argpartition(block, k - 1, axis=1)[:, :k]

@@ -11,6 +11,7 @@ from .double_kernel import DoubleKernelLLE, DoubleKernelPCA
 from .gram_loss import GramLoss
 from .joint import JointDivergence, joint_objective
 from .quotient import TraceQuotient
+from .user_kernel import check_kernel
 
 __all__ = [
     "Balance",
@@ -25,6 +26,7 @@ __all__ = [
     "JointDivergence",
     "Objective",
     "TraceQuotient",
+    "check_kernel",
     "joint_objective",
     "require_dense",
 ]

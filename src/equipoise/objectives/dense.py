@@ -42,8 +42,8 @@ class DenseDivergence:
         rows, columns = xp.nonzero((P <= 0) & ~xp.eye(n, dtype=xp.bool, device=device_of(P)))
         if rows.shape[0]:
             raise ValueError(
-                f"{what}, but P[{int(rows[0])}, {int(columns[0])}] = 0, like {rows.shape[0]} of {n * (n - 1)} pairs;"
-                " raise the perplexity, or use an Alpha divergence with α < 1"
+                f"{what}, but P is 0 for {rows.shape[0]} of {n * (n - 1)} pairs, the first at [{int(rows[0])},"
+                f" {int(columns[0])}]; raise the perplexity, or use an Alpha divergence with α < 1"
             )
         self.affinities = P
         self.kernel = kernel

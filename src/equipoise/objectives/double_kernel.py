@@ -87,7 +87,7 @@ class DoubleKernelLLE:
 
 
 def signed_entries(M: Matrix, sign: int) -> Matrix:
-    """Return the off-diagonal entries of CSR M with this sign."""
+    """Return CSR M with only the off-diagonal entries of the given sign, 1 or −1."""
     values = stored_values(M)
     return entries_where(M, (array_namespace(values).sign(values) == sign) & (M.indices != entry_rows(M)))
 

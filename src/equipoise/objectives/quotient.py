@@ -92,9 +92,10 @@ class TraceQuotient(ClosedForm):
         return U - null[:, None] * (null @ U)
 
     def _null_space(self, maximum: int) -> Array:
-        """Return orthonormal null vectors of A, (n, ≤ most): t, then one for each component but the last.
+        """Return up to `maximum` orthonormal null vectors of A, as columns.
 
-        Components are in descending order of size; each vector separates one component from those after it.
+        The first is t/‖t‖. There is one more for each component but the last, in descending order of size; it separates
+        that component from those after it.
         """
         sizes = np.bincount(self.components)
         if len(sizes) == 1:

@@ -54,7 +54,7 @@ class _History:
     """The last steps s and changes y of the half gradient: −H G by the two loops of L-BFGS (Nocedal 1980), H₀ = γ/M."""
 
     def __init__(self, memory: int, pairs: list[tuple[Array, Array, float]]):
-        """Update the list `pairs` in place."""
+        """Keep up to `memory` triples (s, y, s·y) in the list `pairs`, which is updated in place."""
         self.memory, self.pairs = memory, pairs
 
     def add(self, s: Array, y: Array) -> None:

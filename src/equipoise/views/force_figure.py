@@ -27,9 +27,10 @@ def force_figure(r: Array, attraction: dict[str, Array], repulsion: dict[str, Ar
     ):
         for i, (name, force) in enumerate(curves.items()):
             axes.plot(r, force, label=name, color=COLORS[i % len(COLORS)], linewidth=2)
-        # Power laws diverge at 0; scaling to the second highest peak keeps them from flattening the other curves.
+        # Power laws diverge at 0; a peak far above the second highest one is cut off, so as not to flatten the others.
         peaks = sorted(float(force.max()) for force in curves.values())
-        axes.set_ylim(0, 1.15 * peaks[max(len(peaks) - 2, 0)])
+        second = peaks[max(len(peaks) - 2, 0)]
+        axes.set_ylim(0, 1.15 * (peaks[-1] if peaks[-1] < 2 * second else second))
         axes.set_xlim(0, r.max())
         axes.set_xlabel("distance r in the map")
         axes.set_ylabel("force between two points")

@@ -175,10 +175,9 @@ class Page {
 
   apply_theme(key) {
     this.theme = key
-    const {background, text, missing} = this.facts.themes[key]
+    const {background, text} = this.facts.themes[key]
     document.documentElement.dataset.theme = key
     element("theme").textContent = key === "dark" ? "light theme" : "dark theme"
-    this.plot.outline_line_color = missing
     this.words.glyph.setv({text_color: {value: text}, background_fill_color: {value: background}})
     this.paint()
     this.update_legend()

@@ -228,6 +228,7 @@ def _plot() -> Any:
         toolbar_location="above",
         background_fill_color=None,
         border_fill_color=None,
+        outline_line_color=None,  # drawn by the page, because Bokeh would also draw it around the last class name
     )
     plot.axis.visible = False
     plot.grid.visible = False

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._plural import plural
 from ..._types import Array, Matrix
 from ...arrays.blocks import rows_per_block
 from ...arrays.csr import check_indices, entry_rows, make_csr
@@ -64,7 +65,7 @@ def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> Array:
 
 def _require_size(X: Any) -> None:
     """Raise for a lazy table with an unknown number of rows."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     lazy = not hasattr(X, "shape") and hasattr(X, "collect")
     if lazy or not all(isinstance(length, Integral) for length in shape):
         raise ValueError(
@@ -162,12 +163,25 @@ def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "
         raise ValueError(
             f"X must contain numbers, but contains times ({X.dtype}); convert them, for example to days since a date"
         )
+    _require_rows(X, min_rows)
     try:
         return as_numbers(X, order="C", accept_sparse=accept_sparse, ensure_min_samples=min_rows)
     except (TypeError, ValueError) as error:
         if any(words in str(error) for words in NOT_A_NUMBER):
             _raise_for_entry(X, error)
         raise
+
+
+def _require_rows(X: Any, min_rows: int) -> None:
+    """Raise if X has a shape that is not (n, D), or too few rows."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) == 1:
+        raise ValueError(
+            f"X must be a 2D array, got 1D array of shape {tuple(shape)}. Reshape your data with X.reshape(-1, 1) if it"
+            " is one column, or X.reshape(1, -1) if it is one row."
+        )
+    if len(shape) == 2 and shape[0] < min_rows:
+        raise ValueError(f"X has {plural(shape[0], 'sample')}, one per row; at least {min_rows} are needed")
 
 
 def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:

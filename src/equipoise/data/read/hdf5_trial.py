@@ -12,7 +12,7 @@ CELLS = 1 << 20  # values read at a time, 8 MB; constant, because this program d
 
 
 def read_all(item: Any, visited: set[tuple[int, int]]) -> None:
-    """Read the attributes and values of a group or array and of everyitem below it, each once, ignoring errors."""
+    """Read the attributes and values of a group or array and of every item below it, each once, ignoring errors."""
     with suppress(Exception):  # the real reader raises errors again; only crashes matter here
         for name in item.attrs:
             with suppress(Exception):

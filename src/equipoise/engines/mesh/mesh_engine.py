@@ -156,7 +156,7 @@ class MeshEngine(ABC):
         return self._cached_transform(kernel, self._plan(kernel, n, rungs, level))
 
     def _check_due(self, record: ToleranceRecord, rungs: tuple[int, ...], checked: tuple[int, ...]) -> bool:
-        """Return whether the tolerance must be checked, at these rungs and with those of the last check."""
+        """Return whether a check is due: the box has moved far from the rungs last `checked`, or after CHECK fields."""
         far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= self.MOVED
         return far or record.fields >= self.CHECK
 
@@ -181,7 +181,7 @@ class MeshEngine(ABC):
         return self._records[key]
 
     def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
-        """Return a transform that meets the tolerance: refined until it does, or coarsened if it still does then."""
+        """Return a transform that meets the tolerance; refine the plan if it does not, coarsen it if possible."""
         check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
 
         def planned(level: int) -> Plan:

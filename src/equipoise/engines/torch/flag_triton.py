@@ -11,7 +11,7 @@ WIDTH = 1024  # entries per program
 
 @triton.jit
 def _flag_extent(box, flag, h0, h1, h2, min_widest, D: tl.constexpr):
-    """Set the flag if the box is wider than h along an axis, or narrower than `min_widest` along all axes."""
+    """Set the flag if side k of the box is longer than hk for any k, or if all are shorter than `min_widest`."""
     s0 = tl.load(box + D) - tl.load(box)
     widest = s0
     wide = s0 > h0

@@ -106,7 +106,7 @@ class CudaGraph:
         return int(self._taken)
 
     def _record(self, step: Callable[[Any], None], state: Any, min_extent: float) -> None:
-        """Record one step on copies of a state. Before the first recording it runs once, to fill caches."""
+        """Record one step on a copy of the state; before the first recording, run the step once to fill caches."""
         self._min_extent = min_extent
         own = copy(state)
         rows = torch.contiguous_format

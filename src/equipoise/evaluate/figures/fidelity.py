@@ -30,11 +30,11 @@ def fidelity_page(report: MapMeasures, readings: Sequence[Reading], subtitle: st
     Parameters
     ----------
     report : MapMeasures
-        The numbers.
+        The measures of the map, which the table and the plots show.
     readings : sequence of Reading
-        The sentences.
+        The sentences about what can be read from the map.
     subtitle, footer : str
-        Text below the title and at the end.
+        Text below the title, and at the end of the page.
     """
     scripts = bokeh_scripts("to_html()", "bokeh", "bokeh-gl")
     colorings = shadings(report)

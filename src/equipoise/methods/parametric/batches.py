@@ -67,7 +67,7 @@ class Edges:
         self._tails = torch.as_tensor(A.indices.astype(np.int64), device=device)
 
     def sample(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Return the tail of one random edge of each head, and a_i; for a point without edges, itself and 0."""
+        """Return the tail j of one random edge (i, j) of each head i, and a_i; j = i and a_i = 0 if i has no edges."""
         first, last = self._first[heads], self._first[heads + 1] - 1
         low, high = self._ends[first], self._ends[last + 1]
         at = torch.rand(len(heads), dtype=torch.float64, device=heads.device, generator=generator)

@@ -48,7 +48,7 @@ class TrainingState:
 
 
 class Training(Steps[TrainingState]):
-    """Epochs of an encoder under Adam, with a learning rate that decreases to 0 as half a cosine.
+    """Trains an encoder with Adam; one step is an epoch, and the learning rate follows half a cosine down to 0.
 
     Parameters
     ----------

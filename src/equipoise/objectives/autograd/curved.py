@@ -30,7 +30,7 @@ Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d,
 
 
 class Curved:
-    """A loss of a map with the metric g, from the same loss in flat space; computed on `device`, without the engine."""
+    """The loss `flat` with the distances of the map under the metric g; computed on `device`, without the engine."""
 
     def __init__(self, flat: Any, g: Metric, device: str = "cpu"):
         self.flat, self.g, self.device = flat, g, device
@@ -71,7 +71,7 @@ class Curved:
         return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        """Return attraction, repulsion, loss and stiffness, as in a `Balance` for g = 1."""
+        """Return the attributes of a `Balance` as tensors; the stiffness is that of flat space."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
     def to(self, placement: Placement) -> Objective:

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Run tests in a clean virtual environment with the lowest or the newest versions of every dependency.
+
+    python .ci/dependencies.py lowest                      # the quick subset
+    python .ci/dependencies.py newest --all                # every test, with PyTorch and the packages of the site
+    python .ci/dependencies.py lowest -- tests/cli -k read # arguments for pytest
+
+The package is installed as a user would get it: the source distribution is built, then a wheel from it without an index
+and without build isolation, and the files of both are checked. `lowest` pins each requirement of pyproject.toml to its
+lower bound, also those of the build; their own dependencies are the newest that fit. Needs Python 3.11 or newer;
+`--python python3.10` makes the environment with another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.distribution import check_sdist, check_wheel  # noqa: E402
+
+QUICK = ["tests/data", "tests/cli/test_cli.py", "tests/methods/test_methods.py", "tests/methods/test_umap.py"]
+QUICK += ["tests/methods/test_mds.py", "tests/methods/test_classical.py", "tests/views/test_plot.py"]
+QUICK += ["-m", "not slow and not browser"]
+OPTIONAL = ("anndata", "bokeh", "dask", "pandas", "polars", "potpourri3d", "zarr")
+# Deprecations inside old packages, raised by newer packages that they depend on, say nothing about this one.
+OLD_PACKAGES = ["-W", "default::DeprecationWarning", "-W", "default::PendingDeprecationWarning"]
+
+
+def lowest(requirement: str) -> str:
+    """Return the requirement pinned to its lower bound; a version that is already pinned is kept."""
+    matched = re.fullmatch(r"([\w.-]+)(>=|==)([\w.]+)(;.*)?", requirement)
+    if matched is None:
+        raise ValueError(f"{requirement!r} in pyproject.toml has no lower bound; write name>=version")
+    return f"{matched[1]}=={matched[3]}{matched[4] or ''}"
+
+
+def requirements(project: dict, everything: bool) -> list[str]:
+    """Return what the package and its tests need. The bound of the extra `gpu` is not tested: it would bring CUDA."""
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"]]
+    for name, packages in extras.items():
+        if name != "gpu" and (name != "docs" or everything):
+            needed += packages
+    left_out = {"equipoise"} if everything else {"equipoise", "torch"}
+    return sorted({each for each in needed if re.split(r"[^\w.-]", each)[0] not in left_out})
+
+
+def build(python: Path, tools: list[str], folder: Path) -> Path:
+    """Build the source distribution, and from it a wheel without an index; return the wheel after checking both."""
+    run(python, "-m", "pip", "install", "-q", "cmake", "ninja", *tools)
+    hook = f"from scikit_build_core.build import build_sdist; build_sdist({str(folder)!r})"
+    run(python, "-c", hook, cwd=ROOT)
+    (sdist,) = folder.glob("*.tar.gz")
+    check_sdist(sdist)
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir")
+    run(python, "-m", "pip", "wheel", *offline, "-w", folder, sdist, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def run(python: Path, *arguments: object, cwd: Path = ROOT) -> None:
+    """Run the interpreter of the environment, with its programs first on the path and no other package in sight."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PATH"] = f"{python.parent}{os.pathsep}{environment['PATH']}"
+    environment.setdefault("MPLBACKEND", "Agg")
+    command = [str(python), *map(str, arguments)]
+    print("+", *command[1:], flush=True)
+    if status := subprocess.run(command, cwd=cwd, env=environment).returncode:
+        raise SystemExit(status)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("versions", choices=("lowest", "newest"))
+    parser.add_argument("--all", action="store_true", help="run all tests, with PyTorch and the packages of the site")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter of the environment")
+    parser.add_argument("--wheel", type=Path, help="test this wheel instead of building one")
+    parser.epilog = "Arguments after -- go to pytest, instead of the quick subset."
+    arguments = sys.argv[1:]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options, for_pytest = parser.parse_args(arguments[:end]), arguments[end + 1 :]
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        declared = tomllib.load(file)
+    is_lowest = options.versions == "lowest"
+    needed, tools = requirements(declared["project"], options.all), declared["build-system"]["requires"]
+    if is_lowest:
+        needed, tools = [lowest(each) for each in needed], [lowest(each) for each in tools]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([options.python, "-m", "venv", f"{folder}/venv"], check=True)
+        python = Path(folder, "venv", "bin", "python")
+        wheel = options.wheel.resolve() if options.wheel else build(python, tools, Path(folder))
+        check_wheel(wheel)
+        run(python, "-m", "pip", "install", "-q", wheel, *needed)
+        run(python, "-m", "pip", "freeze")
+        run(python, "-c", f"import {', '.join(OPTIONAL)}")  # tests skip a package that cannot be imported
+        chosen = for_pytest or ([] if options.all else QUICK)
+        run(python, "-m", "pytest", "-p", "no:cacheprovider", *(OLD_PACKAGES if is_lowest else ()), *chosen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Products whose rows have the same bytes however many rows are multiplied and however the arrays lie in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Array
+from ..arrays.namespace import is_numpy
+from .pca import one_blas_thread
+
+ROWS = 64  # rows per call of BLAS: a multiple of the rows that its kernels compute at once
+
+
+def multiply_rows(A: Any, B: Any) -> Any:
+    """Return A B for A (m, k), dense or sparse, and B (k, d).
+
+    BLAS sums in another order for one row than for several, and for a transposed or reversed matrix than for its copy.
+    So dense NumPy arrays are multiplied as contiguous blocks of `ROWS` rows, the last one filled up with zeros, on one
+    thread: a row of the result depends on that row of A and on B only.
+    """
+    if sparse.issparse(A) or not is_numpy(A):
+        return A @ B
+    A, B = np.asarray(A, dtype=np.float64), np.ascontiguousarray(B, dtype=np.float64)
+    result = np.empty((len(A), B.shape[1]))
+    block = np.zeros((ROWS, A.shape[1]))
+    with one_blas_thread():
+        for start in range(0, len(A), ROWS):
+            rows = A[start : start + ROWS]
+            block[: len(rows)] = rows
+            block[len(rows) :] = 0.0
+            result[start : start + ROWS] = (block @ B)[: len(rows)]
+    return result
+
+
+def multiply_vector(v: Any, B: Any) -> Array:
+    """Return v B for v (k,) and B (k, d), with the bytes of `multiply_rows`."""
+    return multiply_rows(v[None, :], B)[0]

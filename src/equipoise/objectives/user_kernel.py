@@ -1,0 +1,96 @@
+"""Checks of a user-defined kernel before work starts: shapes, values, monotonicity and slope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from .._types import Array
+from ..kernels import Kernel
+
+GRID = np.logspace(-3, 3, 49)  # squared distances, in units of length²
+STEP = 1e-4  # relative step of the finite differences, forward and backward; where they differ there is a kink
+TOLERANCE = 0.02  # largest relative difference between a slope and its finite difference; chosen
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raise unless k(d2) is defined for arrays, finite, positive, decreasing, and `slope` is its derivative.
+
+    Built-in kernels are not checked: tests compare them with their closed forms.
+
+    Raises
+    ------
+    TypeError
+        If `value` or `slope` is not defined.
+    ValueError
+        If the kernel is not valid; the message names the squared distance.
+    """
+    if type(kernel).__module__ == kernels.__name__:
+        return
+    name, d2 = type(kernel).__name__, GRID * float(kernel.length) ** 2
+    k = _evaluate(kernel.value, f"{name}.value", d2)
+    slope = _evaluate(kernel.slope, f"{name}.slope", d2)
+    if k.min() < 0 or not k[d2 <= kernel.length**2].min() > 0:
+        i = int(k.argmin())
+        raise ValueError(f"{name}.value({d2[i]:.3g}) = {k[i]:.3g}, but a kernel must be positive")
+    rises = np.flatnonzero(np.diff(k) > 1e-9 * k[:-1])
+    if rises.size:
+        i = int(rises[0])
+        raise ValueError(
+            f"{name}.value must decrease with the squared distance, but it rises from {k[i]:.3g} at d2 = {d2[i]:.3g} to"
+            f" {k[i + 1]:.3g} at d2 = {d2[i + 1]:.3g}"
+        )
+    _check_slope(kernel, name, d2, slope)
+
+
+def _evaluate(function: Callable[[Array], Any], name: str, d2: Array) -> Array:
+    """Return the values of `value` or `slope` at d2 (m,), after a check of their type, shape and finiteness."""
+    for points in (d2, d2.reshape(7, -1)):
+        try:
+            values = function(points.copy())
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
+            if isinstance(error, TypeError) and "must define" in str(error):
+                raise
+            raise ValueError(
+                f"{name}(d2) fails for an array of squared distances: {error}. Write it elementwise, with functions of"
+                " arrays such as numpy.where instead of if"
+            ) from error
+        shape, kind = np.shape(values), getattr(getattr(values, "dtype", None), "kind", None)
+        if kind not in ("f", "i", "u") or shape != points.shape:
+            found = f"shape {shape}" if kind in ("f", "i", "u") else f"{type(values).__name__} of {kind or 'no'} dtype"
+            raise ValueError(
+                f"{name}(d2) must return numbers in an array of the shape of d2, {points.shape}; got {found}"
+            )
+    result = np.asarray(values, dtype=np.float64).ravel()
+    if not np.isfinite(result).all():
+        i = int((~np.isfinite(result)).argmax())
+        raise ValueError(f"{name}({d2[i]:.3g}) = {result[i]}, but it must be finite")
+    return result
+
+
+def _check_slope(kernel: Kernel, name: str, d2: Array, slope: Array) -> None:
+    """Raise unless `slope` is the derivative of the kernel with respect to d2, up to kinks."""
+    below, k, above = (np.asarray(kernel.value(d2 * (1 + step)), dtype=np.float64) for step in (-STEP, 0, STEP))
+    backward, forward = (k - below) / (STEP * d2), (above - k) / (STEP * d2)
+    noise = 1e-11 * k / (STEP * d2)
+    derivative = (backward + forward) / 2
+    smooth = np.abs(forward - backward) <= TOLERANCE * np.abs(derivative) + noise
+    wrong = smooth & (np.abs(slope - derivative) > TOLERANCE * np.maximum(np.abs(derivative), np.abs(slope)) + noise)
+    if not wrong.any():
+        return
+    i = int(wrong.argmax())
+    ratio = slope[wrong] / np.where(derivative[wrong] == 0, np.inf, derivative[wrong])
+    hint = ""
+    if np.allclose(ratio, ratio[0], rtol=0.05) and ratio[0] != 0:
+        hint = (
+            "; its sign is wrong" if np.isclose(ratio[0], -1, rtol=0.05) else f"; it is {ratio[0]:.3g} times too large"
+        )
+    elif np.allclose(ratio, 2 * np.sqrt(d2[wrong]), rtol=0.05):
+        hint = "; differentiate with respect to d2, not to the distance"
+    raise ValueError(
+        f"{name}.slope({d2[i]:.3g}) = {slope[i]:.3g}, but the derivative of value with respect to d2 is"
+        f" {derivative[i]:.3g} there{hint}"
+    )
