@@ -38,7 +38,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     ValueError
         If the name is unknown, or the engine cannot work in d dimensions or with all pairs.
     """
-    if name not in ENGINES:
+    if not (isinstance(name, str) and name in ENGINES):
         raise ValueError(f"unknown engine {name!r}; choose from {', '.join(map(repr, ENGINES))}")
     if name == "grid" and d > 3:
         raise ValueError(

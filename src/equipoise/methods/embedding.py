@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
-from ..arrays.csr import is_sparse, on_host
+from ..arrays.csr import on_host
 from ..arrays.namespace import (
     check_random_state,
     is_auto,
@@ -43,7 +43,9 @@ from .estimator import (
     check_n_components,
     check_placed,
     check_verbose,
+    describe,
     lock_checkpoints,
+    print_loss,
 )
 
 
@@ -394,17 +396,3 @@ class Embedding(Estimator):
         if not hasattr(self.optimizer, "step"):
             raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {self.optimizer!r}")
         return self.optimizer
-
-
-def describe(problem: ForceProblem) -> str:
-    """Return one line about the engine and the data."""
-    P, (n, d) = problem.objective.affinities, problem.Y0.shape
-    if not is_sparse(P):
-        return f"engine {problem.engine_name}: {n} points in {d}-D, dense P"
-    pairs = f"sparse P with {P.nnz / n:.0f} entries per row"
-    return f"engine {problem.engine_name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
-
-
-def print_loss(iteration: int, loss: float, Y: Array) -> None:
-    """Print one line of progress; a callback."""
-    print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

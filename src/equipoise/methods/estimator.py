@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from .._plural import plural
+from ..arrays.csr import is_sparse
 from ..arrays.memory_limits import gpu_out_of_memory, is_out_of_memory
 from ..arrays.namespace import (
     array_namespace,
@@ -28,7 +29,7 @@ from ..arrays.namespace import (
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..neighbors.search import MOST_THREADS
-from ..problems.forces import Problem
+from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
 
 
@@ -172,3 +173,17 @@ def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
     """Return a context that locks the checkpoints among callbacks, which need not have been checked yet."""
     checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)] if isinstance(callbacks, Sequence) else []
     return locked(checkpoints) if checkpoints else nullcontext()
+
+
+def describe(problem: ForceProblem) -> str:
+    """Return one line about the engine and the data."""
+    P, (n, d) = problem.objective.affinities, problem.Y0.shape
+    if not is_sparse(P):
+        return f"engine {problem.engine_name}: {n} points in {d}-D, dense P"
+    pairs = f"sparse P with {P.nnz / n:.0f} entries per row"
+    return f"engine {problem.engine_name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
+
+
+def print_loss(iteration: int, loss: float, Y: Any) -> None:
+    """Print one line of progress; a callback."""
+    print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

@@ -37,8 +37,15 @@ from ..problems.stress_pairs import (
     weights_of,
 )
 from ..saving.checkpoint import Checkpoint
-from .embedding import print_loss
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_placed, check_verbose, lock_checkpoints
+from .estimator import (
+    Estimator,
+    accepts_cupy,
+    check_callbacks,
+    check_placed,
+    check_verbose,
+    lock_checkpoints,
+    print_loss,
+)
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")

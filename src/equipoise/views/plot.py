@@ -15,7 +15,7 @@ from .column import Classes, Column, Numbers, read_column
 from .dates import DAY
 from .labels import class_centers, draw_names
 from .plane import in_plane, on_sphere
-from .style import DARK, LIGHT, Theme, as_text, hide_axes, new_figure
+from .style import DARK, LIGHT, Theme, as_text, check_title, hide_axes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def plot(
     figure : matplotlib Figure
     """
     Y = check_map(Y)
-    theme, size = DARK if dark else LIGHT, _check_size(size)
+    theme, size = DARK if dark else LIGHT, _check_size(size, title)
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
         raise ValueError("names needs the class of each point; pass it as color")
@@ -220,7 +220,8 @@ def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | No
         _draw_dots(axes, points, colors, None, float(np.sqrt(np.clip(6000 / len(points), 1.0, 12.0))))
 
 
-def _check_size(size: Any) -> float | None:
+def _check_size(size: Any, title: Any) -> float | None:
+    check_title(title)
     if not (size is None or is_positive(size)):
         raise ValueError(f"size must be a positive number of points, got {size!r}")
     return None if size is None else float(size)
