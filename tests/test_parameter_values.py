@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from support.methods import X, brief, over_those_with
 
 import equipoise as eq
@@ -164,3 +165,11 @@ def test_values_of_the_wrong_type_are_named():
         eq.estimate_memory(100, 5, engine=np.ones(2))
     with pytest.raises(ValueError, match="title must be text, got 3"):
         eq.plot(Y, title=3)
+    with pytest.raises(ValueError, match=r"engine must be text, got array\("):
+        eq.SphericalSNE(engine=np.empty(0)).fit(X)
+    with pytest.raises(ValueError, match=r"X must be a table \(n, D\).*, got NoneType"):
+        eq.compare(None, {"a": Y})
+    with pytest.raises(ValueError, match=r"Y must be a map of numbers"):
+        eq.plot([[10**400, 1.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"X \(Tensor\) is not a table of numbers"):
+        eq.neighbors.nearest_neighbors(torch.ones((9, 2), requires_grad=True), 3)

@@ -36,7 +36,7 @@ def as_numbers(X: Any, name: str = "X", **settings: Any) -> Matrix:
         X = check_structure(X, name)
     try:
         return check_array(X, dtype=np.float64, ensure_all_finite=False, **settings)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last is PyTorch's
         if str(error).startswith(CONVENTIONAL):
             raise
         kind = type(error) if isinstance(error, TypeError | ValueError) else ValueError

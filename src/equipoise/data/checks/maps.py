@@ -33,7 +33,7 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     try:
         Y = np.asarray(as_array(to_numpy(getattr(Y, "embedding_", Y))))
         Y = Y if keep_float32 and Y.dtype == np.float32 else Y.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be a map of numbers, of shape (n, d): {error}") from None
     if shape is not None and Y.shape != shape:
         raise ValueError(f"{name} has shape {Y.shape}; expected (n_samples, n_components) = {shape}")
