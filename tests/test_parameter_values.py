@@ -165,7 +165,7 @@ def test_values_of_the_wrong_type_are_named():
         eq.estimate_memory(100, 5, engine=np.ones(2))
     with pytest.raises(ValueError, match="title must be text, got 3"):
         eq.plot(Y, title=3)
-    with pytest.raises(ValueError, match=r"engine must be text, got array\("):
+    with pytest.raises(ValueError, match=r"unknown engine array\("):
         eq.SphericalSNE(engine=np.empty(0)).fit(X)
     with pytest.raises(ValueError, match=r"X must be a table \(n, D\).*, got NoneType"):
         eq.compare(None, {"a": Y})
@@ -173,3 +173,14 @@ def test_values_of_the_wrong_type_are_named():
         eq.plot([[10**400, 1.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match=r"X \(Tensor\) is not a table of numbers"):
         eq.neighbors.nearest_neighbors(torch.ones((9, 2), requires_grad=True), 3)
+
+
+def test_parameters_of_rules_are_numbers_that_float64_can_represent():
+    for make in (lambda: eq.Momentum(turned=10**400), lambda: eq.GradientDescent(min_grad_norm=10**400)):
+        with pytest.raises(ValueError, match=r"(turned|min_grad_norm) must be a number, got 1000"):
+            make()
+
+
+def test_distances_between_clusters_of_equal_points_have_a_start():
+    D = np.ones((50, 50)) - np.eye(50)
+    assert np.isfinite(eq.TSNE(metric="precomputed", perplexity=5, n_iter=2, random_state=0).fit(D).embedding_).all()

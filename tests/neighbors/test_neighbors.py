@@ -255,6 +255,7 @@ def test_search_accepts_what_converts_to_a_table(rng):
         (np.eye(3), {"k": 10**30}, "k must be between 1"),
         (np.eye(3), {"n_threads": -1e10}, "n_threads must be an integer from 1 to 1024"),
         (np.eye(3), {"min_recall": 2}, "min_recall must be between 0 and 1, got 2"),
+        (np.empty((3, 0)), {}, "X has no columns"),
         (np.eye(3), {"metric": "precomputed"}, "X must be a table"),
         (np.eye(3), {"metric": "haversine"}, "requires two columns, latitude and longitude in radians; X has 3"),
         (np.eye(3), {"metric": lambda x, y: np.ones(3)}, "metric must return the distance between two rows, a number"),

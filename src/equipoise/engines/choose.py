@@ -76,7 +76,7 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     if not (isinstance(device, str) and device in DEVICES):
         raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
     if not isinstance(engine, str):
-        raise ValueError(f"engine must be text, got {engine!r}")
+        raise ValueError(f"unknown engine {engine!r}; choose from {', '.join(map(repr, ENGINES))}")
     X = main_array(X)
     on_gpu = is_tensor(X) and X.is_cuda
     if engine == "auto" and (device == "cuda" or (on_gpu and device == "auto")):
