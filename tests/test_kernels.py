@@ -164,3 +164,16 @@ def test_kernel_without_slope_raises_on_log_slope():
 def test_invalid_parameters_raise(kernel, parameters, message):
     with pytest.raises(ValueError, match=message):
         kernel(**parameters)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RegularizedPowerLaw(beta=5e-171, eta=43),
+        lambda: StudentT(5e-324),
+        lambda: PowerLaw(r0=1e-300),
+    ],
+)
+def test_kernels_with_a_length_out_of_range_raise(make):
+    with pytest.raises(ValueError, match=r"the length of .* is outside 1e-100 to 1e100; use less extreme parameters"):
+        make()

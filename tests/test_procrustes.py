@@ -114,3 +114,14 @@ def test_invalid_maps_raise(compare, rng):
         compare(Y, Y[1:])
     with pytest.raises(ValueError, match="Y contains NaN at row 3, column 1"):
         compare(np.where(np.arange(10).reshape(5, 2) == 7, np.nan, Y), Y)
+
+
+def test_superimpose_refuses_infinite_and_empty_maps(rng):
+    maps = rng.normal(size=(2, 9, 2))
+    maps[1, 4, 0] = np.inf
+    with pytest.raises(ValueError, match="map 1 contains inf at row 4, column 0"):
+        superimpose(maps)
+    with pytest.raises(ValueError, match=r"maps must have shape \(m, n, d\) with at least one map and one point"):
+        superimpose(np.empty((2, 0, 2)))
+    with pytest.raises(ValueError, match=r"Y contains .*; values beyond 1e\+150"):
+        fit_similarity(1e300 * rng.normal(size=(9, 2)), rng.normal(size=(9, 2)))

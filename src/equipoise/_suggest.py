@@ -11,7 +11,7 @@ CUTOFF = 0.7  # minimum similarity ratio of difflib; chosen so that --colour doe
 def closest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word most similar to `word`, ignoring case and leading dashes; None if none is similar."""
     spellings = {spelling.lower().lstrip("-"): spelling for spelling in known}
-    matches = difflib.get_close_matches(word.lower().lstrip("-"), spellings, n=1, cutoff=CUTOFF)
+    matches = difflib.get_close_matches(str(word).lower().lstrip("-"), spellings, n=1, cutoff=CUTOFF)
     return spellings[matches[0]] if matches else None
 
 

@@ -171,6 +171,8 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
 
 def _read_table(adata: Any, rep: str) -> Representation:
     """Return a table in `obsm`, or X."""
+    if not isinstance(rep, str):
+        raise ValueError(f"use_rep must be the name of a table, got {rep!r}")
     if rep == "X":
         if adata.X is None:
             raise ValueError("adata.X is empty; choose a table of adata.obsm with use_rep")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._types import Array
+from .arrays.namespace import is_integer
 from .methods import MDS
 from .methods.estimator import threads
 from .optimize.placement import place_by_stress
@@ -44,8 +45,8 @@ def canonical_form(
     -------
     Y : ndarray of shape (n, 3)
     """
-    if n_landmarks < 4:
-        raise ValueError(f"n_landmarks must be at least 4 to span three dimensions, got {n_landmarks}")
+    if not (is_integer(n_landmarks) and n_landmarks >= 4):
+        raise ValueError(f"n_landmarks must be at least 4 to span three dimensions, got {n_landmarks!r}")
     n_threads = threads(n_jobs)
     space = MeshGeodesic(vertices, faces, method, n_threads=n_threads)
     landmarks, D = farthest_points(space, min(n_landmarks, space.n), random_state)

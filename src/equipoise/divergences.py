@@ -13,7 +13,7 @@ import numpy as np
 
 from ._tags import tagged
 from ._types import Array
-from .arrays.namespace import array_namespace, at_least
+from .arrays.namespace import array_namespace, at_least, is_finite
 
 TINY = np.finfo(np.float64).tiny  # lower bound of t = Q/P, which may underflow
 
@@ -74,7 +74,7 @@ class Alpha(Divergence):
     alpha: float = -1.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.alpha, int | float | np.integer | np.floating) and np.isfinite(self.alpha)):
+        if not is_finite(self.alpha):
             raise ValueError(f"alpha must be a finite number, got {self.alpha!r}")
 
     @property

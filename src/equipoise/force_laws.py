@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._types import Array
-from .methods import NeighborEmbedding
+from .arrays.namespace import is_positive
+from .methods import Embedding, NeighborEmbedding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,9 +72,26 @@ def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, 
     """
     if not methods:
         raise ValueError("forces() needs at least one method, such as TSNE()")
-    r = np.linspace(0.02, 5, 400) if r is None else np.asarray(r, dtype=np.float64)
+    for method in methods:
+        if not isinstance(method, Embedding):
+            raise TypeError(f"forces() needs methods with a kernel, such as TSNE(), got {method!r}")
+    for name, value in (("p", p), ("Z", Z)):
+        if not is_positive(value):
+            raise ValueError(f"{name} must be a positive number, got {value!r}")
+    r = np.linspace(0.02, 5, 400) if r is None else _check_distances(r)
     curves = {_name(method): method.pair_forces(r, p, Z) for method in methods}
     return ForceCurves(r, {k: a for k, (a, _) in curves.items()}, {k: b for k, (_, b) in curves.items()})
+
+
+def _check_distances(r: Any) -> Array:
+    """Return distances (m,) in float64."""
+    try:
+        r = np.asarray(r, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"r must be an array of distances: {error}") from error
+    if r.ndim != 1 or not r.size or not np.isfinite(r).all() or r.min() < 0:
+        raise ValueError(f"r must be an array (m,) of finite distances >= 0, got shape {r.shape}")
+    return r
 
 
 def _name(method: NeighborEmbedding) -> str:

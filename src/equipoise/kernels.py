@@ -12,10 +12,8 @@ Formulas are written against the array API namespace of d2, so that they accept 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.optimize import curve_fit
@@ -23,7 +21,7 @@ from scipy.optimize import curve_fit
 from . import _core
 from ._tags import tagged
 from ._types import Array
-from .arrays.namespace import array_namespace, at_least
+from .arrays.namespace import array_namespace, at_least, require
 
 TINY = 1e-30  # lower bound of d2 where a slope is infinite at 0, so that coincident points give 0 · finite = 0
 
@@ -128,7 +126,7 @@ class StudentT(_LogSlopeKernel):
         return (self.dof + 1) / 2, self.dof
 
     def __post_init__(self) -> None:
-        _require_positive(self.dof, "dof")
+        _check_parameters(self, "dof")
 
     def value(self, d2: Array) -> Array:
         return 1 / (1 + d2 / self.dof) ** ((self.dof + 1) / 2)
@@ -174,8 +172,7 @@ class PowerLaw(_LogSlopeKernel):
         return self.r0
 
     def __post_init__(self) -> None:
-        _require_positive(self.beta, "beta")
-        _require_positive(self.r0, "r0")
+        _check_parameters(self, "beta", "r0")
 
     def value(self, d2: Array) -> Array:
         return at_least(d2, self.r0**2) ** (-self.beta / 2)
@@ -207,8 +204,7 @@ class RegularizedPowerLaw(_LogSlopeKernel):
     eta: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_positive(self.beta, "beta")
-        _require_positive(self.eta, "eta")
+        _check_parameters(self, "beta", "eta")
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -258,8 +254,8 @@ class SphericalExit(_LogSlopeKernel):
     spread = 1.0  # the sphere fixes the scale
 
     def __post_init__(self) -> None:
-        _require(self.rho, "rho", "in [0, 1)", lambda x: 0 <= x < 1)
-        _require(self.dimension, "dimension", ">= 1", lambda x: x >= 1)
+        require(self.rho, "rho", "in [0, 1)", lambda x: 0 <= x < 1)
+        require(self.dimension, "dimension", ">= 1", lambda x: x >= 1)
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -317,8 +313,7 @@ class Membership(_LogSlopeKernel):
     spread = 5.0  # the loss has no normaliser: forces have the right size only if the map has about its final extent
 
     def __post_init__(self) -> None:
-        _require_positive(self.a, "a")
-        _require_positive(self.b, "b")
+        _check_parameters(self, "a", "b")
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
@@ -362,9 +357,7 @@ class NonMembership(_LogSlopeKernel):
     epsilon: float = 1e-3
 
     def __post_init__(self) -> None:
-        _require_positive(self.a, "a")
-        _require_positive(self.b, "b")
-        _require_positive(self.epsilon, "epsilon")
+        _check_parameters(self, "a", "b", "epsilon")
 
     @property
     def length(self) -> float:  # type: ignore[override]
@@ -390,10 +383,13 @@ def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
     return float(a * spread ** (-2 * b)), float(b)
 
 
-def _require_positive(value: Any, name: str) -> None:
-    _require(value, name, "> 0", lambda x: x > 0)
-
-
-def _require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
-    if not (isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and is_valid(value)):
-        raise ValueError(f"{name} must be {condition}, got {value!r}")
+def _check_parameters(kernel: Kernel, *names: str) -> None:
+    """Raise unless the named parameters are positive, and squares of the unit of length do not over- or underflow."""
+    for name in names:
+        require(getattr(kernel, name), name, "> 0", lambda x: x > 0)
+    try:
+        valid = 1e-100 <= kernel.length <= 1e100
+    except OverflowError:
+        valid = False
+    if not valid:
+        raise ValueError(f"the length of {kernel!r} is outside 1e-100 to 1e100; use less extreme parameters")

@@ -9,6 +9,7 @@ from sklearn import get_config
 
 from .affinities.perplexity import resolve_perplexity
 from .arrays.memory_limits import address_space_left, available_memory, require_memory
+from .arrays.namespace import is_integer
 from .engines import choose_engine
 from .engines.mesh.mesh_engine import CACHE
 from .inputs import METRICS
@@ -113,10 +114,11 @@ def estimate_memory(
     >>> print(estimate_memory(1_000_000, 50))
     6.15 GB (build 3.01, optimise 6.15)
     """
-    if n < 2 or D < 1 or n_components < 1:
+    if not all(map(is_integer, (n, D, n_components))) or n < 2 or D < 1 or n_components < 1:
         raise ValueError(
             f"n must be at least 2, D and n_components at least 1; got n={n}, D={D}, n_components={n_components}"
         )
+    n, D, n_components = int(n), int(D), int(n_components)
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
     table = 8 * n * D  # X in float64, stored for transform

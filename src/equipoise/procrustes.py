@@ -11,6 +11,7 @@ from scipy import linalg
 from ._plural import plural
 from ._types import Array
 from ._warn import warn
+from .arrays.namespace import check_finite
 from .data.checks.maps import check_map
 from .linalg.pca import one_blas_thread
 
@@ -64,7 +65,11 @@ def superimpose(maps: Array) -> Array:
     with the mean of the preceding ones; then all are aligned repeatedly with their common mean until it converges.
     """
     maps = np.array(maps, dtype=np.float64)
+    if maps.ndim != 3 or 0 in maps.shape:
+        raise ValueError(f"maps must have shape (m, n, d) with at least one map and one point, got {maps.shape}")
     present = ~np.isnan(maps[:, :, 0])
+    for r, Y in enumerate(maps):
+        check_finite(Y[present[r]], f"map {r}", power=2)
     aligned = np.full_like(maps, np.nan)
     aligned[0] = maps[0]
     for r in range(1, len(maps)):

@@ -91,3 +91,10 @@ def test_lle_matrix_gives_the_reconstruction_error(rng):
     assert np.trace(Y.T @ (M @ Y)) == pytest.approx(np.linalg.norm(Y - W @ Y) ** 2)
     np.testing.assert_allclose(M @ np.ones(90), 0, atol=1e-12)
     assert abs(M - M.T).max() < 1e-15
+
+
+def test_regularization_too_small_for_equal_neighbors_raises(rng):
+    X = np.repeat(rng.normal(size=(3, 2)), 8, axis=0)
+    neighbors = np.array([[j for j in range(24) if j != i][:6] for i in range(24)])
+    with pytest.raises(ValueError, match="reg=1e-300 is too small: the neighbours of a point are linearly dependent"):
+        lle_weights_from_distances(cdist(X, X, "sqeuclidean"), neighbors, reg=1e-300)

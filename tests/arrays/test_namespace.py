@@ -279,3 +279,25 @@ def test_namespace_kernel_trains_an_encoder(rng):
     method = eq.SymmetricSNE(kernel=Softened(), perplexity=5)
     found = eq.Parametric(method, epochs=2, random_state=0).fit(rng.standard_normal((60, 4)))
     assert np.isfinite(found.loss_)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_check_finite_names_the_first_value_whose_power_overflows(container):
+    X = np.ones((4, 3))
+    X[2, 1], X[3, 2] = -1e80, 1e90
+    namespace.check_finite(container(X), "X")
+    namespace.check_finite(container(X), "X", power=2)
+    message = r"X contains -1e\+80 at row 2, column 1 \('b'\), and 1 more such entries; .* beyond 1e\+75 .* rescale"
+    with pytest.raises(ValueError, match=message):
+        namespace.check_finite(container(X), "X", ["a", "b", "c"], power=4)
+    X[1, 0] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN at row 1, column 0; drop these rows"):
+        namespace.check_finite(container(X), "X", power=4)
+    namespace.check_finite(container(np.zeros((3, 0))), "X")
+
+
+def test_require_names_the_parameter_and_its_condition():
+    namespace.require(3, "k", "> 0", lambda x: x > 0)
+    for value in (0, np.nan, "a", 10**400):
+        with pytest.raises(ValueError, match="k must be > 0, got"):
+            namespace.require(value, "k", "> 0", lambda x: x > 0)

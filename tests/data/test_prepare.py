@@ -74,6 +74,20 @@ def test_repr_of_data_set_and_preparation_is_one_line():
     assert str(data.preparation(digits)) == "unchanged"
 
 
+def test_flags_must_be_booleans():
+    for name in ("standardize", "log1p"):
+        with pytest.raises(ValueError, match=f"{name} must be True or False"):
+            data.prepare(make_dataset(np.ones((3, 2))), **{name: np.ones(2)})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_values_out_of_range_are_refused(value):
+    X = np.ones((3, 2))
+    X[1, 0] = value
+    with pytest.raises(ValueError, match=r"X contains .* at row 1, column 0"):
+        data.prepare(make_dataset(X), standardize=True)
+
+
 def test_rows_with_other_columns_raise():
     preparation = data.preparation(make_dataset(COUNTS), standardize=True)
     message = "^t has 2 columns, but the preparation was fitted to 6; pass the same columns$"

@@ -168,7 +168,7 @@ def table_with(value):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (table_with(torch.nan), "X contains nan at row 12, column 2; remove the row or fill in a value"),
+        (table_with(torch.nan), "X contains NaN at row 12, column 2; drop these rows or fill them in"),
         (table_with(-torch.inf), "X contains -inf at row 12, column 2"),
         (table_with(torch.nan).numpy(), "row 12, column 2"),
         (torch.zeros(30), r"X must be a table of at least 2 rows and one column, got shape \(30,\)"),
@@ -193,7 +193,7 @@ def test_invalid_new_rows_raise(digits):
         (torch.from_numpy(digits[0]), r"X has shape \(64,\), but the fitted data had 64 columns"),
         (digits[:3, :7], "7 features"),
         (wrong, "row 1, column 5"),
-        (torch.from_numpy(wrong), "nan at row 1, column 5"),
+        (torch.from_numpy(wrong), "NaN at row 1, column 5"),
     ):
         with pytest.raises(ValueError, match=message):
             fit.transform(new)

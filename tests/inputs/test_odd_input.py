@@ -233,3 +233,33 @@ def test_misaligned_table_gives_the_same_map():
     for Method in (eq.TSNE, eq.PCA):
         fitted = Method(random_state=0).fit(table)
         np.testing.assert_array_equal(fitted.embedding_, Method(random_state=0).fit(X).embedding_)
+
+
+@pytest.mark.parametrize("Method", [eq.PCA, eq.ClassicalMDS, eq.Isomap])
+def test_values_whose_powers_overflow_are_refused(Method):
+    data = X.copy()
+    data[7, 2] = 1e300
+    with pytest.raises(ValueError, match=r"X contains 1e\+300 at row 7, column 2; values beyond 1e\+75 .* rescale"):
+        Method().fit(data)
+
+
+def test_lle_refuses_values_whose_squares_overflow():
+    with pytest.raises(ValueError, match=r"beyond 1e\+150"):
+        eq.LLE().fit(1e200 * X)
+
+
+def test_values_near_the_largest_float_are_refused():
+    data = X.copy()
+    data[3, 1] = -1.7e308
+    with pytest.raises(ValueError, match=r"X contains -1.7e\+308 at row 3, column 1; .* rescale the column"):
+        eq.TSNE().fit(data)
+
+
+def test_principal_start_of_a_sparse_table_does_not_depend_on_its_scale():
+    start = [eq.TSNE(n_iter=0, metric="manhattan").fit(sparse.csr_matrix(data)).embedding_ for data in (X, 1e200 * X)]
+    assert np.isfinite(start).all()
+
+
+def test_a_metric_tensor_that_makes_rows_overflow_is_refused():
+    with pytest.raises(ValueError, match="X in the metric h contains"):
+        eq.TSNE(h=1e300 * np.eye(X.shape[1])).fit(1e200 * X)

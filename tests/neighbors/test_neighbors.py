@@ -238,6 +238,42 @@ def test_repr_of_a_graph_is_one_line(rng):
     assert repr(nearest_neighbors(rng.normal(size=(1200, 3)), 7)) == "<7 neighbours of each of 1,200 points, recall 1>"
 
 
+def test_search_accepts_what_converts_to_a_table(rng):
+    X = rng.normal(size=(30, 7))
+    for given in (X.tolist(), X.astype(np.float32).astype(object), np.asfortranarray(X)):
+        assert_allclose(nearest_neighbors(given, 3).distances, nearest_neighbors(X, 3).distances, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("X", "settings", "message"),
+    [
+        (None, {}, "Expected 2D array"),
+        (np.array([["a"], ["b"], ["c"]]), {}, "X .* is not a table of numbers"),
+        (np.array([[0.0], [np.nan], [1.0]]), {}, "X contains NaN at row 1, column 0"),
+        (np.array([[0.0], [1e200], [1.0]]), {}, r"X contains 1e\+200 at row 1, column 0; .* rescale"),
+        (np.eye(3), {"k": 1.5}, "k must be between 1 and n_samples - 1 = 2, got 1.5"),
+        (np.eye(3), {"k": 10**30}, "k must be between 1"),
+        (np.eye(3), {"n_threads": -1e10}, "n_threads must be an integer from 1 to 1024"),
+        (np.eye(3), {"min_recall": 2}, "min_recall must be between 0 and 1, got 2"),
+        (np.empty((3, 0)), {}, "X has no columns"),
+        (np.eye(3), {"metric": "precomputed"}, "X must be a table"),
+        (np.eye(3), {"metric": "haversine"}, "requires two columns, latitude and longitude in radians; X has 3"),
+        (np.eye(3), {"metric": lambda x, y: np.ones(3)}, "metric must return the distance between two rows, a number"),
+        (np.eye(3), {"metric": lambda x, y: "a"}, "returned 'a'"),
+        (np.eye(3), {"metric": lambda x, y: np.inf}, r"gives the distance inf between rows 0 and 1; .* infinite"),
+    ],
+)
+def test_invalid_arguments_of_a_search_raise(X, settings, message):
+    with pytest.raises(ValueError, match=message):
+        nearest_neighbors(X, **{"k": 1} | settings)
+
+
+@pytest.mark.parametrize("Method", [eq.TSNE, eq.MDS, eq.Isomap])
+def test_methods_raise_for_a_metric_that_returns_no_number(rng, Method):
+    with pytest.raises(ValueError, match="metric must return the distance between two rows"):
+        Method(metric=lambda x, y: np.ones(3)).fit(rng.normal(size=(30, 4)))
+
+
 @pytest.mark.parametrize("value", [np.inf, np.nan, -1.0])
 def test_metric_with_invalid_distances_raises(value):
     def odd(a, b):

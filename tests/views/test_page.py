@@ -391,3 +391,9 @@ def test_page_has_a_policy_that_blocks_other_scripts(animals, browser, tmp_path)
     next_frames(tab)
     assert tab.title() == "Animals </title><b>& plants" and len(blocked) >= 3
     context.close()
+
+
+def test_title_must_be_text():
+    pytest.importorskip("bokeh")
+    with pytest.raises(ValueError, match="title must be text, got 3"):
+        eq.page(np.eye(9)[:, :2], title=3)

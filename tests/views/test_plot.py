@@ -363,3 +363,8 @@ def test_invalid_maps_raise(rng):
     with pytest.raises(ValueError, match="needs axes with projection='3d', but ax has 'rectilinear'"):
         eq.plot(Y, ax=Figure().subplots())
     assert eq.plot([[1.0, 2.0]]).axes[0].get_xlim() == pytest.approx((0.96, 1.04))
+
+
+def test_size_must_be_a_positive_number(rng):
+    with pytest.raises(ValueError, match="size must be a positive number of points, got 'a'"):
+        eq.plot(rng.normal(size=(9, 2)), size="a")

@@ -13,6 +13,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.csr import entry_rows
+from ..arrays.namespace import is_positive
 
 
 @tagged("methods.kernel_neighborhoods.Bandwidth")
@@ -58,7 +59,7 @@ def check_bandwidth(bandwidth: Any) -> Any:
 
 def check_positive(value: Any, name: str, alternatives: str = "") -> float:
     """Return a positive number, which may be infinite; otherwise raise ValueError, which lists the `alternatives`."""
-    if not isinstance(value, int | float | np.number) or isinstance(value, bool) or not value > 0:
+    if not (is_positive(value) or (isinstance(value, float | np.floating) and value == np.inf)):
         raise ValueError(f"{name} must be {alternatives}a positive number, got {value!r}")
     return float(value)
 

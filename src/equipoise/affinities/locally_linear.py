@@ -128,7 +128,14 @@ def _solve(G: Any, reg: float) -> Any:
     # The order of summation decides the last digit: einsum and sums along rows for NumPy, column by column otherwise.
     trace = np.einsum("ijj->i", G) if is_numpy(G) else xp.linalg.trace(G)
     G = G / xp.where(trace > 0, trace, 1.0)[:, None, None] + reg * xp.eye(k, **like)
-    w = xp.linalg.solve(G, xp.ones((*G.shape[:2], 1), **like))[:, :, 0]
+    try:
+        w = xp.linalg.solve(G, xp.ones((*G.shape[:2], 1), **like))[:, :, 0]
+    except Exception as error:
+        if "LinAlgError" not in type(error).__name__:  # NumPy, PyTorch and CuPy have one each
+            raise
+        raise ValueError(
+            f"reg={reg:g} is too small: the neighbours of a point are linearly dependent; increase reg"
+        ) from error
     total = xp.sum(w, axis=1) if is_numpy(G) else xp.sum(xp.stack([w[:, j] for j in range(k)]), axis=0)
     return w / total[:, None]
 

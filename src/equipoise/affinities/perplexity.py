@@ -41,7 +41,7 @@ def resolve_perplexity(perplexity: Any, n: int) -> Array:
         if perplexity != "auto":
             raise ValueError(f'perplexity must be a number, several numbers or "auto", got {perplexity!r}')
         return np.array([min(30.0, max((n - 1) / 3, np.sqrt(n - 1)))])
-    scales = np.asarray(perplexity if isinstance(perplexity, Sequence | np.ndarray) else [perplexity], dtype=np.float64)
+    scales = _as_numbers(perplexity if isinstance(perplexity, Sequence | np.ndarray) else [perplexity])
     if scales.ndim != 1 or scales.size == 0:
         raise ValueError(f"perplexity must be one number or a flat list of numbers, got {perplexity!r}")
     for value in scales:
@@ -53,6 +53,13 @@ def resolve_perplexity(perplexity: Any, n: int) -> Array:
                 f' use perplexity="auto" or at most {n - 1}'
             )
     return np.ascontiguousarray(scales)
+
+
+def _as_numbers(perplexity: Any) -> Array:
+    try:
+        return np.asarray(perplexity, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"perplexity must be a number or several numbers, got {perplexity!r} ({error})") from error
 
 
 def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Array:

@@ -101,13 +101,6 @@ def entries_where(A: Matrix, keep: Array) -> Matrix:
     return make_csr(A.data[keep], A.indices[keep], indptr, A.shape)
 
 
-def entry_place(A: Matrix, t: int) -> tuple[int, int]:
-    """Return the row and the column of the t-th stored entry of CSR A, or of the t-th entry of a dense A."""
-    if sparse.issparse(A):
-        return int(np.searchsorted(A.indptr, t, side="right")) - 1, int(A.indices[t])
-    return int(t // A.shape[1]), int(t % A.shape[1])
-
-
 def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
     """Return A + Aᵀ for CSR A (n, n) without duplicates, columns sorted.
 

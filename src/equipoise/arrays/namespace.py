@@ -1,19 +1,26 @@
 """One namespace for the arrays of NumPy, PyTorch and CuPy: the array API standard and a few additions.
 
 `xp = array_namespace(x)` has the functions of the standard (https://data-apis.org/array-api) for the library of x.
-This module adds sums in a fixed order, transfers between devices, the Morton order of points, and a few functions that
-the standard lacks.
+This module adds sums in a fixed order, transfers between devices, the Morton order of points, a few functions that the
+standard lacks, and checks of tables, and of the numbers and seeds that are passed as parameters.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state as random_state_of
 
-from .._types import Array
+from .._types import Array, Matrix
 
+LARGEST = 1e300  # sums, differences and products by small numbers stay below the largest float64, 1.8e308
+LARGEST_SEED = 2**32 - 1  # of NumPy's RandomState
 MORTON_BITS = {1: 20, 2: 12, 3: 8}  # bits per axis, by the number of axes
 _NAMESPACES: dict[type, Any] = {}  # by type: array_api_compat takes 3 µs per look-up, and a step needs several
 
@@ -238,3 +245,96 @@ def unpermute(U: Any, order: Array | None) -> Any:
     V = array_namespace(U).empty_like(U)
     V[order] = U
     return V
+
+
+# Numbers and seeds passed as parameters
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a parameter is an integer, of Python or NumPy."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> bool:
+    """Return whether a parameter is a real number that float64 can represent: not NaN, inf or 10**400."""
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    value = value.item() if isinstance(value, np.float16 | np.float32 | np.integer) else value
+    return bool(abs(value) <= sys.float_info.max)
+
+
+def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
+    """Raise unless a parameter is a finite number that satisfies a condition, stated in words and as a function."""
+    if not (is_finite(value) and is_valid(value)):
+        raise ValueError(f"{name} must be {condition}, got {value!r}")
+
+
+def is_positive(value: Any) -> bool:
+    """Return whether a parameter is a positive finite number."""
+    return is_finite(value) and bool(value > 0)
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a parameter is "auto"; arrays are not compared with text."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_random_state(seed: Any) -> np.random.RandomState:
+    """Return the RandomState of a seed, of a RandomState (itself) or of None (NumPy's global one)."""
+    if isinstance(seed, Integral) and not 0 <= int(seed) <= LARGEST_SEED:
+        raise ValueError(f"random_state must be between 0 and {LARGEST_SEED}, got {seed}")
+    return random_state_of(seed)
+
+
+def check_finite(X: Matrix, name: str, columns: Any = None, power: int = 1) -> None:
+    """Raise if X contains NaN, inf or a value whose power would overflow, naming the first such entry.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, m)
+    name : str
+        Name of X in the message.
+    columns : sequence of str, default=None
+        Names of the columns.
+    power : int, default=1
+        The highest power of the values that is computed: 2 for distances, 4 for products of Gram matrices. Magnitudes
+        up to 1e300^(1/power) are accepted.
+    """
+    values = X.data if sparse.issparse(X) else X
+    largest = LARGEST ** (1 / power)
+    if not values.size or (float(values.max()) <= largest and float(values.min()) >= -largest):  # not so for NaN
+        return
+    bad = np.flatnonzero(~np.isfinite(values.ravel()))
+    if bad.size:
+        raise not_finite(name, X, bad, columns)
+    far = np.flatnonzero(np.abs(values.ravel()) > largest)
+    i, j = entry_place(X, far[0])
+    raise ValueError(
+        f"{name} contains {values.flat[far[0]]:g} at row {i}, {column_label(j, columns)}{_more(far)}; values beyond"
+        f" {largest:.0e} would overflow: rescale the column, or divide {name} by a constant"
+    )
+
+
+def entry_place(A: Matrix, t: int) -> tuple[int, int]:
+    """Return the row and the column of the t-th stored entry of CSR A, or of the t-th entry of a dense A."""
+    if sparse.issparse(A):
+        return int(np.searchsorted(A.indptr, t, side="right")) - 1, int(A.indices[t])
+    return int(t // A.shape[1]), int(t % A.shape[1])
+
+
+def not_finite(name: str, X: Matrix, bad: Array, columns: Any = None) -> ValueError:
+    """Return the error for the entries of X numbered `bad`, which are NaN or infinite."""
+    i, j = entry_place(X, bad[0])
+    value = (X.data if sparse.issparse(X) else X.ravel())[bad[0]]
+    kind = "NaN" if np.isnan(value) else f"{value:g}"
+    remedy = "; drop these rows or fill them in" if name == "X" else ""
+    return ValueError(f"{name} contains {kind} at row {i}, {column_label(j, columns)}{_more(bad)}{remedy}")
+
+
+def _more(bad: Array) -> str:
+    return f", and {len(bad) - 1} more such entries" if len(bad) > 1 else ""
+
+
+def column_label(j: int, columns: Any = None) -> str:
+    """Return how messages refer to a column: by its index, and by its name if it has one."""
+    return f"column {j}" if columns is None else f"column {j} ({str(columns[j])!r})"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ..arrays.namespace import check_finite
 from . import toys
 from .catalogue import DATASETS, load
 from .checks.precomputed_input import check_affinities, check_neighbors, check_new_distances
 from .checks.table_input import (
     as_array,
     check_distances,
-    check_finite,
     check_rows,
     check_sparse_table,
     check_table,

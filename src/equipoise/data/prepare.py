@@ -11,7 +11,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._plural import plural
 from .._types import Array, Matrix
-from ..arrays.csr import entry_place
+from ..arrays.namespace import check_finite, entry_place, is_integer
 from ..linalg.pca import one_blas_thread
 from ..linalg.randomized import Directions
 from .dataset import Dataset
@@ -51,6 +51,7 @@ class Preparation:
     def apply(self, dataset: Dataset) -> Dataset:
         """Return a preprocessed copy of a data set."""
         X, columns = dataset.X, dataset.columns
+        check_finite(X, "X", columns or None, power=2)
         for part in (self.scale, self.mean):
             if part is not None and len(part) != X.shape[1]:
                 raise ValueError(
@@ -105,13 +106,17 @@ def preparation(
 
     Parameters are those of `prepare`.
     """
-    if pca is not None and not 1 <= pca <= min(dataset.X.shape):
+    if pca is not None and not (is_integer(pca) and 1 <= pca <= min(dataset.X.shape)):
         raise ValueError(
             f"pca={pca} is out of range for a table of shape {dataset.X.shape}; use 1 to {min(dataset.X.shape)}"
         )
+    for name, flag in (("standardize", standardize), ("log1p", log1p)):
+        if not isinstance(flag, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {flag!r}")
+    check_finite(dataset.X, "X", dataset.columns or None, power=2)
     if log1p:
         _check_counts(dataset.X, dataset.columns)
-    steps = Preparation(log1p)
+    steps = Preparation(bool(log1p))
     if standardize:
         shift, scale = _moments(steps._scaled(dataset.X))
         steps = replace(steps, shift=shift, scale=scale)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .._types import Array
+from ..arrays.namespace import check_random_state
 from .dataset import Dataset
 
 PARTS = 6  # classes along a line or a surface; chosen

@@ -39,7 +39,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
     ValueError
         If the name is unknown, or the engine cannot work in d dimensions or with all pairs.
     """
-    if name not in ENGINES:
+    if not (isinstance(name, str) and name in ENGINES):
         raise ValueError(f"unknown engine {name!r}; choose from {', '.join(map(repr, ENGINES))}")
     if name == "grid" and d > 3:
         raise ValueError(
@@ -74,8 +74,10 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     ImportError
         If engine="torch" is needed and PyTorch is not installed.
     """
-    if device not in DEVICES:
+    if not (isinstance(device, str) and device in DEVICES):
         raise ValueError(f"device must be one of {', '.join(map(repr, DEVICES))}, got {device!r}")
+    if not isinstance(engine, str):
+        raise ValueError(f"unknown engine {engine!r}; choose from {', '.join(map(repr, ENGINES))}")
     X = main_array(X)
     on_gpu = is_tensor(X) and X.is_cuda
     if engine == "auto" and (device == "cuda" or (on_gpu and device == "auto")):

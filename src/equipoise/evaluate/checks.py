@@ -35,7 +35,11 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]
 
 def count_points(X: Any) -> int:
     """Return the number of points of a table, of distances, or of a metric space."""
-    return int(X.n if is_space(X) else X.shape[0] if hasattr(X, "shape") and X.shape else len(X))
+    if is_space(X):
+        return int(X.n)
+    if not (getattr(X, "shape", ()) or hasattr(X, "__len__")):
+        raise ValueError(f"X must be a table (n, D), distances (n, n) or a metric space, got {type(X).__name__}")
+    return int(X.shape[0] if getattr(X, "shape", ()) else len(X))
 
 
 def check_data(X: Any, metric: Any = "euclidean") -> Input:

@@ -8,8 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from ..arrays.namespace import check_random_state
 from .report import Report, measure_map
 from .report_table import as_html, as_text, comparison_rows
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.utils import check_random_state
 
 from .._types import Array
 from ..arrays.blocks import FIXED_PAIRS
+from ..arrays.namespace import check_random_state
 from ..inputs import Input, InputSpace
 from ..linalg.pca import on_one_blas_thread
 from ..spaces import Distortion, summarize_distortion

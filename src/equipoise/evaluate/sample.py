@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .._types import Array
+from ..arrays.namespace import check_random_state
 
 ALL = 20_000  # larger data are sampled; local measures of this many take about a second on two cores; chosen
 MIN_SAMPLE = 1_000  # minimum sample size; chosen: the error of a mean over it is 1/30 of the standard deviation

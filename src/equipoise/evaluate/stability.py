@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from .._plural import plural
 from .._types import Array
+from ..arrays.namespace import check_random_state
 from ..procrustes import mean_map, superimpose, variation
 from .checks import check_k
 from .neighborhood import neighbor_recall

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
-from sklearn.utils import check_random_state
 
 from .._types import Array
 from ..arrays.csr import dense
+from ..arrays.namespace import check_random_state
 from ..data import check_sparse_table
 from ..inputs import Input
 from .checks import check_labels, check_pair, is_euclidean_table

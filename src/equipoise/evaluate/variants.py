@@ -10,6 +10,8 @@ from scipy import sparse
 from sklearn.utils import get_tags
 
 from .._types import Array
+from ..arrays.namespace import is_finite
+from ..arrays.sparse_structure import check_structure
 from ..data import check_table, is_neighbors
 from ..inputs import is_space
 from ..neighbors import Graph
@@ -38,9 +40,9 @@ class Variants:
     noise: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.subsample <= 1:
+        if not (is_finite(self.subsample) and 0 < self.subsample <= 1):
             raise ValueError(f"subsample must be a fraction above 0 and at most 1, got {self.subsample!r}")
-        if not 0 <= self.noise < np.inf:
+        if not (is_finite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be finite and not negative, got {self.noise!r}")
         if is_neighbors(self.X) and self.subsample < 1:
             raise ValueError("subsample needs a table or distances, but X contains neighbour lists; pass the data")
@@ -82,5 +84,5 @@ class Variants:
             return Restriction(cast(MetricSpace, X), rows)
         if hasattr(X, "iloc"):
             return X.iloc[rows, rows] if self._pairwise() else X.iloc[rows]
-        X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+        X = check_structure(X).tocsr() if sparse.issparse(X) else np.asarray(X)
         return X[rows][:, rows] if self._pairwise() else X[rows]

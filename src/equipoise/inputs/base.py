@@ -91,6 +91,9 @@ class Input:
     def warn_if_not_metric(self) -> None:
         """Warn if all distances are precomputed and do not obey the triangle inequality."""
 
+    def check_power(self, power: int) -> None:
+        """Raise if this power of a coordinate, or of a precomputed distance, would overflow; see `check_finite`."""
+
     # Distances between the n points
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:

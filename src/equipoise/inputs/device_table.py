@@ -14,6 +14,7 @@ from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import make_csr
 from ..arrays.device_csr import Rows
+from ..arrays.namespace import LARGEST, check_finite
 from ..arrays.tiles import in_tiles
 from ..arrays.to_device import as_tensor, available_device
 from ..linalg.pca import finish, principal_scores
@@ -123,6 +124,9 @@ class DeviceTable(Input):
         d2 += U.square().sum(dim=1, keepdim=True)
         return self._squared(d2.clamp_(min=0))
 
+    def check_power(self, power: int) -> None:
+        _check_range(self.X, power)
+
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
         """Return the same as `linalg.pca.principal_components`, with noise generated on the device."""
         X = ((self.X - self._center) / self._scale).float()
@@ -151,7 +155,12 @@ def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tenso
     if X.is_complex():
         raise ValueError("X is complex; pass real numbers")
     X = X.to(device) if X.is_floating_point() else X.to(device, torch.float64)
-    if not bool(X.isfinite().all()):
-        i, c = (~X.isfinite()).nonzero()[0].tolist()
-        raise ValueError(f"X contains {float(X[i, c])} at row {i}, column {c}; remove the row or fill in a value")
+    _check_range(X)
     return X
+
+
+def _check_range(X: torch.Tensor, power: int = 1) -> None:
+    """Do the same as `check_finite`; a tensor without invalid entries is not copied."""
+    largest = LARGEST ** (1 / power)
+    if not (float(X.amax()) <= largest and float(X.amin()) >= -largest):  # true for NaN
+        check_finite(X.double().cpu().numpy(), "X", power=power)

@@ -22,7 +22,7 @@ from ..data import (
 from ..data.checks.dissimilarities import check_dissimilarities
 from ..neighbors import Graph
 from ..neighbors.sparse import check_sparse_metric
-from ..neighbors.vectors import EUCLIDEAN
+from ..neighbors.vectors import EUCLIDEAN, check_metric
 from .base import Input
 from .precomputed import Affinities, Distances
 from .space import FromSpace, SpaceLike
@@ -94,10 +94,13 @@ def make_input(
         if h is not None:
             raise ValueError("h requires a dense table; use X.toarray()")
         check_sparse_metric(metric)
-        return SparseTable(check_sparse_table(X), metric)
+        X = check_sparse_table(X)
+        check_metric(X, metric)
+        return SparseTable(X, metric)
     if is_neighbors(X):
         raise ValueError('X is a pair (indices, distances), which requires metric="precomputed"')
     X = check_table(X, order=order)
+    check_metric(X, metric)
     if callable(h):
         return with_metric_function(X, h)
     return _on_device(X, metric, str(device)) if use_device else Table(X, metric, h)

@@ -10,6 +10,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..arrays.blocks import FIXED_BRIDGE_ROWS
 from ..arrays.csr import make_csr
+from ..arrays.namespace import is_integer
 from ..spaces.graph_geodesic import connect_components
 from .base import Input
 
@@ -25,7 +26,7 @@ def resolve_neighbors(n_neighbors: Any, n: int) -> int:
 
 def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
     """Return n_neighbors, at most n − 1; `or_else` names other accepted values in the error message."""
-    if not isinstance(n_neighbors, int | np.integer) or isinstance(n_neighbors, bool) or n_neighbors < 1:
+    if not is_integer(n_neighbors) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be an integer >= 1{or_else}, got {n_neighbors!r}")
     return limit_neighbors(int(n_neighbors), n - 1, n)
 

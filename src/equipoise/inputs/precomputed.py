@@ -11,7 +11,7 @@ from scipy import sparse
 from .._tags import tagged
 from .._types import Array, Matrix
 from ..arrays.csr import entry_rows
-from ..data import check_affinities, check_neighbors, check_new_distances, is_neighbors
+from ..data import check_affinities, check_finite, check_neighbors, check_new_distances, is_neighbors
 from ..data.checks.dissimilarities import warn_if_not_metric
 from ..neighbors.search import MIN_RECALL, nearest_in_matrix
 from ..neighbors.vectors import in_range, smallest
@@ -57,6 +57,9 @@ class Distances(Input):
 
     def pairs(self, i: Array, j: Array) -> Array:
         return np.asarray(self.D[i, j], dtype=np.float64) if not self.sparse else super().pairs(i, j)
+
+    def check_power(self, power: int) -> None:
+        check_finite(self.D, "X", power=power)
 
     def squared(self) -> Matrix:
         return square(self.D)

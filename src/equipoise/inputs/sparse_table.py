@@ -11,12 +11,13 @@ from sklearn.metrics import pairwise_distances
 from .._tags import tagged
 from .._types import Array, Matrix
 from .._warn import warn
-from ..data import check_distances, check_sparse_table
+from ..arrays.csr import make_csr
+from ..data import check_distances, check_finite, check_sparse_table
 from ..linalg.pca import finish, one_blas_thread
 from ..linalg.randomized import Directions
 from ..neighbors.search import MIN_RECALL, Searcher, nearest_neighbors
 from ..neighbors.sparse import PRODUCTS, SparseSearcher, search_work
-from ..neighbors.vectors import Graph
+from ..neighbors.vectors import Graph, in_range
 from .base import Input, Nearby, check_block, nearby, square
 
 # Multiplications of an exact search above which the rows are reduced first; chosen. Measured: 1e9 take 4 s on one core.
@@ -60,6 +61,9 @@ class SparseTable(Input):
             raise ValueError('metric="inner_product" compares points within a row only; use "cosine" or "euclidean"')
         return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)
 
+    def check_power(self, power: int) -> None:
+        check_finite(self.X, "X", power=power)
+
     def squared(self) -> Array:
         name = getattr(self.metric, "__name__", self.metric)
         D = self._searcher().all()
@@ -93,7 +97,8 @@ class SparseTable(Input):
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         with one_blas_thread():
-            return finish(Directions(self.X, d, centered=True).scores(self.X), d, rng)
+            X = make_csr(in_range(self.X.data), self.X.indices, self.X.indptr, self.X.shape)
+            return finish(Directions(X, d, centered=True).scores(X), d, rng)
 
     def _searcher(self) -> SparseSearcher:
         if self._exact is None:

@@ -61,7 +61,12 @@ class Table(Input):
         self._places: dict[bytes, int] | None = None
 
     def _apply_h(self, X: Array) -> Array:
-        return X if self._A is None else np.ascontiguousarray(X @ self._A.T)
+        if self._A is None:
+            return X
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = np.ascontiguousarray(X @ self._A.T)
+        check_finite(X, "X in the metric h")
+        return X
 
     @property
     def coordinates(self) -> Array:
@@ -148,6 +153,9 @@ class Table(Input):
         d = np.empty(self.n * (self.n - 1) // 2, dtype)
         _core.condensed_distances(self.X.astype(np.float32), d, n_threads)
         return d
+
+    def check_power(self, power: int) -> None:
+        check_finite(self.X, "X", power=power)
 
     def squared(self) -> Array:
         if is_euclidean(self.metric):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Callback
 from .._warn import warn
-from ..arrays.namespace import is_device_array, on_device_of
+from ..arrays.namespace import check_random_state, is_device_array, is_positive, on_device_of
 from ..engines import Reference, choose_device
 from ..geometry import Geometry
 from ..inputs import Input
@@ -24,7 +23,7 @@ from ..optimize.rules import Accelerated, Steady
 from ..problems.forces import ForceProblem, check_n_iter
 from ..progress import stage
 from ..saving.checkpoint import Checkpoint
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive, lock_checkpoints
+from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, check_placed, lock_checkpoints
 
 SOLVERS = ("eigen", "flow")
 ENGINES = ("auto", "torch")
@@ -183,7 +182,7 @@ class ClassicalEmbedding(Estimator):
         self : ClassicalEmbedding
         """
         with one_blas_thread(), self._explain_out_of_memory(X):  # same bytes on any machine
-            if self.solver == "eigen":
+            if isinstance(self.solver, str) and self.solver == "eigen":
                 self._solve(X)
             else:
                 with lock_checkpoints(self.callbacks):
@@ -241,7 +240,7 @@ class ClassicalEmbedding(Estimator):
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():
-            return on_device_of(X if is_device_array(self.embedding_) else None, self._place(rows))
+            return on_device_of(X if is_device_array(self.embedding_) else None, check_placed(self._place(rows)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,14 +8,21 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
-from ..arrays.csr import is_sparse, on_host
-from ..arrays.namespace import is_tensor, main_array, on_device_of, to_numpy
+from ..arrays.csr import on_host
+from ..arrays.namespace import (
+    check_random_state,
+    is_auto,
+    is_positive,
+    is_tensor,
+    main_array,
+    on_device_of,
+    to_numpy,
+)
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
@@ -30,7 +37,17 @@ from ..optimize.rules import Momentum, Rule, Schedule
 from ..problems.forces import ForceProblem, check_n_iter
 from ..saving.checkpoint import Checkpoint
 from ..saving.neighbors_cache import cache_neighbors
-from .estimator import Estimator, accepts_cupy, check_callbacks, check_n_components, is_positive, lock_checkpoints
+from .estimator import (
+    Estimator,
+    accepts_cupy,
+    check_callbacks,
+    check_n_components,
+    check_placed,
+    check_verbose,
+    describe,
+    lock_checkpoints,
+    print_loss,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -281,7 +298,7 @@ class Embedding(Estimator):
         """
         if isinstance(init, str):
             raise ValueError(f"fit(init=...) requires a map (n, d); use {type(self).__name__}(init={init!r}) instead")
-        shown = progress.shown(self.verbose)
+        shown = progress.shown(check_verbose(self.verbose))
         with one_blas_thread(), lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._data, self._fitted = self._build(X, y, init)
             self._problem, self._affinities = problem, problem.objective.affinities
@@ -343,6 +360,7 @@ class Embedding(Estimator):
             P, twins = self._fitted.new_rows(self._data, self._check_new(X))
             Y = self._placement.place(P)
         Y[twins >= 0] = self._placement.Y[twins[twins >= 0]]
+        check_placed(Y)
         given = main_array(X)
         return on_device_of(given, Y) if is_tensor(given) and self.engine_ == "torch" else Y
 
@@ -360,7 +378,7 @@ class Embedding(Estimator):
 
     def check_parameters(self) -> None:
         check_n_components(self.n_components)
-        if self.learning_rate != "auto" and not is_positive(self.learning_rate):
+        if not is_auto(self.learning_rate) and not is_positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
         for name, value in (
             ("early_exaggeration", self.resolve_early_exaggeration()),
@@ -374,7 +392,9 @@ class Embedding(Estimator):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
-        return Schedule(self._iterations(n), self.learning_rate, self.resolve_early_exaggeration(), self.exaggeration)
+        return Schedule(
+            self._iterations(n), self.learning_rate, float(self.resolve_early_exaggeration()), float(self.exaggeration)
+        )
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks, self.random_state)
@@ -383,17 +403,3 @@ class Embedding(Estimator):
         if not hasattr(self.optimizer, "step"):
             raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {self.optimizer!r}")
         return self.optimizer
-
-
-def describe(problem: ForceProblem) -> str:
-    """Return one line about the engine and the data."""
-    P, (n, d) = problem.objective.affinities, problem.Y0.shape
-    if not is_sparse(P):
-        return f"engine {problem.engine_name}: {n} points in {d}-D, dense P"
-    pairs = f"sparse P with {P.nnz / n:.0f} entries per row"
-    return f"engine {problem.engine_name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
-
-
-def print_loss(iteration: int, loss: float, Y: Array) -> None:
-    """Print one line of progress; a callback."""
-    print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

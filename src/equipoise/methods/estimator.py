@@ -13,12 +13,24 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from .._plural import plural
+from ..arrays.csr import is_sparse
 from ..arrays.memory_limits import RESOURCE_LIMITS, gpu_out_of_memory, is_out_of_memory
-from ..arrays.namespace import from_cupy, is_cupy, is_tensor, main_array, to_cupy
+from ..arrays.namespace import (
+    array_namespace,
+    from_cupy,
+    is_cupy,
+    is_finite,
+    is_integer,
+    is_tensor,
+    main_array,
+    to_cupy,
+    to_numpy,
+)
 from ..data import check_rows, is_neighbors
 from ..inputs import Distances, FromSpace, Input, is_space
 from ..memory import require_address_space
-from ..problems.forces import Problem
+from ..neighbors.search import MOST_THREADS
+from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
 
 if RESOURCE_LIMITS:
@@ -131,22 +143,43 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return threads(self.n_jobs)
 
 
+def check_placed(Y: Any) -> Any:
+    """Return the positions (m, d) of new rows; raise ValueError, with the row, if one is not finite."""
+    finite = array_namespace(Y).isfinite(Y).all(axis=1)
+    if not bool(finite.all()):
+        i = int(to_numpy(finite).argmin())
+        raise ValueError(
+            f"row {i} of X cannot be placed: its distances to the fitted rows are out of range; remove it, or rescale"
+            " the data"
+        )
+    return Y
+
+
 def threads(n_jobs: Any) -> int:
     """Return the number of threads for `n_jobs`; None is all cores, or OMP_NUM_THREADS if that is fewer."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
         return min(available, int(limit)) if limit.isdecimal() and int(limit) > 0 else available
-    if n_jobs == -1:
-        return available
-    if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
+    if not is_integer(n_jobs) or n_jobs < -1 or n_jobs == 0:
         raise ValueError(f"n_jobs must be a positive number of threads, or -1 or None for all cores, got {n_jobs!r}")
-    return int(n_jobs)
+    if n_jobs > MOST_THREADS:
+        raise ValueError(
+            f"n_jobs must be at most {MOST_THREADS} threads, got {n_jobs}; None uses all {available} cores"
+        )
+    return available if n_jobs == -1 else int(n_jobs)
+
+
+def check_verbose(verbose: Any) -> bool:
+    """Return whether to report progress; raise unless `verbose` is a number."""
+    if not (is_finite(verbose) or isinstance(verbose, bool | np.bool_)):
+        raise ValueError(f"verbose must be an integer, got {verbose!r}")
+    return bool(verbose)
 
 
 def check_n_components(n_components: Any) -> None:
     """Raise unless n_components is a positive integer."""
-    if not (isinstance(n_components, int | np.integer) and n_components >= 1):
+    if not (is_integer(n_components) and n_components >= 1):
         raise ValueError(f"n_components must be an integer >= 1, got {n_components!r}")
 
 
@@ -169,6 +202,15 @@ def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
     return locked(checkpoints) if checkpoints else nullcontext()
 
 
-def is_positive(value: Any) -> bool:
-    """Return whether a parameter is a positive finite number."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 < value < np.inf)
+def describe(problem: ForceProblem) -> str:
+    """Return one line about the engine and the data."""
+    P, (n, d) = problem.objective.affinities, problem.Y0.shape
+    if not is_sparse(P):
+        return f"engine {problem.engine_name}: {n} points in {d}-D, dense P"
+    pairs = f"sparse P with {P.nnz / n:.0f} entries per row"
+    return f"engine {problem.engine_name}: {n} points in {d}-D, {pairs}, recall {problem.knn_recall:.2f}"
+
+
+def print_loss(iteration: int, loss: float, Y: Any) -> None:
+    """Print one line of progress; a callback."""
+    print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

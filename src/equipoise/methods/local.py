@@ -12,7 +12,7 @@ from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities import locally_linear as lle
 from ..arrays.csr import entry_rows, make_csr, symmetrized
-from ..arrays.namespace import to_numpy
+from ..arrays.namespace import is_positive, to_numpy
 from ..data import check_affinities
 from ..geometry import Orthonormal
 from ..inputs import Input, make_input
@@ -22,7 +22,6 @@ from ..linalg.laplacian import normalized_laplacian
 from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
-from .estimator import is_positive
 
 MAX_EXPONENT = 600.0  # of a weight; derived: e^−600 does not underflow in float64
 
@@ -75,7 +74,8 @@ class LLE(ClassicalEmbedding):
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         if not is_positive(self.reg):
             raise ValueError(f"reg must be a positive number, got {self.reg!r}")
-        data = make_input(X, self.metric, None, device=self._device(X))
+        data = make_input(X, self.metric, device=self._device(X))
+        data.check_power(2)  # local Gram matrices
         self._require_on_device(X, data)
         if data.sparse:
             raise ValueError("LLE needs the distances among neighbours; pass a dense distance matrix (n, n) or a table")

@@ -10,14 +10,13 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
 from .._plural import plural
 from .._types import Array, Callback, Matrix
 from .._warn import warn
-from ..arrays.namespace import is_device_array, on_device_of, to_numpy
+from ..arrays.namespace import check_random_state, is_device_array, is_finite, is_integer, on_device_of, to_numpy
 from ..data.checks.dissimilarities import check_pair_weights, check_size
 from ..engines import choose_device
 from ..initialize.classical_scaling import check_start, first_map
@@ -39,8 +38,15 @@ from ..problems.stress_pairs import (
     weights_of,
 )
 from ..saving.checkpoint import Checkpoint
-from .embedding import print_loss
-from .estimator import Estimator, accepts_cupy, check_callbacks, lock_checkpoints
+from .estimator import (
+    Estimator,
+    accepts_cupy,
+    check_callbacks,
+    check_placed,
+    check_verbose,
+    lock_checkpoints,
+    print_loss,
+)
 
 STRESSES = ("metric", "ordinal")
 ENGINES = ("auto", "stored", "recomputed", "listed", "random_pairs", "torch")
@@ -246,7 +252,7 @@ class MDS(Estimator):
         -------
         self : MDS
         """
-        shown = progress.shown(self.verbose)
+        shown = progress.shown(check_verbose(self.verbose))
         with one_blas_thread(), lock_checkpoints(self.callbacks), shown as displayed, self._explain_out_of_memory(X):
             problem, self._source = self._build(X)
             if self.stress == "metric":
@@ -306,7 +312,7 @@ class MDS(Estimator):
         Y = place_by_stress(
             lambda part: self._source.new_block(rows[part], sample), rows.shape[0], fitted, self._n_threads()
         )
-        return on_device_of(X if is_device_array(self.embedding_) else None, Y)
+        return on_device_of(X if is_device_array(self.embedding_) else None, check_placed(Y))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -318,14 +324,14 @@ class MDS(Estimator):
     def check_parameters(self) -> None:
         for name in ("n_components", "n_init"):
             value = getattr(self, name)
-            if not (isinstance(value, int | np.integer) and value >= 1):
+            if not (is_integer(value) and value >= 1):
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
         for name, allowed in (("stress", STRESSES), ("solver", SOLVERS), ("engine", (*ENGINES, "sampled"))):
             value = getattr(self, name)
             if not (isinstance(value, str) and value in allowed):
                 options = ", ".join(repr(option) for option in allowed if option != "sampled")
                 raise ValueError(f"unknown {name} {value!r}; choose from {options}")
-        if not (isinstance(self.tol, int | float | np.number) and 0 <= self.tol < 1):
+        if not (is_finite(self.tol) and 0 <= self.tol < 1):
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         check_callbacks(self.callbacks, self.random_state)
         check_n_iter(self.n_iter)

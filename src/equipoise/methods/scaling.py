@@ -12,7 +12,7 @@ from scipy import linalg, sparse
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.csr import dense
-from ..arrays.namespace import array_like, column_squares, is_device_array, is_tensor, to_float64, to_numpy
+from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
 from ..geometry import Flat
 from ..inputs import Input, make_input
@@ -73,7 +73,7 @@ class Scaling(ClassicalEmbedding):
         m = self.n_landmarks
         if m is None:
             return None
-        if not isinstance(m, int | np.integer) or not self.n_components < m <= n:
+        if not is_integer(m) or not self.n_components < m <= n:
             raise ValueError(
                 f"n_landmarks must be an integer above n_components={self.n_components} and at most n_samples={n},"
                 f" or None for all points; got {m!r}"
@@ -109,6 +109,7 @@ class PCA(Scaling):
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         data = make_input(X, "euclidean", order="rows", device=self._device(X))
+        data.check_power(4)  # the loss is quadratic in the Gram matrix
         if data.coordinates is None:
             raise ValueError("PCA needs a table of coordinates (n, D); for a metric space use ClassicalMDS")
         self._require_on_device(X, data)
@@ -189,6 +190,7 @@ class ClassicalMDS(Scaling):
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
         data = make_input(X, self.metric, device=device)
+        data.check_power(4)
         if self.metric == "inner_product":
             raise ValueError(
                 'metric="inner_product" does not define distances between all pairs; use "cosine" or "euclidean"'
@@ -262,7 +264,8 @@ class Isomap(Scaling):
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
         device = self._device(X)
-        data = make_input(X, self.metric, None, device=device)
+        data = make_input(X, self.metric, device=device)
+        data.check_power(4)
         if self.metric == "inner_product":
             raise ValueError('metric="inner_product" does not define path lengths; use "cosine" or "euclidean"')
         self._record_features(X, data)

@@ -24,6 +24,7 @@ from ..problems.autograd import CurvedProblem
 from ..problems.forces import ForceProblem
 from ..saving.checkpoint import Checkpoint
 from .embedding import Embedding
+from .estimator import check_callbacks
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -110,6 +111,7 @@ class NeighborEmbedding(Embedding):
                 f'a function g(Y) needs all pairs, but engine={self.engine!r} omits some; use engine="exact", or'
                 ' "torch" for a GPU'
             )
+        check_callbacks(self.callbacks, self.random_state)
         if any(isinstance(callback, Checkpoint) for callback in self.callbacks):
             raise ValueError("a checkpoint cannot identify a function g; fit without the Checkpoint")
 

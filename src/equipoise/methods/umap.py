@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Array, Matrix
 from .._warn import warn
 from ..affinities.builders import Fuzzy
-from ..arrays.namespace import to_numpy
+from ..arrays.namespace import is_auto, is_finite, is_integer, is_positive, to_numpy
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import limit_neighbors
 from ..kernels import Kernel, Membership, NonMembership
@@ -18,7 +18,6 @@ from ..objectives import CrossEntropy, EffectiveCrossEntropy, Objective
 from ..problems.forces import ForceProblem
 from ..problems.negative_sampling_problem import NegativeSamplingProblem
 from .embedding import Embedding
-from .estimator import is_positive
 
 LOSSES = ("effective", "intended")
 NEGATIVE_SAMPLING = "negative_sampling"
@@ -79,19 +78,19 @@ class UMAP(Embedding):
     def check_parameters(self) -> None:
         super().check_parameters()
         k, m = self.n_neighbors, self.negative_sample_rate
-        if not (isinstance(k, int | np.integer) and k >= 2):
+        if not (is_integer(k) and k >= 2):
             raise ValueError(f"n_neighbors must be an integer >= 2, including the point itself, got {k!r}")
         if not is_positive(self.spread):
             raise ValueError(f"spread must be a positive number, got {self.spread!r}")
-        if not (self.min_dist == 0 or is_positive(self.min_dist)) or self.min_dist > self.spread:
+        if not (is_finite(self.min_dist) and 0 <= self.min_dist <= self.spread):
             raise ValueError(f"min_dist must be between 0 and spread={self.spread:g}, got {self.min_dist!r}")
         if not is_positive(m):
             raise ValueError(f"negative_sample_rate must be a positive number, got {m!r}")
-        if self.loss not in LOSSES:
+        if not (isinstance(self.loss, str) and self.loss in LOSSES):
             raise ValueError(f"unknown loss {self.loss!r}; choose from {', '.join(map(repr, LOSSES))}")
-        if not 0 <= self.target_weight <= 1:
+        if not (is_finite(self.target_weight) and 0 <= self.target_weight <= 1):
             raise ValueError(f"target_weight must be between 0 and 1, got {self.target_weight!r}")
-        if self.affinity not in ("fuzzy", "precomputed"):
+        if not (isinstance(self.affinity, str) and self.affinity in ("fuzzy", "precomputed")):
             raise ValueError(f"unknown affinity {self.affinity!r}; choose from 'fuzzy', 'precomputed'")
         if self._samples_negatives():
             self._check_negative_sampling()
@@ -155,7 +154,7 @@ class UMAP(Embedding):
         return 200 if n > 10_000 else 500 if self.engine in SAMPLING else 300
 
     def resolve_early_exaggeration(self) -> float:
-        if self.early_exaggeration == "auto":
+        if is_auto(self.early_exaggeration):
             return 1.0 if self.engine in SAMPLING else 4.0
         return super().resolve_early_exaggeration()
 

@@ -20,9 +20,11 @@ from sklearn.metrics import pairwise_distances_chunked
 from .. import progress
 from .._types import Array, Matrix
 from ..arrays.blocks import FIXED_QUERY_ROWS
+from ..arrays.namespace import is_integer, require
+from ..arrays.numbers import as_numbers
 from .cells import Cells, faiss_threads, scan, without_self
 from .sparse import SparseSearcher
-from .vectors import Graph, Vectors, make_vectors, metric_parameters, smallest
+from .vectors import Graph, Vectors, check_metric, check_range, make_vectors, metric_parameters, smallest
 
 # Largest number of columns for a k-d tree, which is exact. Measured on 10,000 normal points, k = 15, one thread, tree
 # and scan: 3 columns 0.04 s, 0.44 s; 5 columns 0.12 s, 0.49 s; 8 columns 0.46 s, 0.56 s; 12 columns 1.4 s, 0.53 s.
@@ -31,6 +33,7 @@ TREE = 5
 # exact neighbours 2.791, 2.785, 2.784.
 MIN_RECALL = 0.99
 EXACT_WORK = 5e10  # largest n² · D for a scan of all pairs: about a second; chosen
+MOST_THREADS = 1024  # more than the cores of any machine; far more would exhaust the system's threads
 FAR = 1e15  # largest coordinate of a new row, in units of the extent of the data: float32 squares overflow at 1e38
 BLOCK = 2**25  # bytes of the temporary arrays of a block, 32 MB; each row is computed on its own
 
@@ -42,7 +45,7 @@ def nearest_neighbors(
 
     Parameters
     ----------
-    X : array or CSR matrix, shape (n, D)
+    X : array-like or sparse matrix, shape (n, D)
     k : int
         Number of neighbours, from 1 to n − 1.
     metric : str or callable, default="euclidean"
@@ -61,13 +64,25 @@ def nearest_neighbors(
     Raises
     ------
     ValueError
-        If k is out of range, or the metric gives a negative or undefined distance.
+        If X is not a table of finite numbers whose squares are finite, k is out of range, or the metric fails or gives
+        a negative or undefined distance.
     """
+    if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
+        X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
+    if X.shape[1] == 0:
+        raise ValueError(f"X has no columns: its shape is {X.shape}; pass a table (n, D) with D >= 1")
+    require(min_recall, "min_recall", "between 0 and 1", lambda x: 0 <= x <= 1)
+    if not (is_integer(n_threads) and 1 <= n_threads <= MOST_THREADS):
+        raise ValueError(f"n_threads must be an integer from 1 to {MOST_THREADS}, got {n_threads!r}")
     n = X.shape[0]
-    if not 0 < k < n:
-        raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k}")
+    if not (is_integer(k) and 0 < k < n):
+        raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k!r}")
     if sparse.issparse(X):
         return SparseSearcher(X, metric).within(k)
+    if isinstance(metric, str) and metric == "precomputed":
+        raise ValueError('metric="precomputed" is not available here; X must be a table (n, D)')
+    check_range(X, metric)
+    check_metric(X, metric)
     progress.stage("neighbours", n)
     vectors = make_vectors(X, metric)
     if vectors is None:
@@ -197,8 +212,7 @@ def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
     for block in pairwise_distances_chunked(X, metric=metric):
         rows = np.arange(start, start + len(block))
         block[np.arange(len(block)), rows] = 0.0
-        bad = np.argwhere(~(block >= 0) | (block == np.inf))
-        block[np.arange(len(block)), rows] = np.inf
+        bad = np.argwhere(~((block >= 0) & (block < np.inf)))
         if bad.size:
             i, j = bad[0]
             name = getattr(metric, "__name__", repr(metric))
@@ -206,6 +220,7 @@ def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
                 f"metric={name} gives the distance {block[i, j]} between rows {rows[i]} and {j};"
                 " distances must not be negative, NaN or infinite"
             )
+        block[np.arange(len(block)), rows] = np.inf
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         indices[rows], distances[rows] = near, np.take_along_axis(block, near, axis=1)
         start += len(block)

@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise_distances
 from .._types import Array, Matrix
 from ..arrays.blocks import row_blocks
 from ..progress import advance_callback, stage
-from .vectors import EUCLIDEAN, Graph, is_euclidean, product_distances, smallest, undefined_for_row
+from .vectors import EUCLIDEAN, Graph, check_range, is_euclidean, product_distances, smallest, undefined_for_row
 
 PRODUCTS = (*EUCLIDEAN, "sqeuclidean", "cosine", "inner_product")  # functions of products x·y
 SCIKIT = ("manhattan", "cityblock", "l1")  # other metrics that scikit-learn supports for sparse rows
@@ -52,6 +52,7 @@ class SparseSearcher:
 
     def __init__(self, X: Matrix, metric: Any):
         check_sparse_metric(metric)
+        check_range(X, metric)
         self.metric = metric
         self.X = self._rows(X)
         if self.metric in PRODUCTS:

@@ -20,9 +20,11 @@ from .. import _core
 from .._types import Array, Matrix
 from ..arrays.blocks import rows_per_block
 from ..arrays.csr import make_csr
+from ..arrays.namespace import check_finite
 from ..linalg.pca import on_one_blas_thread
 
 EUCLIDEAN = ("euclidean", "l2")  # names of the Euclidean distance
+LINEAR = ("manhattan", "cityblock", "l1", "chebyshev")  # metrics that do not square differences
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,6 +213,28 @@ VECTORS: dict[str, type[Vectors]] = {
     "chebyshev": Chebyshev,
     "inner_product": InnerProduct,
 }
+
+
+def check_metric(X: Matrix, metric: Any) -> None:
+    """Raise if a metric, by name or a function of two rows, is not defined for the rows of X (n, D), n ≥ 2.
+
+    X is dense or CSR; a function is called with the first two rows.
+    """
+    if callable(metric):
+        value = metric(X[0], X[1])
+        if np.ndim(value) or not isinstance(value, int | float | np.number | np.bool_) or np.iscomplexobj(value):
+            name = getattr(metric, "__name__", type(metric).__name__)
+            raise ValueError(f"metric must return the distance between two rows, a number; {name} returned {value!r}")
+    elif metric == "haversine" and X.shape[1] != 2:
+        raise ValueError(
+            f'metric="haversine" requires two columns, latitude and longitude in radians; X has {X.shape[1]}'
+        )
+
+
+def check_range(X: Matrix, metric: Any) -> None:
+    """Raise if X (n, D), dense or CSR, is not finite or the sums or squares of its values in a metric overflow."""
+    linear = callable(metric) or metric in LINEAR
+    check_finite(X, "X", power=1 if linear else 2)
 
 
 def make_vectors(X: Array, metric: Any) -> Vectors | None:

@@ -70,17 +70,17 @@ class JointDivergence:
         if (loss or isinstance(Z, float)) and not Z > 0:  # reading a tensor would wait for its device
             raise FloatingPointError(DIVERGED)
         divergence, T = self.divergence_and_overlap(self.unit * psi, Z) if loss or e != 0 else (np.nan, 1.0)
-        attraction = (4 / s * (1.0 if e == 0 else Z**-e) * self.unit * exaggeration**s) * edges
+        attraction = (4 / s * (1.0 if e == 0 else _power(Z, -e)) * self.unit * _power(exaggeration, s)) * edges
         repulsion = (-2 / s * T / Z) * gradient
-        return Balance(attraction, repulsion, divergence, exaggeration**s * T / s)
+        return Balance(attraction, repulsion, divergence, _power(exaggeration, s) * T / s)
 
     def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
         """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
         s, e = self.s, self.e
         if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) has no cancellation
-            T = Z**-e * e * psi
+            T = _power(Z, -e) * e * psi
             return (1 - T) / (s * e), T
-        balance = deformed_log(array_namespace(Z).log(Z), -e) - Z**-e * (self._H + psi)  # (1 − T)/e
+        balance = deformed_log(array_namespace(Z).log(Z), -e) - _power(Z, -e) * (self._H + psi)  # (1 − T)/e
         return balance / s, 1.0 if e == 0 else 1 - e * balance
 
     def to(self, placement: Placement) -> JointDivergence:
@@ -118,3 +118,13 @@ class JointDivergence:
         attraction = 4 / self.s * p**self.s * q**self.e * xp.abs(self.kernel.log_slope(d2)) * r
         repulsion = 4 / self.s / Z * xp.abs(self.kernel.slope(d2)) * r
         return attraction, repulsion
+
+
+def _power(base: Any, exponent: float) -> Any:
+    """Return base^exponent, a number or tensor; raise FloatingPointError if a number overflows."""
+    try:
+        return base**exponent
+    except OverflowError as error:
+        raise FloatingPointError(
+            f"{base:g}^{exponent:g} in the loss overflows: the divergence is too extreme; use an alpha nearer to -1"
+        ) from error

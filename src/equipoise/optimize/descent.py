@@ -147,6 +147,9 @@ class Steps(ABC, Generic[S]):
         if not np.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}")
 
+    def check_result(self, state: S) -> None:
+        """Raise FloatingPointError if the final map is not finite."""
+
     def on_report(self, state: S) -> None:
         """Display a report that does not need the map; runs before the callbacks."""
 
@@ -292,6 +295,7 @@ class Descent(Generic[S]):
         self.finished = True
         if reason is not None:
             self.state.stopped = reason
+        self.steps.check_result(self.state)
         return False
 
     def _save(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .._types import Array
-from ..arrays.namespace import morton_order, spread, to_numpy
+from ..arrays.namespace import array_namespace, morton_order, spread, to_numpy
 from ..engines import Engine
 from ..geometry import Geometry
 from ..objectives import Objective
@@ -161,6 +161,13 @@ class GradientSteps(Steps[State]):
             late = "the learning rate is too large for this data"
             cause = late if state.iteration else "the initial map is out of range"
             raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
+
+    def check_result(self, state: State) -> None:
+        if not bool(array_namespace(state.U).isfinite(state.U).all()):
+            raise FloatingPointError(
+                f"the map contains NaN or inf after {state.iteration} iterations: the forces are out of range; use a"
+                " smaller learning_rate, or less extreme parameters of the kernel and exaggeration"
+            )
 
     def stop_reason(self, state: State) -> str | None:
         """Apply the stopping rules, in the late phase only."""

@@ -110,6 +110,9 @@ class PlacementSteps(GradientSteps):
     def final_loss(self, state: State) -> float | None:
         return None
 
+    def check_result(self, state: State) -> None:
+        """Do nothing: `transform` names the rows that cannot be placed."""
+
     def _retract(self, U: Array) -> Array:
         return self.geometry.project(U)
 

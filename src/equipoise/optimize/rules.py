@@ -10,7 +10,7 @@ import numpy as np
 from .. import _core
 from .._tags import tagged
 from .._types import Array
-from ..arrays.namespace import array_namespace, at_most, is_tensor
+from ..arrays.namespace import array_namespace, at_most, is_finite, is_integer, is_tensor
 
 if TYPE_CHECKING:
     from .descent import State
@@ -82,9 +82,14 @@ class Rule(Protocol):
         ...
 
 
-def _check_every(every: int) -> None:
-    if every < 1:
-        raise ValueError(f"every must be at least 1 iteration, got {every!r}")
+def _check_rule(rule: Any, *names: str) -> None:
+    """Raise unless the named parameters are numbers that float64 can represent, or inf, and `every` is positive."""
+    if not is_integer(rule.every) or rule.every < 1:
+        raise ValueError(f"every must be at least 1 iteration, got {rule.every!r}")
+    for name in (*names, "min_grad_norm", "min_loss_change"):
+        value = getattr(rule, name)
+        if not (is_finite(value) or (isinstance(value, float) and abs(value) == np.inf)):
+            raise ValueError(f"{name} must be a number, got {value!r}")
 
 
 class StepParameters(NamedTuple):
@@ -159,7 +164,7 @@ class Momentum:
     replayable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_every(self.every)
+        _check_rule(self, "friction", "gain_up", "gain_down", "turned", "min_gain", "max_step")
         early_late = self.momentum
         if not (isinstance(early_late, tuple) and len(early_late) == 2 and all(0 <= m < 1 for m in early_late)):
             raise ValueError(f"momentum must be two numbers in [0, 1), early and late, got {early_late!r}")
@@ -201,7 +206,7 @@ class _GradientRule:
     every: int = 50
 
     def __post_init__(self) -> None:
-        _check_every(self.every)
+        _check_rule(self)
 
     def auto_rate(self, n: int, stiffness: float, length: float) -> float:
         return n / stiffness / 4 * length**2

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
-from ..arrays.namespace import is_tensor, to_numpy
+from ..arrays.namespace import is_integer, is_tensor, to_numpy
 from ..data.checks.maps import check_map
 from ..engines import HOST, Engine, engine_settings, engine_state, restore_engine
 from ..geometry import Geometry
@@ -212,7 +212,7 @@ class Problem(ABC):
 
 def check_n_iter(n_iter: Any) -> int:
     """Return n_iter as an int; raise if it is not a non-negative integer."""
-    if not isinstance(n_iter, int | np.integer):
+    if not is_integer(n_iter):
         raise ValueError(f"n_iter must be an integer, got {n_iter!r}")
     if n_iter < 0:
         raise ValueError(f"n_iter must not be negative, got {n_iter}")

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .._optional import import_optional
 from .._types import Array
-from ..arrays.namespace import from_cupy, is_cupy, is_tensor, to_cupy, to_numpy
-from ..data.checks.table_input import check_finite
+from ..arrays.namespace import check_finite, from_cupy, is_auto, is_cupy, is_positive, is_tensor, to_cupy, to_numpy
 from ..engines import choose_device
 from ..geometry import Placed
 from ..optimize.descent import State
@@ -70,9 +67,8 @@ class LossProblem(AutogradProblem):
 
         if not callable(loss):
             raise TypeError(f"loss must be a function of the map, got {type(loss).__name__}")
-        auto = isinstance(learning_rate, str) and learning_rate == "auto"
-        number = isinstance(learning_rate, int | float | np.number)
-        if not auto and not (number and 0 < float(learning_rate) < np.inf):
+        auto = is_auto(learning_rate)
+        if not auto and not is_positive(learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {learning_rate!r}')
         if optimizer is not None and not hasattr(optimizer, "step"):
             raise ValueError(f"optimizer must be Accelerated(), GradientDescent() or Momentum(), got {optimizer!r}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from .._plural import plural
 from .._types import Array
+from ..arrays.namespace import check_random_state
 from .base import MetricSpace
 
 

@@ -19,7 +19,7 @@ from .dates import iso_length
 from .inline import as_json, bokeh_scripts, encode_array, plot_json, read_script, render_page
 from .labels import class_centers
 from .plane import in_plane
-from .style import DARK, LIGHT, Theme, dot_size
+from .style import DARK, LIGHT, Theme, check_title, dot_size
 from .thumbnails import check_images
 
 THEMES = {"light": LIGHT, "dark": DARK}
@@ -102,6 +102,7 @@ def page(
     """
     scripts = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
+    check_title(title)
     columns = _columns(table, len(Y))
     color_index = -1
     if isinstance(color, str):

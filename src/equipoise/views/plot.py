@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array
+from ..arrays.namespace import is_positive
 from ..data.checks.maps import check_map
 from .coloring import color_limits, color_ramp, point_colors
 from .column import Classes, Column, Numbers, read_column
 from .dates import DAY
 from .labels import class_centers, draw_names
 from .plane import in_plane, on_sphere
-from .style import DARK, LIGHT, Theme, as_text, hide_axes, new_figure
+from .style import DARK, LIGHT, Theme, as_text, check_title, hide_axes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,7 @@ def plot(
     figure : matplotlib Figure
     """
     Y = check_map(Y)
-    theme = DARK if dark else LIGHT
+    theme, size = DARK if dark else LIGHT, _check_size(size, title)
     column = None if color is None else read_column(color, len(Y), "color", names)
     if names is not None and color is None:
         raise ValueError("names needs the class of each point; pass it as color")
@@ -217,6 +218,13 @@ def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | No
         _draw_density(axes, points, colors)
     elif len(points):
         _draw_dots(axes, points, colors, None, float(np.sqrt(np.clip(6000 / len(points), 1.0, 12.0))))
+
+
+def _check_size(size: Any, title: Any) -> float | None:
+    check_title(title)
+    if not (size is None or is_positive(size)):
+        raise ValueError(f"size must be a positive number of points, got {size!r}")
+    return None if size is None else float(size)
 
 
 def _draw_dots(axes: Any, points: Array, colors: Array, column: Column | None, size: float | None) -> Array:

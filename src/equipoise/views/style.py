@@ -69,3 +69,9 @@ def as_text(name: str) -> str:
     They are replaced by U+FFFD, as are the marks that reverse the direction of the text after them.
     """
     return UNPRINTABLE.sub("\ufffd", name.replace("\t", " "))
+
+
+def check_title(title: Any) -> None:
+    """Raise unless a title is text or None."""
+    if not isinstance(title, str | None):
+        raise ValueError(f"title must be text, got {title!r}")

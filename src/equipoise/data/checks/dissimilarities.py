@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ..._warn import warn
-from ...arrays.csr import entry_place, entry_rows
+from ...arrays.csr import entry_rows
+from ...arrays.namespace import entry_place
+from ...arrays.numbers import as_numbers
 from .table_input import check_distances
 
 TRIPLES = 20_000  # sampled to check the triangle inequality; chosen
@@ -24,7 +25,7 @@ def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix")
     """
     if sparse.issparse(D):
         return _check_known_pairs(check_distances(D, name), name)
-    D = check_array(D, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=2)
+    D = as_numbers(D, order="C", ensure_min_samples=2)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
     missing = np.isnan(D)
@@ -61,7 +62,7 @@ def _check_known_pairs(D: Matrix, name: str) -> Matrix:
 
 def check_pair_weights(W: Any, n: int) -> Matrix:
     """Return symmetric, nonnegative pair weights (n, n) as float64, dense or CSR, with a zero diagonal."""
-    W = check_array(W, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, copy=True)
+    W = as_numbers(W, "weights", order="C", accept_sparse="csr", copy=True)
     if W.shape != (n, n):
         raise ValueError(f"weights must have shape ({n}, {n}), one weight per pair of points, got {W.shape}")
     values = (W.data if sparse.issparse(W) else W).ravel()

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
-from ...arrays.namespace import to_numpy
-from .table_input import as_array, check_finite
+from ...arrays.namespace import check_finite, to_numpy
+from .table_input import as_array
 
 
 def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, keep_float32: bool = False) -> Array:
@@ -33,12 +33,12 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     try:
         Y = np.asarray(as_array(to_numpy(getattr(Y, "embedding_", Y))))
         Y = Y if keep_float32 and Y.dtype == np.float32 else Y.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be a map of numbers, of shape (n, d): {error}") from None
     if shape is not None and Y.shape != shape:
         raise ValueError(f"{name} has shape {Y.shape}; expected (n_samples, n_components) = {shape}")
     if Y.ndim != 2 or 0 in Y.shape:
         hint = f"; for a map in one dimension use {name}[:, None]" if Y.ndim == 1 else ""
         raise ValueError(f"{name} must be a map of shape (n, d) with one row per point, got shape {Y.shape}{hint}")
-    check_finite(Y, name)
+    check_finite(Y, name, power=2)
     return Y

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from ..._types import Array, Matrix
 from ...arrays.blocks import row_blocks
 from ...arrays.csr import check_indices, entry_rows, make_csr
 from ...arrays.namespace import to_numpy
+from ...arrays.numbers import as_numbers
 from ...neighbors import Graph
 from .table_input import bad_entry
 
@@ -102,7 +102,7 @@ def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None
 
 def check_new_distances(X: Any, n: int) -> Matrix:
     """Return distances (m, n) from new points to the n fitted ones as float64, dense or CSR."""
-    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False)
+    X = as_numbers(X, accept_sparse="csr")
     if X.shape[1] != n:
         raise ValueError(f"X has shape {X.shape}; expected distances (m, {n}) to the fitted points")
     check_indices(X)
@@ -124,9 +124,7 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
         Number of fitted points if the rows are new points. None: P is square, and its diagonal is set to zero.
     """
     own = n is None
-    P = check_array(
-        P, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2 if own else 1, copy=True
-    )
+    P = as_numbers(P, accept_sparse="csr", ensure_min_samples=2 if own else 1, copy=True)
     if P.shape[1] != (P.shape[0] if own else n):
         wanted = "be square" if own else f"have shape (m, {n}), a column for each fitted point"
         raise ValueError(f"precomputed affinities must {wanted}; got shape {P.shape}")

@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from ..._plural import plural
 from ..._types import Array, Matrix
 from ...arrays.blocks import rows_per_block
-from ...arrays.csr import check_indices, entry_place, entry_rows, make_csr
-from ...arrays.namespace import is_cupy, to_numpy
+from ...arrays.csr import check_indices, entry_rows, make_csr
+from ...arrays.namespace import check_finite, column_label, entry_place, is_cupy, to_numpy
+from ...arrays.numbers import as_numbers
 from ...neighbors import Graph
 
 # Column types that NumPy converts silently to numbers or objects: prefixes of their names in pandas, polars, Arrow.
 DATES = r"date|time|period|duration"
 CATEGORIES = r"categor|enum|dictionary"
+# In the messages of NumPy about an entry that is not a number.
+NOT_A_NUMBER = ("could not convert string", "float() argument", "with a sequence", "too large to convert")
 
 
 def as_array(X: Any) -> Any:
@@ -85,8 +87,14 @@ def _from_tensor(X: Any) -> Array:
 
 
 def _require_numbers(X: Any) -> None:
-    """Raise for columns of dates or categories; text fails later, when it is converted."""
-    for j, (name, dtype) in enumerate(zip(column_names(X), X.dtypes, strict=True)):
+    """Raise for columns of dates or categories, and for equal names; text fails later, when it is converted."""
+    names = column_names(X)
+    if names is None:  # a single column
+        return
+    first: dict[Any, int] = {}
+    for j, (name, dtype) in enumerate(zip(names, X.dtypes, strict=True)):
+        if first.setdefault(name, j) != j:
+            raise ValueError(f"columns {first[name]} and {j} of X have the same name {str(name)!r}; rename one of them")
         kind = str(dtype).partition("(")[0]
         subject = f"X must contain numbers, but column {j} ({str(name)!r})"
         if re.match(DATES, kind.lower()):
@@ -160,16 +168,9 @@ def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "
         )
     _require_rows(X, min_rows)
     try:
-        return check_array(
-            X,
-            dtype=np.float64,
-            order="C",
-            accept_sparse=accept_sparse,
-            ensure_all_finite=False,
-            ensure_min_samples=min_rows,
-        )
+        return as_numbers(X, order="C", accept_sparse=accept_sparse, ensure_min_samples=min_rows)
     except (TypeError, ValueError) as error:
-        if any(words in str(error) for words in ("could not convert string", "float() argument", "with a sequence")):
+        if any(words in str(error) for words in NOT_A_NUMBER):
             _raise_for_entry(X, error)
         raise
 
@@ -204,16 +205,13 @@ def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
 
 def check_sparse_table(X: Any, min_rows: int = 2) -> Matrix:
     """Return sparse X (n, D) as canonical CSR in float64; raise if an entry is not finite."""
-    X = check_array(X, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=min_rows)
+    X = as_numbers(X, accept_sparse="csr", ensure_min_samples=min_rows)
     X = sparse.csr_matrix(X)
     check_indices(X)
     if not X.has_canonical_format:
         X = X.copy()  # leave the caller's matrix unchanged
         X.sum_duplicates()
-    bad = np.flatnonzero(~np.isfinite(X.data))
-    if bad.size:
-        i, j = entry_place(X, bad[0])
-        raise _not_finite("X", X.data[bad[0]], i, _column(j, None), bad.size)
+    check_finite(X, "X")
     return X
 
 
@@ -222,7 +220,7 @@ def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Ma
 
     Distances must be finite and nonnegative; a dense matrix must be symmetric with a zero diagonal.
     """
-    D = check_array(D, dtype=np.float64, order="C", accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=2)
+    D = as_numbers(D, order="C", accept_sparse="csr", ensure_min_samples=2)
     D = _aligned(D)
     if D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be square, got shape {D.shape}")
@@ -268,24 +266,6 @@ def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
     return *entry_place(A, wrong[0]), value, kind
 
 
-def check_finite(X: Array, name: str, columns: Any = None) -> None:
-    """Raise if X (n, m) contains NaN or inf, naming the first such entry."""
-    with np.errstate(all="ignore"):
-        if np.isfinite(X.sum()):  # one pass without a temporary; a sum that overflows is checked entry by entry below
-            return
-    bad = np.argwhere(~np.isfinite(X))
-    if bad.size:
-        i, j = (int(k) for k in bad[0])
-        raise _not_finite(name, X[i, j], i, _column(j, columns), len(bad))
-
-
-def _not_finite(name: str, value: float, i: int, column: str, count: int) -> ValueError:
-    kind = "NaN" if np.isnan(value) else "inf"
-    more = f", and {count - 1} more such entries" if count > 1 else ""
-    remedy = "; drop these rows or fill them in" if name == "X" else ""
-    return ValueError(f"{name} contains {kind} at row {i}, {column}{more}{remedy}")
-
-
 def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
     """Raise for the first entry of X that is not a number, if X is a table."""
     try:
@@ -296,16 +276,15 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
         for j, entry in enumerate(row):
             try:
                 float(np.nan if entry is None else entry)
+            except OverflowError:
+                place = f"row {i}, {column_label(j, column_names(X))}"
+                raise ValueError(f"X contains an integer beyond the range of float64 at {place}") from error
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
                 remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"
-                offender = f"{entry!r} at row {i}, {_column(j, column_names(X))}"
+                offender = f"{entry!r} at row {i}, {column_label(j, column_names(X))}"
                 reason = f" ({error})" if isinstance(error, TypeError) else ""
                 raise type(error)(f"X must contain numbers, but {offender} is {kind}; {remedy}{reason}") from error
-
-
-def _column(j: int, columns: Any) -> str:
-    return f"column {j}" if columns is None else f"column {j} ({str(columns[j])!r})"
 
 
 def is_neighbors(X: Any) -> bool:

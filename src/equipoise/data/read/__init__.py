@@ -54,6 +54,11 @@ def read(
     """
     if isinstance(columns, str):
         columns = (columns,)
+    if columns is not None and not isinstance(columns, Sequence):
+        raise TypeError(f"columns must be a list of names or None for all numeric columns, got {columns!r}")
+    for role, name in (("label", label), ("id", id)):
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{role} must be the name of a column or None, got {name!r}")
     selection = Selection(None if columns is None else tuple(map(str, columns)), label, id)
     if selection.columns == ():
         raise ValueError("columns is empty; name the columns to embed, or use None for all numeric columns")

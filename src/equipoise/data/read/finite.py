@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ..._types import Array, Matrix
 from ...arrays.blocks import row_blocks
-from ...arrays.csr import entry_place
+from ...arrays.namespace import entry_place
 from .selection import quote
 
 

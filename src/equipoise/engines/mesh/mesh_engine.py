@@ -25,7 +25,7 @@ from ...kernels import Kernel
 from ..base import Field, Traits
 from ..cpu import CompiledKernels, CpuEngine, StoredEdges
 from ..exact import Exact
-from .plan import Plan, Source, Transform, plan, rungs_of, span_of
+from .plan import Plan, Source, Transform, check_span, plan, rungs_of, span_of
 
 CACHE = 4  # kernel transforms cached: the extents of an embedding change by one rung at a time
 # When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
@@ -257,6 +257,7 @@ class Grid(MeshEngine, CpuEngine):
         return Source(Y, charges)
 
     def _transform(self, kernel: Kernel, source: Source) -> Transform:
+        check_span(source.high - source.low)
         rungs = rungs_of(source.high - source.low, kernel.length, self.RUNGS)
         record = self._record(kernel, source.charged, len(rungs))
         record.fields += 1

@@ -215,6 +215,12 @@ def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[i
     return bool(small or max(span) < kernel.length)
 
 
+def check_span(span: Array) -> None:
+    """Raise if the sides of the box around the points are not finite."""
+    if not np.isfinite(span).all():
+        raise FloatingPointError("the embedding is no longer finite; lower learning_rate")
+
+
 def rungs_of(span: Array, length: float, per_octave: int, room: float = 1.0) -> tuple[int, ...]:
     """Return the sides `span` (d,) of a box, times `room`, as rungs: steps of 2^(1/per_octave) of a kernel's length.
 

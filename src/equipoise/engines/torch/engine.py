@@ -20,7 +20,7 @@ from ..base import Field, Traits
 from ..cpu import StoredEdges
 from ..exact import Exact
 from ..mesh.mesh_engine import MeshEngine, Solution, ToleranceRecord
-from ..mesh.plan import Plan, mesh_size, mesh_width, needs_float64, rungs_of, span_of
+from ..mesh.plan import Plan, check_span, mesh_size, mesh_width, needs_float64, rungs_of, span_of
 from ..sampled import HIGH_CROSSOVER
 from ..tables import kernel_table
 from .device_arrays import DevicePlacement, DeviceSource, like_input
@@ -163,8 +163,7 @@ class Torch(MeshEngine):
     def _update_plan(self, kernel: Kernel, source: DeviceSource, record: ToleranceRecord) -> bool:
         """Plan for an embedding that has left its mesh, and check the tolerance if due; return whether either was."""
         span = (source.box[1] - source.box[0]).cpu().numpy()  # float32, as in the check on the device
-        if not np.isfinite(span).all():
-            raise FloatingPointError("the embedding is no longer finite; lower learning_rate")
+        check_span(span)
         outside = not record.rungs or not self._inside(kernel, record, span)
         if outside:
             record.rungs = self._rungs(kernel, span.astype(np.float64), record.level)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ... import progress
 from ..._optional import import_optional
 from ..._plural import plural
 from ..._types import Callback
-from ...arrays.namespace import is_tensor, to_numpy
+from ...arrays.namespace import check_random_state, is_integer, is_positive, is_tensor, to_numpy
 from ...data import check_finite, check_table
 from ...engines import choose_device
 from ...geometry import Geometry
@@ -25,7 +24,7 @@ from ...optimize.descent import Descent, split_callbacks
 from ...problems.forces import ForceProblem
 from ...saving.checkpoint import Checkpoint, RunCheckpoints, fingerprint
 from ..embedding import Embedding
-from ..estimator import Estimator, accepts_cupy, check_callbacks, is_positive, lock_checkpoints
+from ..estimator import Estimator, accepts_cupy, check_callbacks, lock_checkpoints
 from ..sne import TSNE
 
 if TYPE_CHECKING:
@@ -250,7 +249,7 @@ class Parametric(Estimator):
         """Raise for invalid parameters; return the device, "cpu" or "cuda"."""
         for name in ("epochs", "batch_size"):
             value, minimum = getattr(self, name), 2 if name == "batch_size" else 0
-            if not (isinstance(value, int | np.integer) and value >= minimum):
+            if not (is_integer(value) and value >= minimum):
                 raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
         if not is_positive(self.learning_rate):
             raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
