@@ -186,11 +186,10 @@ class Embedding(Estimator):
 
     def _require_memory_for_pairs(self, data: Input, engine: str) -> None:
         bytes_per_pair = self._bytes_per_pair(data, engine)
-        if not bytes_per_pair:
-            return
         others = "a divergence with alpha < 1" if self._all_pairs() else 'engine="grid" or "sampled"'
         advice = f"use fewer rows, or {others}, which store neighbours only"
-        require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, advice)
+        if bytes_per_pair:
+            require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, advice)
 
     def _engine(self, requested: str, n: int) -> str:
         """Return the name of the engine for n points; resolves "auto"."""
@@ -238,9 +237,8 @@ class Embedding(Estimator):
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
         rng = check_random_state(self.random_state)
         Y0 = start.from_data(rng)
-        engine = make_engine(
-            name, self._n_threads(), self.tol, rng.randint(2**31 - 1), device, deterministic=self.deterministic
-        )
+        threads, seed = self._n_threads(), rng.randint(2**31 - 1)
+        engine = make_engine(name, threads, self.tol, seed, device, deterministic=self.deterministic)
         # Edges are summed in the engine's precision; a divergence over all pairs divides by P and needs every digit.
         dtype = np.float64 if all_pairs else engine.traits.dtype
         with self._neighbors_cache(data):
@@ -380,10 +378,8 @@ class Embedding(Estimator):
         check_n_components(self.n_components)
         if not is_auto(self.learning_rate) and not is_positive(self.learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {self.learning_rate!r}')
-        for name, value in (
-            ("early_exaggeration", self.resolve_early_exaggeration()),
-            ("exaggeration", self.exaggeration),
-        ):
+        early = self.resolve_early_exaggeration()
+        for name, value in (("early_exaggeration", early), ("exaggeration", self.exaggeration)):
             if not is_positive(value):
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not isinstance(self.deterministic, bool | np.bool_):
@@ -392,9 +388,8 @@ class Embedding(Estimator):
             raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
-        return Schedule(
-            self._iterations(n), self.learning_rate, float(self.resolve_early_exaggeration()), float(self.exaggeration)
-        )
+        early, late = float(self.resolve_early_exaggeration()), float(self.exaggeration)
+        return Schedule(self._iterations(n), self.learning_rate, early, late)
 
     def _rule(self) -> Rule:
         check_callbacks(self.callbacks, self.random_state)
