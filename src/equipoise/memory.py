@@ -119,6 +119,8 @@ def estimate_memory(
             f"n must be at least 2, D and n_components at least 1; got n={n}, D={D}, n_components={n_components}"
         )
     n, D, n_components = int(n), int(D), int(n_components)
+    if max(n, D, n_components) >= 2**63:
+        raise ValueError(f"n, D and n_components must be below 2**63, got n={n}, D={D}, n_components={n_components}")
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}")
     table = 8 * n * D  # X in float64, stored for transform

@@ -18,6 +18,7 @@ from ..arrays.namespace import array_like, array_namespace, at_least, device_of,
 from ..arrays.tiles import in_tiles
 from ..linalg.pca import one_blas_thread
 
+TOO_SMALL = "reg={:g} is too small: the neighbours of a point are linearly dependent; increase reg"
 REG = 1e-3  # relative to the trace of a local Gram matrix (Saul & Roweis 2003; scikit-learn's default)
 
 KernelFunction = Callable[[Any], Any]  # k(d2), elementwise, such as `kernels.Gaussian().value`
@@ -133,11 +134,12 @@ def _solve(G: Any, reg: float) -> Any:
     except Exception as error:
         if "LinAlgError" not in type(error).__name__:  # NumPy, PyTorch and CuPy have one each
             raise
-        raise ValueError(
-            f"reg={reg:g} is too small: the neighbours of a point are linearly dependent; increase reg"
-        ) from error
+        raise ValueError(TOO_SMALL.format(reg)) from error
     total = xp.sum(w, axis=1) if is_numpy(G) else xp.sum(xp.stack([w[:, j] for j in range(k)]), axis=0)
-    return w / total[:, None]
+    w = w / total[:, None]
+    if not bool(xp.all(xp.isfinite(w))):
+        raise ValueError(TOO_SMALL.format(reg))
+    return w
 
 
 def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:

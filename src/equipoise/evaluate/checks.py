@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def count_points(X: Any) -> int:
     """Return the number of points of a table, of distances, or of a metric space."""
     if is_space(X):
         return int(X.n)
-    if not (getattr(X, "shape", ()) or hasattr(X, "__len__")):
+    if not (getattr(X, "shape", ()) or (isinstance(X, Sized) and getattr(X, "ndim", 1))):
         raise ValueError(f"X must be a table (n, D), distances (n, n) or a metric space, got {type(X).__name__}")
     return int(X.shape[0] if getattr(X, "shape", ()) else len(X))
 

@@ -16,6 +16,7 @@ from ..data import check_table, is_neighbors
 from ..inputs import is_space
 from ..neighbors import Graph
 from ..spaces import MetricSpace, Restriction
+from .checks import count_points
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Variants:
             return int(self.X.n)
         if isinstance(self.X, Graph):
             return len(self.X.indices)
-        return len(self.X[0]) if is_neighbors(self.X) else int(np.shape(self.X)[0])
+        return len(self.X[0]) if is_neighbors(self.X) else count_points(self.X)
 
     def draw_rows(self, rng: np.random.RandomState) -> Array:
         """Return the rows of a random variant, in increasing order."""

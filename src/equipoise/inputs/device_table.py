@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from .. import progress
 from .._plural import plural
@@ -143,6 +144,8 @@ class DeviceTable(Input):
 
 def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tensor:
     """Return a table of at least `min_rows` rows as a floating-point tensor on a device; raise if it is invalid."""
+    if sparse.issparse(X):
+        raise ValueError("X is a sparse matrix, but the fitted table is dense; use X.toarray()")
     X = as_tensor(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.layout != torch.strided or X.is_meta:
         raise ValueError(

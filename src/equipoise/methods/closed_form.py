@@ -207,10 +207,11 @@ class ClassicalEmbedding(Estimator):
                 self._take_flow(problem, model)
                 self._take_model(model, X)
         if problem.stopped == "n_iter":
-            gradient = float(np.linalg.norm(problem.gradient(problem.Y)))
+            mass = model.objective.mass or 1.0  # it underflows for tiny values
+            gradient = float(np.linalg.norm(problem.gradient(problem.Y))) / mass
             warn(
                 f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its gradient is"
-                f" {gradient / model.objective.mass:.1e}, above tol={self.tol:g}; increase n_iter or tol;"
+                f" {gradient:.1e}, above tol={self.tol:g}; increase n_iter or tol;"
                 ' solver="eigen" needs no steps, if its eigenvectors converge',
                 ConvergenceWarning,
             )

@@ -16,6 +16,7 @@ from .. import progress
 from .._plural import plural
 from .._types import Array, Callback, Matrix
 from .._warn import warn
+from ..arrays.memory_limits import available_memory, require_memory
 from ..arrays.namespace import check_random_state, is_device_array, is_finite, is_integer, on_device_of, to_numpy
 from ..data.checks.dissimilarities import check_pair_weights, check_size
 from ..engines import choose_device
@@ -157,6 +158,8 @@ class MDS(Estimator):
         if known is not None:
             require_connected(known)
         rng = check_random_state(self.random_state)
+        what = f"a map with n_components={self.n_components}"
+        require_memory(80.0 * source.n * self.n_components, what, available_memory(), "use fewer components or rows")
         progress.stage("dissimilarities")
         if engine == "torch":
             stress, start_from = stress_on_device(device, source, W, STORED, self._n_threads()), source

@@ -106,7 +106,7 @@ class NeighborEmbedding(Embedding):
         if not callable(self.g):
             return self._check_constant()
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
-        if self.engine in ("grid", "sampled"):
+        if isinstance(self.engine, str) and self.engine in ("grid", "sampled"):
             raise ValueError(
                 f'a function g(Y) needs all pairs, but engine={self.engine!r} omits some; use engine="exact", or'
                 ' "torch" for a GPU'

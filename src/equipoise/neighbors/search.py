@@ -207,6 +207,7 @@ def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, A
 
 def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
     """Return the exact neighbours under any scikit-learn metric or callable, in blocks of rows."""
+    metric_parameters(X, metric)  # raises if the metric does not exist for these rows
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
     start, advance = 0, progress.advance_callback()
     for block in pairwise_distances_chunked(X, metric=metric):

@@ -84,7 +84,13 @@ def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
     if isinstance(metric, str) and metric == "seuclidean":
         return {"V": X.var(axis=0, ddof=1)}
     if isinstance(metric, str) and metric == "mahalanobis":
-        return {"VI": np.linalg.inv(np.cov(X.T)).T}
+        try:
+            return {"VI": np.linalg.inv(np.atleast_2d(np.cov(X.T))).T}
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                'metric="mahalanobis" needs columns whose covariance can be inverted; remove columns that are constant'
+                " or depend on others"
+            ) from error
     return {}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..arrays.memory_limits import available_memory, require_memory
 
 
 class MetricSpace:
@@ -53,10 +54,9 @@ class MetricSpace:
         raise TypeError(f"{type(self).__name__} must define _block(i, j)")
 
     def _points(self, i: Any, name: str) -> Array:
-        if i is None:
-            return np.arange(self.n)
-        if isinstance(i, slice):
-            return np.arange(self.n)[i]
+        if i is None or isinstance(i, slice):
+            require_memory(8.0 * self.n, f"{name}, the indices of all {self.n} points,", available_memory())
+            return np.arange(self.n)[i or slice(None)]
         return check_points(i, self.n, name)
 
 

@@ -12,6 +12,7 @@ from scipy.sparse import csgraph
 from .._plural import plural
 from .._types import Array
 from .._warn import warn
+from ..arrays.namespace import to_numpy
 from ..data import check_finite
 
 # A face has no area, up to rounding, if two sides together exceed the third by less than this fraction of the longest.
@@ -21,7 +22,7 @@ LENGTHENING = 1e-6  # fraction of the mean edge length added to all edges of a s
 
 def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
     """Return the vertices (n, 3), float64, and triangles (m, 3), int32, of a connected surface."""
-    vertices, faces = np.asarray(vertices), np.asarray(faces)
+    vertices, faces = np.asarray(to_numpy(vertices)), np.asarray(to_numpy(faces))
     if vertices.ndim != 2 or vertices.shape[1] != 3 or vertices.dtype.kind not in "iuf":
         raise ValueError(f"vertices must be numbers (n, 3), got {vertices.dtype} of shape {vertices.shape}")
     if faces.ndim != 2 or faces.shape[1] != 3 or not len(faces) or faces.dtype.kind not in "iu":

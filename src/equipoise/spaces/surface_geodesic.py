@@ -85,4 +85,10 @@ def _heat_solver(vertices: Array, faces: Array) -> Any:
         raise ImportError(
             'method="heat" requires potpourri3d: pip install "equipoise[mesh]"; or use method="exact"'
         ) from error
-    return potpourri3d.MeshHeatMethodDistanceSolver(vertices, faces)
+    try:
+        return potpourri3d.MeshHeatMethodDistanceSolver(vertices, faces)
+    except RuntimeError as error:  # areas and lengths that overflow or underflow
+        raise ValueError(
+            'method="heat" cannot solve the heat equation on this surface: its triangles are too large, too small or'
+            ' too thin; rescale the vertices, or use method="exact"'
+        ) from error

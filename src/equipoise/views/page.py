@@ -103,6 +103,8 @@ def page(
     scripts = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
     check_title(title)
+    if not isinstance(dark, bool | np.bool_):
+        raise ValueError(f"dark must be True or False, got {dark!r}")
     columns = _columns(table, len(Y))
     color_index = -1
     if isinstance(color, str):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from .training import Settings, Training
 
+LARGEST_RATE = 1e37  # Adam's first steps are ten times the rate, in float32
 PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])  # affinities of two points, to construct the loss of a method
 
 
@@ -251,8 +252,10 @@ class Parametric(Estimator):
             value, minimum = getattr(self, name), 2 if name == "batch_size" else 0
             if not (is_integer(value) and value >= minimum):
                 raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
-        if not is_positive(self.learning_rate):
-            raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
+        if not (is_positive(self.learning_rate) and self.learning_rate < LARGEST_RATE):
+            raise ValueError(
+                f"learning_rate must be a positive number below {LARGEST_RATE:g}, got {self.learning_rate!r}"
+            )
         check_callbacks(self.callbacks, self.random_state)
         import_optional("torch", "gpu", "Parametric")
         device = choose_device("torch", self.device)[1]
