@@ -20,6 +20,7 @@ from .neighbors.vectors import VECTORS
 OVERHEAD = 450e6
 # Copies of the table in float64 that a metric adds during the search, such as rows of unit length.
 COPIES = {"cosine": 2, "correlation": 3, "inner_product": 3}
+GPU_OVERHEAD = 300e6  # bytes on a GPU for the context and buffers of libraries; measured
 GPU_NEIGHBOR = 140  # bytes on a GPU per neighbour, most of them while P is symmetrised; measured by benchmarks/gpu.py
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
@@ -43,7 +44,7 @@ def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
 
 def gpu_memory(n: int, D: int, k: int) -> int:
     """Return an upper bound, in bytes, of the GPU memory for n points with D columns and k neighbours each."""
-    return int(OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
+    return int(GPU_OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
 
 
 def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice: str) -> None:
@@ -135,7 +136,9 @@ def estimate_memory(
         return Memory(int(OVERHEAD + 2 * table + built), int(OVERHEAD + table + stored + points))
     k = min(n - 1, int(np.ceil(3 * float(resolve_perplexity(perplexity, n).max()))))
     if name == "torch":
-        return Memory(gpu_memory(n, D, k), int(OVERHEAD + 12 * n * D + 40 * n * k + GPU_NODE * GPU_NODES * n + points))
+        return Memory(
+            gpu_memory(n, D, k), int(GPU_OVERHEAD + 12 * n * D + 40 * n * k + GPU_NODE * GPU_NODES * n + points)
+        )
     search = (
         8 * n * D + _metric_bytes(n, D, metric) + 256 * n
     )  # two float32 copies of the vectors; the 32 nearest cells, order and cell of each row

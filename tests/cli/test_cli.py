@@ -109,4 +109,4 @@ def test_studio_passes_options_to_serve(monkeypatch, tmp_path):
     assert calls[0] == (None, {"port": 0, "show": True, **local})
     dataset, settings = calls[1]
     assert settings == {"port": 5006, "show": False, **local}
-    assert dataset.X.tolist() == [[1.0], [3.0]] and dataset.classes == ("x", "y")
+    assert dataset.dataset.X.tolist() == [[1.0], [3.0]] and dataset.dataset.classes == ("x", "y")

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from support.methods import NEW, PUBLIC, X, brief, every_method
+from support.methods import NEW, X, brief, every_method
 from threadpoolctl import threadpool_limits
 
 import equipoise as eq
@@ -26,17 +26,17 @@ def shifted(table, offset):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("Method", PUBLIC, ids=lambda Method: Method.__name__)
-def test_repeats_on_a_busy_machine_have_equal_bytes(Method):
+@pytest.mark.parametrize("Method", [eq.TSNE, eq.UMAP, eq.MDS, eq.Isomap], ids=lambda Method: Method.__name__)
+def test_repeats_on_a_busy_machine_have_equal_bytes(Method):  # all methods: python -m tests.concurrency
     with busy_cores(2 * (os.cpu_count() or 1)):
-        assert differing_repeats(Method, 5) == []
+        assert differing_repeats(Method, 3) == []
 
 
 @pytest.mark.slow
 @every_method
 def test_bytes_do_not_depend_on_the_alignment_of_the_input(Method):
     runs = []
-    for i in range(16):
+    for i in range(0, 16, 5):
         with threadpool_limits(1 + i % 3, user_api="blas"):
             runs.append(run_digests(brief(Method), shifted(X, 4 * i), shifted(NEW, 4 * (15 - i))))
     for run in runs:

@@ -163,14 +163,14 @@ ESTIMATORS = [
 def test_estimators_reject_column_indices_out_of_range(rng, method, column):
     G = kneighbors_graph(rng.standard_normal((60, 5)), 20, mode="distance")
     G.indices[5 * 20 + 3] = column
-    with pytest.raises(ValueError, match=f"row 5 has column index {column}, but the matrix has 60 columns"):
+    with pytest.raises(ValueError, match=f"row 5 of X has the column index {column}, but there are 60 columns"):
         method.fit(G)
 
 
 def test_sparse_table_with_column_index_out_of_range_raises(rng):
     X = sparse.random(50, 30, 0.2, format="csr", random_state=0)
     X.indices[-1] = 30
-    with pytest.raises(ValueError, match="column index 30, but the matrix has 30 columns"):
+    with pytest.raises(ValueError, match="column index 30, but there are 30 columns"):
         eq.TSNE(perplexity=5).fit(X)
 
 

@@ -77,7 +77,7 @@ def test_start_of_many_points_is_spectral(monkeypatch):
     monkeypatch.setattr(space_module, "PRINCIPAL", 20)
     expected = brief(eq.TSNE, init="spectral", metric="precomputed").fit_transform(D)
     assert_array_equal(brief(eq.TSNE).fit_transform(Bare()), expected)
-    with pytest.raises(ValueError, match='init="pca" needs coordinates or all distances'):
+    with pytest.raises(ValueError, match='init="pca" computes all distances of a metric space'):
         brief(eq.TSNE, init="pca").fit(Bare())
 
 

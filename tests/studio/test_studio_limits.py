@@ -167,7 +167,7 @@ def test_table_too_large_for_a_page_shows_a_message(tmp_path):
     X = np.random.default_rng(0).normal(size=(1200, 50))
     with opened_page(tmp_path, Limits(memory=2**20), Dataset("large", X, None, ())) as page:
         finish(page)
-        assert "need about 0.2 GB, and a page may use 0.0 GB" in page.layout.message.text
+        assert "need about 0.4 GB, and a page may use 0.0 GB" in page.layout.message.text
         assert not page._player.worker.runs
 
 

@@ -13,6 +13,7 @@ else:
     RESOURCE_LIMITS = (RLIMIT_AS, RLIMIT_DATA)
 
 CGROUPS = Path("/sys/fs/cgroup")
+NO_LIMIT = 2.0**60  # bytes; control groups of version 1 without a limit report nearly 2**63
 GROUP_FILES = "memory.max", "memory.limit_in_bytes"  # of control groups, versions 2 and 1
 GROUP_USAGE = (  # files with the limit and the usage of a control group, versions 2 and 1
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -74,9 +75,10 @@ def _group_limit() -> float:
 def _bytes_in(path: Path) -> float:
     """Return the number in a file; infinity if there is none."""
     try:
-        return float(path.read_text(encoding="ascii"))
+        value = float(path.read_text(encoding="ascii"))
     except (OSError, ValueError):  # "max" is no limit
         return float("inf")
+    return value if value < NO_LIMIT else float("inf")
 
 
 def available_memory() -> float:

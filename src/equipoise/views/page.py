@@ -103,8 +103,7 @@ def page(
     scripts = bokeh_scripts("page()", "bokeh")
     Y = check_map(Y)
     check_title(title)
-    if not isinstance(dark, bool | np.bool_):
-        raise ValueError(f"dark must be True or False, got {dark!r}")
+    theme = _theme_name(dark)
     columns = _columns(table, len(Y))
     color_index = -1
     if isinstance(color, str):
@@ -141,7 +140,7 @@ def page(
         "page",
         __package__,
         title=escape(title or f"Map of {len(Y):,} point{'s' * (len(Y) > 1)}"),
-        theme="dark" if dark else "light",
+        theme=theme,
         themes=_css(),
         bokeh=scripts,
         note=escape(" ".join(notes)),
@@ -150,6 +149,12 @@ def page(
         map=plot_json(_plot(), "plot"),
     )
     return Page(html, len(Y))
+
+
+def _theme_name(dark: Any) -> str:
+    if not isinstance(dark, bool | np.bool_):
+        raise ValueError(f"dark must be True or False, got {dark!r}")
+    return "dark" if dark else "light"
 
 
 def _columns(table: Any, n: int) -> dict[str, Column]:
