@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.trials
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_many_fits_in_one_process_hold_constant_resources():
     command = [sys.executable, "-m", "tests.concurrency", "--fits", "30"]

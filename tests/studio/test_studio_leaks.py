@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("bokeh")
 from support.studio import finish, opened_page
 
-SESSIONS = int(os.environ.get("STUDIO_SESSIONS", "40"))  # 200 take a minute and a half
+SESSIONS = int(os.environ.get("STUDIO_SESSIONS", "200"))
 
 
 def open_files():
@@ -39,7 +39,7 @@ def use_page(folder, number):
         return weakref.ref(page)
 
 
-@pytest.mark.slow
+@pytest.mark.trials
 def test_sessions_leave_no_threads_files_objects_or_memory(tmp_path):
     for number in range(10):  # caches fill
         use_page(tmp_path, number)
