@@ -1,6 +1,5 @@
 """Short versions of the fault trials; `python -m tests.faults --signals 200 --mutations 5000` is the long one."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +15,11 @@ pytestmark = [
 
 def run_faults(*words):
     """Run the trials in a process without threads, because they fork."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, ["src", os.environ.get("PYTHONPATH", "")]))}
     command = [sys.executable, "-m", "tests.faults", "--jobs", "1", *words]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
+@pytest.mark.trials
 def test_disturbed_runs_leave_whole_files_and_resume_to_the_same_bytes():
     done = run_faults("--signals", "14", "--seed", "1")
     assert done.returncode == 0, done.stdout + done.stderr

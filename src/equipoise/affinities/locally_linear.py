@@ -109,6 +109,8 @@ def lle_weights_from_distances(
 
 def lle_matrix(W: Matrix) -> Matrix:
     """Return M = (I − W)ᵀ(I − W), CSR (n, n): tr(YᵀMY) = Σ_i ‖y_i − Σ_j w_ij y_j‖², and M 1 = 0."""
+    if not np.isfinite(W.data).all():
+        raise ValueError("the weights of the neighbours are not finite: reg is too small for these data; increase reg")
     A = sparse.identity(W.shape[0], format="csr") - W
     M = sparse.csr_matrix(A.T @ A)
     M.sort_indices()
@@ -136,10 +138,7 @@ def _solve(G: Any, reg: float) -> Any:
             raise
         raise ValueError(TOO_SMALL.format(reg)) from error
     total = xp.sum(w, axis=1) if is_numpy(G) else xp.sum(xp.stack([w[:, j] for j in range(k)]), axis=0)
-    w = w / total[:, None]
-    if not bool(xp.all(xp.isfinite(w))):
-        raise ValueError(TOO_SMALL.format(reg))
-    return w
+    return w / total[:, None]
 
 
 def _csr(weights: Array, neighbors: Array, n: int) -> Matrix:
