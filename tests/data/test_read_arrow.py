@@ -8,21 +8,10 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow import feather, parquet
+from support.read_cases import KINDS, NAMES, X, assert_read_raises
 
 from equipoise import data
 from equipoise.data.read import arrow_files
-
-rng = np.random.RandomState(0)
-X = rng.standard_normal((60, 4))
-KINDS = np.array(["a", "b", "c"], dtype=object)[np.arange(60) % 3]
-NAMES = np.array([f"row {i}" for i in range(60)], dtype=object)
-
-
-def assert_read_raises(path, match, **wanted):
-    with pytest.raises(ValueError, match=match) as caught:
-        data.read(path, **wanted)
-    assert "\n" not in str(caught.value)
-
 
 # Parquet
 

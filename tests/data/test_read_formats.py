@@ -12,22 +12,11 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from scipy import io, sparse
+from support.read_cases import KINDS, NAMES, X, assert_read_raises
 
 from equipoise import data
 from equipoise.arrays import blocks
 from equipoise.data.read import annotated as annotated_module
-
-rng = np.random.RandomState(0)
-X = rng.standard_normal((60, 4))
-KINDS = np.array(["a", "b", "c"], dtype=object)[np.arange(60) % 3]
-NAMES = np.array([f"row {i}" for i in range(60)], dtype=object)
-
-
-def assert_read_raises(path, match, **wanted):
-    with pytest.raises(ValueError, match=match) as caught:
-        data.read(path, **wanted)
-    assert "\n" not in str(caught.value)
-
 
 # NPY and NPZ
 
@@ -321,7 +310,7 @@ def save_image(path, pixels):
 
 @pytest.mark.parametrize("shape", [(5, 3), (5, 3, 3)])
 def test_image_folders_become_pixels_and_classes(tmp_path, shape):
-    pixels = rng.randint(256, size=(6, *shape)).astype(np.uint8)
+    pixels = np.random.RandomState(0).randint(256, size=(6, *shape)).astype(np.uint8)
     for i, one in enumerate(pixels):
         save_image(tmp_path / "abc"[i // 2] / f"{i}.png", one)
     found = data.read(tmp_path)

@@ -33,10 +33,8 @@ def as_array(X: Any) -> Any:
     """
     if isinstance(X, np.ma.MaskedArray):
         return _unmasked(X)
-    if isinstance(X, np.ndarray) and not X.flags.aligned:
-        return X.copy()
     if isinstance(X, np.ndarray | list | tuple) or sparse.issparse(X):
-        return X
+        return _aligned(X)
     _require_size(X)
     if hasattr(X, "detach") and hasattr(X, "element_size"):
         return _from_tensor(X)
