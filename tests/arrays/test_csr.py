@@ -60,6 +60,7 @@ def test_symmetrized_is_identical_for_any_number_of_threads():
 
 def test_symmetrized_allocates_little_beyond_the_result():
     A = graph(2000, 0.02)
+    A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)  # newer SciPy makes 64-bit indices
     room = 2 * A.nnz * 8  # 4 bytes per column index and 4 per value, for A and its transpose
     tracemalloc.start()
     S = symmetrized(A)

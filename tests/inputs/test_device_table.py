@@ -25,7 +25,7 @@ from equipoise.optimize import gradient_steps
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from equipoise.arrays.device_csr import Rows  # noqa: E402
-from equipoise.inputs.device_table import DeviceTable, check_tensor  # noqa: E402
+from equipoise.inputs.device_table import DeviceTable, check_tensor, row_sums  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -96,6 +96,16 @@ def test_distances_and_rows_match_the_cpu(metric, digits):
     for k in (0, 300):
         with pytest.raises(ValueError, match="k must be between 1 and n_samples - 1 = 299"):
             on_device.neighbors(k, 1)
+
+
+@pytest.mark.parametrize("D", [1, 2, 3, 64, 101])
+def test_row_sums_do_not_depend_on_the_other_rows(D):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    A = torch.as_tensor(np.random.RandomState(0).standard_normal((300, D)), device=device)
+    sums = row_sums(A)
+    assert sums.shape == (300, 1)
+    torch.testing.assert_close(sums, A.sum(dim=1, keepdim=True), rtol=1e-12, atol=1e-12)
+    assert torch.equal(row_sums(A[:1]), sums[:1]) and torch.equal(row_sums(A[7:50]), sums[7:50])
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])

@@ -54,7 +54,7 @@ class DeviceTable(Input):
 
     def _double_vectors(self, X: torch.Tensor) -> torch.Tensor:
         if self.metric == "cosine":
-            norm = X.double().norm(dim=1, keepdim=True)
+            norm = row_sums(X.double().square()).sqrt()
             if not bool(norm.all()):
                 raise undefined_for_row(int(norm.argmin()), self.metric)
             return X / norm
@@ -140,6 +140,20 @@ class DeviceTable(Input):
     def __setstate__(self, state: dict[str, Any]) -> None:
         X = as_tensor(state["X"]).to(available_device(state["device"]))
         self.__init__(X, state["metric"])  # type: ignore[misc]
+
+
+def row_sums(A: torch.Tensor) -> torch.Tensor:
+    """Return the sums (m, 1) of the rows of A (m, D), the same bytes for any m.
+
+    The right half of the columns is added to the left half until one column is left. The order of addition of
+    `torch.sum` depends on m.
+    """
+    while (D := A.shape[1]) > 1:
+        half = (D + 1) // 2
+        left = A[:, :half].clone()
+        left[:, : D - half] += A[:, half:]
+        A = left
+    return A
 
 
 def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tensor:
