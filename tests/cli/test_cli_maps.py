@@ -92,7 +92,7 @@ def test_evaluate_takes_classes_from_the_map_if_the_data_has_none(maps, tmp_path
 
 def test_evaluate_requires_the_same_number_of_rows(maps, capsys):
     assert run("evaluate", "circle", maps / "tsne.csv") == 2
-    assert "X has 100 rows and Y has 150" in one_line_error(capsys)
+    assert "X has 100 points and Y has 150" in one_line_error(capsys)
 
 
 def test_compare_names_maps_by_their_files(maps, tmp_path, capsys):

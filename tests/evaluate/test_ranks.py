@@ -228,11 +228,11 @@ def test_invalid_k_and_n_jobs_raise():
     for call, match in (
         (lambda: trustworthiness(X, Y, 150), r"k must be between 1 and n_samples - 1 = 149, got 150"),
         (lambda: continuity(X, Y, 2.5), "k must be an integer, got 2.5"),
-        (lambda: recall_curve(X, Y, []), "ks is empty"),
+        (lambda: recall_curve(X, Y, []), r"ks is empty; pass at least one size, such as \[10\], or omit ks"),
         (lambda: recall_curve(X, Y, [1, 200]), "each of ks must be between 1 and n_samples - 1 = 149, got 200"),
         (lambda: preservation_ratio(X, Y, 5, 5), "l must be smaller than m, got l=5 and m=5"),
         (lambda: preservation_ratio(X, Y, 0, 5), "l must be between 1"),
-        (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is larger than the 5 neighbours stored"),
+        (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is larger than k=5 of these Neighborhoods"),
         (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a positive number of threads"),
     ):
         with pytest.raises(ValueError, match=match):

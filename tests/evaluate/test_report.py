@@ -205,7 +205,7 @@ def test_large_maps_are_evaluated_on_a_sample(rng, monkeypatch):
     ("change", "message"),
     [
         ({"Y": np.zeros((30, 2))}, "the same position"),
-        ({"Y": np.ones((29, 2)) * np.arange(29)[:, None]}, "X has 30 rows and Y has 29"),
+        ({"Y": np.ones((29, 2)) * np.arange(29)[:, None]}, "X has 30 points and Y has 29"),
         ({"Y": np.full((30, 2), np.nan)}, "Y contains NaN at row 0, column 0"),
         ({"labels": np.zeros(29)}, "labels"),
         ({"labels": np.zeros(30)}, "at least two classes"),
@@ -276,7 +276,7 @@ def test_compare_names_maps_and_rejects_invalid_ones(rng):
     assert same["map 1"].triplet_accuracy == same["map 2"].triplet_accuracy  # the same triplets
     with pytest.raises(ValueError, match="maps is empty"):
         eq.compare(X, [])
-    with pytest.raises(ValueError, match="map 2: X has 40 rows and Y has 39"):
+    with pytest.raises(ValueError, match="map 2: X has 40 points and Y has 39"):
         eq.compare(X, [Y, Y[1:]])
 
 

@@ -42,16 +42,16 @@ def describe_setting(setting: Mapping[str, Any]) -> str:
 
 
 def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], steps: Array) -> list[str]:
-    """Return sentences about the maps of a sweep.
+    """Return sentences about the m maps of a sweep.
 
     Parameters
     ----------
     settings : sequence of mappings
         The parameters of each map.
     scores : mapping of str to ndarray of shape (m,)
-        The scores of the maps.
+        The scores of the maps: "neighbours", "triplets" and optionally "classes".
     steps : ndarray of shape (m,)
-        The disagreement of each map with the previous one; NaN if there is none.
+        The disagreement of each map with its predecessor in the sweep; NaN for the first map.
     """
     effects = [EFFECTS[parameter] for parameter in settings[0] if parameter in EFFECTS]
     if len(settings) < 2:

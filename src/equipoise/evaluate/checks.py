@@ -18,19 +18,21 @@ K = 15  # neighbours in a report, if there are enough points; chosen
 
 
 def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]:
-    """Return data and a map of the same points as inputs.
+    """Check data X and a map Y of the same points, and return both as inputs.
 
     Parameters
     ----------
     X : table (n, D), dense or sparse; distances (n, n) if metric="precomputed"; or a `spaces.MetricSpace`
-    Y : array-like, shape (n, d)
+    Y : array-like of shape (n, d), or a fitted method
     metric : str or callable, default="euclidean"
     """
     X = as_array(X)
     n = count_points(X)
     Y = check_map(Y)
     if n != len(Y):
-        raise ValueError(f"X has {n} rows and Y has {len(Y)}; they must be the same points, in the same order")
+        raise ValueError(
+            f"X has {plural(n, 'point')} and Y has {len(Y)}; they must be the same points, in the same order"
+        )
     return check_data(X, metric), Table(Y, "euclidean")
 
 
@@ -44,14 +46,19 @@ def count_points(X: Any) -> int:
 
 
 def check_data(X: Any, metric: Any = "euclidean") -> Input:
-    """Return the data as an input whose distances are all known."""
+    """Return X as an input.
+
+    Raise ValueError if there are fewer than three points, if the distances of some pairs are missing, or if all rows of
+    a dense table with Euclidean distances are equal.
+    """
     data = make_input(as_array(X), metric, pairs=True)
     _require_points(data.n, "X")
     if data.points is not None and not np.ptp(data.points, axis=0).any():
         raise ValueError(f"all {data.n} rows of X are equal, so there are no distances to compare; check the data")
     if data.known is not None:
         raise ValueError(
-            "X contains the distances of some pairs only; measures compare all pairs and need a dense matrix"
+            f"X contains only some of the distances, but measures compare all pairs; pass a dense matrix ({data.n},"
+            f" {data.n}) without NaN"
         )
     return data
 
@@ -62,7 +69,10 @@ def is_euclidean_table(X: Any, metric: Any) -> bool:
 
 
 def check_map(Y: Any) -> Array:
-    """Return a map (n, d), or that of a fitted method, as float64; at least three points, not all at one position."""
+    """Return a map Y (n, d), or the map of a fitted method Y, as float64.
+
+    Raise ValueError unless it has at least three points that are not all at the same position.
+    """
     if hasattr(Y, "fit") and not hasattr(Y, "embedding_"):
         raise ValueError(f"Y is the method {type(Y).__name__}, which is not fitted; call fit(X) first")
     Y = np.ascontiguousarray(maps.check_map(Y))
@@ -73,7 +83,7 @@ def check_map(Y: Any) -> Array:
 
 
 def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
-    """Return the classes, sorted, and the index of the class of each of n points; at least two classes."""
+    """Return the sorted classes (c,), at least two, and the index (n,) of the class of each of the n points."""
     if labels is None:
         raise ValueError("labels are missing; pass the class of each point")
     labels = np.asarray(labels)
@@ -98,17 +108,21 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
 def resolve_k(k: Any, n: int) -> int:
     """Return the size of a neighbourhood; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
 
-    For larger k any two neighbourhoods of a point overlap, so that even the worst map would preserve some neighbours.
+    For k above (n − 1)/2, the neighbourhoods of a point in the data and in the map always overlap, so even the worst
+    map would preserve some neighbours.
     """
     return min(K, (n - 1) // 2) if isinstance(k, str) and k == "auto" else check_k(k, n)
 
 
-def check_k(k: Any, n: int, name: str = "k") -> int:
-    """Return k after checking that it is an integer from 1 to n − 1."""
+def check_k(k: Any, n: int, name: str = "k", limit: str = "n_samples - 1") -> int:
+    """Return k after checking that it is an integer from 1 to n − 1.
+
+    The error message calls k `name` and explains n − 1 as `limit`.
+    """
     if not isinstance(k, int | np.integer) or isinstance(k, bool):
         raise ValueError(f"{name} must be an integer, got {k!r}")
     if not 0 < k < n:
-        raise ValueError(f"{name} must be between 1 and n_samples - 1 = {n - 1}, got {k}")
+        raise ValueError(f"{name} must be between 1 and {limit} = {n - 1}, got {k}")
     return int(k)
 
 

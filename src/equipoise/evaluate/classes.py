@@ -51,7 +51,7 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     labels : array-like of shape (n,)
         The class of each point.
     k : int, default=10
-        Number of neighbours.
+        Number of neighbours; less than the number of training points, which are those outside one fold.
     folds : int, default=10
         Number of folds, as in `one_nn_error`.
 
@@ -67,7 +67,8 @@ def _accuracy(Y: Any, labels: Any, k: int, folds: int) -> float:
     _, number = check_labels(labels, len(Y))
     smallest = int(np.bincount(number).min())
     splits = max(2, min(folds, smallest))
-    k = check_k(k, len(Y) - -(-len(Y) // splits))  # at most the number of training points
+    training = len(Y) - -(-len(Y) // splits)  # points outside the largest fold
+    k = check_k(k, training, limit="the number of training points - 1")
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
     return float(cross_val_score(KNeighborsClassifier(n_neighbors=k), Y, number, cv=split).mean())
 
@@ -75,8 +76,9 @@ def _accuracy(Y: Any, labels: Any, k: int, folds: int) -> float:
 def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
     """Return the mean silhouette, (b − a) / max(a, b) averaged over the points (Rousseeuw 1987).
 
-    a is the mean distance of a point to its own class, b to the nearest other class. Points that are alone in their
-    class count as 0. Above 20,000 points, a random sample is measured.
+    Here a is the mean distance of a point to the other points of its class, and b is the smallest of its mean distances
+    to the other classes. Points that are alone in their class count as 0. Above 20,000 points, a random sample is
+    measured.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
     classes, number = check_labels(labels, len(Y))
     sizes = np.bincount(number)
     if len(classes) == len(Y):
-        raise ValueError("every point is in a class of its own; the silhouette needs classes with several points")
+        raise ValueError("all labels are different; the silhouette needs at least one class with several points")
     Z = Y[np.argsort(number, kind="stable")]  # sorted by class, so that each class is a contiguous block of columns
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     points = sample_points(len(Y), random_state)
@@ -118,8 +120,9 @@ def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
 def davies_bouldin(Y: Any, labels: Any) -> Measured:
     """Return the Davies-Bouldin index, the mean over classes a of max_b (s_a + s_b) / d_ab; lower is better.
 
-    s_a is the mean distance of class a to its centroid, d_ab the distance between centroids (Davies & Bouldin 1979).
-    The index is infinite if centroids coincide.
+    Here s_a is the mean distance of the points of class a from their centroid, and d_ab is the distance between the
+    centroids of classes a and b (Davies & Bouldin 1979). The index is infinite if two centroids coincide, unless all
+    points of both classes coincide too.
 
     Parameters
     ----------
@@ -135,7 +138,9 @@ def davies_bouldin(Y: Any, labels: Any) -> Measured:
     Y = check_map(Y)
     classes, number = check_labels(labels, len(Y))
     if len(classes) == len(Y):
-        raise ValueError("every point is in a class of its own; the index needs classes with several points")
+        raise ValueError(
+            "all labels are different; the Davies-Bouldin index needs at least one class with several points"
+        )
     return Measured(_davies_bouldin(Y, number), points=np.arange(len(Y)))
 
 
@@ -153,16 +158,16 @@ def _davies_bouldin(Y: Array, number: Array) -> float:
 def davies_bouldin_curve(
     Y: Any, clusters: Iterable[int] = range(2, 31), *, random_state: Any = 0
 ) -> DaviesBouldinCurve:
-    """Return the Davies-Bouldin index of k-means clusters of the map by their number (Lin et al. 2024, Fig. 6-7).
+    """Cluster the map by k-means with several numbers of clusters, and return the Davies-Bouldin index for each.
 
-    Above 20,000 points, a random sample of 20,000 is clustered.
+    See Lin et al. 2024, Fig. 6-7. Above 20,000 points, a random sample of 20,000 is clustered.
 
     Parameters
     ----------
     Y : array-like of shape (n, d)
         The map.
     clusters : iterable of int, default=range(2, 31)
-        Numbers of clusters.
+        Numbers of clusters to try, each at least 2 and less than the number of distinct points.
     random_state : int or RandomState, default=0
         Seed of the sample and of k-means.
 
@@ -176,11 +181,11 @@ def davies_bouldin_curve(
     Y = Y[points]
     distinct = len(np.unique(Y, axis=0))
     if counts.ndim != 1 or not counts.size or counts.dtype.kind not in "iu":
-        raise ValueError(f"clusters must be integers, the numbers of clusters to try, got {clusters!r}")
+        raise ValueError(f"clusters must be a non-empty sequence of integers, such as range(2, 31), got {clusters!r}")
     if counts.min() < 2 or counts.max() >= distinct:
         raise ValueError(
-            f"clusters must be between 2 and {distinct - 1}, one less than the number of distinct points,"
-            f" got {counts.min()} to {counts.max()}"
+            f"clusters must be between 2 and {distinct - 1}, one less than the number of distinct points; its smallest"
+            f" value is {counts.min()}, its largest {counts.max()}"
         )
     index = [_davies_bouldin(Y, _clusters(Y, int(count), random_state)) for count in counts]
     return DaviesBouldinCurve(counts, np.array(index), points)

@@ -51,7 +51,7 @@ class Comparison:
         )
 
     def figure(self) -> Figure:
-        """Return a matplotlib figure of all maps coloured by trust, and their recall curves."""
+        """Return a matplotlib figure of all maps, coloured by trust, and of their recall curves."""
         from .figures.report_figure import comparison_figure
 
         return comparison_figure(self.reports)
@@ -67,7 +67,7 @@ def compare(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> Comparison:
-    """Measure several maps of the same data and show them in one table.
+    """Return the measures of several maps of the same data, which print as one table.
 
     All maps are measured on the same points, pairs and triplets, so differences between them are more precise than the
     standard errors suggest.
@@ -76,15 +76,16 @@ def compare(
     ----------
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
-    maps : mapping of str to array-like of shape (n, d), or sequence of these
-        The maps by name. Maps in a sequence are named "map 1", "map 2", …; a fitted method
-        contributes its `embedding_` and, in a sequence, is named after its class.
+    maps : mapping of str to map, or sequence of maps
+        Each map is an array-like of shape (n, d), or a fitted method, whose `embedding_` is used. In a sequence, arrays
+        are named by their position, "map 1", "map 2", …; methods are named after their class, followed by their
+        position if several have the same class.
     labels : array-like of shape (n,), optional
         The class of each point.
     k : int or "auto", default="auto"
         Size of the neighbourhoods, as in `evaluate`.
     metric : str or callable, default="euclidean"
-        Metric of the data.
+        Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
         Number of threads; all cores by default.
     random_state : int or RandomState, default=0

@@ -11,10 +11,10 @@ from .ranks import Neighborhoods
 
 
 def density_correlation(data: Input, embedding: Input, hoods: Neighborhoods, k: int) -> Measured:
-    """Return the rank correlation over points of the distance to the k-th neighbour in the data and in the map.
+    """Return the rank correlation between the points' distances to their k-th neighbours in the data and in the map.
 
     Narayan, Berger & Cho 2021 correlate logarithms of local radii; ranks need no logarithm and allow duplicate points.
-    Returns 0 if all distances are equal in the data or in the map.
+    The correlation is 0 if these distances are all equal in the data or in the map.
     """
     points = hoods.points
     r_x, r_y = (
@@ -23,6 +23,6 @@ def density_correlation(data: Input, embedding: Input, hoods: Neighborhoods, k: 
     )
     rho = rank_correlation(r_x, r_y)
     m, n = len(points), hoods.n
-    # As in `shepard`, for a sample without replacement.
+    # The standard error of `shepard`, corrected for sampling without replacement.
     error = 0.0 if m == n else (1 - rho**2) * np.sqrt((1 + rho**2 / 2) / (m - 3) * (1 - m / n))
     return Measured(rho, error, points)

@@ -26,7 +26,9 @@ DISTORTION_POINTS = 3_000  # points whose pairs give the distribution of dilatio
 
 @dataclass(frozen=True)
 class Stress:
-    """The stress of a map, normalised in three ways (docs/math.md, eq. (21)).
+    """The stress of a map, raw and normalised in two ways (docs/math.md, eq. (21)).
+
+    d_X and d_Y are the distances of a pair of points in the data and in the map.
 
     Attributes
     ----------
@@ -35,9 +37,9 @@ class Stress:
     normalised : Measured
         √(raw / Σ_{i<j} d_X²).
     scale_free : Measured
-        The minimum of `normalised` over all multiples of Y.
+        The minimum of `normalised` over all multiples of the map.
     scale : float
-        The multiple of Y that attains it.
+        The factor by which the map must be multiplied to attain `scale_free`.
     """
 
     raw: Measured
@@ -48,15 +50,15 @@ class Stress:
 
 @on_one_blas_thread
 def stress(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Stress:
-    """Return the stress of a map, over all pairs of up to 20,000 points or over 2²⁰ random pairs of more.
+    """Return the stress of a map; above 20,000 points it is estimated from 2²⁰ random pairs.
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
-    metric : str, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     random_state : int or RandomState, default=0
         Seed of the sample of pairs.
@@ -97,9 +99,9 @@ class Shepard:
     Attributes
     ----------
     i, j : ndarray of shape (m,)
-        The pairs.
+        The two points of each pair.
     d_x, d_y : ndarray of shape (m,)
-        Their distances in the data and in the map.
+        The distances of the pairs in the data and in the map.
     correlation : Measured
         Spearman's rank correlation of d_x and d_y.
     """
@@ -114,17 +116,18 @@ class Shepard:
 def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclidean", random_state: Any = 0) -> Shepard:
     """Return a Shepard diagram: the distances of pairs in the data and in the map, and their rank correlation.
 
-    The standard error of a rank correlation ρ is (1 − ρ²) √((1 + ρ²/2) / (pairs − 3)) (Bonett & Wright 2000).
+    The standard error of a rank correlation ρ is (1 − ρ²) √((1 + ρ²/2) / (pairs − 3)) (Bonett & Wright 2000), or 0 if
+    all pairs are used.
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
     pairs : int, default=50_000
-        Number of random pairs; all pairs if there are fewer.
-    metric : str, default="euclidean"
+        Number of random pairs, at least 4. All pairs are used if there are no more than this.
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     random_state : int or RandomState, default=0
         Seed of the sample of pairs.
@@ -141,7 +144,10 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
     i, j = np.triu_indices(n, 1) if all_pairs else _random_pairs(n, int(pairs), random_state)
     d_x, d_y = data.pairs(i, j), embedding.pairs(i, j)
     if not (d_x != d_x[0]).any():
-        raise ValueError(f"all sampled distances in X equal {d_x[0]:g}, so their ranks are undefined; check the data")
+        raise ValueError(
+            f"the distances of all {len(i)} compared pairs in X equal {d_x[0]:g}, so their ranks are undefined; check"
+            " the data"
+        )
     rho = rank_correlation(d_x, d_y)
     error = 0.0 if all_pairs else (1 - rho**2) * np.sqrt((1 + rho**2 / 2) / (len(i) - 3))
     return Shepard(i, j, d_x, d_y, Measured(rho, error, np.arange(n)))
@@ -150,16 +156,16 @@ def shepard(X: Any, Y: Any, pairs: int = SHEPARD_PAIRS, *, metric: Any = "euclid
 def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Distortion:
     """Return the distributions of dilation and absolute distortion over all pairs of up to 3,000 points.
 
-    Above 3,000 points, a random sample is measured, and counts, stress and extremes are those of the sample. Pairs are
-    always identified by rows of X.
+    Above 3,000 points, a random sample of 3,000 is measured, and counts, stress and extremes are those of the sample.
+    The pairs `expanded` and `contracted` are always given as rows of X.
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
-    metric : str, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     random_state : int or RandomState, default=0
         Seed of the sample of points.
@@ -177,7 +183,7 @@ def distortions(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any 
 
 @on_one_blas_thread
 def rank_correlation(a: Array, b: Array) -> float:
-    """Return Spearman's correlation of two arrays (m,); 0 if either is constant."""
+    """Return Spearman's rank correlation of two arrays (m,); 0 if either is constant."""
     deviations = [ranks - ranks.mean() for ranks in (rankdata(a), rankdata(b))]
     norms = [np.sqrt(d @ d) for d in deviations]
     return float(deviations[0] @ deviations[1] / (norms[0] * norms[1])) if all(norms) else 0.0
@@ -202,9 +208,14 @@ def _random_pairs(n: int, count: int, random_state: Any) -> tuple[Array, Array]:
 
 
 def _errors(terms: Array) -> Array:
-    """Return the standard errors of raw, normalised and scale-free stress per pair, by the delta method.
+    """Return the standard errors of the raw stress per pair, the normalised and the scale-free stress (3,).
 
-    The rows of `terms` (4, m) are (d_Y − d_X)², d_X², d_Y² and d_X d_Y of m random pairs.
+    The last two use the delta method.
+
+    Parameters
+    ----------
+    terms : ndarray of shape (4, m)
+        (d_Y − d_X)², d_X², d_Y² and d_X d_Y of m random pairs.
     """
     raw, xx, yy, xy = terms.mean(axis=1)
     normalised = np.sqrt(raw / xx)

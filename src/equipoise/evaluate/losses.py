@@ -21,7 +21,7 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     method : estimator
         A method of the package, such as `eq.TSNE(perplexity=30)`; need not be fitted and is not modified.
     X : array-like
-        The data, as for `method.fit`.
+        The data, as for `method.fit`, but not as neighbour lists.
     Y : array-like of shape (n, d)
         The map.
 
@@ -30,16 +30,20 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     loss : float
     """
     if isinstance(method, type) or not hasattr(method, "problem"):
-        raise TypeError(f"method must be an instance of a method, such as eq.TSNE(), got {method!r}")
+        raise TypeError(f"method must be an instance of a method of this package, such as eq.TSNE(), got {method!r}")
     Y = check_map(Y)
     d = method.n_components
     if Y.shape[1] != d:
         name = type(method).__name__
         raise ValueError(
-            f"Y has {plural(Y.shape[1], 'column')} but {name} has n_components={d}; set n_components={Y.shape[1]}"
+            f"Y has {plural(Y.shape[1], 'column')} but {name} has n_components={d}; set n_components={Y.shape[1]} in"
+            f" {name}"
         )
     if count_points(X) != len(Y):
-        raise ValueError(f"X has {count_points(X)} rows and Y has {len(Y)}; they must be the same points")
+        raise ValueError(
+            f"X has {plural(count_points(X), 'point')} and Y has {len(Y)}; they must be the same points, in the same"
+            " order"
+        )
     method = clone(method)
     if "init" in method.get_params(deep=False):
         method.set_params(init=Y)  # skips computing an initialisation

@@ -40,7 +40,7 @@ class MapMeasures:
 
     @property
     def points(self) -> Array:
-        """The rows measured by the local measures, in increasing order."""
+        """The rows for which the local measures were computed, in increasing order."""
         return self.neighborhoods.points
 
     @property
@@ -60,7 +60,10 @@ class MapMeasures:
 
     @cached_property
     def stretch(self) -> float:
-        """Ratio of the 95 % to the 5 % quantile of the dilation d_Y/d_X; 1 if all distances have the same scale."""
+        """Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map over that in the data.
+
+        It is 1 if the map has the same scale everywhere, and infinite if the 5 % quantile is 0.
+        """
         distinct = self.shepard.d_x > 0
         low, high = np.quantile(self.shepard.d_y[distinct] / self.shepard.d_x[distinct], (0.05, 0.95))
         return float(high / low) if low > 0 else np.inf

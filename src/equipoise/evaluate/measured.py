@@ -10,14 +10,14 @@ from .._types import Array
 
 
 class Measured(float):
-    """A float with its standard error and, where the measure has them, its values per point.
+    """A float with its standard error and, if it is a mean over points, the value at each point.
 
     Attributes
     ----------
     error : float
         Standard error if the number comes from a sample, else 0.0.
     points : ndarray of shape (m,)
-        The rows it was computed on, in increasing order.
+        The rows on which the number was computed, in increasing order.
     values : ndarray of shape (m,) or None
         The values at these points, whose mean is the number; None if the measure is not a mean over points.
     """
@@ -37,7 +37,7 @@ class Measured(float):
 
     @classmethod
     def over(cls, values: Array, points: Array, n: int) -> Measured:
-        """Return the mean of the values at `points`, a sample of n points drawn without replacement."""
+        """Return the mean of the values at `points`, which were drawn without replacement from n points."""
         m = len(points)
         error = 0.0 if m == n else float(np.std(values, ddof=1) / np.sqrt(m) * np.sqrt(1 - m / n))
         return cls(float(np.mean(values)), error, points, values)
@@ -45,19 +45,20 @@ class Measured(float):
 
 @dataclass(frozen=True)
 class RecallCurve:
-    """Neighbour recall by the size of the neighbourhood.
+    """Neighbour recall as a function of the size k of the neighbourhoods.
 
     Attributes
     ----------
     ks : ndarray of int, shape (c,)
         Sizes of the neighbourhoods.
     recall : ndarray of shape (c,)
+        Recall for each size.
     errors : ndarray of shape (c,)
-        Standard errors; 0 if computed on all points.
+        Standard errors of the recall; 0 if it was computed on all points.
     chance : ndarray of shape (c,)
         Expected recall of a random map, k / (n − 1).
     points : ndarray of int
-        The rows it was computed on.
+        The rows on which the recall was computed.
     """
 
     ks: Array
@@ -69,13 +70,14 @@ class RecallCurve:
 
 @dataclass(frozen=True)
 class DaviesBouldinCurve:
-    """The Davies-Bouldin index of k-means clusters of a map by their number.
+    """The Davies-Bouldin index of k-means clusters of a map as a function of the number of clusters.
 
     Attributes
     ----------
     clusters : ndarray of int, shape (c,)
         Numbers of clusters.
     index : ndarray of shape (c,)
+        The index for each number of clusters; lower is better.
     points : ndarray of int
         The rows that were clustered.
     """

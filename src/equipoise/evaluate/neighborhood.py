@@ -21,13 +21,13 @@ def trustworthiness(
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
     k : int, default=15
         Size of the neighbourhoods.
-    metric : str, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
         Number of threads; all cores by default.
@@ -50,13 +50,13 @@ def continuity(
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
     k : int, default=15
         Size of the neighbourhoods.
-    metric : str, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
         Number of threads; all cores by default.
@@ -77,13 +77,13 @@ def neighbor_recall(
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
     k : int, default=10
         Size of the neighbourhoods.
-    metric : str, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
         Number of threads; all cores by default.
@@ -110,13 +110,13 @@ def recall_curve(
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
     ks : sequence of int, optional
-        Sizes of the neighbourhoods; by default 1, 2, 5, 10, … up to 200 or n − 1.
-    metric : str, default="euclidean"
+        Sizes of the neighbourhoods; by default 1, 2, 5, 10, … up to 200, or up to n − 1 if that is smaller.
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
         Number of threads; all cores by default.
@@ -129,7 +129,7 @@ def recall_curve(
     """
     n = count_points(X)
     if ks is not None and len(ks) == 0:
-        raise ValueError("ks is empty; list neighbourhood sizes, or omit it")
+        raise ValueError("ks is empty; pass at least one size, such as [10], or omit ks")
     largest = min(LARGEST, n - 1) if ks is None else max(check_k(k, n, "each of ks") for k in ks)
     hoods = Neighborhoods(X, Y, largest, metric=metric, n_jobs=n_jobs, random_state=random_state)
     return hoods.recall_curve(ks)
@@ -147,17 +147,18 @@ def preservation_ratio(
 ) -> Measured:
     """Return how often the l-th to m-th neighbours keep their rank, relative to the first neighbour.
 
-    See Draganov & Dohn 2024, eq. (9), and docs/math.md, eq. (20). NaN if no point keeps its nearest neighbour.
+    See Draganov & Dohn 2024, eq. (9), and docs/math.md, eq. (20). The ratio is NaN if no point keeps its nearest
+    neighbour.
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
     l, m : int
-        First and last rank.
-    metric : str, default="euclidean"
+        First and last rank; l must be smaller than m.
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
         Number of threads; all cores by default.

@@ -1,8 +1,8 @@
 """Exact nearest neighbours and ranks by distance, without sorting or storing all distances.
 
-Matrix products in float32 order most pairs of distances. If two are closer than the error of the products, float64
-decides. So the order is that of distances computed one by one in float64, whatever the BLAS
-(src/_core/neighbors/ranks.hpp).
+Matrix products in float32 suffice to compare most pairs of distances. Two distances that differ by less than the error
+of the products are computed again in float64. So the order is that of distances computed one by one in float64, with
+any BLAS library (src/_core/neighbors/ranks.hpp).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Buffer:
         self._values = np.empty((rows, tiles * TILE), np.float32)
 
     def values(self, m: int) -> Array:
-        """Return the array (m, n) for the approximate distances from m points."""
+        """Return the array (m, n) for the approximate distances from m points to all n."""
         return self._values[:m, : self.n]
 
     def padded(self, m: int) -> Array:
@@ -40,19 +40,25 @@ class Buffer:
 
 
 class Order:
-    """Nearest points and ranks by distance from a point."""
+    """Order of the points of an input by their distance from any of these points."""
 
     _nearest: Any  # the functions of _core
     _ranks: Any
 
     def nearest(self, rows: Array, k: int, buffer: Buffer) -> Array:
-        """Return the k points nearest to each of `rows`, nearest first (m, k) int32; ties go to the lower index."""
+        """Return the k other points nearest to each of the m `rows`, nearest first, (m, k) int32.
+
+        Of points at the same distance, the one with the lower index comes first.
+        """
         nearest = np.empty((len(rows), k), np.int32)
         self._nearest(*self._arguments(rows, buffer), nearest)
         return nearest
 
     def ranks(self, rows: Array, others: Array, buffer: Buffer) -> Array:
-        """Return the ranks, from 1, of the points `others` (m, k) int32 by their distance from each of `rows` (m,)."""
+        """Return the ranks of the points `others` (m, k), int32, by their distance from the points `rows` (m,).
+
+        Row i of `others` is ranked by distance from `rows[i]`; the nearest of all other points has rank 1.
+        """
         ranks = np.empty_like(others)
         self._ranks(*self._arguments(rows, buffer), others, ranks)
         return ranks
@@ -100,7 +106,7 @@ class PointOrder(Order):
         return self._convert(rows) if self._cached is None else self._cached[rows]
 
     def _convert(self, rows: Array | slice) -> Array:
-        """Return (x_j, ‖x_j‖²) of some points, centred, (m, D + 1) float32."""
+        """Return the centred vectors of m points and their squared norms, (x_j, ‖x_j‖²), (m, D + 1) float32."""
         vectors = np.empty((len(self._norms[rows]), self._X.shape[1] + 1), np.float32)
         vectors[:, :-1] = self._X[rows] - self._mean
         vectors[:, -1] = self._norms[rows]
@@ -108,7 +114,7 @@ class PointOrder(Order):
 
 
 class BlockOrder(Order):
-    """Order of the points of an input, by the distances in its blocks."""
+    """Order of the points of any input, by distances that it computes block by block."""
 
     _nearest, _ranks = staticmethod(_core.nearest_of_rows), staticmethod(_core.ranks_of_rows)
 
@@ -125,5 +131,5 @@ class BlockOrder(Order):
 
 
 def make_order(data: Input) -> Order:
-    """Return the order of the points of an input."""
+    """Return the order of the points of an input, by coordinates if it is Euclidean, else by blocks of distances."""
     return BlockOrder(data) if data.points is None else PointOrder(data.points)

@@ -23,7 +23,7 @@ ROWS = 16  # minimum number of rows per block: each pass over the data serves at
 
 
 class Neighborhoods:
-    """The k nearest points in X and in Y, and the rank of each in the other space (docs/math.md, section 19).
+    """The k nearest neighbours of points in X and in Y, and their ranks in the other space (docs/math.md, section 19).
 
     The nearest of the n − 1 other points has rank 1; ties go to the lower index. Above 20,000 points, a random sample
     is measured, but ranks are always among all points. Neighbours and ranks are computed when first needed, once for
@@ -46,11 +46,11 @@ class Neighborhoods:
     Attributes
     ----------
     points : array of int, shape (m,)
-        The points of the sample, sorted.
+        The measured points, in increasing order.
     near_x, near_y : array of int32, shape (m, k)
-        Their nearest points in X and in Y, nearest first.
+        The k nearest neighbours of each measured point in X and in Y, nearest first.
     rank_x, rank_y : array of int32, shape (m, k)
-        The ranks in X of near_y, and in Y of near_x.
+        The ranks of `near_y` in X, and of `near_x` in Y.
     """
 
     _known_near_x: Array | None = None
@@ -68,10 +68,12 @@ class Neighborhoods:
         self._in_x, self._in_y = make_order(data), make_order(embedding)
 
     def of_map(self, Y: Any) -> Neighborhoods:
-        """Return the neighbourhoods of another map Y (n, d) of the same data; those in X are not searched again."""
+        """Return the neighbourhoods of another map Y (n, d) of the same data; `near_x` is not computed again."""
         embedding = Table(check_map(Y), "euclidean")
         if embedding.n != self.n:
-            raise ValueError(f"X has {self.n} rows and Y has {embedding.n}; they must be the same points")
+            raise ValueError(
+                f"X has {self.n} points and Y has {embedding.n}; they must be the same points, in the same order"
+            )
         other = copy(self)
         for name in ("_from_x", "_from_y"):
             other.__dict__.pop(name, None)
@@ -104,7 +106,10 @@ class Neighborhoods:
         return self._compute(self._in_y, self._in_x)
 
     def _compute(self, space: Order, other_space: Order, known: Array | None = None) -> tuple[Array, Array]:
-        """Return the k nearest points in one space, unless `known`, and their ranks in the other, each (m, k)."""
+        """Return the k nearest points in one space and their ranks in the other, each (m, k).
+
+        If the nearest points are already `known`, they are not computed again.
+        """
         ranks = np.empty((len(self.points), self.k), np.int32)
         near = np.empty_like(ranks) if known is None else known
         stage("neighbours and ranks", len(self.points))
@@ -128,15 +133,21 @@ class Neighborhoods:
         return near, ranks
 
     def trustworthiness(self, k: int) -> Measured:
-        """Return 1 − Σ_{j near in Y} max(0, r_X(j) − k) / worst, on average (docs/math.md, eq. (19))."""
+        """Return the mean over the points of 1 − Σ_j max(0, r_X(j) − k) / w (docs/math.md, eq. (19)).
+
+        The sum runs over the k nearest points j in Y; r_X(j) is the rank of j in X, and w the largest possible sum.
+        """
         return self._penalty(self.rank_x, k)
 
     def continuity(self, k: int) -> Measured:
-        """Return 1 − Σ_{j near in X} max(0, r_Y(j) − k) / worst, on average (docs/math.md, eq. (19))."""
+        """Return the mean over the points of 1 − Σ_j max(0, r_Y(j) − k) / w (docs/math.md, eq. (19)).
+
+        The sum runs over the k nearest points j in X; r_Y(j) is the rank of j in Y, and w the largest possible sum.
+        """
         return self._penalty(self.rank_y, k)
 
     def recall(self, k: int) -> Measured:
-        """Return the mean fraction of the k nearest in X that are among the k nearest in Y."""
+        """Return the mean fraction of a point's k nearest points in X that are among its k nearest in Y."""
         k = self._check(k)
         return self._mean((self.rank_x[:, :k] <= k).mean(axis=1))
 
@@ -149,9 +160,9 @@ class Neighborhoods:
         return RecallCurve(ks, np.array(recalls, dtype=np.float64), errors, ks / (self.n - 1), self.points)
 
     def preservation_ratio(self, l: int, m: int) -> Measured:  # noqa: E741  letters of the paper
-        """Return Σ_{k=l}^{m} B(k) / ((m − l) B(1)), B(k) the fraction of points with the same k-th neighbour in both.
+        """Return Σ_{k=l}^{m} B(k) / ((m − l) B(1)) (Draganov & Dohn 2024, eq. (9)).
 
-        Draganov & Dohn 2024, eq. (9). NaN if no point keeps its nearest neighbour.
+        B(k) is the fraction of points whose k-th neighbour is the same in X and in Y. The ratio is NaN if B(1) = 0.
         """
         l, m = self._check(l, "l"), self._check(m, "m")  # noqa: E741
         if not l < m:
@@ -175,7 +186,7 @@ class Neighborhoods:
         k = check_k(k, self.n, name)
         if k > self.k:
             raise ValueError(
-                f"{name}={k} is larger than the {self.k} neighbours stored; create Neighborhoods(X, Y, k={k})"
+                f"{name}={k} is larger than k={self.k} of these Neighborhoods; create Neighborhoods(X, Y, k={k})"
             )
         return k
 

@@ -11,7 +11,10 @@ READ, CARE, NOT = "read", "with care", "do not read"
 
 
 class Limits(NamedTuple):
-    """Thresholds of a measure: at least `read` is reliable, at least `care` needs care, less is unreliable."""
+    """Thresholds of a measure: a value of at least `read` is reliable, one below `care` is unreliable.
+
+    A value between the two needs care.
+    """
 
     read: float
     care: float
@@ -88,7 +91,7 @@ SENTENCES = {
 
 
 def interpret(measures: MapMeasures) -> tuple[Reading, ...]:
-    """Return a reading for each feature that one might see in a map."""
+    """Return a reading of each feature of a map, such as groups, gaps and densities."""
     T, C, recall = float(measures.trustworthiness), float(measures.continuity), float(measures.recall)
     triplets, shepard = float(measures.triplet_accuracy), float(measures.shepard.correlation)
     density, k = float(measures.density_correlation), measures.k
@@ -119,7 +122,9 @@ def _reading(about: str, verdict: str, numbers: str) -> Reading:
 
 
 def _interpret_classes(in_map: float, in_data: float) -> Reading:
-    numbers = f"the nearest neighbour has another class for {in_map:.1%} of the points, in the data for {in_data:.1%}"
+    numbers = (
+        f"the nearest neighbour has another class for {in_map:.1%} of the points in the map, {in_data:.1%} in the data"
+    )
     if in_map > in_data + CLASSES:
         return Reading("classes", CARE, f"Classes mix more in the map than in the data: {numbers}.")
     if in_map < in_data - CLASSES:

@@ -37,8 +37,9 @@ INDENT = 13  # of them for the verdict
 class Report(MapMeasures):
     """All measures of a map, with a summary in words.
 
-    `print(report)` shows a table and the sentences, notebooks add a figure, and `to_html` writes a page. Numbers are
-    `Measured`: floats with a standard error if they come from a sample. Arrays per point are in the order of `points`.
+    `print(report)` shows a table and the sentences, notebooks also show a figure, and `to_html` writes a page. Numbers
+    are `Measured`: floats with a standard error if they come from a sample. Arrays per point are in the order of
+    `points`.
 
     Attributes
     ----------
@@ -60,17 +61,20 @@ class Report(MapMeasures):
     shepard : Shepard
     stress : Stress
     density_correlation : Measured
+        Rank correlation of the points' distances to their k-th neighbours in the data and in the map.
     class_errors : (Measured, Measured) or None
-        How often the nearest neighbour has a different class, in the map and in the data.
+        How often the nearest neighbour has a different class, in the map and in the data; None without labels.
     centroid_correlation : Measured or None
+        Rank correlation of the distances between class centroids in the data and in the map; None unless there are at
+        least three classes and X is a table with Euclidean distances.
     n : int
         Number of points.
     points : ndarray of shape (m,)
-        The rows measured by the local measures.
+        The rows for which the local measures were computed.
     trust, continuity_of_points, kept : ndarray of shape (m,)
         Trustworthiness, continuity and recall per point.
     stretch : float
-        Ratio of the 95 % to the 5 % quantile of the dilation d_Y/d_X.
+        Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map divided by that in the data.
     """
 
     @cached_property
@@ -132,7 +136,7 @@ class Report(MapMeasures):
         return report_figure(self)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """Write the report as a self-contained page, on which a click on a point shows its neighbours.
+        """Write or return the report as a self-contained page, on which a click on a point shows its neighbours.
 
         Needs Bokeh: `pip install "equipoise[pages]"`.
 
@@ -144,6 +148,7 @@ class Report(MapMeasures):
         Returns
         -------
         html : str or None
+            The page, or None if it was written to a file.
         """
         from .figures.fidelity import fidelity_page
 
@@ -170,15 +175,15 @@ def evaluate(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
-        The data; distances if metric="precomputed".
+        The data.
     Y : array-like of shape (n, d), or a fitted method
         The map, computed by any method of any library; a fitted method contributes its `embedding_`.
     labels : array-like of shape (n,), optional
-        The class of each point; adds two measures of classes.
+        The class of each point; adds measures of classes.
     k : int or "auto", default="auto"
-        Size of the neighbourhoods; "auto" is 15, or half of the other points if there are fewer than 31.
+        Size of the neighbourhoods; "auto" is 15, or (n − 1)/2, rounded down, for fewer than 31 points.
     metric : str or callable, default="euclidean"
-        Metric of the data.
+        Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
         Number of threads; all cores by default.
     random_state : int or RandomState, default=0
@@ -203,7 +208,11 @@ def evaluate(
 def measure_map(
     X: Any, Y: Any, labels: Any, k: Any, metric: Any, other: Report | None = None, **sampling: Any
 ) -> Report:
-    """Return the report of `evaluate`; the neighbours in the data are those of `other`, a report on another map."""
+    """Return the report of `evaluate`.
+
+    If `other` is given, a report on another map of the same data, its neighbours in the data are reused. `sampling`
+    contains `n_jobs` and `random_state`.
+    """
     random_state = sampling["random_state"]
     X = as_array(X)
     data, embedding = check_pair(X, Y, metric)

@@ -33,7 +33,7 @@ class Row(NamedTuple):
     random: Callable[[MapMeasures], float | None]
 
     def write(self, value: float | None) -> str:
-        """Return the formatted number, with its standard error if it does not round to 0."""
+        """Return the formatted number, with its standard error unless that rounds to 0; empty text for None."""
         if value is None:
             return ""
         error, zero = f"{getattr(value, 'error', 0.0):{self.form}}", f"{0.0:{self.form}}"
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 def random_trust(n: int, k: int) -> float:
-    """Return the expected trustworthiness of a random map (docs/math.md, "Reports")."""
+    """Return the expected trustworthiness, or continuity, of a random map of n points (docs/math.md, section 19)."""
     penalty = k * (n - 1 - k) * (n - k) / (2 * (n - 1))
     return 1 - penalty / max(1, worst_penalty(n, k))
 
@@ -63,7 +63,7 @@ def _random_trust(measures: MapMeasures) -> float:
 
 
 def _chance_error(measures: MapMeasures) -> float | None:
-    """Return how often two random points have different classes; None without classes."""
+    """Return the probability that two random points have different classes; None without classes."""
     if measures.labels is None:
         return None
     fractions = np.unique(measures.labels, return_counts=True)[1] / measures.n

@@ -14,20 +14,23 @@ MIN_SAMPLE = 1_000  # minimum sample size; chosen: the error of a mean over it i
 
 
 def sample_points(n: int, random_state: Any) -> Array:
-    """Return all of n points, or a sorted sample with about ALL² distances to the n points."""
+    """Return the indices of all n points or, above ALL points, those of a sorted random sample.
+
+    The sample has about ALL² distances to the n points, but at least MIN_SAMPLE points.
+    """
     if n <= ALL:
         return np.arange(n)
     return draw_points(n, max(MIN_SAMPLE, ALL * ALL // n), random_state)
 
 
 def draw_points(n: int, m: int, random_state: Any) -> Array:
-    """Return m of n points without replacement, sorted; all of them if m ≥ n."""
+    """Return the indices of m of n points, drawn without replacement and sorted; all n if m ≥ n."""
     if m >= n:
         return np.arange(n)
     return np.sort(check_random_state(random_state).permutation(n)[:m])
 
 
 def draw_partners(points: Array, n: int, t: int, rng: np.random.RandomState) -> Array:
-    """Return t random partners of each point among the other n − 1, with replacement, (m, t)."""
+    """Return t partners for each of m points, drawn with replacement from the other n − 1 points, (m, t)."""
     other = rng.randint(n - 1, size=(len(points), t))
     return other + (other >= points[:, None])

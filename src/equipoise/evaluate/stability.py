@@ -33,7 +33,7 @@ class Stability:
     Attributes
     ----------
     name : str
-        The method.
+        The method and its parameters.
     causes : str
         How the runs differ, in words.
     maps : ndarray of shape (runs, n, d)
@@ -42,15 +42,15 @@ class Stability:
         Mean position of each point.
     variation : ndarray of shape (n,)
         Root mean square distance of a point from its mean position, in units of the radius of the map (docs/math.md,
-        section 20): 0 if it is at the same position in every run, about 1 if its position is random; NaN for points of
-        fewer than two runs.
+        section 20). It is 0 if the point is at the same position in every run, about 1 if its position is random, and
+        NaN if it is in fewer than two runs.
     kept : ndarray of shape (n,)
-        Fraction of a point's k nearest neighbours in one map that are among its k nearest in the next, over the points
-        of both; NaN where not measured.
+        Mean fraction of a point's k nearest neighbours in one map that are among its k nearest in the next, compared
+        among the points that are in both maps; NaN where not measured.
     k : int
         Number of neighbours.
     losses : ndarray of shape (runs,)
-        NaN for methods without a loss.
+        Final loss of each run; NaN for methods without a loss.
     """
 
     name: str
@@ -122,8 +122,9 @@ def stability(
 ) -> Stability:
     """Run a method several times and measure how far each point moves, v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)).
 
-    Each run has a different seed. The maps are aligned by translation, rotation, reflection and scaling, which have
-    no meaning (generalised Procrustes).
+    Here y_i^r is the position of point i in run r, ȳ_i is its mean position, and m_i is the number of runs with point
+    i. Each run has a different seed if the method has a `random_state`. The maps are aligned by translation, rotation,
+    reflection and scaling, which have no meaning (generalised Procrustes).
 
     Parameters
     ----------
@@ -134,9 +135,10 @@ def stability(
     runs : int, default=8
         Number of runs, at least 2.
     subsample : float, default=1.0
-        Fraction of the points in each run, drawn at random for each.
+        Fraction of the points in each run, drawn at random for each run; must be 1 for neighbour lists.
     noise : float, default=0.0
-        Standard deviation of Gaussian noise, relative to that of each column, independent in each run.
+        Standard deviation of the Gaussian noise added to each column of X, relative to the standard deviation of the
+        column; drawn anew for each run. Must be 0 unless X is a dense table.
     k : int, default=10
         Number of nearest neighbours compared between runs.
     random_state : int or RandomState, default=0
@@ -158,7 +160,9 @@ def stability(
         raise ValueError(f"runs must be an integer of at least 2, got {runs!r}")
     seeded = "random_state" in method.get_params()
     if not seeded and subsample == 1 and not noise:
-        raise ValueError(f"{_name(method)} has no random_state, so all runs would be equal; set subsample or noise")
+        raise ValueError(
+            f"{_name(method)} has no random_state, so all runs would be equal; set subsample below 1 or noise above 0"
+        )
     variants = Variants(method, X, subsample, noise)
     rng = check_random_state(random_state)
     generators = [np.random.RandomState(rng.randint(2**31 - 1)) for _ in range(runs)]
@@ -188,10 +192,10 @@ def stability(
 
 
 def neighbors_kept(maps: Array, k: int) -> Array:
-    """Return per point the fraction of its k nearest neighbours in one of the maps (m, n, d) that remain in the next.
+    """Return the mean fraction (n,) of each point's k nearest neighbours in one map that are among those in the next.
 
-    The last map is compared with the first. Each comparison uses the points of both maps; NaN for points that no two
-    consecutive maps share.
+    The maps have shape (m, n, d). The last of more than two maps is compared with the first. Each comparison uses the
+    points that are in both maps. The fraction is NaN for points that were not compared.
     """
     total, count = np.zeros(maps.shape[1]), np.zeros(maps.shape[1])
     for r, following in _consecutive(len(maps)):
@@ -211,8 +215,8 @@ def _check_common(rows: list[Array], k: int, subsample: float) -> None:
     common = min(len(np.intersect1d(rows[r], rows[following])) for r, following in _consecutive(len(rows)))
     if common <= k:
         raise ValueError(
-            f"subsample={subsample:g} leaves only {common} common points between two runs, too few to compare {k}"
-            " neighbours; use a larger subsample or a smaller k"
+            f"with subsample={subsample:g} two runs have only {plural(common, 'point')} in common, too few to compare"
+            f" {plural(k, 'neighbour')}; use a larger subsample or a smaller k"
         )
 
 

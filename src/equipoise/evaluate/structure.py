@@ -26,16 +26,16 @@ MIN_TRIPLETS = 5  # minimum number of triplets per point; chosen
 def triplet_accuracy(X: Any, Y: Any, *, metric: Any = "euclidean", random_state: Any = 0) -> Measured:
     """Return the fraction of triplets (i; j, l) for which d(i, j) and d(i, l) have the same order in data and map.
 
-    A random map has 1/2. All triplets of up to 60 points are compared; above that about 100,000 random ones, equally
-    many per point.
+    For a random map it is about 1/2. Up to 60 points, all triplets are compared; above that, about 100,000 random ones
+    with the same number for each measured point i.
 
     Parameters
     ----------
-    X : array-like of shape (n, D), distance matrix (n, n) or MetricSpace
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
         The data.
     Y : array-like of shape (n, d)
         The map.
-    metric : str, default="euclidean"
+    metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     random_state : int or RandomState, default=0
         Seed of the sample of triplets.
@@ -82,10 +82,10 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
     """
     _, embedding = check_pair(X, Y)
     if not is_euclidean_table(X, "euclidean"):
-        raise ValueError("class centroids need a table (n, D), got a metric space or distances")
+        raise ValueError("centroid_correlation needs a table X (n, D), got a metric space")
     classes, number = check_labels(labels, embedding.n)
     if len(classes) < 3:
-        raise ValueError(f"centroid_correlation needs three or more classes, got {len(classes)}")
+        raise ValueError(f"centroid_correlation needs three or more classes, but labels has {len(classes)}")
     member = sparse.csr_matrix((np.ones(embedding.n), (number, np.arange(embedding.n))))
     sizes = np.bincount(number)[:, None]
     table = check_sparse_table(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -96,7 +96,7 @@ def centroid_correlation(X: Any, Y: Any, labels: Any) -> Measured:
 
 
 def _same_order(data: Input, embedding: Input, points: Array, first: Array, second: Array) -> Array:
-    """Return whether each triplet (m, t) has the same order in data and map; ties must be ties in both."""
+    """Return whether each triplet has the same order in data and map, (m, t); a tie must be a tie in both."""
     rows = np.repeat(points, first.shape[1])
     signs = [
         np.sign(source.pairs(rows, first.ravel()) - source.pairs(rows, second.ravel())) for source in (data, embedding)

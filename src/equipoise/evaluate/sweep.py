@@ -36,18 +36,21 @@ class Sweep:
     Attributes
     ----------
     name : str
-        The method.
+        The method and its parameters.
     settings : list of dict
-        The parameters of each map, such as {"perplexity": 30}, in the order of the runs.
+        The varied parameters of each of the m maps, such as {"perplexity": 30}, in the order of the runs.
     shape : tuple of int
         Number of values of each parameter.
     maps : list of ndarray of shape (n, d)
     losses : ndarray of shape (m,)
-        Not comparable between settings that change the loss function.
+        Final loss of each map, NaN for methods without a loss. Losses are not comparable between settings that change
+        the loss function.
     scores : dict of str to ndarray of shape (m,)
         Scores of each map; higher is better, 1 is best.
     steps : ndarray of shape (m,)
-        Procrustes distance √(1 − R) of each map from the previous one (docs/math.md, section 20); NaN for the first.
+        Procrustes disagreement of each map with its predecessor, from 0 for the same shape to about 1 for unrelated
+        maps (docs/math.md, section 20); NaN for the first map. The predecessor has the previous value of the last
+        parameter or, if there is none, the same value of it and the previous value of the first parameter.
     """
 
     name: str
@@ -72,7 +75,7 @@ class Sweep:
 
     @property
     def sentences(self) -> list[str]:
-        """Advice on the choice of the values, and what the parameters do."""
+        """Advice on which values to choose, and what the parameters do."""
         return advise(self.settings, self.scores, self.steps)
 
     def __str__(self) -> str:
@@ -88,7 +91,7 @@ class Sweep:
     __repr__ = __str__
 
     def figure(self, labels: Any = None) -> Figure:
-        """Return a figure of all maps with their scores, and for a single parameter a plot of the scores.
+        """Return a figure of all maps with their scores, and a plot of the scores if only one parameter varies.
 
         Parameters
         ----------
@@ -126,11 +129,11 @@ def sweep(
     values : mapping of str to sequence
         The values of one or two parameters, such as {"perplexity": [100, 30, 10]}.
     labels : array-like of shape (n,), optional
-        Classes; adds a score.
+        The class of each point; adds the score "classes", the accuracy of a k-nearest-neighbour classifier.
     k : int, default=10
-        Number of neighbours of the local scores.
+        Number of neighbours in the local scores.
     random_state : int or RandomState, default=0
-        Seed of each run and of sampled scores.
+        Seed of each run, and of the samples in the scores.
 
     Returns
     -------
@@ -139,7 +142,10 @@ def sweep(
     _check_values(method, values)
     names = list(values)
     if method.get_params().get("affinity") == "precomputed":
-        raise ValueError("sweep needs data or distances to score the maps, but X contains affinities")
+        raise ValueError(
+            'sweep needs a table or distances to score the maps, but X contains affinities; omit affinity="precomputed"'
+            " and pass the data"
+        )
     metric = method.get_params().get("metric", "euclidean")
     n = check_data(X, metric).n
     check_k(k, n)
@@ -195,7 +201,11 @@ def _fit(method: Any, X: Any, start: Array | None) -> Array:
 
 
 def _predecessors(shape: tuple[int, ...]) -> Iterator[int | None]:
-    """Yield the index of the setting that each one starts from, its neighbour on the grid; None for the first."""
+    """Yield for each setting the index of its predecessor, whose map it starts from; None for the first setting.
+
+    The predecessor has the previous value of the last parameter or, if there is none, the same value of it and the
+    previous value of the first parameter.
+    """
     columns = shape[-1]
     for i in range(int(np.prod(shape))):
         yield i - 1 if i % columns else i - columns if i else None
@@ -213,4 +223,4 @@ def _check_values(method: Any, values: Mapping[str, Sequence[Any]]) -> None:
         if name in NOT_SWEPT:
             raise ValueError(f"{name} cannot be swept: {NOT_SWEPT[name]}")
         if isinstance(choices, str) or not isinstance(choices, Sequence | np.ndarray) or not len(choices):
-            raise ValueError(f"values[{name!r}] must be a list of values, got {choices!r}")
+            raise ValueError(f"values[{name!r}] must be a list of at least one value, got {choices!r}")

@@ -26,13 +26,13 @@ class Variants:
     Parameters
     ----------
     method : estimator
-    X : table (n, D), dense or sparse, distances (n, n) or MetricSpace
+    X : table, sparse table, distances, neighbour lists or MetricSpace
         The data, as for `method.fit`.
     subsample : float, default=1.0
-        Fraction of the points in a variant.
+        Fraction of the points in a variant; must be 1 for neighbour lists.
     noise : float, default=0.0
-        Standard deviation of Gaussian noise, relative to that of each column: rows move by about `noise` times their
-        distance from the mean.
+        Standard deviation of the Gaussian noise added to each column, relative to the standard deviation of the column:
+        rows move by about `noise` times their distance from the mean. Must be 0 unless X is a dense table.
     """
 
     method: Any
@@ -46,7 +46,10 @@ class Variants:
         if not (is_finite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be finite and not negative, got {self.noise!r}")
         if is_neighbors(self.X) and self.subsample < 1:
-            raise ValueError("subsample needs a table or distances, but X contains neighbour lists; pass the data")
+            raise ValueError(
+                "subsample below 1 needs a table or distances, but X contains neighbour lists; pass the data, or use"
+                " subsample=1"
+            )
         if self.noise and not self._is_table():
             raise ValueError("noise requires a dense table X; use noise=0 for other data")
 

@@ -159,21 +159,24 @@ def _positions(points: Array, rows: Array, label: Array) -> dict[str, Array]:
 
 
 def _class_indices(report: MapMeasures) -> Array:
-    """Return the class index of every row, −1 without classes."""
+    """Return the class index (n,) of every row; all −1 if the report has no classes."""
     if report.labels is None:
         return np.full(report.n, -1, np.int32)
     return np.unique(report.labels, return_inverse=True)[1].astype(np.int32)
 
 
 def _neighbor_lists(report: MapMeasures) -> dict[str, Array]:
-    """Return the k nearest rows of each point in the map and in the data, and the rank of each in the other space."""
+    """Return the k nearest rows of each measured point in the map and in the data, and their ranks in the other space.
+
+    Each array is flat, with k entries per measured point.
+    """
     hoods, k = report.neighborhoods, report.k
     lists = {"in_map": hoods.near_y, "in_data": hoods.near_x, "data_rank": hoods.rank_x, "map_rank": hoods.rank_y}
     return {name: _compact(values[:, :k].ravel()) for name, values in lists.items()}
 
 
 def _compact(values: Array) -> Array:
-    """Return numbers in the smallest type that Bokeh accepts: neighbour lists make up half of the page."""
+    """Return numbers as float32, uint16 or int32, to keep the page small: neighbour lists make up half of it."""
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     return values.astype(np.uint16 if values.min(initial=0) >= 0 and values.max(initial=0) < 2**16 else np.int32)

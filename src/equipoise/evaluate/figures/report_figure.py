@@ -35,7 +35,7 @@ def report_figure(report: MapMeasures) -> Figure:
 
 
 def comparison_figure(reports: Mapping[str, MapMeasures]) -> Figure:
-    """Return a figure of several maps coloured by trust, and their recall curves in one plot."""
+    """Return a figure of several maps, coloured by trust, and of their recall curves in one plot."""
     plots = len(reports) + 1
     columns = min((3, 4, 2), key=lambda width: -plots % width)  # the fewest empty cells
     rows = -(-plots // columns)

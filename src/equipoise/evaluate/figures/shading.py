@@ -15,7 +15,7 @@ from ..reading import KEPT, NEAR
 # P. Tol, "Colour Schemes", 2021, four colours of the sunset scheme, distinct under all common colour blindnesses.
 SHADES = ("#364b9a", "#6ea6cd", "#fdb366", "#a50026")
 UNMEASURED = "#cccccc"
-BEST = 0.99  # trust and continuity of the first shade; the other limits are those of the sentences
+BEST = 0.99  # lower limit of trust and continuity in the first shade; the other limits are those of reading.py
 
 TRUST = "Trust is 1 if all neighbours in the map are neighbours in the data, and low if some are false neighbours."
 CONTINUITY = "Continuity is 1 if all neighbours in the data are neighbours in the map, and low if some are far away."
@@ -24,17 +24,17 @@ KEPT_HINT = "Fraction of a point's nearest neighbours in the data that are among
 
 @dataclass(frozen=True)
 class Shading:
-    """A colouring of points by a few shades.
+    """A colouring of m points by shades of a measure, or by class.
 
     Attributes
     ----------
     title : str
     hint : str
         A sentence that explains the colouring.
-    codes : ndarray of uint8, shape (m,)
-        Index of the shade of each point.
+    codes : ndarray of uint8, or of int32 for 256 classes or more, shape (m,)
+        Index of the shade or class of each point.
     colors, names : tuple of str
-        The colour and the name of each shade.
+        The colour and the name of each shade or class.
     """
 
     title: str
@@ -44,12 +44,12 @@ class Shading:
     names: tuple[str, ...]
 
     def shares(self) -> list[float]:
-        """Return the fraction of the points in each shade."""
+        """Return the fraction of the points in each shade or class."""
         return (np.bincount(self.codes, minlength=len(self.names)) / len(self.codes)).tolist()
 
 
 def shadings(report: MapMeasures) -> dict[str, Shading]:
-    """Return colourings by each local measure of a report, and by class if it has classes."""
+    """Return colourings of the measured points by each local measure of a report, and by class if it has classes."""
     near, kept = (BEST, NEAR.read, NEAR.care), (KEPT.read, KEPT.care, KEPT.care / 2)
     colorings = {
         "trust": by_trust(report.trust),
@@ -65,12 +65,15 @@ def shadings(report: MapMeasures) -> dict[str, Shading]:
 
 
 def by_trust(values: Array) -> Shading:
-    """Return a colouring by the trust (m,) of points."""
+    """Return a colouring of m points by their trust, `values` (m,)."""
     return _by_limits("trust", TRUST, values, (BEST, NEAR.read, NEAR.care), ".2f")
 
 
 def _by_limits(title: str, hint: str, values: Array, limits: tuple[float, ...], form: str) -> Shading:
-    """Return a colouring of values (m,) by descending limits; `form` formats the limits."""
+    """Return a colouring of points by `values` (m,), with shades separated by descending `limits`.
+
+    The names of the shades show the limits in the format `form`.
+    """
     codes = sum((values < limit).astype(np.uint8) for limit in limits)
     written = [f"{limit:{form}}" for limit in limits]
     between = [f"{low} to {high}" for high, low in pairwise(written)]

@@ -11,13 +11,13 @@ BINS = 24  # bins of the distances in the data, with equal numbers of pairs; cho
 
 
 def sample_pairs(d_x: Array, d_y: Array) -> tuple[Array, Array]:
-    """Return the distances of at most PAIRS pairs, evenly spaced in the list."""
+    """Return the distances of at most PAIRS of the pairs, evenly spaced in the arrays."""
     rows = np.linspace(0, len(d_x) - 1, min(len(d_x), PAIRS)).astype(np.int64)
     return d_x[rows], d_y[rows]
 
 
 def distance_bands(d_x: Array, d_y: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the median of d_x and the 5, 50 and 95 % quantiles of d_y in bins of pairs sorted by d_x."""
+    """Return the median of d_x and the 5, 50 and 95 % quantiles of d_y in each bin of the pairs sorted by d_x."""
     order = np.argsort(d_x, kind="stable")
     bins = [part for part in np.array_split(order, BINS) if len(part)]
     at = np.array([np.median(d_x[part]) for part in bins])

@@ -28,7 +28,7 @@ def sweep_figure(
     scores: Mapping[str, Array],
     labels: Any = None,
 ) -> Figure:
-    """Return a figure of all maps, aligned with the first, and for a single parameter a plot of the scores.
+    """Return a figure of all maps, aligned with the first, and a plot of the scores if only one parameter varies.
 
     Parameters
     ----------
