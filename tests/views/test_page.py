@@ -319,7 +319,7 @@ def test_invalid_arguments_raise(monkeypatch):
     with pytest.raises(ValueError, match="color='age' is not a column of the table; choose from sex"):
         eq.page(Y, "age", table={"sex": list("fmf")})
     with pytest.raises(
-        ValueError, match=r"table\['sex'\] must have one value for each of the 3 points, got shape \(2,\)"
+        ValueError, match=r"table\['sex'\] must have shape \(3,\), one value per point, got shape \(2,\)"
     ):
         eq.page(Y, table={"sex": list("fm")})
     with pytest.raises(ValueError, match="a data frame or a mapping of names to values, got list"):

@@ -201,7 +201,7 @@ def test_reference_map_is_drawn_in_grey_below_new_points(d, rng):
 
 
 def test_over_must_have_the_same_dimension(rng):
-    with pytest.raises(ValueError, match="Y is 2-D but over is 3-D"):
+    with pytest.raises(ValueError, match="Y is 2-D, but the map passed as `over` is 3-D"):
         eq.plot(rng.normal(size=(5, 2)), over=rng.normal(size=(9, 3)))
 
 
@@ -334,13 +334,13 @@ def test_arrows_show_both_forces_on_one_scale(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"color": [1, 2]}, r"color must have one value for each of the 4 points, got shape \(2,\)"),
+        ({"color": [1, 2]}, r"color must have shape \(4,\), one value per point, got shape \(2,\)"),
         ({"names": ["a"]}, "names needs the class of each point; pass it as color"),
         (
             {"color": list("abcd"), "names": ["a"]},
-            "names requires integer classes, but color contains text; omit names",
+            "names requires color to contain integers, but it contains other values; omit names",
         ),
-        ({"color": [0, 1, 2, 0], "names": ["a", "b"]}, "color is 2 at row 2, but names covers only 0 to 1"),
+        ({"color": [0, 1, 2, 0], "names": ["a", "b"]}, r"color is 2 at row 2, but .* 0 to len\(names\) - 1 = 1"),
         ({"images": np.zeros((4, 9))}, r"images must have shape \(4, height, width\) or .* got \(4, 9\); reshape"),
         ({"images": np.full((4, 2, 2), 16.0)}, "images must be uint8 or between 0 and 1, got float64 from 16"),
     ],
@@ -366,5 +366,5 @@ def test_invalid_maps_raise(rng):
 
 
 def test_size_must_be_a_positive_number(rng):
-    with pytest.raises(ValueError, match="size must be a positive number of points, got 'a'"):
+    with pytest.raises(ValueError, match="size must be a positive number, in points of 1/72 inch, got 'a'"):
         eq.plot(rng.normal(size=(9, 2)), size="a")

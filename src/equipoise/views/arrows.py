@@ -18,7 +18,7 @@ LONGEST = 2.0  # length of an arrow at the 98 % quantile, in units of that dista
 
 
 def draw_forces(axes: Any, Y: Array, problem: Problem, theme: Theme) -> None:
-    """Draw attraction and repulsion at some points of a map Y (n, 2), both on the same scale.
+    """Draw attraction and repulsion as arrows at some points of a map Y (n, 2), both on the same scale.
 
     At equilibrium the two arrows of a point are opposite and equally long.
     """

@@ -15,7 +15,8 @@ def assign_colors(classes: Classes, centers: Array) -> Array:
     """Return the index of the colour of each class.
 
     The first ten classes get one colour each. More colours would be hard to tell apart, so each further class reuses
-    the colour whose classes are farthest away in the map, by their `centers` (c, 2).
+    a colour: the one whose nearest class is farthest away in the map. `centers` (c, d) are the centres of the c
+    classes.
     """
     count = len(classes.names)
     colors = np.arange(count) % len(COLORS)
@@ -46,7 +47,7 @@ def color_ramp(theme: Theme) -> list[str]:
 
 
 def point_colors(column: Column | None, n: int, centers: Array, theme: Theme) -> Array:
-    """Return the RGB colours (n, 3) of n points; `centers` (c, 2) are those of the classes."""
+    """Return the RGB colours (n, 3) of n points; `centers` (c, d) are the centres of the classes, if any."""
     from matplotlib.colors import to_rgb
 
     if column is None:

@@ -55,7 +55,10 @@ class Classes:
 
     @property
     def is_identifier(self) -> bool:
-        """Whether most values occur once or twice, so that they name the points rather than classes of them."""
+        """Whether the values identify points rather than classes.
+
+        They do if the number of distinct values exceeds both 200 and half the number of points that have a value.
+        """
         return len(self.names) > max(MAX_CLASSES, (self.codes >= 0).sum() / 2)
 
 
@@ -65,8 +68,9 @@ Column = Numbers | Classes
 def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column:
     """Return n values as classes or as numbers, depending on their type.
 
-    Text, booleans, categories, and integers and dates with at most 20 distinct values become classes; other numbers
-    stay numbers, and other dates (datetime64, or text such as 2024-05-31 or 2024-05-31T12:00:00Z) become seconds.
+    Text, booleans, categories, and integers and dates with at most 20 distinct values become classes. Other numbers
+    stay numbers. Other dates (datetime64, or text such as 2024-05-31 or 2024-05-31T12:00:00Z) become seconds since
+    1970.
 
     Parameters
     ----------
@@ -84,7 +88,7 @@ def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column
     nullable = str(getattr(values, "dtype", "")).startswith(("Int", "UInt"))
     values = np.asarray(values)
     if values.shape != (n,):
-        raise ValueError(f"{argument} must have one value for each of the {n} points, got shape {values.shape}")
+        raise ValueError(f"{argument} must have shape ({n},), one value per point, got shape {values.shape}")
     missing = _missing(values)
     numbers = _as_numbers(values, missing)
     if names is not None:
@@ -153,9 +157,12 @@ def _named_classes(name: str, argument: str, numbers: Array | None, missing: Arr
     """Return integers as classes, named by `names`."""
     names = tuple(str(label) for label in names)
     if numbers is None:
-        raise ValueError(f"names requires integer classes, but {argument} contains text; omit names")
+        raise ValueError(f"names requires {argument} to contain integers, but it contains other values; omit names")
     wrong = ~missing & ~((numbers >= 0) & (numbers < len(names)) & (numbers == np.round(numbers)))
     if wrong.any():
         i = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"{argument} is {numbers[i]:g} at row {i}, but names covers only 0 to {len(names) - 1}")
+        raise ValueError(
+            f"{argument} is {numbers[i]:.15g} at row {i}, but with names it must be an integer from 0 to"
+            f" len(names) - 1 = {len(names) - 1}"
+        )
     return Classes(name, np.where(missing, -1, numbers).astype(np.int32), names)

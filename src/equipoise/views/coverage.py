@@ -37,7 +37,7 @@ class Coverage:
         self.sums[1:, 1:] = covered.cumsum(axis=0).cumsum(axis=1)
 
     def fraction(self, centers: Array, size: Array) -> Array:
-        """Return the covered fraction (m,) of boxes of one `size` (2,) around `centers` (m, 2)."""
+        """Return the covered fraction (m,) of each box around `centers` (m, 2); all boxes have the same `size` (2,)."""
         end = np.array(self.sums.shape) - 1
         low = np.clip(((centers - size / 2 - self.corner) // CELL).astype(np.int64), 0, end - 1)
         high = np.clip(((centers + size / 2 - self.corner) // CELL).astype(np.int64) + 1, 1, end)

@@ -1,4 +1,4 @@
-"""Columns of dates as seconds since 1970, and back."""
+"""Read columns of dates as seconds since 1970, and find out how many characters are needed to show them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ YEARS = (
 
 
 def read_dates(values: Array, missing: Array) -> Array | None:
-    """Return dates as seconds since 1970 (UTC), NaN where missing; None if a value that is not missing is no date."""
+    """Return dates as seconds since 1970 (UTC), NaN where missing.
+
+    Return None if all values are missing, or if one of the others is not a date in the years 1 to 9999.
+    """
     known = values[~missing]
     if not len(known):
         return None
@@ -60,7 +63,7 @@ def _in_utc(value: datetime.date) -> datetime.date:
 
 
 def _parse(texts: Array) -> Array | None:
-    """Return texts as datetime64; None if one of them is not a date."""
+    """Return texts as datetime64 in UTC; None if one of them is not a date."""
     found = [DATE.fullmatch(text.strip()) for text in texts.tolist()]
     if any(match is None for match in found):
         return None
@@ -80,7 +83,10 @@ def _offset(zone: str | None) -> int:
 
 
 def iso_length(seconds: Array) -> int:
-    """Return how many characters of 2024-05-31T12:00:00.000 are needed: 10 for days, 16, 19 or all 23."""
+    """Return how many characters of times such as 2024-05-31T12:00:00.000 are needed to show all of `seconds`.
+
+    The result is 10 if all are whole days, 16 if whole minutes, 19 if whole seconds, and otherwise 23 (milliseconds).
+    """
     known = seconds[np.isfinite(seconds)]
     for unit, length in ((DAY, 10), (60.0, 16), (1.0, 19)):
         if (known % unit == 0).all():

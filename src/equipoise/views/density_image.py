@@ -7,12 +7,12 @@ from scipy.ndimage import gaussian_filter
 
 from .._types import Array
 
-BLUR = 0.8  # standard deviation of a point, in pixels; chosen
+BLUR = 0.8  # standard deviation of the Gaussian that blurs a point, in pixels; chosen
 FAINT = 0.35  # opacity of an isolated point; chosen
 
 
 def density_image(pixels: Array, colors: Array, shape: tuple[int, int]) -> Array:
-    """Return an RGBA image (height, width, 4) of points.
+    """Return an RGBA image (height, width, 4) of the density of points.
 
     A pixel has the mean colour of its points; its opacity grows with the logarithm of their number.
 
@@ -21,6 +21,7 @@ def density_image(pixels: Array, colors: Array, shape: tuple[int, int]) -> Array
     pixels : ndarray of shape (n, 2)
         Pixel coordinates of the points, from the lower left corner.
     colors : ndarray of shape (n, 3)
+        RGB colours of the points, from 0 to 1.
     shape : (int, int)
         Height and width of the image.
     """

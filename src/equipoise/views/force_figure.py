@@ -19,7 +19,7 @@ def force_figure(r: Array, attraction: dict[str, Array], repulsion: dict[str, Ar
     r : ndarray of shape (m,)
         Distances.
     attraction, repulsion : dict of str to ndarray of shape (m,)
-        Magnitudes by the name of the method.
+        Magnitudes of the force at these distances, by the name of the method.
     """
     figure: Figure = new_figure(figsize=(10, 4.2), dpi=150)
     for axes, title, curves in zip(

@@ -24,11 +24,11 @@ JS_ARRAYS = {
 }
 
 
-CHARSET = '<meta charset="utf-8">'  # the policy follows it
+CHARSET = '<meta charset="utf-8">'  # the content security policy is inserted after it
 
 
 def bokeh_scripts(feature: str, *components: str) -> str:
-    """Return the inline scripts of some components of Bokeh; the error message says that `feature` needs them."""
+    """Return the inline scripts of some components of Bokeh; without Bokeh, raise ImportError naming `feature`."""
     try:
         from bokeh.resources import Resources
     except ImportError as error:

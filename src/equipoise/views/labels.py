@@ -15,8 +15,8 @@ from .style import Theme, as_text
 MAX_LENGTH = 28  # characters of a name that are shown; chosen
 REACH = 10  # maximum distance of a name from the centre of its class, in line heights; chosen
 GAP = 4.0  # minimum gap between two names, in pixels; chosen
-CORE = 0.6  # fraction of a class, nearest to its centre, that its name stays close to; others may be outliers; chosen
-SAMPLE = 5000  # number of points searched for the one nearest to a position; chosen
+CORE = 0.6  # fraction of a class, the points nearest to its centre, to which its name stays close; chosen
+SAMPLE = 5000  # maximum number of points used to find the one nearest to a position; chosen
 
 # Cost of a position, in units of the covered fraction of the name's box. Chosen by looking at maps: an uncovered
 # position is worth three line heights of distance from the class, or being closer to another class, but not both.
@@ -29,9 +29,10 @@ RINGS = np.multiply.outer(np.arange(0, REACH, 0.35), np.column_stack([np.cos(_AN
 
 
 def class_centers(points: Array, classes: Classes) -> Array:
-    """Return the most central point of each class, (c, 2); NaN for a class without points.
+    """Return the most central point of each of the c classes, (c, d); NaN for a class without points.
 
-    This is the point with the smallest median distance to its class, not the mean, which may lie between two islands.
+    This is the point with the smallest median distance to its class, among at most 500 points of the class. The mean
+    would not do, because it may lie between two islands.
     """
     centers = np.full((len(classes.names), points.shape[1]), np.nan)
     order = np.argsort(classes.codes, kind="stable")
@@ -102,7 +103,7 @@ def _shorten(name: str) -> str:
 
 
 class _Placement:
-    """Finds positions for names one by one, avoiding points and earlier names; all in pixels."""
+    """Find positions for names one by one, avoiding points and earlier names; all coordinates are in pixels."""
 
     def __init__(self, frame: Any, pixels: Array, codes: Array, drawn: Array):
         self.frame, self.low, self.high = frame, np.array([frame.x0, frame.y0]), np.array([frame.x1, frame.y1])

@@ -75,8 +75,9 @@ def page(
 ) -> Page:
     """Return an interactive page of a map: hover over points, search them, select some and save them as CSV.
 
-    Dates are coloured from early to late. A text column with a different value for most points is an identifier: it is
-    shown and searched, but not coloured by.
+    Dates are coloured from early to late. Text with a different value for most points is an identifier: it is shown and
+    can be searched, but cannot colour the points. A column with more than 200 classes can colour the points only if it
+    is passed as `color`.
 
     Floats are stored as float32, so exported floats have seven digits; integers and text are stored exactly.
 
@@ -169,7 +170,10 @@ def _columns(table: Any, n: int) -> dict[str, Column]:
 
 
 def _column_facts(column: Column, points: Array, chosen: bool) -> dict[str, Any]:
-    """Return a column as JSON for the script; only the chosen column gets colours if it has very many classes."""
+    """Return a column as JSON for the script.
+
+    A column with more than MAX_CLASSES classes gets colours only if it is `chosen` to colour the points.
+    """
     facts: dict[str, Any]
     if not isinstance(column, Classes):
         low, high = color_limits(column)
@@ -196,7 +200,7 @@ def _images(images: Array) -> dict[str, Any]:
     """Return the images as JSON for the script."""
     if images.nbytes > MAX_IMAGE_BYTES:
         raise ValueError(
-            f"the images need {images.nbytes / 2**20:,.0f} MB, and a page is limited to {MAX_IMAGE_BYTES // 2**20} MB;"
+            f"images need {images.nbytes / 2**20:,.0f} MB, but a page is limited to {MAX_IMAGE_BYTES // 2**20} MB;"
             " make them smaller, as in images[:, ::2, ::2], or show fewer points"
         )
     height, width = images.shape[1:3]

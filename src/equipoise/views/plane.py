@@ -9,7 +9,7 @@ from ..linalg.pca import top_eigenvectors
 
 
 def on_sphere(Y: Array) -> bool:
-    """Return whether the points of Y (n, 3) lie on the unit sphere."""
+    """Return whether Y (n, d) has three dimensions and all its points lie on the unit sphere."""
     return Y.shape[1] == 3 and np.allclose(np.linalg.norm(Y, axis=1), 1, atol=1e-4)
 
 

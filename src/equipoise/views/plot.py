@@ -43,7 +43,8 @@ def plot(
 ) -> Figure:
     """Plot a map with matplotlib, with equal axes.
 
-    Above 100,000 points a flat map shows the density of the points in their mean colour.
+    Above 100,000 points, a flat map shows the density of the points in their mean colour, unless `size` or `images` is
+    given.
 
     Parameters
     ----------
@@ -51,20 +52,20 @@ def plot(
         The map, or a fitted method with the map in `embedding_`.
     color : array-like of shape (n,), optional
         One value per point. Text, booleans, and integers and dates with at most 20 distinct values are classes, whose
-        names are written near their points; other numbers and dates are shown from dark to bright. Missing values are
-        grey. Text with a different value for most points is an identifier, and the points get one colour.
+        names are written near their points; other numbers and dates are coloured from dark to bright. Missing values
+        are grey. Text with a different value for most points is an identifier, and then all points get the same colour.
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""
     dark : bool, default=False
         Use a dark background.
     ax : matplotlib Axes, optional
-        Axes to draw on; 3-D maps need 3-D axes.
+        Axes to draw on; 3-D maps need 3-D axes, and maps on a sphere need Mollweide axes.
     size : float, optional
         Diameter of a dot, or side of an image, in points of 1/72 inch.
     images : array-like of shape (n, height, width) or (n, height, width, 3), optional
         Grey or RGB images, uint8 or between 0 and 1, drawn instead of dots: as many as fit without overlap, framed in
-        the colour of their class.
+        the colours of their points if `color` is given.
     forces : Problem, optional
         Problem whose attraction and repulsion are drawn as arrows at some of the points; 2-D maps only.
     over : array-like of shape (m, d) or fitted method, optional
@@ -94,7 +95,7 @@ def plot(
         many = f"{as_text(column.name)} has {len(column.names):,} values, too many for colours"
         note, column = f"{note}{'; ' * bool(note)}{many}", None
     if images is not None and projection:
-        raise ValueError("images can be drawn only on flat maps, not on 3-D maps or spheres")
+        raise ValueError("images can be drawn only on flat maps, not on 3-D maps or spheres; omit images")
     axes: Any = _new_axes(projected, projection, theme) if ax is None else _check_axes(ax, projection)
     _style_axes(axes, projected, theme, title, note, MARGIN if forces is None else 3 * MARGIN)
     if isinstance(column, Numbers):
@@ -126,7 +127,9 @@ def _check_reference(over: Any, d: int) -> Array:
     """Return the map `over`, which must have d dimensions."""
     reference = check_map(over)
     if reference.shape[1] != d:
-        raise ValueError(f"Y is {d}-D but over is {reference.shape[1]}-D; over must be the map in which Y was placed")
+        raise ValueError(
+            f"Y is {d}-D, but the map passed as `over` is {reference.shape[1]}-D; pass the map in which Y was placed"
+        )
     return reference
 
 
@@ -223,7 +226,7 @@ def _draw_reference(axes: Any, points: Array, theme: Theme, projection: str | No
 def _check_size(size: Any, title: Any) -> float | None:
     check_title(title)
     if not (size is None or is_positive(size)):
-        raise ValueError(f"size must be a positive number of points, got {size!r}")
+        raise ValueError(f"size must be a positive number, in points of 1/72 inch, got {size!r}")
     return None if size is None else float(size)
 
 
@@ -278,7 +281,7 @@ def _to_2d(axes: Any, points: Array) -> Array:
 def _draw_names(
     axes: Any, centers: Array, points: Array, classes: Classes, theme: Theme, note: str, drawn: Array
 ) -> None:
-    """Draw the class names and extend the note by the number that did not fit."""
+    """Draw the class names, and add to the note how many did not fit."""
     left_out = draw_names(axes, _to_2d(axes, centers), _to_2d(axes, points), classes, theme, drawn)
     if left_out:
         missing = f"{left_out} of {len(classes.names)} class names did not fit"

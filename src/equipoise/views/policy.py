@@ -1,4 +1,4 @@
-"""Content security policies: which scripts a page may run, and that it loads nothing."""
+"""Content security policies, which allow a page to run only its own scripts and to load nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ META = '<meta http-equiv="Content-Security-Policy" content="{}">'
 
 
 def script_hashes(html: str) -> list[str]:
-    """Return the hashes of the inline scripts of a page, in the form of a script-src directive."""
+    """Return the hashes of the inline scripts of a page, written as in a script-src directive."""
     found = INLINE_SCRIPT.finditer(html)
     texts = [match["text"] for match in found if not re.search(r"\bsrc\s*=|application/json", match["attributes"])]
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)

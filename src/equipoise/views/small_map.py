@@ -11,7 +11,10 @@ from .style import COLORS, as_text, hide_axes
 
 
 def draw_map(axes: Any, Y: Array, colors: Any, title: str = "", colormap: str | None = None) -> Any:
-    """Draw the first two dimensions of a map Y (n, d) without axes and return the dots. Rows of NaN are left out."""
+    """Draw the first two dimensions of a map Y (n, d) without axes, and return the dots.
+
+    A map with one dimension is drawn on a line. Rows of NaN are left out.
+    """
     x, y = (Y[:, 0], Y[:, 1]) if Y.shape[1] > 1 else (Y[:, 0], np.zeros(len(Y)))
     size = float(np.clip(2500 / len(Y), 0.6, 12.0))
     dots = axes.scatter(x, y, s=size, c=colors, cmap=colormap, linewidths=0)

@@ -72,6 +72,6 @@ def as_text(name: str) -> str:
 
 
 def check_title(title: Any) -> None:
-    """Raise unless a title is text or None."""
+    """Raise ValueError unless a title is text or None."""
     if not isinstance(title, str | None):
         raise ValueError(f"title must be text, got {title!r}")

@@ -19,23 +19,28 @@ def check_images(images: Any, n: int) -> Array:
     if images.ndim not in (3, 4) or len(images) != n or (images.ndim == 4 and images.shape[3] != 3):
         raise ValueError(
             f"images must have shape ({n}, height, width) or ({n}, height, width, 3), got {images.shape};"
-            " reshape flat rows of pixels"
+            " reshape images that are stored as flat rows of pixels"
         )
     if images.dtype == np.uint8:
         return images
     low, high = float(images.min()), float(images.max())
     if not (low >= 0 and high <= 1):
-        raise ValueError(f"images must be uint8 or between 0 and 1, got {images.dtype} from {low:g} to {high:g}")
+        raise ValueError(
+            f"images must be uint8 or between 0 and 1, got {images.dtype} from {low:g} to {high:g}; rescale them"
+        )
     return np.round(255 * images.astype(np.float32)).astype(np.uint8)
 
 
 def default_side(n: int, extent: float) -> float:
-    """Return the side of an image in a map of n points: together all n would cover a quarter of the squared extent."""
+    """Return the side of an image in a map of n points whose larger side is `extent`.
+
+    All n images together would cover a quarter of extent², but the side is at least 1/32 and at most 1/8 of `extent`.
+    """
     return extent * float(np.clip(0.5 / np.sqrt(n), 1 / 32, 1 / 8))
 
 
 def draw_images(axes: Any, points: Array, images: Array, side: float, colors: Array | None) -> Array:
-    """Draw images at some of the points (n, 2), framed in `colors` (n, 3) if given, and return the rows drawn."""
+    """Draw images at as many of the points (n, 2) as fit, framed in `colors` (n, 3) if given; return the rows drawn."""
     from matplotlib.collections import PolyCollection
     from matplotlib.image import AxesImage
 
