@@ -122,11 +122,12 @@ def cmake():
         pytest.skip(f"{', '.join(missing)} not found")
 
 
-@pytest.mark.parametrize(("compiler", "message"), [("missing-g++", "Could not find"), ("false", "is not able to")])
-def test_missing_or_broken_compiler_is_named(tmp_path, cmake, compiler, message):
+@pytest.mark.parametrize("compiler", ["missing-g++", "false"])
+def test_missing_or_broken_compiler_is_named_with_a_remedy(tmp_path, cmake, compiler):
     path = shutil.which(compiler) or tmp_path / compiler
     output = configure(tmp_path, path)
-    assert message in output and str(path) in output
+    for part in ("no working C++ compiler was found", str(path), "apt install g++", "set CXX to its path"):
+        assert part in output
 
 
 @pytest.mark.slow

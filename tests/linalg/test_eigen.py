@@ -51,7 +51,7 @@ def test_dense_decomposition_replaces_unconverged_lanczos(rng, monkeypatch):
         eigen.top(A, 3)
 
 
-def test_wide_graph_is_factorised_if_lanczos_without_factors_does_not_converge(rng, monkeypatch):
+def test_wide_graph_is_factorised_as_dense_if_lanczos_without_factors_does_not_converge(rng, monkeypatch):
     L, null = laplacian(400, rng), np.full((400, 1), 400**-0.5)
     expected = eigen.bottom(L, null, 2)
     monkeypatch.setattr(eigen, "WIDEST", 0)
@@ -60,11 +60,23 @@ def test_wide_graph_is_factorised_if_lanczos_without_factors_does_not_converge(r
         raise eigen._not_converged(A.shape[0], Exception("test"))
 
     monkeypatch.setattr(eigen, "_bottom_without_factors", fail)
+    monkeypatch.setattr(eigen, "_factor", None)
     for found, value in zip(eigen.bottom(L, null, 2), expected, strict=True):
-        np.testing.assert_array_equal(found, value)
-    monkeypatch.setattr(eigen, "available_memory", lambda: 1e3)
+        np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-9)
+    monkeypatch.setattr(eigen, "DENSE_FACTOR", 399)
     with pytest.raises(RuntimeError, match=r'did not converge .*: use solver="flow"'):
         eigen.bottom(L, null, 2)
+    monkeypatch.setattr(eigen, "DENSE_FACTOR", 400)
+    monkeypatch.setattr(eigen, "available_memory", lambda: 8.0 * 400**2 - 1)
+    with pytest.raises(RuntimeError, match=r'did not converge .*: use solver="flow"'):
+        eigen.bottom(L, null, 2)
+
+
+def test_widest_level_is_of_all_components():
+    star = sparse.csr_matrix((np.ones(50), (np.zeros(50, int), np.arange(1, 51))), shape=(51, 51))
+    pair = sparse.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert eigen._widest_level(sparse.block_diag([pair, star + star.T], format="csr")) == 50
+    assert eigen._widest_level(sparse.block_diag([pair] * 30, format="csr")) == 1
 
 
 def test_wide_graph_is_not_factorised(rng, monkeypatch):

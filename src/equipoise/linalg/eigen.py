@@ -24,10 +24,9 @@ SHIFT = 1e-11
 # separates the graph, and the factors are dense on it: 5000 points mean 25 million entries and about ten seconds. For
 # wider graphs, from high-dimensional data, Lanczos runs on A itself: it needs no factors, but gaps between eigenvalues.
 WIDEST = 5000
-# The same where Lanczos on A itself has not converged: 20,000 points mean 400 million entries, if memory suffices, and
-# minutes.
-WIDEST_AGAIN = 20_000
-FACTOR_ENTRY = 32  # bytes per entry of the dense part of both factors, and as much again while they grow
+# Rows up to which A is factorised as a dense matrix if Lanczos on A itself does not converge and memory suffices. One
+# core takes 1.3 s for 5,000 rows, and time grows as n³.
+DENSE_FACTOR = 40_000
 LOOSE = 1e-7  # tolerance of the residuals of Lanczos on A itself, relative to ‖A‖
 
 Product = Callable[[Array], Array]  # A v for v (n,)
@@ -59,19 +58,20 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
 
     The span of `null` (n, c), orthonormal with A null = 0, is excluded: it is projected out of every product. Lanczos
     runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation. If the factors would
-    be too large, it runs on A itself, and only if that does not converge are the large factors computed after all.
+    be too large, it runs on A itself, and only if that does not converge is A factorised as a dense matrix.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
         return _bottom_of_dense(A, null, d)
-    widest = _widest_level(A)
-    if widest > WIDEST:
+    factor = _factor
+    if _widest_level(A) > WIDEST:
         try:
             return _bottom_without_factors(A, null, d)
         except RuntimeError:
-            if widest > WIDEST_AGAIN or FACTOR_ENTRY * float(widest) ** 2 > available_memory():
+            if n > DENSE_FACTOR or A.dtype.itemsize * float(n) ** 2 > available_memory():
                 raise
-    solve = _factor(A + SHIFT * float(abs(A).max()) * sparse.identity(n, format="csr"))
+        factor = _factor_dense
+    solve = factor(A + SHIFT * float(abs(A).max()) * sparse.identity(n, format="csr"))
 
     def multiply(v: Array) -> Array:
         v = solve(v - null @ (null.T @ v))
@@ -127,9 +127,11 @@ def _operator(multiply: Product, n: int) -> LinearOperator:
 
 
 def _widest_level(A: Matrix) -> int:
-    """Return the largest number of points at the same distance, in steps, from the first point of the graph of A."""
-    steps = csgraph.dijkstra(abs(A), unweighted=True, indices=0)
-    return int(np.bincount(steps[np.isfinite(steps)].astype(np.int64)).max())
+    """Return the largest number of points of one component at the same distance, in steps, from its first point."""
+    component = csgraph.connected_components(A, directed=False)[1]
+    first = np.unique(component, return_index=True)[1]
+    steps = csgraph.dijkstra(abs(A), unweighted=True, indices=first, min_only=True).astype(np.int64)
+    return int(np.bincount(component * (steps.max() + 1) + steps).max())
 
 
 def norm(multiply: Product, n: int) -> float:
@@ -153,6 +155,13 @@ def _factor(A: Matrix) -> Product:
     columns = sparse.csc_matrix((A.data, A.indices, A.indptr), shape=A.shape)  # A is symmetric
     factors: Any = splu(columns, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
     return factors.solve
+
+
+def _factor_dense(A: Matrix) -> Product:
+    """Return b ↦ A⁻¹ b from the Cholesky factor of the dense matrix of a positive definite sparse A."""
+    # In place: 8 n² bytes. Its time depends on n alone, that of sparse factors also on how many entries fill in.
+    factor = linalg.cholesky(A.toarray(order="F"), lower=True, overwrite_a=True, check_finite=False)
+    return lambda b: linalg.cho_solve((factor, True), b, check_finite=False)
 
 
 def _start(n: int) -> Array:
