@@ -19,7 +19,7 @@ TINY = np.finfo(np.float64).tiny  # lower bound of t = Q/P, which may underflow
 
 
 def deformed_log(log_t: Array, e: float) -> Array:
-    """Return ln_e(t) = (t^e − 1)/e from log t; its limit log t at e = 0."""
+    """Return ln_e(t) = (t^e − 1)/e from log t; at e = 0 this is its limit, log t."""
     return log_t if e == 0 else array_namespace(log_t).expm1(e * log_t) / e
 
 
@@ -68,7 +68,7 @@ class Alpha(Divergence):
     Parameters
     ----------
     alpha : float, default=-1.0
-        Any finite number.
+        The parameter α, any finite number.
     """
 
     alpha: float = -1.0

@@ -84,13 +84,16 @@ def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, 
 
 
 def _check_distances(r: Any) -> Array:
-    """Return distances (m,) in float64."""
+    """Return distances (m,) in float64; raise ValueError unless they are finite and at least 0."""
     try:
         r = np.asarray(r, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"r must be an array of distances: {error}") from error
-    if r.ndim != 1 or not r.size or not np.isfinite(r).all() or r.min() < 0:
-        raise ValueError(f"r must be an array (m,) of finite distances >= 0, got shape {r.shape}")
+    if r.ndim != 1 or not r.size:
+        raise ValueError(f"r must be an array (m,) with at least one distance, got shape {r.shape}")
+    if (bad := ~(np.isfinite(r) & (r >= 0))).any():
+        i = int(bad.argmax())
+        raise ValueError(f"r must contain finite distances >= 0, got r[{i}] = {r[i]:g}")
     return r
 
 

@@ -45,7 +45,7 @@ class Geometry(Protocol):
 
 @tagged("geometry.Flat")
 class Flat:
-    """R^d with d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9), where G = AᵀA and U = A y.
+    """R^d with d2 = (y_i − y_j)ᵀ G (y_i − y_j) (Lin et al. 2024, eq. 9); with G = AᵀA, working coordinates are u = A y.
 
     Parameters
     ----------
@@ -88,14 +88,17 @@ class Placed(Flat):
 class Sphere:
     """The unit sphere in R^d; any Y ≠ 0 represents U = Y/‖Y‖.
 
-    The Lagrange term of Lin et al. 2024, eq. (28) is the projection g − ⟨g, u⟩u, which is also the gradient of
-    E(Y/‖Y‖) at ‖Y‖ = 1.
+    The Lagrange term of Lin et al. 2024, eq. (28) projects the gradient g at u to g − ⟨g, u⟩u, which is also the
+    gradient of E(Y/‖Y‖) at ‖Y‖ = 1.
     """
 
     def work(self, Y: Array) -> Array:
         xp, norm = array_namespace(Y), _norms(Y)
         if not xp.all(norm):
-            raise ValueError(f"row {int(xp.argmin(norm))} of the map is 0 and has no direction on the sphere")
+            raise ValueError(
+                f"row {int(xp.argmin(norm))} of the map is all zeros and has no direction on the sphere; make it"
+                " nonzero"
+            )
         return Y / norm
 
     def map(self, U: Array) -> Array:
@@ -118,8 +121,8 @@ class Sphere:
 class Orthonormal:
     """Maps with the same spread along every axis: with weights r_i and U = r ∘ Y, UᵀU = (Σ r²) I and rᵀU = 0.
 
-    For losses that depend only on the span of U. Steps move between spans (Edelman, Arias & Smith 1998, section 2.5)
-    and end at the nearest point of the surface.
+    It is used for losses that depend only on the span of U. A step moves from one span to another (Edelman, Arias &
+    Smith 1998, section 2.5), and then U is replaced by the nearest U that satisfies these constraints.
 
     Parameters
     ----------
@@ -168,7 +171,8 @@ def factor(tensor: Any, name: str, dimension: int | None = None) -> Array:
         size = "square" if dimension is None else f"of shape ({dimension}, {dimension})"
         raise ValueError(f"the metric tensor {name} must be {size}, got shape {G.shape}")
     if not np.isfinite(G).all():
-        raise ValueError(f"the metric tensor {name} contains NaN or inf")
+        i, j = np.argwhere(~np.isfinite(G))[0]
+        raise ValueError(f"the metric tensor {name} must be finite, but {name}[{i}, {j}] is {G[i, j]:g}")
     if (asymmetric := np.argwhere(np.abs(G - G.T) > 1e-8 * np.abs(G).max())).size:
         i, j = asymmetric[0]
         raise ValueError(f"the metric tensor {name} must be symmetric: {name}[{i}, {j}] differs from {name}[{j}, {i}]")

@@ -37,8 +37,8 @@ class Kernel:
         The distance at which k leaves its plateau; the unit of length of the map (docs/math.md, section 2).
     kink : float, default=0.0
         The distance at which the slope jumps; 0 if it is continuous.
-    rational : tuple of float, default=None
-        (a, c) if k'/k = −a/(c + d2).
+    rational : tuple of float or None, default=None
+        (a, c) if k'/k = −a/(c + d2), otherwise None.
     spread : float, default=1e-4
         Standard deviation of the initial map, in units of `length`; inside the plateau, as in van der Maaten & Hinton.
     """
@@ -144,10 +144,10 @@ class StudentT(_LogSlopeKernel):
 @tagged("kernels.PowerLaw")
 @dataclass(frozen=True)
 class PowerLaw(_LogSlopeKernel):
-    """k = max(r, r0)^(−β): p-SNE.
+    """k = max(r, r0)^(−β), r = √d2: p-SNE (Tseng et al. 2017).
 
-    Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off, so that the loss is infinite once two neighbours meet. Here
-    k is constant inside r0: there is no force, as in the paper, and the loss remains finite.
+    Lin et al. 2024, eq. (4) sets Q to 0 inside the cut-off r0, so that the loss is infinite once two neighbours are
+    closer than r0. Here k is constant inside r0: there is no force, as in the paper, and the loss remains finite.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class SphericalExit(_LogSlopeKernel):
     Parameters
     ----------
     rho : float, default=0.95
-        ρ, in [0, 1).
+        ρ in [0, 1): the exit distribution is that of a Brownian motion started at ρ y_i.
     dimension : int, default=3
         d, the dimension of the ambient space.
     """
@@ -278,7 +278,7 @@ class SphericalExit(_LogSlopeKernel):
 @tagged("kernels.Squared")
 @dataclass(frozen=True)
 class Squared(Kernel):
-    """k² for a kernel k, whose sum is ‖K_Y‖² (docs/math.md, eq. D2)."""
+    """k² for a kernel k; its sum over all pairs is ‖K_Y‖²_F (docs/math.md, eq. D2)."""
 
     kernel: Kernel
 
@@ -317,7 +317,7 @@ class Membership(_LogSlopeKernel):
 
     @classmethod
     def fitted(cls, min_dist: float, spread: float) -> Membership:
-        """Return the least-squares fit to the curve 1 for r ≤ min_dist, exp(−(r − min_dist)/spread) beyond."""
+        """Return the least-squares fit to the curve that is 1 up to min_dist and exp(−(r − min_dist)/spread) beyond."""
         return cls(*_fit_membership(float(min_dist), float(spread)))
 
     @property
@@ -384,7 +384,7 @@ def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
 
 
 def _check_parameters(kernel: Kernel, *names: str) -> None:
-    """Raise unless the named parameters are positive, and squares of the unit of length do not over- or underflow."""
+    """Raise unless the named parameters are positive and the kernel's length has a square that can be represented."""
     for name in names:
         require(getattr(kernel, name), name, "> 0", lambda x: x > 0)
     try:
@@ -392,4 +392,4 @@ def _check_parameters(kernel: Kernel, *names: str) -> None:
     except OverflowError:
         valid = False
     if not valid:
-        raise ValueError(f"the length of {kernel!r} is outside 1e-100 to 1e100; use less extreme parameters")
+        raise ValueError(f"the length of {kernel!r} is not between 1e-100 and 1e100; use less extreme parameters")

@@ -267,7 +267,7 @@ def test_field_and_edges_check_array_shapes():
         _core.edges_sparse(kernel, -1.0, empty, np.zeros(0), Y, np.empty(0), np.empty((5, 2)), 1)
     with pytest.raises(ValueError, match=r"P must have shape \(n, n\)"):
         _core.conditional_points(Y, np.ones(1), np.empty((4, 4)), np.empty(5, np.uint8), 1)
-    with pytest.raises(ValueError, match="A has shape"):
+    with pytest.raises(ValueError, match="A must have shape"):
         Exact(1).edges(Y, np.zeros((4, 4)), KERNELS[0], -1.0, potential=False)
 
 

@@ -82,7 +82,9 @@ def test_tolerance_is_checked_separately_for_charges(rng):
 
 def test_unreachable_tolerance_warns(rng, monkeypatch):
     monkeypatch.setattr("equipoise.engines.mesh.mesh_engine.LOWEST", 4)  # prevents refinement of the first mesh
-    with pytest.warns(UserWarning, match=r"reaches a force error of .*, not tol=0\.01, for StudentT\(dof=1\.0\)"):
+    with pytest.warns(
+        UserWarning, match=r"force of StudentT\(dof=1\.0\) on the mesh has a relative error of .*, more than tol=0\.01"
+    ):
         Grid(1, 1e-2).field(10 * tight_clusters(rng, 2), StudentT())
 
 

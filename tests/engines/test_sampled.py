@@ -262,7 +262,7 @@ def test_invalid_engine_choices_and_arguments_raise():
     X = eq.data.load("digits").X[:80]
     with pytest.raises(ValueError, match=r'not 5; use engine="sampled"'):
         eq.TSNE(5, engine="grid").problem(X)
-    with pytest.raises(ValueError, match=r'but this divergence needs all; use engine="exact"'):
+    with pytest.raises(ValueError, match=r'but this divergence needs all pairs; use engine="exact"'):
         eq.GSNE(5, alpha=1.5, engine="sampled").problem(X)
     native, Y, out = _core.Kernel.gaussian(), np.zeros((5, 4)), (np.empty((5, 1)), np.empty((5, 1, 4)))
     for offsets, weights, charges, message in (

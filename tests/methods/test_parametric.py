@@ -279,11 +279,11 @@ def test_custom_kernel_must_support_tensors():
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"method": eq.DKLLE()}, "not a function of sums"),
-        ({"method": eq.DKPCA()}, "not a function of sums"),
-        ({"method": eq.GSNE(alpha=1.0)}, "not a function of sums"),
-        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "not a function of sums"),
-        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "not a function of sums"),
+        ({"method": eq.DKLLE()}, "cannot be estimated from batches"),
+        ({"method": eq.DKPCA()}, "cannot be estimated from batches"),
+        ({"method": eq.GSNE(alpha=1.0)}, "cannot be estimated from batches"),
+        ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "cannot be estimated from batches"),
+        ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "cannot be estimated from batches"),
         ({"method": eq.PCA()}, "must be an Embedding such as TSNE"),
         ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" does not provide'),
         ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" does not provide'),

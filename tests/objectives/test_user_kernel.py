@@ -43,16 +43,25 @@ def test_valid_kernels_pass(valid):
 @pytest.mark.parametrize(
     ("user", "message"),
     [
-        (kernel(slope=lambda d2: 1 / (1 + d2) ** 2), r"User\.slope\(0\.001\) = .* is -0\.998 there; its sign is wrong"),
-        (kernel(slope=lambda d2: -2 / (1 + d2) ** 2), r"it is 2 times too large"),
-        (kernel(slope=lambda d2: -2 * np.sqrt(d2) / (1 + d2) ** 2), r"with respect to d2, not to the distance"),
+        (
+            kernel(slope=lambda d2: 1 / (1 + d2) ** 2),
+            r"User\.slope\(0\.001\) = .* is -0\.998 there; slope has the wrong sign",
+        ),
+        (kernel(slope=lambda d2: -2 / (1 + d2) ** 2), r"is -0\.998 there; divide slope by 2$"),
+        (kernel(slope=lambda d2: -2 * np.sqrt(d2) / (1 + d2) ** 2), r"with respect to d2, not the distance"),
         (kernel(slope=lambda d2: -np.exp(-d2)), r"but the derivative of value with respect to d2 is"),
         (kernel(np.cos, lambda d2: -np.sin(d2)), r"User\.value\(.*\) = -.*, but a kernel must be positive"),
         (kernel(lambda d2: 1 + d2, np.ones_like), r"User\.value must decrease with the squared distance, but it rises"),
         (kernel(lambda d2: 1.0 if d2 < 1 else 0.5), r"User\.value\(d2\) fails for an array .* Write it elementwise"),
-        (kernel(lambda d2: 1.0), r"must return numbers in an array of the shape of d2, \(49,\); got float of no dtype"),
-        (kernel(lambda d2: np.full(d2.shape, "a")), r"must return numbers in an array"),
-        (kernel(lambda d2: (1 / (1 + d2)).ravel()), r"of the shape of d2, \(7, 7\); got shape \(49,\)"),
+        (kernel(lambda d2: 1.0), r"must return an array of numbers with the shape of d2, \(49,\); got float$"),
+        (
+            kernel(lambda d2: np.full(d2.shape, "a")),
+            r"must return an array of numbers .* got shape \(49,\) and dtype <U1",
+        ),
+        (
+            kernel(lambda d2: (1 / (1 + d2)).ravel()),
+            r"with the shape of d2, \(7, 7\); got shape \(49,\) and dtype float64",
+        ),
         (kernel(lambda d2: np.where(d2 > 1, np.nan, 1.0)), r"User\.value\(.*\) = nan, but it must be finite"),
     ],
 )

@@ -12,7 +12,7 @@ from ..kernels import Kernel
 
 
 class Field(NamedTuple):
-    """Potential Φ_i = Σ_{j≠i} c_j k(d2_ij) and its gradient ∇Φ_i = 2 Σ_j c_j k'(d2_ij)(y_i − y_j)."""
+    """Potential Φ_i = Σ_{j≠i} c_j k(d2_ij) of charges c_j, and its gradient ∇Φ_i = 2 Σ_j c_j k'(d2_ij)(y_i − y_j)."""
 
     potential: Array  # (n,), or (n, m) for m charge vectors
     gradient: Array  # (n, d), or (n, m, d)
@@ -24,13 +24,13 @@ class Placement(Protocol):
     device: str  # "cpu" or "cuda"
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
-        """Return an array or a sparse matrix where the engine computes.
+        """Return an array or a sparse matrix on the engine's device.
 
         Parameters
         ----------
         array : ndarray, tensor, SciPy CSR matrix or CSR matrix on a device
         dtype : NumPy dtype, optional
-            Convert to this precision. By default arrays that are already in place are returned unchanged.
+            Convert to this precision. By default arrays that are already on the device are returned unchanged.
         """
         ...
 
@@ -39,7 +39,7 @@ class Placement(Protocol):
         ...
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        """Return the results of two independent functions, which run at the same time where the device can."""
+        """Call two independent functions, at the same time if the device can, and return both results."""
         ...
 
 
@@ -47,7 +47,7 @@ class Stepper(Protocol):
     """How the steps of an optimiser are recorded once and replayed."""
 
     def replay_steps(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
-        """Take up to `count` steps without reporting any, and return how many were taken (0 if none can be replayed).
+        """Replay up to `count` steps and return the number of steps taken; 0 if the engine cannot replay steps.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Stepper(Protocol):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """An engine with parameters or memory that a checkpoint stores."""
+    """An engine with parameters or a state that a checkpoint stores."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Resumable(Protocol):
         ...
 
     def state(self) -> list[dict[str, Any]]:
-        """Return, as plain values, the state from earlier embeddings on which later results depend."""
+        """Return the state on which later results depend, as dictionaries of plain values."""
         ...
 
     def restore(self, state: list[dict[str, Any]]) -> None:
@@ -97,9 +97,9 @@ class Traits(NamedTuple):
 
 
 class Engine(Protocol):
-    """The two primitives, edges and field, and both for new points.
+    """The two primitives, edges and field, for the points of an embedding and for new points.
 
-    Embeddings Y (n, d) are float32 or float64; their dtype is the precision of the arithmetic.
+    Embeddings Y (n, d) are float32 or float64; the precision of the arithmetic depends on the engine.
 
     Attributes
     ----------
@@ -119,8 +119,8 @@ class Engine(Protocol):
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
         """Return Ψ = Σ_ij A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i − y_j), (n, d).
 
-        ψ_b is an antiderivative, ψ_b' = k^b k': with e = b + 1, log k at e = 0, (k^e − 1)/e near it, else k^e / e.
-        A is CSR, or dense (n, n) with its diagonal ignored. Without `potential` Ψ is NaN.
+        ψ_b is an antiderivative: ψ_b' = k^b k'. With e = b + 1, it is log k for e = 0, (k^e − 1)/e for |e| < 1/16, and
+        k^e / e otherwise. A is CSR, or dense (n, n) with its diagonal ignored. Ψ is NaN if `potential` is false.
         """
         ...
 
@@ -129,11 +129,11 @@ class Engine(Protocol):
         ...
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return the field of the points Y as a function of targets (m, d); every point counts, coincident ones too."""
+        """Return the field of the points Y as a function of targets (t, d); a point at a target counts too."""
         ...
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
-        """Return E_i = Σ_j A_ij k^b k' (t_i − y_j), (m, d), from targets (m, d) to Y along A, CSR (m, n)."""
+        """Return E_i = Σ_j A_ij k^b k' (t_i − y_j), (m, d), for targets t (m, d), points Y (n, d) and A, CSR (m, n)."""
         ...
 
 

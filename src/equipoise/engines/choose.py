@@ -47,7 +47,7 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
         )
     if name == "sampled" and all_pairs:
         raise ValueError(
-            'engine="sampled" sums a sample of the pairs, but this divergence needs all; use engine="exact"'
+            'engine="sampled" sums a sample of the pairs, but this divergence needs all pairs; use engine="exact"'
         )
     if name == "torch" and all_pairs:
         raise ValueError(
@@ -64,13 +64,13 @@ def choose_engine(name: str, n: int, d: int, all_pairs: bool) -> str:
 def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     """Return the engine and the device, "cpu" or "cuda", for the user's parameters.
 
-    device="cuda", and X on a GPU (a tensor or a pair of tensors) with device="auto", turn engine="auto" into "torch".
-    For engine="torch", device="auto" is a GPU if there is one. Every other engine runs on the CPU.
+    engine="auto" becomes "torch" if device="cuda", or if device="auto" and X is on a GPU (a tensor or a pair of
+    tensors). With engine="torch", device="auto" means a GPU if there is one. Every other engine runs on the CPU.
 
     Raises
     ------
     ValueError
-        If the device is unknown, is not available, or does not fit the engine.
+        If the device is unknown or not available, or if the engine cannot use it or is not a string.
     ImportError
         If engine="torch" is needed and PyTorch is not installed.
     """
@@ -113,7 +113,7 @@ def make_engine(
     seed : int, default=0
         Seed of the sample, for "sampled", and for "torch" in more than three dimensions.
     device : str, default="cpu"
-        For "torch".
+        Device of "torch": "cpu" or "cuda".
     deterministic : bool, default=True
         Whether every run gives the same bytes, for "torch" on a GPU.
     """
@@ -129,13 +129,13 @@ def make_engine(
 
 
 def sum_stored_pairs(engine: Engine, P: Matrix, d: int) -> None:
-    """Make an engine that samples the field sum the pairs stored in P, the neighbours in the data, exactly."""
+    """If the engine samples pairs, make it include the pairs stored in P, neighbours in the data, in every sample."""
     if isinstance(engine, SamplesPairs):
         engine.sum_exactly(P, d)
 
 
 def engine_settings(engine: Engine) -> dict[str, Any]:
-    """Return the parameters of an engine that change results; a checkpoint is refused if they differ."""
+    """Return the parameters of an engine that affect results; a checkpoint is refused if they differ."""
     return engine.settings if isinstance(engine, Resumable) else {}
 
 
@@ -149,4 +149,6 @@ def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
     if isinstance(engine, Resumable):
         engine.restore(state)
     elif state:
-        raise ValueError(f"{type(engine).__name__} has no state to restore")
+        raise ValueError(
+            f'the file contains the state of an engine, but engine="{engine.traits.name}" has no state to restore'
+        )

@@ -18,7 +18,7 @@ from .tables import Table, edge_table, kernel_table
 
 
 class HostPlacement:
-    """NumPy arrays in host memory. Sparse matrices are not moved: engines accept them from any device."""
+    """NumPy arrays in host memory. Sparse matrices are returned unchanged."""
 
     device = "cpu"
 
@@ -76,10 +76,10 @@ class CompiledKernels:
 def native_edges(
     native: _core.Kernel, Y: Array, A: Matrix, b: float, *, potential: bool, n_threads: int
 ) -> tuple[float, Array]:
-    """Return Ψ and E, as `Engine.edges`, for a compiled kernel."""
+    """Return Ψ and E, as `Engine.edges` does, for a compiled kernel."""
     Y = np.ascontiguousarray(Y)
     if A.shape != (len(Y), len(Y)):
-        raise ValueError(f"A has shape {A.shape}, but Y has {len(Y)} points; A must be ({len(Y)}, {len(Y)})")
+        raise ValueError(f"A must have shape ({len(Y)}, {len(Y)}) for the {len(Y)} points of Y, got {A.shape}")
     psi = np.empty(len(Y) if potential else 0)
     force = np.empty(Y.shape)
     if sparse.issparse(A):
@@ -90,13 +90,15 @@ def native_edges(
 
 
 class StoredEdges:
-    """Edges over the stored pairs of a CSR matrix in float32, in any dimension; kernels are read from tables.
+    """Edges over the stored pairs of a CSR matrix, in float32 and in any dimension.
+
+    k^b k' is read from a table, except for built-in kernels with rational k'/k and b = −1: then it is computed.
 
     Parameters
     ----------
     n_threads : int
     exact : callable
-        Called with `n_threads`, returns the engine for embeddings in float64 and for dense matrices.
+        Takes a number of threads and returns the engine for embeddings in float64 and for dense matrices.
     """
 
     def __init__(self, n_threads: int, exact: Callable[[int], Engine]):
@@ -105,14 +107,14 @@ class StoredEdges:
         self._tables: dict[tuple[Kernel, float], Table] = {}
 
     def edges(self, Y: Array, A: Matrix, kernel: Kernel, b: float, *, potential: bool) -> tuple[float, Array]:
-        """Return Ψ and E, as `Engine.edges`."""
+        """Return Ψ and E, as `Engine.edges` does."""
         if Y.dtype == np.float64 or not sparse.issparse(A):
             return self._exact(self.n_threads).edges(Y, A, kernel, b, potential=potential)
         native, b = self._native(kernel, b)
         return native_edges(native, Y, A, b, potential=potential, n_threads=self.n_threads)
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:
-        """Return E of targets, as `Engine.edges_to`."""
+        """Return E of the targets, as `Engine.edges_to` does."""
         native, _ = self._native(kernel, b)
         force = np.empty(targets.shape)
         targets, Y = (np.ascontiguousarray(V, dtype=np.float32) for V in (targets, Y))
@@ -122,13 +124,17 @@ class StoredEdges:
         return force
 
     def table(self, kernel: Kernel, b: float) -> Table:
-        """Return the table of ψ_b and its slope k^b k', cached."""
+        """Return the table of ψ_b and its slope k^b k', from a cache."""
         if (kernel, b) not in self._tables:
             self._tables[kernel, b] = edge_table(kernel, b)
         return self._tables[kernel, b]
 
     def _native(self, kernel: Kernel, b: float) -> tuple[_core.Kernel, float]:
-        """Return the compiled kernel and exponent: the kernel itself if k'/k is rational, else a table for b = −1."""
+        """Return a compiled kernel and an exponent for `native_edges`.
+
+        If b = −1 and k'/k is rational, these are the kernel itself and b. Otherwise they are a table of ψ_b and k^b k',
+        used in place of log k and k'/k, and −1.
+        """
         native = kernel.native()
         if native is not None and b == -1 and native.rational:
             return native, b

@@ -19,7 +19,7 @@ from .reference import Reference
 class Exact(CpuEngine):
     """Direct sums in the precision of Y, accumulated in float64; the same bytes for any number of threads.
 
-    A user-defined kernel, a formula in NumPy, is summed by the reference engine.
+    User-defined kernels, which are formulas in NumPy, and the sums for new points are left to the reference engine.
 
     Parameters
     ----------

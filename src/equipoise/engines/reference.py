@@ -81,13 +81,13 @@ class Reference(CpuEngine):
 
 
 def _power(kernel: Kernel, d2: Array, e: float) -> Array:
-    """Return k^e, infinite where k underflows and e < 0."""
+    """Return k^e from log k; infinite where it overflows."""
     with np.errstate(over="ignore"):
         return np.exp(e * kernel.log_value(d2))
 
 
 def _row_blocks(Y: Array, step: int):  # type: ignore[no-untyped-def]
-    """Yield (rows, y_i − y_j, d2, j ≠ i) for blocks of `step` rows i against all j."""
+    """Yield row indices i, y_i − y_j, d2 and the mask j ≠ i, for blocks of `step` rows i and all j."""
     n = len(Y)
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))

@@ -30,11 +30,12 @@ NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int32)  # indptr and indices
 
 @tagged("engines.sampled.Sampled")
 class Sampled(CpuEngine):
-    """Edges over the stored pairs; field from these and from random offsets, the same for every point.
+    """Edges over the stored pairs, and the field from these and from random partners of every point.
 
-    The offsets depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its
-    gradient. New offsets in every iteration would average out, but the optimiser's gains treat noise as overshooting
-    and slow the run down (docs/math.md, section 13).
+    The partners of point i are the points i + o modulo n, with random offsets o that are the same for every point. They
+    depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its gradient. The
+    errors of new offsets in every iteration would average out, but the optimiser's gains would treat this noise as
+    overshooting and slow the run down (docs/math.md, section 13).
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Sampled(CpuEngine):
 
     def restore(self, state: list[dict[str, Any]]) -> None:
         if state:
-            raise ValueError("Sampled has no state to restore")
+            raise ValueError('the file contains the state of an engine, but engine="sampled" has no state to restore')
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("n_threads", "seed", "partners", "sources", "_always")
@@ -78,15 +79,15 @@ class Sampled(CpuEngine):
         self._set_always(*state["_always"])
 
     def _set_always(self, indptr: Array, indices: Array) -> None:
-        """Set the pairs that every sample includes, as CSR; raise ValueError if an index is out of range."""
+        """Set the pairs that every sample includes, as CSR indices; raise ValueError if an index is out of range."""
         self._graph = _core.Csr(indptr, indices, len(indptr) - 1) if len(indptr) else None
         self._always = indptr, indices
 
     def sum_exactly(self, P: Matrix, d: int) -> None:
-        """From now on, include the pairs stored in P, CSR (n, n), in either direction in every sample.
+        """From now on, include every pair stored in P, CSR (n, n), in either direction, in every sample.
 
-        They are the neighbours in the data, hence most of the neighbours in the embedding: the pairs left to chance are
-        distant ones, whose contribution to the field is smooth.
+        These pairs are neighbours in the data, and most neighbours in the embedding are among them. The pairs left to
+        chance are distant ones, whose contribution to the field is smooth.
         """
         pairs = symmetrized(make_csr(np.ones(P.nnz, np.float32), P.indices, P.indptr, P.shape), self.n_threads)
         off = pairs.indices != entry_rows(pairs)
@@ -110,7 +111,7 @@ class Sampled(CpuEngine):
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return the field of a sample of the points, the same for every target, so that targets are independent."""
+        """Return the field of at most `sources` points, the same for every target, so that targets are independent."""
         n, d = Y.shape
         c, columns = charge_columns(charges, n)
         if n > self.sources:
@@ -129,11 +130,11 @@ class Sampled(CpuEngine):
 
 
 def draw_offsets(n: int, partners: int, seed: int) -> tuple[Array, Array]:
-    """Return offsets from 1 to n − 1, each o together with n − o, and their weights, which sum to n − 1.
+    """Return random offsets from 1 to n − 1, each o together with n − o, and their weights, which sum to n − 1.
 
-    With both, a pair acts on both its points or on neither, so that the forces of unit charges sum to zero. For even n
-    the offset n/2 is its own opposite; it is always included, with weight 1. All offsets are returned if `partners` is
-    at least n − 1.
+    Because o and n − o are drawn together, a pair acts on both of its points or on neither, and the forces of unit
+    charges sum to zero. For even n the offset n/2 is its own opposite; it is always included, with weight 1. All
+    offsets are returned, with weight 1, if `partners` is at least n − 1.
     """
     pairs, drawn = (n - 1) // 2, partners // 2
     if n - 1 <= partners:

@@ -19,16 +19,17 @@ ENDS = 1e-6, 1e6  # first and last distance in a table, in units of the kernel's
 class Table(NamedTuple):
     """A function of d2 and its slope in segments, 64 per octave of d2 · scale, in float32.
 
-    A segment stores v0, s0, s1, s2: for f from 0 to 1 the slope is s0 + s1 f + s2 f², and the function is its integral
-    starting at v0, so that a loss and its forces agree. With 16 bytes per segment, the part that an embedding reads
-    fits in the first-level cache. The last segment is constant.
+    A segment stores v0, s0, s1, s2. At the fraction f of the segment, from 0 to 1, the slope is s0 + s1 f + s2 f². The
+    function is the integral of the slope, starting at v0, so that a loss and its forces agree. With 16 bytes per
+    segment, the part that an embedding reads fits in the first-level cache. The last segment is constant.
 
     Attributes
     ----------
     segments : ndarray (size, 4)
     first : int
-        The leading bits of the smallest d2 · scale.
+        The leading bits of the smallest d2 · scale, as a float32.
     scale : float
+        1/kink², so that a segment starts at the kink of the kernel; 1 if there is none.
     """
 
     segments: Array
@@ -39,11 +40,11 @@ class Table(NamedTuple):
 def tabulate(
     value: Callable[[Array], Array], slope: Callable[[Array], Array], low: float, high: float, kink: float
 ) -> Table:
-    """Return the table of a function of d2 and its slope for distances from `low` to `high`, constant beyond.
+    """Return the table of a function of d2 and its slope for distances from `low` to `high`; beyond, both are constant.
 
-    The slope is interpolated at both ends and in the middle of a segment, the function at its start; by Simpson's rule
-    it then agrees at the next start. Both may jump at the distance `kink`: a segment starts there, and each side is
-    evaluated just inside its own segment.
+    In a segment, the slope is interpolated between its values at both ends and in the middle. The function is exact at
+    the start of the segment and, by Simpson's rule, nearly exact at its end. Both may jump at the distance `kink`: a
+    segment starts there, and each side is evaluated just inside its own segment.
     """
     scale = 1 / kink**2 if kink > 0 else 1.0
     first, last = (int(np.float32(scale * min(max(r, 1e-15), 1e15) ** 2).view(np.int32)) >> BITS for r in (low, high))
@@ -57,12 +58,12 @@ def tabulate(
 
 
 def kernel_table(kernel: Kernel) -> Table:
-    """Return the table of k and k', over 12 decades of distance around the kernel's length."""
+    """Return the table of k and k', for distances from 1e-6 to 1e6 times the kernel's length."""
     return tabulate(kernel.value, kernel.slope, ENDS[0] * kernel.length, ENDS[1] * kernel.length, kernel.kink)
 
 
 def edge_table(kernel: Kernel, b: float) -> Table:
-    """Return the table of ψ_b and its slope k^b k', over the same distances."""
+    """Return the table of ψ_b and its slope k^b k', for the same distances as `kernel_table`."""
     return tabulate(
         lambda d2: antiderivative(kernel.log_value(d2), b + 1),
         lambda d2: np.exp((b + 1) * kernel.log_value(d2)) * kernel.log_slope(d2),

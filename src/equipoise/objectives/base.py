@@ -43,7 +43,7 @@ class Objective(Protocol):
         ...
 
     def to(self, placement: Placement) -> Objective:
-        """Return a copy of the objective with its arrays moved by a placement."""
+        """Return the objective with its arrays on the device of a placement."""
         ...
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
@@ -55,5 +55,5 @@ class Objective(Protocol):
         ...
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Return the magnitudes of attraction and repulsion between two points at distance r."""
+        """Return the magnitudes of attraction and repulsion at distances r, for affinity p and normaliser Z."""
         ...

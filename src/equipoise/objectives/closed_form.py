@@ -14,7 +14,10 @@ from .base import Balance
 
 
 class Linear(Kernel):
-    """k = −d2/2, the inner product after centring: C K C = C Y Yᵀ C. It is not positive, so not for the SNE family."""
+    """k = −d2/2, which is the inner product after centring: C K C = C Y Yᵀ C.
+
+    It is not positive, so the SNE family cannot use it.
+    """
 
     def value(self, d2: Array) -> Array:
         return -d2 / 2
@@ -46,7 +49,7 @@ class ClosedForm:
         raise TypeError(f"{type(self).__name__} must define minimum_loss()")
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
-        """Return a random map (n, d) from which the flow decreases the loss at every step."""
+        """Return a random map (n, d) from which every step of gradient descent decreases the loss."""
         raise TypeError(f"{type(self).__name__} must define start()")
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
@@ -64,4 +67,6 @@ class ClosedForm:
         raise TypeError("a loss in closed form places new points without forces")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        raise TypeError("these forces depend on the positions of two points, not on their distance alone")
+        raise TypeError(
+            f"the forces of {type(self).__name__} depend on the positions of two points, not on their distance alone"
+        )

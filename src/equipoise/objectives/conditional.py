@@ -20,7 +20,7 @@ UNDERFLOW = 1e-30  # Z_i below this underflows in float32: the row is then summe
 
 
 def _inverse(Z: Array) -> Array:
-    """Return 1/Z, and 0 where Z underflows: nothing repels such a point."""
+    """Return 1/Z, or 0 where Z underflows."""
     xp, underflows = array_namespace(Z), Z < UNDERFLOW
     return xp.where(underflows, 0.0, 1 / xp.where(underflows, 1.0, Z))
 
@@ -31,7 +31,8 @@ class ConditionalKL:
 
         ∇_i E = 2 Σ_j [(1/Z_i + 1/Z_j) k' − (p_{j|i} + p_{i|j}) k'/k] (y_i − y_j)            docs/math.md, eq. (5)
 
-    The repulsion is the field of two charges, 1 and 1/Z_j.
+    The repulsion is minus the sum of two gradients: that of the field of unit charges, times 1/Z_i, and that of the
+    field of charges 1/Z_j.
     """
 
     def __init__(self, P: Matrix, kernel: Kernel):
@@ -56,9 +57,9 @@ class ConditionalKL:
         return Balance(2 * exaggeration * edges, repulsion, value, self.mass * exaggeration)
 
     def _add_underflowing_row(self, Y: Array, i: int, repulsion: Array) -> float:
-        """Return log Z_i of a point where k underflows, and add its forces to `repulsion`, both computed from log k.
+        """Return log Z_i of a point i whose Z_i underflows, and add its forces to `repulsion`, both from log k.
 
-        Such points are rare, and their rows are summed in NumPy, in float64, for maps of any library.
+        Such points are rare, and their rows are summed in NumPy, in float64, for maps of any array library.
         """
         diff = (Y[i] - Y).astype(np.float64)
         d2 = (diff**2).sum(axis=1)
@@ -77,13 +78,16 @@ class ConditionalKL:
         return self._with_arrays(lambda A: permuted(A, order))
 
     def _with_arrays(self, change: Callable[[Matrix], Matrix]) -> ConditionalKL:
-        """Return a copy with every matrix changed."""
+        """Return a copy with `change` applied to every matrix."""
         other = copy(self)
         other.affinities, other._A = change(self.affinities), change(self._A)
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point has its own row p_{j|i} = p_{i|j} and its own Z_i; the Z_j of the map do not change."""
+        """Return the force on new points, as `Objective.freeze` describes.
+
+        A new point has its own row p_{j|i} = p_{i|j} and its own Z_i; the Z_j of the map do not change.
+        """
         charge = _inverse(engine.field(Y, self.kernel).potential)
         ones, inverse = engine.freeze(Y, self.kernel), engine.freeze(Y, self.kernel, charge)
 

@@ -24,7 +24,7 @@ def _sum(x: Array) -> float:
 class CrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
 
-    With u = −log(1 − k), the kernel `apart`, softened at 0, it needs edges along μ and one field:
+    u = −log(1 − k), softened at 0, is the kernel `apart`. The engine computes edges along μ and one field:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k + u')(y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u                    docs/math.md, eq. (16)
     """
@@ -56,7 +56,10 @@ class CrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """The map acts on a new point, not the reverse: μ_ij = w_ij."""
+        """Return the force on new points, as `Objective.freeze` describes.
+
+        The map acts on a new point, but not the reverse: μ_ij = w_ij, without symmetrisation.
+        """
         field = engine.freeze(Y, self.apart)
 
         def force(targets: Array, W: Matrix) -> Array:
@@ -76,8 +79,8 @@ class CrossEntropy:
 class EffectiveCrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
 
-    The expected loss of sampling edges and negatives (Damrich & Hamprecht 2021), if both ends of a negative pair are
-    moved. With u = −log(1 − k), softened at 0, and fields of charges 1 and d_j:
+    This is the expected loss of sampling edges and negatives (Damrich & Hamprecht 2021), if both ends of a negative
+    pair are moved. u = −log(1 − k), softened at 0, is the kernel `apart`, with fields of charges 1 and d_j:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k)(y_i − y_j) + (m/n)(d_i ∇Φ_i[1] + ∇Φ_i[d])                 docs/math.md, eq. (17)
     """
@@ -120,7 +123,10 @@ class EffectiveCrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point has its own degree; the degrees of the map do not change."""
+        """Return the force on new points, as `Objective.freeze` describes.
+
+        A new point has its own degree; the degrees of the map do not change.
+        """
         c = self.negatives / Y.shape[0]
         ones, weighted = engine.freeze(Y, self.apart), engine.freeze(Y, self.apart, self.degrees)
 
@@ -132,7 +138,7 @@ class EffectiveCrossEntropy:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Return the forces of a pair with μ = p and degrees 1, among Z points."""
+        """Return the forces of a pair with μ = p and degrees 1 in a map of Z points."""
         xp, d2 = array_namespace(r), r**2
         pull, push = xp.abs(self.kernel.log_slope(d2)) * r, xp.abs(self.apart.slope(d2)) * r
         return 4 * p * pull, 4 * self.negatives / Z * push

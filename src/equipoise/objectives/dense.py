@@ -18,10 +18,10 @@ from .base import Balance
 
 
 def require_dense(sparse: bool, divergence: Divergence) -> str:
-    """Raise ValueError if P is or will be sparse; return the requirement of the divergence as text for errors."""
+    """Raise ValueError if P is or will be sparse; otherwise return what the divergence requires, for error messages."""
     what = f"the divergence {divergence!r} compares every pair and needs P > 0 for each of them"
     if sparse:
-        raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with α < 1")
+        raise ValueError(f"{what}, but P is sparse; use dense distances, or an Alpha divergence with alpha < 1")
     return what
 
 
@@ -43,7 +43,7 @@ class DenseDivergence:
         if rows.shape[0]:
             raise ValueError(
                 f"{what}, but P is 0 for {rows.shape[0]} of {n * (n - 1)} pairs, the first at [{int(rows[0])},"
-                f" {int(columns[0])}]; raise the perplexity, or use an Alpha divergence with α < 1"
+                f" {int(columns[0])}]; raise the perplexity, or use an Alpha divergence with alpha < 1"
             )
         self.affinities = P
         self.kernel = kernel
@@ -84,10 +84,10 @@ class DenseDivergence:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise ValueError(f"transform needs an Alpha divergence with α < 1; {self.divergence!r} compares every pair")
+        raise ValueError(f"transform needs an Alpha divergence with alpha < 1; {self.divergence!r} compares every pair")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Return the forces for ⟨G⟩ = f'(1), its value at Q = P."""
+        """Return the forces of a pair with ⟨G⟩ = f'(1), its value at Q = P."""
         xp, d2 = array_namespace(r), r**2
         G = self.divergence.slope(self.kernel.value(d2) / (Z * p)) - self.divergence.slope(xp.ones_like(d2))
         force = 4 / Z * G * xp.abs(self.kernel.slope(d2)) * r

@@ -26,14 +26,14 @@ def _at_zero(kernel: Kernel) -> float:
 
 @tagged("objectives.double.DoubleKernelLLE")
 class DoubleKernelLLE:
-    """E = Tr(M K_Y) + (1/n) Σ_ij k(d2_ij), M = (I − W)ᵀ(I − W) for locally linear weights W, Σ_j w_ij = 1.
+    """E = Tr(M K_Y) + (1/n) Σ_ij k(d2_ij), with (K_Y)_ij = k(d2_ij), M = (I − W)ᵀ(I − W), and locally linear weights W.
 
         ∇_i E = 4 Σ_j (M_ij + 1/n) k' (y_i − y_j)                                            docs/math.md, eq. (D1)
 
-    Draganov & Dohn 2024, eq. (8) and proposition 4.1; i = j included, so that E is not negative, M and K_Y being
-    positive semidefinite. Pairs with M_ij < 0 attract: one is a neighbour that reconstructs the other. Pairs
-    with M_ij > 0, neighbours that reconstruct the same point, repel, and so does every pair through the second term:
-    edges on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
+    (Draganov & Dohn 2024, eq. 8 and proposition 4.1). Both sums of E include i = j, so that E ≥ 0: M and K_Y are
+    positive semidefinite. Pairs with M_ij < 0 attract: one point is a neighbour that reconstructs the other. Pairs with
+    M_ij > 0 repel: both are neighbours that reconstruct a third. The second term makes every pair repel. The engine
+    computes edges on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
@@ -64,14 +64,17 @@ class DoubleKernelLLE:
         return self._with_arrays(lambda A: permuted(A, order))
 
     def _with_arrays(self, change: Callable[[Matrix], Matrix]) -> DoubleKernelLLE:
-        """Return a copy with every matrix changed."""
+        """Return a copy with `change` applied to every matrix."""
         other = copy(self)
         other.weights, other.affinities = change(self.weights), change(self.affinities)
         other._pull, other._push = change(self._pull), change(self._push)
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point is reconstructed from points of the map, and none from it: M_ij = −w_ij."""
+        """Return the force on new points, as `Objective.freeze` describes.
+
+        A new point is reconstructed from points of the map, and none of these from a new point: M_ij = −w_ij.
+        """
         n, field = Y.shape[0], engine.freeze(Y, self.kernel)
 
         def force(targets: Array, W: Matrix) -> Array:
@@ -81,7 +84,7 @@ class DoubleKernelLLE:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Return the forces for p = −M_ij and Z = n."""
+        """Return the forces of a pair with M_ij = −p in a map of Z points."""
         force = 4 * array_namespace(r).abs(self.kernel.slope(r**2)) * r
         return p * force, force / Z
 
@@ -98,9 +101,10 @@ class DoubleKernelPCA:
 
         ∇_i E = −8 Σ_j A_ij k' (y_i − y_j)                                                   docs/math.md, eq. (D2)
 
-    Draganov & Dohn 2024, eq. (6) and (7). K_X (n, n) is symmetric, dense or CSR, with 1 on the diagonal, which is not
-    stored. With ρ and μ the row means and the mean of K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ: edges
-    on the pattern of K_X with b = 0, the field of k², and those of k with charges 1 and ρ.
+    (Draganov & Dohn 2024, eq. 6 and 7). K_X and K_Y (n, n) are the kernel matrices of the data and of the map. K_X is
+    symmetric, dense or CSR; its diagonal of ones is not stored. If ρ are the row means and μ is the mean of K_X − K_Y,
+    A_ij = K_X − K_Y − ρ_i − ρ_j + μ. The engine computes edges on the pattern of K_X with b = 0, the field of k², and
+    the fields of k with charges 1 and ρ.
     """
 
     def __init__(self, K: Matrix, kernel: Kernel):
@@ -146,7 +150,10 @@ class DoubleKernelPCA:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point has its own row of K_X; the means of the map do not change."""
+        """Return the force on new points, as `Objective.freeze` describes.
+
+        A new point has its own row of K_X; the means of the map do not change.
+        """
         n = Y.shape[0]
         _, rho, mu = self._means(_at_zero(self.kernel) + engine.field(Y, self.kernel).potential, n)
         squared, ones = engine.freeze(Y, self._squared), engine.freeze(Y, self.kernel)
@@ -162,7 +169,7 @@ class DoubleKernelPCA:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Return the forces of two points far from all others, with negligible means and p = K_X; Z is not used."""
+        """Return the forces of a pair with K_X = p, far from all other points, with ρ = μ = 0; Z is not used."""
         xp, d2 = array_namespace(r), r**2
         force = 8 * xp.abs(self.kernel.slope(d2)) * r
         return p * force, self.kernel.value(d2) * force

@@ -15,15 +15,17 @@ from .closed_form import ClosedForm
 
 
 class GramLoss(ClosedForm):
-    """E = ‖B − C Y Yᵀ C‖²_F for a centred Gram matrix B = C G_X C of the data.
+    """E = ‖B − C Y Yᵀ C‖²_F for a centred Gram matrix B = C G_X C of the data, C = I − 11ᵀ/n.
 
         ∇E = −4 (B − C Y Yᵀ C) C Y                                        Draganov & Dohn 2024, eq. (4)
 
     With L = B − C Y Yᵀ C this is ∇_i = 4 Σ_j L_ij (y_i − y_j): pairs more similar in the data than in the map attract,
-    the others repel. The force from B is called the attraction, that from G_Y the repulsion. Neither matrix is formed:
-    with coordinates B V costs O(n D d), and Y(YᵀY) costs O(n d²). B Y is computed on the device of B.
+    the others repel. The force from B is called the attraction, that from Y Yᵀ the repulsion. Y Yᵀ is never formed: for
+    a centred Y, its force Y (YᵀY) costs O(n d²). If the data are points in R^D, B is not formed either, and B Y costs
+    O(n D d). B Y is computed on the device of B.
 
-    The stiffness is a bound on the curvature at Y and at its next plain step: docs/math.md, "Step length".
+    The stiffness is a bound on the curvature at Y and after the next gradient step without momentum: docs/math.md,
+    "Step length".
     """
 
     def __init__(self, gram: Gram, error: float = 0.0):
@@ -43,12 +45,12 @@ class GramLoss(ClosedForm):
 
     @cached_property
     def norm2(self) -> float:
-        """‖B‖²_F"""
+        """‖B‖²_F."""
         return self.gram.norm2()
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """The norm of the gradient along one axis unrelated to the data: 4 ‖B‖₂ · ‖y‖, with ‖y‖² = ‖B‖₂."""
+        """The scale of gradients, 4 ‖B‖₂^(3/2): the repulsion of a map with a single axis y, ‖y‖² = ‖B‖₂."""
         return 4 * self.norm**1.5
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -68,11 +70,11 @@ class GramLoss(ClosedForm):
         return max(self.norm2 - 2 * float(xp.sum(Y * BY)) + float(xp.sum(YY * YY)), 0.0)  # ≥ 0 despite rounding
 
     def gradient_error(self, Y: Array) -> float:
-        """Return a bound on ‖∇ − ∇'‖_F at Y, 4 ‖G_X − G'_X‖_F ‖C Y‖₂: the error from an approximate G_X."""
+        """Return 4 ‖G_X − G'_X‖_F ‖C Y‖₂, a bound on the error of the gradient at Y if G'_X approximates G_X."""
         return 4 * self.error * float(array_namespace(Y).linalg.matrix_norm(subtract_mean(Y), ord=2))
 
     def solve(self, d: int) -> tuple[Array, Array]:
-        """Return the d largest eigenvalues of B, and their unit eigenvectors times their roots.
+        """Return the d largest eigenvalues of B, and the map (n, d): unit eigenvectors times √eigenvalue.
 
         Coordinates are 0 along eigenvectors of negative eigenvalues, which no map can represent.
         """
@@ -80,20 +82,20 @@ class GramLoss(ClosedForm):
         return values, V * array_like(V, np.sqrt(np.maximum(values, 0.0)))
 
     def minimum_loss(self, values: Array) -> float:
-        """Return ‖B‖² minus the part that the map explains."""
+        """Return the minimum of the loss: ‖B‖²_F minus the squares of the positive eigenvalues."""
         return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
-        """Return normal random numbers, as in Draganov & Dohn 2024, scaled to ‖Y‖² ≈ ‖B‖₂ / 4."""
+        """Return a map (n, d) of normal random numbers, as in Draganov & Dohn 2024, scaled to ‖Y‖₂² ≈ ‖B‖₂ / 4."""
         return rng.standard_normal((self.gram.n, d)) * np.sqrt(self.norm / (4 * self.gram.n))
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return the squared lengths of the principal axes of U, and U rotated to them; the loss is invariant to it."""
+        """Return the squared lengths of the principal axes of U, and U rotated to these axes, with the same loss."""
         values, V = leading_eigenvectors(U.T @ U, U.shape[1])
         return values, U @ V
 
 
 def subtract_mean(Y: Array) -> Array:
-    """Return C Y in float64."""
+    """Return C Y, the map minus its mean, in float64."""
     Y = to_float64(Y)
     return Y - array_namespace(Y).mean(Y, axis=0)

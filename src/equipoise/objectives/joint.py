@@ -22,7 +22,7 @@ DIVERGED = "the kernel underflows for every pair (Z = 0): the embedding has dive
 
 
 def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Objective:
-    """Return the objective for joint affinities P, symmetric with Σ P = 1; sparse P where the divergence allows it."""
+    """Return the objective for symmetric joint affinities P, Σ P = 1; P may be sparse if `divergence.s` is a number."""
     if divergence.s is not None:
         return JointDivergence(P, kernel, divergence.s)
     return DenseDivergence(P, kernel, divergence)
@@ -32,7 +32,7 @@ def joint_objective(P: Matrix, kernel: Kernel, divergence: Divergence) -> Object
 class JointDivergence:
     """E = (1 − Σ_ij P^s Q^{1−s}) / (s(1−s)), s = (1−α)/2 > 0; Σ P log(P/Q) at s = 1.
 
-    With e = 1 − s, A = P^s, Ψ = Σ A ln_e(k) from the edges and H = −Σ P ln_{−e}(P), this is
+    With e = 1 − s, A = P^s, ln_e(t) = (t^e − 1)/e, Ψ = Σ A ln_e(k) from the edges and H = −Σ P ln_{−e}(P), this is
 
         E = [ln_{−e}(Z) − Z^{−e} (H + Ψ)] / s                                                docs/math.md, eq. (2')
 
@@ -90,14 +90,17 @@ class JointDivergence:
         return self._with_arrays(lambda A: permuted(A, order))
 
     def _with_arrays(self, change: Callable[[Matrix], Matrix]) -> JointDivergence:
-        """Return a copy with every matrix changed; a shared one stays shared."""
+        """Return a copy with `change` applied to every matrix, once if affinities and weights are the same matrix."""
         other = copy(self)
         other.affinities = change(self.affinities)
         other.weights = other.affinities if self.weights is self.affinities else change(self.weights)
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """A new point counts as one of the n: P_ij = p_{j|i}/n; Z and T of the map do not change."""
+        """Return the force on new points, as `Objective.freeze` describes.
+
+        A new point counts as one of the n, P_ij = p_{j|i}/n; Z and T of the map do not change.
+        """
         s, e, n = self.s, self.e, Y.shape[0]
         psi, _ = engine.edges(Y, self.weights, self.kernel, -s, potential=True)
         Z = float(total(engine.field(Y, self.kernel).potential))
@@ -112,7 +115,7 @@ class JointDivergence:
         return force
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Return the forces of Lin et al. 2024, Table 1, for any kernel and α, with T = 1, its value at Q = P."""
+        """Return the forces of Lin et al. 2024, Table 1, for any kernel and α < 1, with T = 1, its value at Q = P."""
         xp, d2 = array_namespace(r), r**2
         q = self.kernel.value(d2) / Z
         attraction = 4 / self.s * p**self.s * q**self.e * xp.abs(self.kernel.log_slope(d2)) * r

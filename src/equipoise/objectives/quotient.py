@@ -18,13 +18,13 @@ from .closed_form import ClosedForm
 
 
 class TraceQuotient(ClosedForm):
-    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for a sparse A ≥ 0 with A t = 0, over U ⟂ t; it depends only on the span of U.
+    """E = tr(S⁻¹ UᵀAU), S = UᵀU, for maps U ⟂ t and a sparse, positive semidefinite A with A t = 0.
 
         ∇E = 2 (A U − U S⁻¹ UᵀAU) S⁻¹                                      docs/math.md, "Trace quotients"
 
-    The first term attracts: A comes from the data. The second is the force of the constraint, and repels: for t = 1 and
-    a centred U, U_i = (1/n) Σ_j (u_i − u_j), every point repels every other. The minimum is at the eigenvectors of the
-    smallest eigenvalues of A after that of t.
+    E depends only on the span of U. The first term attracts: A comes from the data. The second is the force of the
+    constraint, and repels: for t = 1 and a centred U, u_i = (1/n) Σ_j (u_i − u_j), so every point repels every other.
+    The minimum is at the eigenvectors of the smallest eigenvalues of A other than that of t.
     """
 
     def __init__(self, A: Matrix, root: Array, affinities: Matrix):
@@ -37,12 +37,12 @@ class TraceQuotient(ClosedForm):
 
     @cached_property
     def norm(self) -> float:
-        """‖A‖₂"""
+        """‖A‖₂."""
         return eigen.norm(lambda v: self.A @ v, len(self.root))
 
     @property
     def mass(self) -> float:  # type: ignore[override]
-        """The norm of the gradient along one axis unrelated to the data."""
+        """The scale of gradients, 2 ‖A‖₂ / ‖t‖: the largest attraction along one axis u of the map, with ‖u‖ = ‖t‖."""
         return 2 * self.norm / np.sqrt(self._spread)
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:
@@ -61,9 +61,9 @@ class TraceQuotient(ClosedForm):
         return float(linalg.trace(linalg.solve(U.T @ U, U.T @ times_map(self.A, U))))
 
     def solve(self, d: int) -> tuple[Array, Array]:
-        """Return the d smallest eigenvalues of A after that of t, and U.
+        """Return the d smallest eigenvalues of A other than that of t, and the map U (n, d) of their eigenvectors.
 
-        If the graph of A has c components, the first c − 1 axes have the eigenvalue 0 and separate them.
+        If the graph of A has c components, the first c − 1 axes have the eigenvalue 0 and separate the components.
         """
         null = self._null_space(d + 1)
         separating = null[:, 1 : d + 1]
@@ -77,11 +77,11 @@ class TraceQuotient(ClosedForm):
         return float(values.sum())
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:
-        """Return normal random numbers; the geometry scales them to the spread of t."""
+        """Return a map (n, d) of normal random numbers; the geometry scales it to the spread ‖t‖² of each axis."""
         return rng.standard_normal((len(self.root), d))
 
     def aligned(self, U: Array) -> tuple[Array, Array]:
-        """Return the Ritz values of the span of U, ascending, and U rotated to the Ritz vectors."""
+        """Return the Ritz values of A in the span of U, ascending, and U rotated to the Ritz vectors."""
         values, V = array_namespace(U).linalg.eigh(U.T @ times_map(self.A, U) / self._spread)
         return to_numpy(values), U @ V
 

@@ -17,16 +17,16 @@ TOLERANCE = 0.02  # largest relative difference between a slope and its finite d
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Raise unless k(d2) is defined for arrays, finite, positive, decreasing, and `slope` is its derivative.
+    """Raise unless k(d2) accepts arrays, is finite, positive and nowhere increasing, and `slope` is its derivative.
 
-    Built-in kernels are not checked: tests compare them with their closed forms.
+    k may be 0 beyond `kernel.length`. Built-in kernels are not checked: tests compare them with their closed forms.
 
     Raises
     ------
     TypeError
         If `value` or `slope` is not defined.
     ValueError
-        If the kernel is not valid; the message names the squared distance.
+        If the kernel is not valid; the message names the squared distance if there is one.
     """
     if type(kernel).__module__ == kernels.__name__:
         return
@@ -55,14 +55,14 @@ def _evaluate(function: Callable[[Array], Any], name: str, d2: Array) -> Array:
             if isinstance(error, TypeError) and "must define" in str(error):
                 raise
             raise ValueError(
-                f"{name}(d2) fails for an array of squared distances: {error}. Write it elementwise, with functions of"
-                " arrays such as numpy.where instead of if"
+                f"{name}(d2) fails for an array of squared distances: {error}. Write it elementwise, with array"
+                " functions such as numpy.where instead of if statements"
             ) from error
         shape, kind = np.shape(values), getattr(getattr(values, "dtype", None), "kind", None)
         if kind not in ("f", "i", "u") or shape != points.shape:
-            found = f"shape {shape}" if kind in ("f", "i", "u") else f"{type(values).__name__} of {kind or 'no'} dtype"
+            found = type(values).__name__ if kind is None else f"shape {shape} and dtype {values.dtype}"
             raise ValueError(
-                f"{name}(d2) must return numbers in an array of the shape of d2, {points.shape}; got {found}"
+                f"{name}(d2) must return an array of numbers with the shape of d2, {points.shape}; got {found}"
             )
     result = np.asarray(values, dtype=np.float64).ravel()
     if not np.isfinite(result).all():
@@ -72,7 +72,7 @@ def _evaluate(function: Callable[[Array], Any], name: str, d2: Array) -> Array:
 
 
 def _check_slope(kernel: Kernel, name: str, d2: Array, slope: Array) -> None:
-    """Raise unless `slope` is the derivative of the kernel with respect to d2, up to kinks."""
+    """Raise unless `slope` is the derivative of the kernel with respect to d2, except at kinks."""
     below, k, above = (np.asarray(kernel.value(d2 * (1 + step)), dtype=np.float64) for step in (-STEP, 0, STEP))
     backward, forward = (k - below) / (STEP * d2), (above - k) / (STEP * d2)
     noise = 1e-11 * k / (STEP * d2)
@@ -85,11 +85,10 @@ def _check_slope(kernel: Kernel, name: str, d2: Array, slope: Array) -> None:
     ratio = slope[wrong] / np.where(derivative[wrong] == 0, np.inf, derivative[wrong])
     hint = ""
     if np.allclose(ratio, ratio[0], rtol=0.05) and ratio[0] != 0:
-        hint = (
-            "; its sign is wrong" if np.isclose(ratio[0], -1, rtol=0.05) else f"; it is {ratio[0]:.3g} times too large"
-        )
+        wrong_sign = np.isclose(ratio[0], -1, rtol=0.05)
+        hint = "; slope has the wrong sign" if wrong_sign else f"; divide slope by {ratio[0]:.3g}"
     elif np.allclose(ratio, 2 * np.sqrt(d2[wrong]), rtol=0.05):
-        hint = "; differentiate with respect to d2, not to the distance"
+        hint = "; differentiate with respect to d2, not the distance"
     raise ValueError(
         f"{name}.slope({d2[i]:.3g}) = {slope[i]:.3g}, but the derivative of value with respect to d2 is"
         f" {derivative[i]:.3g} there{hint}"

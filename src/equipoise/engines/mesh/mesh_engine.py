@@ -1,8 +1,9 @@
 """The field of any kernel in linear time, by one FFT of one potential on a B-spline mesh (docs/math.md, section 10).
 
-The user sets a tolerance for the force; the engine measures on the embedding itself how coarse a mesh meets it. A
-kernel too sharp for an affordable mesh is split: a smooth part on the mesh, and a near part, zero beyond a short
-radius, summed over near pairs. `MeshEngine` is the base of the meshes on the CPU (`Grid`) and on a GPU (`Torch`).
+The user sets a tolerance for the force; the engine measures on the embedding itself how coarse a mesh meets it. On the
+CPU a kernel too sharp for an affordable mesh is split into a smooth part, which the mesh resolves, and a near part,
+zero beyond a short radius, which is summed over near pairs. `MeshEngine` is the base class of the engines `Grid`, on
+the CPU, and `Torch`, in PyTorch.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CACHE = 4  # kernel transforms cached: the extents of an embedding change by one
 # When and how the tolerance is checked. Chosen; it was met in every test and benchmark that measures it.
 MARGIN = 0.8  # fraction of the tolerance allowed at the checked points
 CHECKED = 128  # points checked, at least
-PAIRS = 2**20  # pairs of a checked point and any point; more points are checked up to this number
+PAIRS = 2**20  # pairs of a checked point and any point; on small embeddings more points are checked, up to this number
 LOWEST, HIGHEST = -32, 4  # range of levels: the pair error is between tol / 2^16 and 4 tol
 
 Solution = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → Φ (t, m) and ∇Φ (t, m, d)
@@ -39,23 +40,24 @@ Solution = Callable[[Any], tuple[Any, Any]]  # targets (t, d) → Φ (t, m) and 
 
 @dataclass
 class ToleranceRecord:
-    """The state of a kernel: the pair error that meets the tolerance, tol · 2^(level/2), and when it was checked.
+    """The level at which the mesh of a kernel meets the tolerance, and when this was checked.
 
-    Checkpoints store these attributes under their names.
+    A level allows pair forces a relative error of tol · 2^(level/2). Checkpoints store these attributes under their
+    names.
     """
 
     kernel: str  # the name of its class
-    charged: bool
-    d: int
+    charged: bool  # whether the field was computed for given charges
+    d: int  # dimension of the embedding
     level: int = 0
-    rungs: tuple[int, ...] = ()
+    rungs: tuple[int, ...] = ()  # extents of the box for which the mesh was planned
     checked: tuple[int, ...] = ()  # for "torch": the rungs at the last check; its meshes have room to grow
     fields: int = 0  # computed since the last check
     warned: bool = False
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> ToleranceRecord:
-        """Return a record from its attributes in a file; raise ValueError if they have the wrong form."""
+        """Return a record from its attributes in a file; raise ValueError if these have wrong types or lengths."""
         record = cls(**plain)
         integers = (record.d, record.level, record.fields, *record.rungs, *record.checked)
         sides = {len(record.rungs), len(record.checked)}
@@ -67,7 +69,7 @@ class ToleranceRecord:
 class MeshEngine(ABC):
     """Planning and tolerance control of an engine that computes the field on a mesh.
 
-    A subclass defines `edges`, `field`, `edges_to`, the abstract methods, and how often it plans and checks.
+    A subclass defines `edges`, `field`, `edges_to`, the abstract methods and the attributes below.
 
     Parameters
     ----------
@@ -78,11 +80,12 @@ class MeshEngine(ABC):
     Attributes
     ----------
     RUNGS : int
-        Steps ("rungs") per octave in which the extents of the embedding are counted.
+        Number of rungs per octave. The extents of the embedding are rounded up to rungs, which are factors of
+        2^(1/RUNGS) apart.
     MOVED : int
-        Rungs by which an extent changes before the tolerance is checked again.
+        Number of rungs by which an extent changes before the tolerance is checked again.
     CHECK : int
-        Fields after which the tolerance is checked in any case.
+        Number of fields after which the tolerance is checked in any case.
     """
 
     RUNGS: int
@@ -133,30 +136,30 @@ class MeshEngine(ABC):
 
     @abstractmethod
     def _choose_mesh(self, kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
-        """Return the plan for n points in a box with sides `span` with a given relative error of pair forces."""
+        """Return a plan for n points in a box with sides `span`, with the relative error `error` of pair forces."""
 
     @abstractmethod
     def _make_transform(self, kernel: Kernel, of: Plan) -> Any:
-        """Return a new transform."""
+        """Return a new transform of a kernel for a plan."""
 
     @abstractmethod
     def _direct(self, kernel: Kernel, source: Any) -> Solution:
-        """Return Φ and ∇Φ by direct sums, self terms included, as a function of targets (t, d)."""
+        """Return a function of targets (t, d) that gives Φ and ∇Φ by direct sums, self terms included."""
 
     def _pair_error(self, level: int) -> float:
         """Return the relative error of pair forces that a level allows."""
         return float(self.tol * 2 ** (level / 2))
 
     def _plan(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Plan:
-        """Return the plan for n points in a box of these extents with the pair error of a level."""
+        """Return the plan for n points in a box with extents `rungs`, with the pair error that a level allows."""
         return self._choose_mesh(kernel, self._pair_error(level), n, span_of(rungs, kernel.length, self.RUNGS))
 
     def _planned(self, kernel: Kernel, n: int, rungs: tuple[int, ...], level: int) -> Any:
-        """Return the transform of the plan for n points."""
+        """Return the transform for the plan that `_plan` returns."""
         return self._cached_transform(kernel, self._plan(kernel, n, rungs, level))
 
     def _check_due(self, record: ToleranceRecord, rungs: tuple[int, ...], checked: tuple[int, ...]) -> bool:
-        """Return whether a check is due: the box has moved far from the rungs last `checked`, or after CHECK fields."""
+        """Return whether a check is due: an extent has changed by MOVED rungs, or CHECK fields were computed."""
         far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= self.MOVED
         return far or record.fields >= self.CHECK
 
@@ -181,14 +184,17 @@ class MeshEngine(ABC):
         return self._records[key]
 
     def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
-        """Return a transform that meets the tolerance; refine the plan if it does not, coarsen it if possible."""
+        """Return a transform that meets the tolerance, after refining the plan if needed or coarsening it if possible.
+
+        Warn, once for each record, if no plan meets the tolerance.
+        """
         check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
 
         def planned(level: int) -> Plan:
             return self._plan(kernel, len(source.Y), record.rungs, level)
 
         def excess(level: int) -> float:
-            """Return the measured error of a plan of this level, relative to the allowed one."""
+            """Return the measured error of the plan for this level, divided by the allowed error."""
             return check.error(self._cached_transform(kernel, planned(level))) / (MARGIN * self.tol)
 
         error, stalled = excess(record.level), 0
@@ -205,8 +211,8 @@ class MeshEngine(ABC):
         if error * MARGIN > 1 and not record.warned:
             record.warned = True
             warn(
-                f"the mesh reaches a force error of {error * MARGIN * self.tol:.2g}, not tol={self.tol:g}, for {kernel}"
-                ' on this embedding; use engine="exact" for forces without this error',
+                f"the force of {kernel} on the mesh has a relative error of {error * MARGIN * self.tol:.2g}, more than"
+                f' tol={self.tol:g}; use engine="exact", which computes the force without a mesh',
             )
         return self._cached_transform(kernel, planned(record.level))
 
@@ -284,7 +290,7 @@ class Grid(MeshEngine, CpuEngine):
 
 
 class ForceCheck:
-    """The true force on a sample of points by direct sums, to measure the error of a transform."""
+    """The force on a sample of points, computed by direct sums, to measure the error of a transform."""
 
     def __init__(self, kernel: Kernel, source: Any, direct: Solution, n_threads: int):
         chosen = _checked_points(len(source.Y))

@@ -23,7 +23,7 @@ from ..tables import Table, tabulate
 # Constants of the core that the PyTorch mesh and the Triton kernels share.
 ORDER = _core.MESH_ORDER  # nodes of a spline along an axis: quintic B-splines
 PADDING = _core.MESH_PADDING  # elements after a mesh that the core may read, with weight 0
-FIXED_POINT_BITS = _core.FIXED_POINT_BITS  # fractional bits of a charge on an integer mesh, at most
+FIXED_POINT_BITS = _core.FIXED_POINT_BITS  # maximum number of fractional bits of a charge on an integer mesh
 VECTOR_BYTES = _core.VECTOR_BYTES  # of a SIMD vector in the core
 SPLINE = (66 / 120, 26 / 120, 1 / 120)  # the central quintic B-spline at 0, ±1, ±2
 # Nodes beyond the embedding. The periodic kernel has a kink at the largest lag, and dividing by the symbol of the
@@ -65,7 +65,11 @@ class Source:
 
 
 class Transform:
-    """The transform of a kernel on a mesh padded to twice its size, divided by the squared symbol of the spline."""
+    """The Fourier transform of a kernel on a padded mesh, divided by the squared symbol of the spline.
+
+    The mesh is padded to twice its size. The symbol is the Fourier transform of the B-spline on the mesh (docs/math.md,
+    section 10).
+    """
 
     def __init__(self, kernel: Kernel, plan: Plan):
         self.kernel, (self.h, self.size, self.radius, self.dtype) = kernel, plan
@@ -87,13 +91,13 @@ class Transform:
         self.frequencies = group_frequencies(K / 2, size, dtype)
 
     def place(self, low: Array, high: Array) -> _core.Mesh:
-        """Return the mesh, centred on a box."""
+        """Return the mesh, centred on the box with corners `low` and `high`."""
         size = np.array(self.size)
         origin = (low + high) / 2 - (size - 1) / 2 * self.h
         return _core.Mesh(origin, self.h, size.astype(np.int64))
 
     def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
-        """Return Φ (t, m) and ∇Φ (t, m, d) of a source, self terms included, as a function of targets (t, d)."""
+        """Return a function of targets (t, d) that gives Φ (t, m) and ∇Φ (t, m, d) of a source, self terms included."""
         m = source.charges.shape[1]
         mesh = self.place(source.low, source.high)
         Y = source.Y.astype(self.dtype, copy=False)
@@ -117,7 +121,10 @@ class Transform:
         return at
 
     def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
-        """Return the potential of charges (n, m) at Y on the mesh: (m, nodes), flat, and the padding of the core."""
+        """Return the potential on the mesh of charges (n, m) at the points Y.
+
+        The result is flat: m meshes one after the other, and the padding that the core needs.
+        """
         m, nodes = charges.shape[1], int(np.prod(self.size))
         grid = np.empty(m * nodes + PADDING, self.dtype)
         grid[m * nodes :] = 0
@@ -128,10 +135,10 @@ class Transform:
 
 
 def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating]) -> Array:
-    """Return the frequencies 0 … n of each axis in the order of the core's fourier.hpp, in groups of one SIMD vector.
+    """Return the transform K, given at the frequencies 0 … n of each axis, in the order of the core's fourier.hpp.
 
-    Even frequencies come before odd ones. The last axis, which is grouped, has each frequency once; the others have all
-    2n.
+    Along every axis, even frequencies come before odd ones. The last axis has the frequencies 0 … n, in groups of one
+    SIMD vector; every other axis has all 2n frequencies.
     """
     for axis, n in enumerate(size[:-1]):
         f = np.arange(2 * n)
@@ -150,17 +157,17 @@ def group_frequencies(K: Array, size: tuple[int, ...], dtype: type[np.floating])
 
 @dataclass(frozen=True)
 class Split:
-    """The near part of k = smooth + near and its slope, functions of d2 that are zero beyond the radius."""
+    """The near part of a kernel k = smooth + near, and its slope: functions of d2 that are zero beyond the radius."""
 
     near: Callable[[Array], Array]
     near_slope: Callable[[Array], Array]
 
 
 def split(kernel: Kernel, radius: float) -> Split:
-    """Split a kernel at a radius a: near = χ(d2/a²) (k − tangent), with the tangent of k at a, χ(0) = 1 and χ(1) = 0.
+    """Return the near part χ(d2/a²) (k − tangent) of a kernel k, for a radius a and the tangent of k(d2) at d2 = a².
 
-    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ has three derivatives that vanish at both ends, so that the smooth part varies
-    on the scale a whatever k does near 0.
+    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ falls from χ(0) = 1 to χ(1) = 0, and its first three derivatives vanish at both
+    ends. The smooth part, k minus the near part, therefore varies on the scale a, however sharp k is near 0.
     """
     a2 = radius**2
     at, slope = float(kernel.value(np.array([a2]))[0]), float(kernel.slope(np.array([a2]))[0])
@@ -187,14 +194,17 @@ def split(kernel: Kernel, radius: float) -> Split:
 
 @lru_cache(maxsize=16)
 def near_table(kernel: Kernel, radius: float) -> Table:
-    """Return the table of the near part, which ends at 0."""
+    """Return the table of the near part, which is 0 from the radius on."""
     part = split(kernel, radius)
     return tabulate(part.near, part.near_slope, 1e-6 * min(kernel.length, radius), radius, kernel.kink)
 
 
 @lru_cache(maxsize=4096)
 def plan(kernel: Kernel, error: float, n: int, span: tuple[float, ...]) -> Plan:
-    """Return the cheapest plan with a given relative error of pair forces, for n points in a box with sides `span`."""
+    """Return the cheapest plan for n points in a box with sides `span`.
+
+    `error` is the relative error of pair forces that the plan may have.
+    """
     h, radius = _cheapest(kernel, error, n, np.array(span))
     size = mesh_size(h, span)
     double = needs_float64(kernel, n, span, size) or max(size) > 2**13  # float32 resolves 1/2000 of a cell up to here
@@ -209,7 +219,8 @@ def mesh_size(h: float, span: tuple[float, ...]) -> tuple[int, ...]:
 def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[int, ...]) -> bool:
     """Return whether a mesh of this size for n points in a box with sides `span` is computed in float64.
 
-    It is inside the kernel's plateau, where forces are small differences, and for few points on small meshes.
+    It is for a box smaller than the kernel's length, where forces are small differences of large values, and for few
+    points on a small mesh, where float64 costs little.
     """
     small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
     return bool(small or max(span) < kernel.length)
@@ -218,25 +229,26 @@ def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[i
 def check_span(span: Array) -> None:
     """Raise if the sides of the box around the points are not finite."""
     if not np.isfinite(span).all():
-        raise FloatingPointError("the embedding is no longer finite; lower learning_rate")
+        raise FloatingPointError("the embedding contains NaN or infinite coordinates; lower learning_rate")
 
 
 def rungs_of(span: Array, length: float, per_octave: int, room: float = 1.0) -> tuple[int, ...]:
-    """Return the sides `span` (d,) of a box, times `room`, as rungs: steps of 2^(1/per_octave) of a kernel's length.
+    """Return the sides `span` (d,) of a box, times `room`, as rungs; rung q is a side of length · 2^(q/per_octave).
 
-    Sides are rounded up. A side counts as at least 1/64 of the widest, so that no mesh is degenerate.
+    `length` is that of a kernel. Sides are rounded up. A side counts as at least 1/64 of the widest, so that no mesh is
+    degenerate.
     """
     shortest = max(float(span.max()) / 64, 1e-12 * length)
     return tuple(int(np.ceil(per_octave * np.log2(room * max(s, shortest) / length))) for s in span)
 
 
 def span_of(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple[float, ...]:
-    """Return the sides of a box from its rungs."""
+    """Return the sides of a box from the rungs that `rungs_of` returns."""
     return tuple(length * 2.0 ** (rung / per_octave) for rung in rungs)
 
 
 def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
-    """Return the mesh width and the radius of the near field (0 for none) of the cheapest mesh."""
+    """Return the mesh width and the radius of the near field (0 for none) of the cheapest mesh, as for `plan`."""
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:
@@ -255,9 +267,10 @@ def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float,
 
 @lru_cache(maxsize=1024)
 def mesh_width(kernel: Kernel, error: float, d: int) -> float:
-    """Return the largest mesh width, in steps of 2^(1/8) of the kernel's length, with at most this pair error.
+    """Return the largest mesh width with at most this pair error, or 0 if no mesh resolves the kernel.
 
-    0 if even 1/32 of the length is too coarse: the kernel has a kink or a cusp and must be split.
+    Widths are the kernel's length times powers of 2^(1/8), from 2 down to 1/32. If even the last is too coarse, or if
+    the kernel has a kink, no mesh alone is enough.
     """
     if kernel.kink > 0:
         return 0.0
@@ -270,7 +283,8 @@ def mesh_width(kernel: Kernel, error: float, d: int) -> float:
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     """Return the smallest radius of the near field for which a mesh of width h has at most this pair error.
 
-    A kink of the kernel lies well inside.
+    Radii up to 24 h are tried, and the last is returned if none is large enough. A kink of the kernel lies well inside
+    the radius.
     """
     # The smooth part retains 1 − χ ≈ 35 (kink/a)^8 of a kink.
     minimum = kernel.kink * (35 / error) ** (1 / 8)
@@ -281,9 +295,10 @@ def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
 
 @lru_cache(maxsize=4096)
 def pair_error(kernel: Kernel, h: float, d: int, radius: float) -> float:
-    """Return the relative root-mean-square error of the force between pairs on a mesh of width h.
+    """Return the relative root-mean-square error of pair forces on a mesh of width h, with a near field up to `radius`.
 
-    It is measured with four sources at random offsets in a cell and targets uniform in a box.
+    It is measured with four sources at random positions in a cell and with targets uniform in a box. A radius of 0
+    means no near field.
     """
     nodes = 40
     transform = Transform(kernel, Plan(h, (nodes,) * d, radius, np.float64))

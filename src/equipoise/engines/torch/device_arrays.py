@@ -28,9 +28,9 @@ class DevicePlacement:
         self.device, self._graph = device.type, graph
 
     def to_device(self, array: Any, dtype: Any = None) -> Any:
-        """Return an array as a float32 tensor or a SciPy matrix as `Rows`; anything else is returned unchanged.
+        """Return a NumPy array as a float32 tensor, a SciPy matrix as `Rows`, and anything else unchanged.
 
-        With a dtype, tensors are also converted to float32 and moved to this device, in row-major order.
+        If a dtype is given, tensors too are converted to float32, whatever the dtype, and moved to this device.
         """
         if sparse.issparse(array):
             return Rows.of(array, torch.device(self.device))
@@ -39,7 +39,7 @@ class DevicePlacement:
         return torch.as_tensor(array, dtype=torch.float32, device=self.device).contiguous()
 
     def indices_where(self, mask: Any) -> Any:
-        """Return the indices at which a mask (n,) is true; while recording, none, but set the flag if any is true."""
+        """Return the indices at which a mask (n,) is true; while recording, return none, and set the flag if any is."""
         if self._graph.recording:
             self._graph.flag_where(mask)
             return ()
@@ -55,7 +55,7 @@ class DeviceSource:
     Attributes
     ----------
     box : tensor (2, d)
-        Lowest and highest corner.
+        Lowest and highest corner of the bounding box.
     amounts : tensor (n, m) or None
         The charges; None if every charge is 1.
     """

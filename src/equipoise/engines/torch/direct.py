@@ -22,7 +22,10 @@ class Direct:
         self._lookup = Lookup(table, device)
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solution:
-        """Return Φ (t, m) and ∇Φ (t, m, d) of targets (t, d); no self terms if these are the source's own points."""
+        """Return a function that gives Φ (t, m) and ∇Φ (t, m, d) at targets (t, d).
+
+        Self terms are omitted if the targets are the source's own points.
+        """
         n, d = source.Y.shape
         middle = source.box.double().mean(dim=0)
         Y = (source.Y - middle).float()

@@ -48,11 +48,10 @@ DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32
 class Torch(MeshEngine):
     """Edges over the stored pairs and field on a mesh, on a device.
 
-    Kernels are read from tables, user-defined ones too. No kernel is split: where no mesh resolves it, and in more than
-    three dimensions, the field is summed over all pairs; for many points in more than three dimensions it is sampled as
-    by engine="sampled". Sums run in a fixed order or over integers, so that the bytes are the same in every run on one
-    device, unless `deterministic` is false. Edges of NumPy arrays in float64, or along dense matrices, are summed on
-    the CPU as by engine="exact".
+    Kernels, user-defined ones too, are tabulated for edges and direct sums. No kernel is split: if no mesh resolves it,
+    and in more than three dimensions, the field is summed over all pairs. For many points in more than three dimensions
+    it is sampled as by engine="sampled". Edges of NumPy arrays in float64, or along dense matrices, are summed on the
+    CPU as by engine="exact".
 
     Parameters
     ----------
@@ -63,8 +62,9 @@ class Torch(MeshEngine):
     device : str
         "cpu" or "cuda".
     deterministic : bool, default=True
+        Whether sums run in a fixed order or over integers, so that every run on one device gives the same bytes.
     seed : int, default=0
-        Seed of the sample.
+        Seed of the sample of pairs, in more than three dimensions.
     """
 
     traits = Traits("torch", np.float32, needs_sparse_P=True, gains_from_locality=True)
@@ -108,7 +108,7 @@ class Torch(MeshEngine):
         self.restore(state["state"])
 
     def sum_exactly(self, P: Any, d: int) -> None:
-        """Include the pairs stored in P in either direction in every sample, if the field will be sampled."""
+        """If the field will be sampled, include every pair stored in P, in either direction, in every sample."""
         if d > 3 and P.shape[0] >= HIGH_CROSSOVER and is_sparse(P):
             rows = P if isinstance(P, Rows) else Rows.of(P, self.device)
             pairs = rows.with_data(torch.ones_like(rows.data)).symmetrized()
@@ -161,7 +161,10 @@ class Torch(MeshEngine):
         return self._planned(kernel, len(source.Y), record.rungs, record.level)
 
     def _update_plan(self, kernel: Kernel, source: DeviceSource, record: ToleranceRecord) -> bool:
-        """Plan for an embedding that has left its mesh, and check the tolerance if due; return whether either was."""
+        """Plan again if the embedding has left its mesh, and check the tolerance if a check is due.
+
+        Return whether either was done.
+        """
         span = (source.box[1] - source.box[0]).cpu().numpy()  # float32, as in the check on the device
         check_span(span)
         outside = not record.rungs or not self._inside(kernel, record, span)
@@ -176,9 +179,9 @@ class Torch(MeshEngine):
         return outside or due
 
     def replayable(self, n: int, count: int) -> tuple[list[Any] | None, list[tuple[int, ...]], int]:
-        """Return the meshes planned for n points, their rungs, and the number of steps, at most `count`, until a check.
+        """Return the meshes planned for n points, their rungs, and how many steps to replay before the next check.
 
-        The meshes are None if one of them is a direct sum, which is not replayed.
+        There are at most `count` steps. The meshes are None if one of them is a direct sum, which is not replayed.
         """
         records = self._records.values()
         meshes = [self._planned(kernel, n, r.rungs, r.level) for (kernel, *_), r in self._records.items()]
@@ -192,14 +195,17 @@ class Torch(MeshEngine):
             record.fields += count
 
     def plan_ahead(self, U: Any) -> bool:
-        """Plan for the embedding of the next step, as that step would; False if nothing is due, or with charges."""
+        """Plan for the embedding U, as the next step would, and return whether a plan or a check was due.
+
+        With charges, do nothing and return False.
+        """
         if any(record.charged for record in self._records.values()):
             return False
         source = self._source(U, None)
         return any([self._update_plan(kernel, source, record) for (kernel, *_), record in self._records.items()])
 
     def _rungs(self, kernel: Kernel, span: Array, level: int) -> tuple[int, ...]:
-        """Return the rungs of a box with room around an embedding of this span."""
+        """Return the rungs of a box in which an embedding of this span has room to grow."""
         d, widest = len(span), float(span.max())
         h = min(mesh_width(kernel, self._pair_error(level), d), widest / CELLS)
         room = min(ROOM[d], max(MIN_ROOM, SIDES[d] * h / widest)) if h > 0 else MIN_ROOM
@@ -241,7 +247,10 @@ class Torch(MeshEngine):
 
 
 class GraphStepper:
-    """Replays steps as a CUDA graph while the meshes planned for the embedding fit it; on the CPU it replays none."""
+    """Replays steps as a CUDA graph as long as the embedding fits its planned meshes.
+
+    On the CPU and in more than three dimensions it replays none.
+    """
 
     def __init__(self, engine: Torch, graph: CudaGraph):
         self._engine, self._graph = engine, graph

@@ -1,4 +1,4 @@
-"""The flag of replayed steps, in Triton: setting it, and accepting a step only while it is 0."""
+"""The flag of replayed steps, in Triton: set the flag, and accept a step only while the flag is 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH = 1024  # entries per program
 
 @triton.jit
 def _flag_extent(box, flag, h0, h1, h2, min_widest, D: tl.constexpr):
-    """Set the flag if side k of the box is longer than hk for any k, or if all are shorter than `min_widest`."""
+    """Set the flag if side 0, 1 or 2 of the box exceeds h0, h1 or h2, or if all sides are shorter than `min_widest`."""
     s0 = tl.load(box + D) - tl.load(box)
     widest = s0
     wide = s0 > h0
@@ -28,13 +28,16 @@ def _flag_extent(box, flag, h0, h1, h2, min_widest, D: tl.constexpr):
 
 
 def flag_extent(box: torch.Tensor, flag: torch.Tensor, max_sides: tuple[float, ...], min_widest: float) -> None:
-    """Set flag (1,) int32 to 1 unless the sides of the box are at most `max_sides` and one is at least `min_widest`."""
+    """Set the flag, an int32 scalar, to 1 unless all sides of the box are within limits.
+
+    Each side must be at most its entry of `max_sides`, and one of them at least `min_widest`.
+    """
     _flag_extent[(1,)](box, flag, *(*max_sides, 0.0, 0.0)[:3], min_widest, box.shape[1])
 
 
 @triton.jit(do_not_specialize=["count"])
 def _accept(flag, taken, U, new_U, velocity, new_velocity, gain, new_gain, age, new_age, count, WIDTH: tl.constexpr):
-    """If the flag is 0, copy the new state over the old, and program 0 also copies the age and counts the step."""
+    """If the flag is 0, copy the new state over the old; program 0 also copies the age and counts the step."""
     clear = tl.load(flag) == 0
     t = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     valid = (t < count) & clear
@@ -47,7 +50,7 @@ def _accept(flag, taken, U, new_U, velocity, new_velocity, gain, new_gain, age, 
 
 
 def accept_step(flag: torch.Tensor, taken: torch.Tensor, old: list[torch.Tensor], new: list[torch.Tensor]) -> None:
-    """If the flag is 0, copy the new embedding, velocity, gains (n, d) and age over the old; add 1 to `taken`."""
+    """If the flag is 0, copy the new embedding, velocity, gains (n, d) and age over the old, and add 1 to `taken`."""
     both = [tensor for own, result in zip(old, new, strict=True) for tensor in (own, result.contiguous())]
     count = old[0].numel()
     _accept[(triton.cdiv(count, WIDTH),)](flag, taken, *both, count, WIDTH)

@@ -33,13 +33,13 @@ class Lookup:
         return segment[..., 1] + f * (segment[..., 2] + f * segment[..., 3])
 
     def both(self, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return value and slope at d2."""
+        """Return the value and the slope at d2."""
         segment, f, step = self._locate(d2)
         v0, s0, s1, s2 = segment.unbind(-1)
         return v0 + step * (s0 + f * (s1 / 2 + f * (s2 / 3))), s0 + f * (s1 + f * s2)
 
     def _locate(self, d2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the segments of d2, and the position inside as a fraction f in [0, 1) and as a difference of d2."""
+        """Return the segment of each d2, the position f in it, from 0 to 1, and d2 minus the start of the segment."""
         x = (d2 * self.scale).nan_to_num(nan=0.0).clamp(*self.ends)  # a diverging run gives NaN, which has no segment
         bits = x.view(torch.int32)
         inside = bits & ((1 << BITS) - 1)

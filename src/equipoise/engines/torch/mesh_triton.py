@@ -21,7 +21,7 @@ AFTER = tl.constexpr(ORDER / 2 + 1)  # largest position, in cells before the end
 
 @triton.jit
 def _weight(f, a: tl.constexpr):
-    """The quintic B-spline at the a-th of the 6 nodes around a point at offset f in its cell."""
+    """Return the quintic B-spline at the a-th of the 6 nodes around a point at offset f in its cell."""
     g = 1.0 - f
     f2 = f * f
     g2 = g * g
@@ -41,7 +41,7 @@ def _weight(f, a: tl.constexpr):
 
 @triton.jit
 def _slope(f, a: tl.constexpr):
-    """The slope of the quintic B-spline at the a-th of the 6 nodes."""
+    """Return the slope of the quintic B-spline at the same node as `_weight`."""
     g = 1.0 - f
     f2 = f * f
     g2 = g * g
@@ -61,14 +61,14 @@ def _slope(f, a: tl.constexpr):
 
 @triton.jit
 def _weight_of(f, a):
-    """The weight of a node whose number is not known at compile time."""
+    """Return `_weight(f, a)` for an a that is not known at compile time."""
     w = tl.where(a == 0, _weight(f, 0), tl.where(a == 1, _weight(f, 1), _weight(f, 2)))
     return tl.where(a < 3, w, tl.where(a == 3, _weight(f, 3), tl.where(a == 4, _weight(f, 4), _weight(f, 5))))
 
 
 @triton.jit
 def _slope_of(f, a):
-    """The slope at a node whose number is not known at compile time."""
+    """Return `_slope(f, a)` for an a that is not known at compile time."""
     w = tl.where(a == 0, _slope(f, 0), tl.where(a == 1, _slope(f, 1), _slope(f, 2)))
     return tl.where(a < 3, w, tl.where(a == 3, _slope(f, 3), tl.where(a == 4, _slope(f, 4), _slope(f, 5))))
 
@@ -113,7 +113,7 @@ def bounding_box(Y: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def _locate(Y, box, i, valid, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUBLE: tl.constexpr):
-    """The first node of a spline along axis c, and the offset of points in their cells."""
+    """Return the first node of the spline of each point along axis c, and the offset of the point in its cell."""
     middle = (tl.load(box + c).to(tl.float64) + tl.load(box + D + c).to(tl.float64)) * 0.5
     origin = middle - half
     y = tl.load(Y + i * D + c, mask=valid, other=0.0)
@@ -127,7 +127,10 @@ def _locate(Y, box, i, valid, c: tl.constexpr, half, h, n, D: tl.constexpr, DOUB
 def _corner(
     Y, box, i, valid, a0, a1, a2, h, n0, n1, n2, row, line, D: tl.constexpr, DOUBLE: tl.constexpr
 ):  # fmt: skip
-    """The lowest node of a spline on a mesh with given lengths of a row (and line in 3-D), and offsets in its cell."""
+    """Return the index of the lowest node of the spline of each point, and the offsets of the point in its cell.
+
+    `row` and, in 3-D, `line` are the strides of the mesh: the lengths of its second and third axis.
+    """
     at, f0 = _locate(Y, box, i, valid, 0, a0, h, n0, D, DOUBLE)
     f1 = f0
     f2 = f0
@@ -181,7 +184,7 @@ def _to_integer(w, FIXED: tl.constexpr):
 
 @triton.jit(do_not_specialize=["size", "n"])
 def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, FIXED: tl.constexpr, WIDTH: tl.constexpr):
-    """Sum the copies of a mesh into rows, in units of a charge, followed by as many zeros."""
+    """Sum the copies of a mesh, in units of charge, into rows of n nodes, each followed by n zeros."""
     row = tl.program_id(0).to(tl.int64)
     t = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     inside = t < n
@@ -195,7 +198,10 @@ def _sum_copies(grid, unit, padded, size, n, COPIES: tl.constexpr, FIXED: tl.con
 
 
 def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: torch.Tensor) -> torch.Tensor:
-    """Return charges (n, m), 1 by default, of points (n, d) on the mesh, with its last axis padded (m, …, 2 n)."""
+    """Return m meshes with the charges (n, m), 1 by default, of points (n, d).
+
+    The last axis of the meshes is padded to twice its size.
+    """
     n, m = len(Y), 1 if charges is None else charges.shape[1]
     nodes, copies, d = prod(mesh.size), mesh.copies, len(mesh.size)
     double = mesh.dtype == torch.float64
@@ -214,7 +220,7 @@ def spread(mesh: Any, Y: torch.Tensor, box: torch.Tensor, charges: Any, unit: to
 
 @triton.jit(do_not_specialize=["A", "B", "C", "length"])
 def _transpose_padded(S, T, A, B, C, length, WIDTH: tl.constexpr):
-    """T[c, a, b] = S[a, b, c], 0 for b ≥ B, for 8-byte elements, one square of b and c per program."""
+    """Store T[c, a, b] = S[a, b, c], and 0 for b ≥ B, for 8-byte elements; one square of b and c per program."""
     b = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     q = (tl.program_id(2) // A).to(tl.int64)
@@ -294,7 +300,7 @@ def gather(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the potential (n, m) at points, plus a constant `base` (m,), and its gradient (n, m, d).
 
-    `phi` is the potential on the mesh, with its last axis padded (m, …, 2 n).
+    `phi` is the potential on m meshes, whose last axis is padded to twice its size.
     """
     (n, d), m = Y.shape, len(phi)
     potential = torch.empty((n, m), dtype=mesh.dtype, device=Y.device)

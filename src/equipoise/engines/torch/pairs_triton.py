@@ -16,7 +16,7 @@ WIDTH = 128  # entries of a row per pass
 
 @triton.jit
 def _read(segments, d2, first, low, high, scale, BITS: tl.constexpr):
-    """Return value and slope at d2 from a table, as lookup.py does."""
+    """Return the value and the slope at d2 from a table, as lookup.py does."""
     x = tl.minimum(tl.maximum(d2 * scale, low), high)
     bits = x.to(tl.int32, bitcast=True)
     inside = bits & ((1 << BITS) - 1)
@@ -101,7 +101,7 @@ def _direct(
     D: tl.constexpr, WIDTH: tl.constexpr, PART: tl.constexpr, CHARGED: tl.constexpr,
     BITS: tl.constexpr,
 ):  # fmt: skip
-    """Sum the potential and half its gradient at target i over one part of the sources, except i itself if `own`."""
+    """Sum the potential and half its gradient at target i over one part of the sources, without source i if `own`."""
     i = tl.program_id(0)
     part = tl.program_id(1)
     q = tl.program_id(2)
@@ -140,7 +140,7 @@ def _direct(
 
 
 def direct(T: torch.Tensor, Y: torch.Tensor, charges: Any, kernel: Any, own: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return Φ (t, m) and ∇Φ (t, m, d) at targets by direct sums, d = 1, 2, 3, without self terms if `own`."""
+    """Return Φ (t, m) and ∇Φ (t, m, d) at targets T by direct sums, for d = 1, 2, 3, without self terms if `own`."""
     (t, d), n, m = T.shape, len(Y), 1 if charges is None else charges.shape[1]
     part = 4096 if t < 4096 else 65536
     parts = triton.cdiv(n, part)

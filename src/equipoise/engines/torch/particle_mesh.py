@@ -24,7 +24,9 @@ COPIES = 64, 2**18  # maximum copies of a small mesh, and nodes in all: fewer po
 
 
 class ParticleMesh:
-    """The transform of a kernel on a mesh padded to twice its size, divided by the squared symbol of the spline.
+    """The Fourier transform of a kernel on a padded mesh, divided by the squared symbol of the spline.
+
+    It is the same transform as `Transform` in plan.py, in PyTorch, and no kernel is split.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ class ParticleMesh:
     of : Plan
     device : torch.device
     fixed_point : bool
-        Spread charges as integers, whose sum does not depend on the order: the same bytes in every run.
+        Whether to spread charges as integers, whose sum does not depend on the order: every run gives the same bytes.
     """
 
     def __init__(self, kernel: Kernel, of: Plan, device: torch.device, fixed_point: bool):
@@ -61,7 +63,10 @@ class ParticleMesh:
         self._bases: dict[int, torch.Tensor] = {}
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solution:
-        """Return Φ (t, m) and ∇Φ (t, m, d) of targets (t, d); no self terms if these are the source's own points."""
+        """Return a function that gives Φ (t, m) and ∇Φ (t, m, d) at targets (t, d).
+
+        Self terms are omitted if the targets are the source's own points.
+        """
         charges = source.amounts
         phi = self._convolve(self._spread(source, charges))
 
@@ -76,7 +81,10 @@ class ParticleMesh:
         return solution
 
     def _base(self, n: int, charges: torch.Tensor | None, own: bool) -> torch.Tensor:
-        """Return the potential (m,) removed by the shift; at own points of unit charge, minus the self term."""
+        """Return the constant (m,) to add to Φ: the part that the shift of the kernel removed.
+
+        For own points of unit charge the self term k(0) is subtracted from it.
+        """
         if charges is not None:
             return self.shift * charges.double().sum(dim=0)
         if n not in self._bases:
@@ -84,7 +92,7 @@ class ParticleMesh:
         return self._bases[n].narrow(0, int(own), 1)
 
     def _spread(self, source: DeviceSource, charges: torch.Tensor | None) -> torch.Tensor:
-        """Return the charges (n, m), 1 by default, on the mesh, with its last axis padded (m, …, 2 n)."""
+        """Return m meshes with the charges (n, m), 1 by default; the last axis is padded to twice its size."""
         Y, m = source.Y, 1 if charges is None else charges.shape[1]
         unit = self._unit(len(Y), charges)
         if self.device.type == "cuda":
@@ -108,7 +116,7 @@ class ParticleMesh:
         return padded
 
     def _unit(self, n: int, charges: torch.Tensor | None) -> torch.Tensor:
-        """Return the integer units of a charge of 1, a power of two, as a scalar on the device."""
+        """Return the number of integer units in a charge of 1, a power of two, as a scalar on the device."""
         if charges is None:
             if n not in self._units:
                 parts = min(FINEST, 2.0 ** np.floor(np.log2(LARGEST_SUM / n)))
@@ -118,7 +126,7 @@ class ParticleMesh:
         return torch.exp2((LARGEST_SUM / total).log2().floor()).clamp(max=FINEST)
 
     def _convolve(self, grid: torch.Tensor) -> torch.Tensor:
-        """Return the potential on the mesh, with its last axis padded (m, …, 2 n); no FFT runs over zeros only."""
+        """Return the potential on the mesh, its last axis padded to twice its size; no FFT runs on lines of zeros."""
         *others, last = self.size
         S = torch.fft.rfft(grid)
         for n in reversed(others):  # every transform runs along the last axis, which is contiguous
@@ -157,11 +165,11 @@ class ParticleMesh:
 
     @property
     def half(self) -> list[float]:
-        """Half the width of the mesh along each axis; it is centred on the box."""
+        """Half the width of the mesh along each axis; the mesh is centred on the box."""
         return [(n - 1) / 2 * self.h for n in self.size]
 
     def _cells(self, Y: torch.Tensor, box: torch.Tensor) -> torch.Tensor:
-        """Return points in units of the mesh width, (n, d), clipped so that their splines lie inside."""
+        """Return the positions (n, d) of points, in cells from the first node, clipped so that their splines fit."""
         half = torch.tensor(self.half, device=self.device, dtype=torch.float64)
         origin = (box[0].double() + box[1].double()) / 2 - half
         u = ((Y.to(self.dtype) - origin.to(self.dtype)) / self.h).clamp(min=ORDER / 2 - 1)
@@ -169,7 +177,10 @@ class ParticleMesh:
         return torch.minimum(u, upper)
 
     def _stencil(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the nodes (n, ORDER^d) of points, and the spline weights and slopes along each axis, (d, n, ORDER)."""
+        """Return the indices (n, ORDER^d) of the nodes around points, and the spline weights and slopes there.
+
+        Weights and slopes are given along each axis, (d, n, ORDER).
+        """
         cell = u.floor()
         powers = (u - cell).T[..., None] ** torch.arange(ORDER, device=self.device)
         weights, slopes = (torch.from_numpy(c).to(self.device, self.dtype) for c in spline())
@@ -193,7 +204,7 @@ def value_at(kernel: Kernel, d2: torch.Tensor) -> torch.Tensor:
 
 
 def transpose_padded(S: torch.Tensor, length: int) -> torch.Tensor:
-    """Return S (m, …, n, c) with its last axis moved forward and the new last axis zero-padded, (m, c, …, length)."""
+    """Return S (m, …, n, c) with axis c moved to second place and axis n padded with zeros: (m, c, …, length)."""
     if S.is_cuda and S.dtype == torch.complex64:
         from . import fused
 
@@ -202,7 +213,7 @@ def transpose_padded(S: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def outer(weights: list[torch.Tensor]) -> torch.Tensor:
-    """Return the products of weights (n, ORDER) along every axis, (n, ORDER^d)."""
+    """Return the products (n, ORDER^d) of the weights (n, ORDER) along each axis."""
     result = weights[0]
     for w in weights[1:]:
         result = (result[:, :, None] * w[:, None, :]).flatten(1)
@@ -211,7 +222,10 @@ def outer(weights: list[torch.Tensor]) -> torch.Tensor:
 
 @cache
 def spline() -> tuple[Array, Array]:
-    """Return coefficients (power, node) of the B-spline and of its slope around a point at offset f in [0, 1)."""
+    """Return the coefficients of the B-spline and of its slope at the nodes around a point, each (power, node).
+
+    They multiply the powers of f, the offset of the point in its cell, in [0, 1).
+    """
     w = np.zeros((ORDER, ORDER))  # node, power; from the Cox-de Boor recursion, as in the core's mesh.hpp
     w[0, :2], w[1, 1] = (1, -1), 1
     for order in range(3, ORDER + 1):

@@ -21,8 +21,9 @@ from .lookup import Lookup
 class Partners:
     """Φ and ∇Φ from random offsets, the same for every point, and from the pairs that are always included.
 
-    As in engine="sampled", the sum runs over all offsets with weight w; a stored pair adds 1 − w if its own offset was
-    drawn, else 1. The field at new points is that of a sample of the embedding.
+    As in engine="sampled", the partners of point i are the points i + o modulo n for random offsets o. The sum runs
+    over all drawn offsets, each with its weight w. A stored pair adds its term with the weight 1 − w if its offset was
+    drawn, otherwise 1. The field at new points is that of a sample of the embedding.
     """
 
     def __init__(self, kernel: Kernel, table: Table, device: torch.device, seed: int, always: Rows):
@@ -32,7 +33,7 @@ class Partners:
         self._corrected: Rows | None = None
 
     def solve(self, source: DeviceSource, n_threads: int) -> Solution:
-        """Return Φ (t, m) and ∇Φ (t, m, d) as a function of targets (t, d): the source's own points or others."""
+        """Return a function that gives Φ (t, m) and ∇Φ (t, m, d) at targets (t, d): the source's points or others."""
         Y, charges = source.Y, source.charges.float()
         offsets, weights = draw_offsets(len(Y), PARTNERS, self.seed)
 
@@ -47,7 +48,7 @@ class Partners:
         return solution
 
     def _of_sample(self, source: DeviceSource) -> Solution:
-        """Return the field of at most SOURCES points of a source, with charges scaled to represent all."""
+        """Return the field of at most SOURCES points of a source, with charges scaled to represent all its points."""
         n = len(source.Y)
         if n > SOURCES:
             chosen = np.sort(np.random.default_rng(self.seed).choice(n, SOURCES, replace=False))
@@ -75,7 +76,7 @@ class Partners:
         return potential, gradient
 
     def _weighted(self, offsets: Any, weights: Any) -> Rows:
-        """Return the pairs that are always included, each with 1 minus the weight of its offset."""
+        """Return the pairs that are always included, each with the value 1 − w, w = 0 if its offset was not drawn."""
         if self._corrected is None:
             A = self._always
             n = A.shape[0]

@@ -17,8 +17,8 @@ MOVING = ("U", "velocity", "gain", "age")  # attributes of the state that a step
 class CudaGraph:
     """One optimiser step on its own buffers, recorded as a CUDA graph.
 
-    Conditions that the host would have checked set a flag on the device instead. Once it is set, further steps change
-    nothing, because some of them may already be queued when the host reads it.
+    Conditions that the host would have checked set a flag on the device instead. Some steps may already be queued when
+    the host reads the flag, so steps change nothing once it is set.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class CudaGraph:
         self._flag.bitwise_or_(mask.any())
 
     def replay(self, step: Callable[[Any], None], key: object, state: Any, count: int, min_extent: float) -> int:
-        """Take up to `count` steps and return how many were taken; arguments as in `Stepper.replay_steps`."""
+        """Take up to `count` steps and return the number taken; the arguments are those of `Stepper.replay_steps`."""
         if count < 2:
             return 0
         if (key, min_extent) != self._key:
@@ -75,7 +75,7 @@ class CudaGraph:
         return torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def concurrently(self, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-        """Return the results of two independent functions, recorded as parallel branches of the graph."""
+        """Return the results of two independent functions; in a recording, they are parallel branches of the graph."""
         if not torch.cuda.is_current_stream_capturing():
             return first(), second()
         current = torch.cuda.current_stream()

@@ -30,7 +30,7 @@ Metric = Callable[[torch.Tensor], torch.Tensor]  # Y (n, d) → (d, d) or (n, d,
 
 
 class Curved:
-    """The loss `flat` with the distances of the map under the metric g; computed on `device`, without the engine."""
+    """The loss `flat` with distances in the map measured by the metric g; computed on `device`, without the engine."""
 
     def __init__(self, flat: Any, g: Metric, device: str = "cpu"):
         self.flat, self.g, self.device = flat, g, device
@@ -82,7 +82,9 @@ class Curved:
         raise TypeError("the order of the points cannot change: a metric g(Y) may depend on their index")
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        raise ValueError("transform needs a constant g: a function g(Y) defines the metric at the fitted points only")
+        raise ValueError(
+            "transform needs a constant g, a matrix: a function g(Y) defines the metric only at the fitted points"
+        )
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
         raise TypeError(
@@ -91,7 +93,10 @@ class Curved:
 
 
 class CurvedJoint(Curved):
-    """D_α(P ‖ Q), α < 1. From eq. (2'), with Ψ = Σ P^s ψ(k): ∂E/∂d2 = −(1/s) [Z^{−e} P^s k^{−s} k' − (T/Z) k']."""
+    """D_α(P ‖ Q), α < 1: ∂E/∂d2 = −(1/s) [Z^{−e} P^s k^{−s} k' − (T/Z) k'], from eq. (2').
+
+    s, e and T are those of `JointDivergence`.
+    """
 
     flat: JointDivergence
 
@@ -127,7 +132,7 @@ class CurvedDense(Curved):
         load = torch.zeros((), dtype=torch.float64)
 
         def compared(rows: slice, d2: torch.Tensor, own: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            """Return Q and Q/P; on the diagonal 0 and 1."""
+            """Return Q and Q/P, which are 0 and 1 on the diagonal."""
             Q = on_tensor(kernel.value, d2).masked_fill(own, 0.0) / Z
             return Q, (Q / P[rows]).masked_fill(own, 1.0)
 
@@ -146,7 +151,7 @@ class CurvedDense(Curved):
 
 
 class CurvedConditional(Curved):
-    """Σ_i KL(p_{·|i} ‖ q_{·|i}): ∂E/∂d2_ij = q_{j|i} k'/k − p_{j|i} k'/k, of the ordered pair, as in eq. (5)."""
+    """Σ_i KL(p_{·|i} ‖ q_{·|i}): ∂E/∂d2_ij = (q_{j|i} − p_{j|i}) k'/k for ordered pairs, as in eq. (5)."""
 
     flat: ConditionalKL
 

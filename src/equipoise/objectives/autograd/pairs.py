@@ -13,10 +13,11 @@ from ...data.checks.metric_tensors import check_tensors
 
 
 class Pairs:
-    """d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j), or with one constant g (Lin et al. 2024, eq. 9), block by block.
+    """All pairs of a map, block by block, with d2_ij = (y_i − y_j)ᵀ ½(g_i + g_j) (y_i − y_j).
 
-    g(Y) is computed once. Blocks are differentiated with respect to Y and g as independent variables; g is
-    differentiated with respect to Y at the end, so that no autograd graph spans all pairs.
+    g(Y) gives a metric tensor g_i for every point, or one g for all (Lin et al. 2024, eq. 9); it is computed once.
+    Blocks are differentiated with respect to Y and g as independent variables. g is differentiated with respect to Y at
+    the end, so that no autograd graph spans all pairs.
     """
 
     def __init__(self, Y: Any, g: Callable[[torch.Tensor], torch.Tensor], device: str):
@@ -36,7 +37,7 @@ class Pairs:
         return float(np.linalg.eigvalsh(self.G.detach().cpu().numpy()).max())
 
     def __iter__(self) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
-        """Yield rows i, d2 (b, n) with its autograd graph, and the mask of j = i, where d2 is set to 1."""
+        """Yield a slice of b rows i, d2 (b, n) with its autograd graph, and the mask (b, n) of j = i, where d2 is 1."""
         n = len(self.Y)
         for start in range(0, n, self._step):
             rows = slice(start, min(start + self._step, n))
@@ -70,7 +71,7 @@ class ForceSum:
         self._sums = [torch.zeros_like(leaf) for leaf in pairs.leaves]
 
     def add(self, d2: torch.Tensor, weight: torch.Tensor) -> None:
-        """Add the weights (b, n) of a block."""
+        """Add the terms of a block with squared distances `d2` (b, n) and weights (b, n)."""
         for total, part in zip(
             self._sums, torch.autograd.grad(d2, self.pairs.leaves, weight, retain_graph=True), strict=True
         ):
@@ -86,10 +87,11 @@ class ForceSum:
 
 
 def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
-    """Return a formula of a kernel or a divergence for a tensor; on the CPU it is called with a NumPy view of it.
+    """Return the values at a tensor x of a formula of a kernel or a divergence.
 
-    User-defined formulas may call NumPy's functions. Built-in ones would accept the tensor, but PyTorch rounds exp and
-    log differently in the last digit, and maps would not be the same as before.
+    On the CPU the formula is called with x as a NumPy array, because user-defined formulas may call NumPy's functions.
+    Built-in ones would accept the tensor, but PyTorch rounds exp and log differently in the last digit, so that maps
+    would differ from those computed with NumPy.
     """
     x = x.detach()
     if x.device.type == "cpu":
@@ -105,7 +107,7 @@ def on_tensor(formula: Callable[[Any], Any], x: torch.Tensor) -> torch.Tensor:
 
 
 def _tensors(G: Any, Y: torch.Tensor) -> torch.Tensor:
-    """Return the metric tensors g(Y), checked."""
+    """Return the metric tensors G = g(Y) in float64 on the device of Y; raise if they are not valid."""
     if not isinstance(G, torch.Tensor):
         raise TypeError(f"g(Y) must return a PyTorch tensor computed from Y, got {type(G).__name__}")
     check_tensors(G.detach().cpu().numpy(), "g(Y)", *Y.shape)

@@ -12,7 +12,8 @@ averages Ŝ of the sums: the descent follows
 
     (∂E/∂S₁)(Ŝ) ∇S₁ + (∂E/∂S₂)(Ŝ) ∇S₂,
 
-for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. For all points and all edges it is the gradient.
+for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. If the batch contains all points and all edges, it
+is the gradient.
 """
 
 from __future__ import annotations
@@ -168,7 +169,10 @@ class StochasticCrossEntropy(Stochastic):
 
 
 class StochasticEffective(Stochastic):
-    """UMAP's loss as sampled: S₁ = −Σ μ log k, S₂ = (m/n) Σ_ij d_j u.                 docs/math.md, eq. (17)"""
+    """UMAP's loss as sampled: S₁ = −Σ μ log k, S₂ = (m/n) Σ_ij d_j u.                 docs/math.md, eq. (17)
+
+    There are m negatives per edge, d_j = Σ_i μ_ij is the degree of a point, and u = −log(1 − k).
+    """
 
     def __init__(self, objective: EffectiveCrossEntropy, n: int, device: torch.device):
         super().__init__(objective, n, device)
@@ -192,8 +196,8 @@ def check_objective(objective: Any, name: str) -> None:
     """Raise ValueError unless the loss of the method `name` can be estimated from batches in PyTorch."""
     if type(objective) not in KINDS:
         raise ValueError(
-            f"the loss of {name} is not a function of sums over edges and over pairs, so an encoder cannot be trained"
-            " on batches; use SNE, UMAP or a method of the SNE family with a divergence of α < 1"
+            f"the loss of {name} cannot be estimated from batches, so it cannot train an encoder; use UMAP, or a method"
+            " of the SNE family with an Alpha divergence with alpha < 1 (KL is -1) and without a function g"
         )
     try:
         objective.kernel.log_value(torch.ones(2, requires_grad=True))

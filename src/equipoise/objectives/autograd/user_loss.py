@@ -19,7 +19,10 @@ NUDGE = 1e-6  # step of the finite difference of gradients, for a map of norm 1 
 
 
 class OwnLoss:
-    """A user-defined loss E(Y) on a device, in float64. It is not split: −∇E counts as attraction."""
+    """A user-defined loss E(Y) on a device, in float64.
+
+    Its gradient is not split into attraction and repulsion: all of −∇E counts as attraction.
+    """
 
     kernel: Kernel = Linear()  # for its length, 1: steps are in the units of Y
     mass = 1.0
@@ -45,11 +48,11 @@ class OwnLoss:
             raise TypeError(f"the loss must return one number, as a PyTorch tensor computed from Y; got {got}")
         if not value.requires_grad:
             raise ValueError(
-                "PyTorch cannot differentiate the loss with respect to Y: avoid detach(), item() and NumPy in it"
+                "PyTorch cannot differentiate the loss with respect to Y; do not use detach(), item() or NumPy in it"
             )
         (gradient,) = torch.autograd.grad(value.reshape(()), points, allow_unused=True)
         if gradient is None:
-            raise ValueError("the loss does not depend on Y: it was computed from other tensors only")
+            raise ValueError("the loss does not depend on Y; compute it from the tensor that is passed to it")
         return float(value.detach()), gradient.cpu().numpy()
 
     def check(self, Y0: Array) -> None:
@@ -83,10 +86,10 @@ class OwnLoss:
 
 
 class WatchedLoss(OwnLoss):
-    """A user-defined loss during one descent. It records its largest curvature L; the stiffness makes the step 1/L.
+    """A user-defined loss E that records its largest curvature L during one descent; the stiffness makes the step 1/L.
 
-    At the start, L is the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients; later,
-    the largest ‖∇E(Y_t) − ∇E(Y_{t−1})‖ / ‖Y_t − Y_{t−1}‖ so far, if that is larger.
+    At the start, L is the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients. Later it
+    grows to the largest ‖∇E(Y_t) − ∇E(Y_{t−1})‖ / ‖Y_t − Y_{t−1}‖ so far, if that is larger.
     """
 
     def __init__(self, loss: Callable[[torch.Tensor], torch.Tensor], device: str):

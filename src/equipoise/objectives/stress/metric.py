@@ -14,18 +14,23 @@ NONE = np.empty(0, np.float32)  # no weights: all 1
 
 
 class Slope(NamedTuple):
-    """The loss at a map, half its gradient, and the stiffness by which a step divides the half gradient."""
+    """The loss at a map, half its gradient, and the stiffness by which a step divides half the gradient."""
 
     loss: float
     half_gradient: Array  # G, (n, d)
-    stiffness: Array  # (n, 1) or (1, 1): a diagonal M ≥ V, so that Y − G/M is the step of majorisation
+    # M, (n, 1) or (1, 1): the diagonal of a matrix ≥ V, the Laplacian of the weights. A step of majorisation leads from
+    # Y to Y − G/M.
+    stiffness: Array
 
 
 class Stress(Protocol):
-    """σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², with V the Laplacian of the weights."""
+    """A stress of maps Y (n, d): metric stress σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², or ordinal stress (ordinal.py).
+
+    V is the Laplacian of the weights: (V Y)_i = Σ_j w_ij (y_i − y_j).
+    """
 
     def slope(self, Y: Array) -> Slope:
-        """Return the loss and half its gradient at Y (n, d), in the precision of Y: float32 or float64."""
+        """Return the loss, half its gradient and the stiffness at Y (n, d), float32 or float64."""
         ...
 
     def attraction(self, Y: Array) -> Array:
@@ -33,7 +38,7 @@ class Stress(Protocol):
         ...
 
     def scale(self, Y: Array) -> float:
-        """Return the factor by which scaling Y minimises the loss."""
+        """Return the factor that Y is multiplied by at the start: for metric stress, the one with the lowest loss."""
         ...
 
 
@@ -44,7 +49,7 @@ class Metric:
         raise TypeError(f"{type(self).__name__} must define slope(Y)")
 
     def laplacian(self, Y: Array) -> Array:
-        """Return V Y: Σ_j w_ij (y_i − y_j)."""
+        """Return V Y, with rows Σ_j w_ij (y_i − y_j)."""
         raise TypeError(f"{type(self).__name__} must define laplacian(Y)")
 
     def attraction(self, Y: Array) -> Array:
@@ -58,7 +63,7 @@ class Metric:
 
 
 class AllPairs(Metric):
-    """δ of all pairs i < j, condensed, in float32; weights w in the same form, or empty if all are 1."""
+    """Metric stress with the δ of all pairs i < j stored in float32, condensed; weights too, or empty if all are 1."""
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.delta, self.n, self.weights, self.n_threads = delta, n, weights, n_threads
@@ -91,7 +96,7 @@ class AllPairs(Metric):
 
 
 class FromPoints(Metric):
-    """δ as the Euclidean distances of X (n, D), recomputed at every pass and not stored."""
+    """Metric stress with δ_ij the Euclidean distance between rows i and j of X (n, D), recomputed at every pass."""
 
     def __init__(self, X: Array, n_threads: int):
         self.X, self.n_threads = np.ascontiguousarray(X, dtype=np.float32), n_threads
@@ -108,7 +113,7 @@ class FromPoints(Metric):
 
 
 class Listed(Metric):
-    """The pairs stored in a symmetric CSR matrix of weights, with δ in the order of its entries."""
+    """Metric stress over the pairs stored in a symmetric CSR matrix of weights, with δ in the order of its entries."""
 
     def __init__(self, delta: Array, weights: Matrix, n_threads: int):
         self.n_threads, self.weights = n_threads, weights

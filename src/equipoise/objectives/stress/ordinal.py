@@ -11,7 +11,7 @@ from .metric import NONE, AllPairs, Slope
 
 
 class OrdinalStress:
-    """σ₁²(Y) = Σ w (d − δ̂)² / Σ w d², δ̂ the closest values to d that increase with δ     docs/math.md, eq. (8)
+    """σ₁²(Y) = Σ w (d − δ̂)² / Σ w d², with δ̂ the values closest to d in the order of δ    docs/math.md, eq. (8)
 
     δ̂ is the isotonic regression of d on the order of δ; pairs with equal δ may have different δ̂ (Kruskal's primary
     treatment of ties: they are sorted by d). δ̂ minimises the numerator, so the gradient treats it as constant. Only the
@@ -57,7 +57,7 @@ class OrdinalStress:
         return -2 / squares * (1 - raw / squares) * VY
 
     def scale(self, Y: Array) -> float:
-        """Return the factor that makes the root mean square distance 1; the loss is invariant to it."""
+        """Return the factor that makes the weighted root mean square distance 1; it does not change the loss."""
         weight = float(self._pairs.stiffness.sum()) / 4 if len(self.weights) else self.n * (self.n - 1) / 2
         squares = float((Y * self._pairs.laplacian(Y)).sum())
         return float(np.sqrt(weight / squares)) if squares > 0 else 1.0

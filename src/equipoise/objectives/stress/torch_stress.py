@@ -15,7 +15,7 @@ MIN_D2 = 1e-36  # lower bound of d², as in stress.hpp: coincident points have a
 
 
 class Targets(Protocol):
-    """δ of all pairs."""
+    """The dissimilarities δ of all pairs of n points, by rows."""
 
     n: int
     width: int  # entries allocated per row while δ is computed
@@ -24,12 +24,12 @@ class Targets(Protocol):
     def device(self) -> torch.device: ...
 
     def rows(self, part: slice) -> torch.Tensor:
-        """Return δ (m, n) from the points of a slice to all, in float64."""
+        """Return δ (m, n) from the m points of a slice to all points, in float64."""
         ...
 
 
 class Stored:
-    """δ (n, n), stored in float32."""
+    """Dissimilarities δ (n, n), stored in float32."""
 
     def __init__(self, delta: torch.Tensor):
         self.delta = delta
@@ -44,7 +44,7 @@ class Stored:
 
 
 class Recomputed:
-    """δ as the Euclidean distances of centred X (n, D), recomputed at every pass."""
+    """Dissimilarities δ: Euclidean distances between the rows of a centred X (n, D), recomputed at every pass."""
 
     def __init__(self, X: torch.Tensor):
         self.X = X.double()
@@ -62,7 +62,7 @@ class Recomputed:
         return d2.clamp_(min=0).sqrt_()
 
     def stored(self) -> Stored:
-        """Return targets with the same δ, stored."""
+        """Return the same δ, computed once and stored in float32."""
         delta = torch.empty((self.n, self.n), device=self.device)
 
         def rows(part: slice) -> None:
@@ -73,9 +73,10 @@ class Recomputed:
 
 
 class DeviceStress(Metric):
-    """σ over all pairs with δ and weights w (n, n) on a device; None if all weights are 1. Maps are NumPy arrays.
+    """Metric stress over all pairs, with δ and weights (n, n) on a device; `weights` is None if all are 1.
 
-    Tiles of rows are compared with all points, axis by axis, in float64: no (n, n, d) array is allocated.
+    Maps are NumPy arrays. Tiles of rows are compared with all points, axis by axis, in float64: no (n, n, d) array is
+    allocated.
     """
 
     def __init__(self, targets: Targets, weights: torch.Tensor | None = None):
