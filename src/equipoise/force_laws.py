@@ -52,11 +52,11 @@ def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, 
     *methods : estimators
         Unfitted methods, such as TSNE() or GSNE(beta=2, eta=0.25).
     r : array-like of shape (m,), optional
-        Distances in the map; by default 400 from 0.02 to 5.
+        Distances in the map; by default 400 distances from 0.02 to 5.
     p : float, default=1.0
         Affinity of the two points; the attraction of KL methods is proportional to it.
     Z : float, default=1.0
-        Normaliser of Q; the repulsion is proportional to 1/Z.
+        Normaliser of Q; the repulsion of KL methods is proportional to 1/Z.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Spaces of maps: Euclidean, optionally with a metric tensor; the unit sphere; and maps of fixed spread.
 
 The optimiser works in coordinates U in which distances are Euclidean. A geometry converts maps Y to U and back, and
-keeps steps on the surface.
+keeps steps on the surface of valid U, such as the sphere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Geometry(Protocol):
         ...
 
     def project(self, U: Array) -> Array:
-        """Return U projected onto the surface, each point independently of the others."""
+        """Return U projected onto the surface; on the sphere, each point independently of the others."""
         ...
 
     def retract(self, U: Array) -> Array:

@@ -29,14 +29,14 @@ TINY = 1e-30  # lower bound of d2 where a slope is infinite at 0, so that coinci
 class Kernel:
     """A radial kernel k(d2), positive and decreasing.
 
-    To define a kernel, subclass this and define `value` and `slope`; with parameters, make it a frozen dataclass.
+    To define a kernel, subclass this and define `value` and `slope`; if it has parameters, make it a frozen dataclass.
 
     Attributes
     ----------
     length : float, default=1.0
         The distance at which k leaves its plateau; the unit of length of the map (docs/math.md, section 2).
     kink : float, default=0.0
-        The distance at which the slope jumps; 0 if it is continuous.
+        The distance at which the slope jumps; 0 if the slope is continuous.
     rational : tuple of float or None, default=None
         (a, c) if k'/k = −a/(c + d2), otherwise None.
     spread : float, default=1e-4
@@ -278,7 +278,7 @@ class SphericalExit(_LogSlopeKernel):
 @tagged("kernels.Squared")
 @dataclass(frozen=True)
 class Squared(Kernel):
-    """k² for a kernel k; its sum over all pairs is ‖K_Y‖²_F (docs/math.md, eq. D2)."""
+    """k² for a kernel k; its sum over all i and j is ‖K_Y‖²_F (docs/math.md, eq. D2)."""
 
     kernel: Kernel
 
@@ -384,7 +384,7 @@ def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
 
 
 def _check_parameters(kernel: Kernel, *names: str) -> None:
-    """Raise unless the named parameters are positive and the kernel's length has a square that can be represented."""
+    """Raise unless the named parameters are positive and the kernel's length is between 1e-100 and 1e100."""
     for name in names:
         require(getattr(kernel, name), name, "> 0", lambda x: x > 0)
     try:

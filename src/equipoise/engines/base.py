@@ -120,7 +120,8 @@ class Engine(Protocol):
         """Return Ψ = Σ_ij A_ij ψ_b(d2_ij) and E_i = Σ_j A_ij k^b k' (y_i − y_j), (n, d).
 
         ψ_b is an antiderivative: ψ_b' = k^b k'. With e = b + 1, it is log k for e = 0, (k^e − 1)/e for |e| < 1/16, and
-        k^e / e otherwise. A is CSR, or dense (n, n) with its diagonal ignored. Ψ is NaN if `potential` is false.
+        k^e / e otherwise. The weights A are CSR, or dense (n, n) with the diagonal ignored. Ψ is NaN if `potential` is
+        false.
         """
         ...
 
@@ -129,7 +130,7 @@ class Engine(Protocol):
         ...
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return the field of the points Y as a function of targets (t, d); a point at a target counts too."""
+        """Return the field of the points Y as a function of targets (t, d), including points at a target."""
         ...
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:

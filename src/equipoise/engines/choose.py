@@ -111,7 +111,7 @@ def make_engine(
     tol : float
         Relative tolerance of the force, for "grid" and "torch".
     seed : int, default=0
-        Seed of the sample, for "sampled", and for "torch" in more than three dimensions.
+        Seed of the sample of pairs, for "sampled", and for "torch" in more than three dimensions.
     device : str, default="cpu"
         Device of "torch": "cpu" or "cuda".
     deterministic : bool, default=True
@@ -145,7 +145,10 @@ def engine_state(engine: Engine) -> list[dict[str, Any]]:
 
 
 def restore_engine(engine: Engine, state: list[dict[str, Any]]) -> None:
-    """Restore the state returned by `engine_state`, replacing the current one."""
+    """Restore the state returned by `engine_state`, replacing the current one.
+
+    Raise ValueError if the state is not empty, but the engine has no state.
+    """
     if isinstance(engine, Resumable):
         engine.restore(state)
     elif state:

@@ -18,7 +18,7 @@ from .tables import Table, edge_table, kernel_table
 
 
 class HostPlacement:
-    """NumPy arrays in host memory. Sparse matrices are returned unchanged."""
+    """NumPy arrays in host memory; `to_device` returns sparse matrices unchanged."""
 
     device = "cpu"
 
@@ -92,7 +92,7 @@ def native_edges(
 class StoredEdges:
     """Edges over the stored pairs of a CSR matrix, in float32 and in any dimension.
 
-    k^b k' is read from a table, except for built-in kernels with rational k'/k and b = −1: then it is computed.
+    k^b k' is computed for built-in kernels with a rational k'/k and b = −1, and read from a table otherwise.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class StoredEdges:
         """Return a compiled kernel and an exponent for `native_edges`.
 
         If b = −1 and k'/k is rational, these are the kernel itself and b. Otherwise they are a table of ψ_b and k^b k',
-        used in place of log k and k'/k, and −1.
+        which takes the place of log k and k'/k, and the exponent −1.
         """
         native = kernel.native()
         if native is not None and b == -1 and native.rational:

@@ -32,10 +32,10 @@ NO_PAIRS = np.empty(0, np.int64), np.empty(0, np.int32)  # indptr and indices
 class Sampled(CpuEngine):
     """Edges over the stored pairs, and the field from these and from random partners of every point.
 
-    The partners of point i are the points i + o modulo n, with random offsets o that are the same for every point. They
-    depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its gradient. The
-    errors of new offsets in every iteration would average out, but the optimiser's gains would treat this noise as
-    overshooting and slow the run down (docs/math.md, section 13).
+    The partners of point i are the points i + o modulo n, with random offsets o that are the same for every point. The
+    offsets depend only on the seed and on n, so that the estimated loss is a function of Y and the forces are its
+    gradient. The errors of new offsets in every iteration would average out, but the optimiser's gains would treat this
+    noise as overshooting and slow the run down (docs/math.md, section 13).
 
     Parameters
     ----------

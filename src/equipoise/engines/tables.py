@@ -27,7 +27,7 @@ class Table(NamedTuple):
     ----------
     segments : ndarray (size, 4)
     first : int
-        The leading bits of the smallest d2 · scale, as a float32.
+        The leading bits of the smallest d2 · scale in float32.
     scale : float
         1/kink², so that a segment starts at the kink of the kernel; 1 if there is none.
     """
@@ -42,7 +42,7 @@ def tabulate(
 ) -> Table:
     """Return the table of a function of d2 and its slope for distances from `low` to `high`; beyond, both are constant.
 
-    In a segment, the slope is interpolated between its values at both ends and in the middle. The function is exact at
+    In a segment, the slope is the parabola through its values at both ends and in the middle. The function is exact at
     the start of the segment and, by Simpson's rule, nearly exact at its end. Both may jump at the distance `kink`: a
     segment starts there, and each side is evaluated just inside its own segment.
     """

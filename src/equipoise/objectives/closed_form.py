@@ -14,9 +14,9 @@ from .base import Balance
 
 
 class Linear(Kernel):
-    """k = −d2/2, which is the inner product after centring: C K C = C Y Yᵀ C.
+    """k = −d2/2, which is the inner product after centring.
 
-    It is not positive, so the SNE family cannot use it.
+    For K_ij = k(d2_ij) and C = I − 11ᵀ/n, C K C = C Y Yᵀ C. k is not positive, so the SNE family cannot use it.
     """
 
     def value(self, d2: Array) -> Array:

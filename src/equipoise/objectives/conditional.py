@@ -31,8 +31,8 @@ class ConditionalKL:
 
         ∇_i E = 2 Σ_j [(1/Z_i + 1/Z_j) k' − (p_{j|i} + p_{i|j}) k'/k] (y_i − y_j)            docs/math.md, eq. (5)
 
-    The repulsion is minus the sum of two gradients: that of the field of unit charges, times 1/Z_i, and that of the
-    field of charges 1/Z_j.
+    The repulsion is minus the sum of the gradients of two potentials: that of unit charges, times 1/Z_i, and that of
+    charges 1/Z_j.
     """
 
     def __init__(self, P: Matrix, kernel: Kernel):

@@ -24,7 +24,7 @@ def _sum(x: Array) -> float:
 class CrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (1 − μ_ij) log(1 − k) over i ≠ j (McInnes et al. 2018).
 
-    u = −log(1 − k), softened at 0, is the kernel `apart`. The engine computes edges along μ and one field:
+    u = −log(1 − k), softened at 0, is the kernel `apart`. The gradient takes edges along μ and one field:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k + u')(y_i − y_j) + 2 ∇Φ_i,  Φ_i = Σ_j u                    docs/math.md, eq. (16)
     """
@@ -58,7 +58,7 @@ class CrossEntropy:
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         """Return the force on new points, as `Objective.freeze` describes.
 
-        The map acts on a new point, but not the reverse: μ_ij = w_ij, without symmetrisation.
+        The map acts on a new point, but not the reverse: μ_ij is the affinity w_ij of the new point, not symmetrised.
         """
         field = engine.freeze(Y, self.apart)
 
@@ -80,7 +80,8 @@ class EffectiveCrossEntropy:
     """E = −Σ_ij μ_ij log k − Σ_ij (d_i + d_j) (m/2n) log(1 − k), d_i = Σ_j μ_ij, m negatives per edge.
 
     This is the expected loss of sampling edges and negatives (Damrich & Hamprecht 2021), if both ends of a negative
-    pair are moved. u = −log(1 − k), softened at 0, is the kernel `apart`, with fields of charges 1 and d_j:
+    pair are moved. u = −log(1 − k), softened at 0, is the kernel `apart`; Φ[1] and Φ[d] are its potentials for charges
+    1 and d_j:
 
         ∇_i E = −4 Σ_j μ_ij (k'/k)(y_i − y_j) + (m/n)(d_i ∇Φ_i[1] + ∇Φ_i[d])                 docs/math.md, eq. (17)
     """

@@ -87,7 +87,7 @@ class DenseDivergence:
         raise ValueError(f"transform needs an Alpha divergence with alpha < 1; {self.divergence!r} compares every pair")
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:
-        """Return the forces of a pair with ⟨G⟩ = f'(1), its value at Q = P."""
+        """Return the forces of a pair with affinity p, for ⟨G⟩ = f'(1), its value at Q = P."""
         xp, d2 = array_namespace(r), r**2
         G = self.divergence.slope(self.kernel.value(d2) / (Z * p)) - self.divergence.slope(xp.ones_like(d2))
         force = 4 / Z * G * xp.abs(self.kernel.slope(d2)) * r

@@ -30,10 +30,10 @@ class DoubleKernelLLE:
 
         ∇_i E = 4 Σ_j (M_ij + 1/n) k' (y_i − y_j)                                            docs/math.md, eq. (D1)
 
-    (Draganov & Dohn 2024, eq. 8 and proposition 4.1). Both sums of E include i = j, so that E ≥ 0: M and K_Y are
-    positive semidefinite. Pairs with M_ij < 0 attract: one point is a neighbour that reconstructs the other. Pairs with
-    M_ij > 0 repel: both are neighbours that reconstruct a third. The second term makes every pair repel. The engine
-    computes edges on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
+    See Draganov & Dohn 2024, eq. (8) and proposition 4.1. The sums include i = j, so that E ≥ 0: M and K_Y are positive
+    semidefinite. Pairs with M_ij < 0 attract: one point is a neighbour that reconstructs the other. Pairs with M_ij > 0
+    repel: both are neighbours that reconstruct a third. The second term makes every pair repel. The engine computes
+    edges on the pattern of M with b = 0, and one field. Exaggeration multiplies M.
     """
 
     def __init__(self, W: Matrix, kernel: Kernel):
@@ -101,10 +101,10 @@ class DoubleKernelPCA:
 
         ∇_i E = −8 Σ_j A_ij k' (y_i − y_j)                                                   docs/math.md, eq. (D2)
 
-    (Draganov & Dohn 2024, eq. 6 and 7). K_X and K_Y (n, n) are the kernel matrices of the data and of the map. K_X is
-    symmetric, dense or CSR; its diagonal of ones is not stored. If ρ are the row means and μ is the mean of K_X − K_Y,
-    A_ij = K_X − K_Y − ρ_i − ρ_j + μ. The engine computes edges on the pattern of K_X with b = 0, the field of k², and
-    the fields of k with charges 1 and ρ.
+    See Draganov & Dohn 2024, eq. (6) and (7). K_X and K_Y (n, n) are the kernel matrices of the data and of the map.
+    K_X is symmetric, dense or CSR; its diagonal of ones is not stored. If ρ are the row means and μ is the mean of
+    K_X − K_Y, A_ij = K_X − K_Y − ρ_i − ρ_j + μ. The engine computes edges on the pattern of K_X with b = 0, the field
+    of k², and the fields of k with charges 1 and ρ.
     """
 
     def __init__(self, K: Matrix, kernel: Kernel):

@@ -41,7 +41,8 @@ class JointDivergence:
 
         ∇_i E = −(4/s) [Z^{−e} Σ_j P^s k^{−s} k'(y_i − y_j) − (T/Z) R_i]                     docs/math.md, eq. (3)
 
-    For α < 1 the sum runs over pairs with P > 0 only: sparse edges and one field.
+    The sum runs over pairs with P > 0 only, so the engine computes sparse edges and one field. For |e| ≥ 1/16 the edges
+    give Ψ = Σ A k^e / e instead, and E is computed from T.
     """
 
     mass = 1.0
@@ -75,7 +76,7 @@ class JointDivergence:
         return Balance(attraction, repulsion, divergence, _power(exaggeration, s) * T / s)
 
     def divergence_and_overlap(self, psi: Any, Z: Any) -> tuple[Any, Any]:
-        """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k)."""
+        """Return E and T = Σ P^s Q^{1−s} from Ψ = Σ P^s ψ(k) and Z."""
         s, e = self.s, self.e
         if abs(e) >= NEAR_LOG:  # Ψ = Σ P^s k^e / e, and E = (1 − T)/(s e) has no cancellation
             T = _power(Z, -e) * e * psi

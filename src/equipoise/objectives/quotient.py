@@ -1,4 +1,4 @@
-"""LLE and Laplacian eigenmaps as attraction and repulsion: minimise tr(YᵀMY) at a fixed spread of the map."""
+"""LLE and Laplacian eigenmaps as attraction and repulsion: a quadratic form of the map at a fixed spread of the map."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def check_kernel(kernel: Kernel) -> None:
     TypeError
         If `value` or `slope` is not defined.
     ValueError
-        If the kernel is not valid; the message names the squared distance if there is one.
+        If the kernel is not valid; a message about a wrong value names the squared distance.
     """
     if type(kernel).__module__ == kernels.__name__:
         return

@@ -1,4 +1,4 @@
-"""The field of any kernel in linear time, by one FFT of one potential on a B-spline mesh (docs/math.md, section 10).
+"""The field of any kernel in linear time, by FFTs on a B-spline mesh (docs/math.md, section 10).
 
 The user sets a tolerance for the force; the engine measures on the embedding itself how coarse a mesh meets it. On the
 CPU a kernel too sharp for an affordable mesh is split into a smooth part, which the mesh resolves, and a near part,

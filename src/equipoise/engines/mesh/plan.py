@@ -123,7 +123,7 @@ class Transform:
     def potential(self, mesh: _core.Mesh, Y: Array, charges: Array, n_threads: int) -> Array:
         """Return the potential on the mesh of charges (n, m) at the points Y.
 
-        The result is flat: m meshes one after the other, and the padding that the core needs.
+        The result is flat: m meshes one after the other, followed by the padding that the core needs.
         """
         m, nodes = charges.shape[1], int(np.prod(self.size))
         grid = np.empty(m * nodes + PADDING, self.dtype)
@@ -166,8 +166,8 @@ class Split:
 def split(kernel: Kernel, radius: float) -> Split:
     """Return the near part χ(d2/a²) (k − tangent) of a kernel k, for a radius a and the tangent of k(d2) at d2 = a².
 
-    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ falls from χ(0) = 1 to χ(1) = 0, and its first three derivatives vanish at both
-    ends. The smooth part, k minus the near part, therefore varies on the scale a, however sharp k is near 0.
+    χ(x) = 1 − 35x⁴ + 84x⁵ − 70x⁶ + 20x⁷ decreases from χ(0) = 1 to χ(1) = 0, and its first three derivatives vanish at
+    both ends. The smooth part, k minus the near part, therefore varies on the scale a, however sharp k is near 0.
     """
     a2 = radius**2
     at, slope = float(kernel.value(np.array([a2]))[0]), float(kernel.slope(np.array([a2]))[0])
@@ -219,8 +219,8 @@ def mesh_size(h: float, span: tuple[float, ...]) -> tuple[int, ...]:
 def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[int, ...]) -> bool:
     """Return whether a mesh of this size for n points in a box with sides `span` is computed in float64.
 
-    It is for a box smaller than the kernel's length, where forces are small differences of large values, and for few
-    points on a small mesh, where float64 costs little.
+    Float64 is used if the box is smaller than the kernel's length, because forces are then small differences of large
+    values, and for few points on a small mesh, where it costs little.
     """
     small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
     return bool(small or max(span) < kernel.length)
@@ -235,8 +235,8 @@ def check_span(span: Array) -> None:
 def rungs_of(span: Array, length: float, per_octave: int, room: float = 1.0) -> tuple[int, ...]:
     """Return the sides `span` (d,) of a box, times `room`, as rungs; rung q is a side of length · 2^(q/per_octave).
 
-    `length` is that of a kernel. Sides are rounded up. A side counts as at least 1/64 of the widest, so that no mesh is
-    degenerate.
+    `length` is the kernel's length. Sides are rounded up. A side counts as at least 1/64 of the widest, so that no mesh
+    is degenerate.
     """
     shortest = max(float(span.max()) / 64, 1e-12 * length)
     return tuple(int(np.ceil(per_octave * np.log2(room * max(s, shortest) / length))) for s in span)
@@ -248,7 +248,7 @@ def span_of(rungs: tuple[int, ...], length: float, per_octave: int) -> tuple[flo
 
 
 def _cheapest(kernel: Kernel, error: float, n: int, span: Array) -> tuple[float, float]:
-    """Return the mesh width and the radius of the near field (0 for none) of the cheapest mesh, as for `plan`."""
+    """Return the mesh width and the radius of the near field (0 for none) of the cheapest mesh."""
     d, widest = len(span), float(span.max())
     h, plain = mesh_width(kernel, error, d), np.inf
     if h > 0:
@@ -283,8 +283,8 @@ def mesh_width(kernel: Kernel, error: float, d: int) -> float:
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     """Return the smallest radius of the near field for which a mesh of width h has at most this pair error.
 
-    Radii up to 24 h are tried, and the last is returned if none is large enough. A kink of the kernel lies well inside
-    the radius.
+    Radii from 2 h to 24 h are tried, but none so small that a kink of the kernel is not well inside. If all of them are
+    too small, the largest is returned.
     """
     # The smooth part retains 1 − χ ≈ 35 (kink/a)^8 of a kink.
     minimum = kernel.kink * (35 / error) ** (1 / 8)
@@ -327,5 +327,5 @@ def _nodes(span: Array, h: float) -> float:
 
 
 def _step_up(h: float, unit: float) -> float:
-    """Return the smallest unit · 2^(k/8) that is not below h."""
+    """Return the smallest unit · 2^(k/8), with an integer k, that is not below h."""
     return float(unit * 2 ** (np.ceil(STEPS * np.log2(h / unit)) / STEPS))

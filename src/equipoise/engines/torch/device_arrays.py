@@ -39,7 +39,10 @@ class DevicePlacement:
         return torch.as_tensor(array, dtype=torch.float32, device=self.device).contiguous()
 
     def indices_where(self, mask: Any) -> Any:
-        """Return the indices at which a mask (n,) is true; while recording, return none, and set the flag if any is."""
+        """Return the indices at which a mask (n,) is true.
+
+        While a step is recorded, return no indices; set the flag of the recording if any entry is true.
+        """
         if self._graph.recording:
             self._graph.flag_where(mask)
             return ()

@@ -56,7 +56,7 @@ class Torch(MeshEngine):
     Parameters
     ----------
     n_threads : int
-        For the sums on the CPU.
+        Number of threads for the sums on the CPU.
     tol : float
         The maximum relative error of the force.
     device : str
@@ -181,7 +181,7 @@ class Torch(MeshEngine):
     def replayable(self, n: int, count: int) -> tuple[list[Any] | None, list[tuple[int, ...]], int]:
         """Return the meshes planned for n points, their rungs, and how many steps to replay before the next check.
 
-        There are at most `count` steps. The meshes are None if one of them is a direct sum, which is not replayed.
+        The number is at most `count`. The meshes are None if one of them is a direct sum, which is not replayed.
         """
         records = self._records.values()
         meshes = [self._planned(kernel, n, r.rungs, r.level) for (kernel, *_), r in self._records.items()]

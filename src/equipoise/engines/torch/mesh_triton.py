@@ -129,7 +129,7 @@ def _corner(
 ):  # fmt: skip
     """Return the index of the lowest node of the spline of each point, and the offsets of the point in its cell.
 
-    `row` and, in 3-D, `line` are the strides of the mesh: the lengths of its second and third axis.
+    `row` and, in 3-D, `line` are the lengths of the second and third axis of the mesh, including padding.
     """
     at, f0 = _locate(Y, box, i, valid, 0, a0, h, n0, D, DOUBLE)
     f1 = f0

@@ -26,7 +26,7 @@ COPIES = 64, 2**18  # maximum copies of a small mesh, and nodes in all: fewer po
 class ParticleMesh:
     """The Fourier transform of a kernel on a padded mesh, divided by the squared symbol of the spline.
 
-    It is the same transform as `Transform` in plan.py, in PyTorch, and no kernel is split.
+    It is the counterpart of `Transform` (plan.py) in PyTorch; it does not split kernels.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Partners:
         return potential, gradient
 
     def _weighted(self, offsets: Any, weights: Any) -> Rows:
-        """Return the pairs that are always included, each with the value 1 − w, w = 0 if its offset was not drawn."""
+        """Return the pairs that are always included, each with 1 minus the weight of its offset, 0 if not drawn."""
         if self._corrected is None:
             A = self._always
             n = A.shape[0]

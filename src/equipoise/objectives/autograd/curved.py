@@ -3,7 +3,7 @@
     ∂E/∂y_i = Σ_kl (∂E/∂d2_kl) ∂d2_kl/∂y_i                                                   docs/math.md, eq. (G1)
 
 Each loss gives the attractive and the repulsive weights ∂E/∂d2 in closed form; autograd differentiates d2, including g.
-All pairs, in float64. With g = 1 these are the losses of joint.py, dense.py and conditional.py.
+The sums run over all pairs, in float64. With g = 1 these are the losses of joint.py, dense.py and conditional.py.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Curved:
         return Balance(attraction.cpu().numpy(), repulsion.cpu().numpy(), float(value), stiffness)
 
     def _balance(self, pairs: Pairs, loss: bool, exaggeration: float) -> tuple[torch.Tensor, torch.Tensor, Any, Any]:
-        """Return the attributes of a `Balance` as tensors; the stiffness is that of flat space."""
+        """Return the attributes of a `Balance`, as tensors or numbers; the stiffness is that of flat space."""
         raise TypeError(f"{type(self).__name__} must define _balance()")
 
     def to(self, placement: Placement) -> Objective:

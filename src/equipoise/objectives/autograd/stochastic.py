@@ -1,7 +1,7 @@
 """Losses estimated from a batch of points and edges, which PyTorch differentiates to train an encoder.
 
 A loss here is a function of two sums: an attractive one over the stored edges and a repulsive one over all pairs.
-For B of n points, drawn without replacement, and an edge of each,
+For a batch of B of the n points, drawn without replacement, and one edge from each of them,
 
     Σ_ij A_ij f(d2_ij) ≈ (n/B) Σ_i a_i f(d2_iJ),   J drawn with probability A_iJ/a_i,  a_i = Σ_j A_ij              (a)
     Σ_{i≠j} u(d2_ij) ≈ n(n−1)/(B(B−1)) Σ_{i≠j} u(d2_ij),   over the pairs within the batch                         (b)
@@ -12,8 +12,8 @@ averages Ŝ of the sums: the descent follows
 
     (∂E/∂S₁)(Ŝ) ∇S₁ + (∂E/∂S₂)(Ŝ) ∇S₂,
 
-for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. If the batch contains all points and all edges, it
-is the gradient.
+for KL −Σ P ∇log k + ∇Z/Ẑ, whose factors hardly depend on the batch. If the batch contains all points and all edges,
+this is the exact gradient.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DECAY = 0.9  # weight of the past in running averages, about ten batches; chosen
 
 
 class Batch(NamedTuple):
-    """B of n points, and edges that start at them."""
+    """A batch of B of the n points, and edges that start at them."""
 
     n: int
     heads: Tensor  # (B,): indices of the points
@@ -74,7 +74,7 @@ class Average:
         self.weight = torch.zeros_like(self.total)
 
     def include(self, values: Tensor, at: Any = slice(None)) -> Tensor:
-        """Add new estimates for the entries `at`, and return their averages."""
+        """Add new estimates for the entries `at`, and return the averages of these entries."""
         self.total[at] = DECAY * self.total[at] + (1 - DECAY) * values
         self.weight[at] = DECAY * self.weight[at] + (1 - DECAY)
         return self.total[at] / self.weight[at]

@@ -38,7 +38,7 @@ class Stress(Protocol):
         ...
 
     def scale(self, Y: Array) -> float:
-        """Return the factor that Y is multiplied by at the start: for metric stress, the one with the lowest loss."""
+        """Return the factor for scaling Y: for metric stress, the one with the lowest loss."""
         ...
 
 
@@ -63,7 +63,7 @@ class Metric:
 
 
 class AllPairs(Metric):
-    """Metric stress with the δ of all pairs i < j stored in float32, condensed; weights too, or empty if all are 1."""
+    """Metric stress over all pairs i < j, with condensed δ in float32 and condensed weights, empty if all are 1."""
 
     def __init__(self, delta: Array, n: int, n_threads: int, weights: Array = NONE):
         self.delta, self.n, self.weights, self.n_threads = delta, n, weights, n_threads
