@@ -144,6 +144,20 @@ def test_no_methods_raises():
         eq.forces()
 
 
+@pytest.mark.parametrize(
+    ("r", "message"),
+    [
+        ([], r"r must be an array \(m,\) with at least one distance, got shape \(0,\)"),
+        ([[1.0]], r"r must be an array \(m,\) with at least one distance, got shape \(1, 1\)"),
+        ([1.0, -2.0], r"r must contain finite distances >= 0, got r\[1\] = -2"),
+        ([np.nan, 1.0], r"r must contain finite distances >= 0, got r\[0\] = nan"),
+    ],
+)
+def test_invalid_distances_raise(r, message):
+    with pytest.raises(ValueError, match=message):
+        eq.forces(eq.TSNE(), r=r)
+
+
 def test_docstring_example_runs():
     result = doctest.testmod(force_laws, extraglobs={"TSNE": eq.TSNE})
     assert result.attempted >= 2 and result.failed == 0

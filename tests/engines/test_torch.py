@@ -189,7 +189,9 @@ def test_fortran_ordered_init_gives_the_same_map(digits):
 
 def test_divergence_raises(digits):
     descent = eq.optimize.GradientDescent()
-    with pytest.raises(FloatingPointError, match="the embedding is no longer finite; lower learning_rate"):
+    with pytest.raises(
+        FloatingPointError, match="the embedding contains NaN or infinite coordinates; lower learning_rate"
+    ):
         eq.TSNE(engine="torch", device="cpu", random_state=0, learning_rate=1e30, optimizer=descent).fit(digits)
 
 
