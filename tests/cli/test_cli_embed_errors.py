@@ -27,14 +27,14 @@ from equipoise.cli.console import Console
         (["iris", "--seed", "x"], "seed"),
         (
             ["iris", "--method", "pca", "--iterations", "5"],
-            "has no n_iter; add --solver flow",
+            "pca is computed in closed form; omit the number of iterations, or add --solver flow",
         ),
         (
             ["iris", "--method", "pca", "--checkpoint", "c"],
             "pca is computed in closed form and has no checkpoints",
         ),
         (["iris", "--resume"], "--resume needs a checkpoint; add --checkpoint FILE"),
-        (["iris", "--label", "species"], "--label applies to files only; the bundled data set iris has no column"),
+        (["iris", "--label", "species"], "--label applies to files only; omit it for the bundled data set iris"),
         (["iris", "--pca", "5"], "pca=5 is out of range for a table of shape (150, 4)"),
     ],
 )
@@ -47,23 +47,30 @@ def test_invalid_input_prints_one_line_and_writes_no_files(arguments, message, t
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "umap", "--perplexity", "5"], "umap has no perplexity; see equipoise embed --method umap --help"),
+        (
+            ["--method", "umap", "--perplexity", "5"],
+            "umap has no parameter perplexity; see equipoise embed --method umap --help",
+        ),
         (["--method", "no"], "invalid choice: 'no'"),
         (["--components", "two"], "argument --n-components/--components: 'two' is not an integer"),
         (["--dof", "one"], "argument --dof: 'one' is not a number"),
         (["--n-jobs", "all"], "argument --n-jobs: 'all' is not an integer"),
         (
             ["--method", "symmetricsne", "--kernel", "print(1)"],
-            "unknown object 'print(1)'; choose from Gaussian, StudentT",
+            "cannot parse 'print(1)'; choose from Gaussian, StudentT",
         ),
         (["--method", "symmetricsne", "--kernel", "StudentT(dof=-1)"], "'StudentT(dof=-1)': dof must be"),
         (["--method", "symmetricsne", "--kernel", "StudentT(__import__('os'))"], "choose from"),
-        (["--init", "missing.npy"], "cannot read an array from 'missing.npy'"),
+        (
+            ["--init", "missing.npy"],
+            "cannot read 'missing.npy', which must be an array saved by numpy.save: No such file or directory",
+        ),
         (["--plot", "pdf"], "unknown format 'pdf'; choose from png, svg, html"),
         (["--format", "doc"], "invalid choice: 'doc'"),
         (["--perplexty", "5"], "unknown argument: --perplexty 5; did you mean --perplexity?"),
         (["--standardise"], "unknown argument: --standardise; did you mean --standardize?"),
         (["--colour=x"], "unknown argument: --colour=x ("),
+        (["--colour=x", "--shape=y"], "unknown arguments: --colour=x --shape=y ("),
         (["--method", "tsen"], "invalid choice: 'tsen'; did you mean tsne?"),
         (["--method", "UMAP"], "invalid choice: 'UMAP'; did you mean umap?"),
     ],
@@ -83,7 +90,7 @@ def test_invalid_outputs_are_rejected_before_fitting(tmp_path, capsys):
         (tmp_path / "file", [], "file' is a file; --out takes a folder, or the file of the map"),
         (tmp_path / "file" / "below", [], "cannot write 'iris.csv' to '"),
         (tmp_path / "x.png", [], "--out takes a folder or the file of the map; for a plot use --plot png"),
-        (tmp_path / "x.csv", ["--format", "npy"], "--format npy contradicts the file name 'x.csv'"),
+        (tmp_path / "x.csv", ["--format", "npy"], "--format npy contradicts the file name 'x.csv'; omit --format"),
         (
             tmp_path / "x.foo",
             [],
@@ -135,6 +142,24 @@ def test_debug_prints_the_traceback(capsys):
     assert embed("iris", "--perplexity", 0, "--debug") == 2
     message = capsys.readouterr().err
     assert message.startswith("Traceback") and message.splitlines()[-1].startswith("equipoise: error: perplexity")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not enough memory: MemoryError"),
+        ("Unable to allocate 3 GiB", "not enough memory: Unable to allocate 3 GiB"),
+        ("not enough memory to read x", "not enough memory to read x"),
+        ("GPU out of memory: TSNE", "GPU out of memory: TSNE"),
+    ],
+)
+def test_memory_error_says_once_that_memory_is_short(text, message, monkeypatch, capsys):
+    def fail(*arguments, **settings):
+        raise MemoryError(*([text] if text else []))
+
+    monkeypatch.setattr(equipoise.TSNE, "_build", fail)
+    assert embed("iris", "--out", "-") == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"equipoise: error: {message}"
 
 
 def test_interrupt_writes_the_map_so_far(tmp_path, monkeypatch, capsys):

@@ -169,7 +169,12 @@ def test_plot_with_unknown_column_lists_the_columns(maps, tmp_path, capsys):
     assert "choose from class, y1, y2" in one_line_error(capsys)
     with pytest.raises(SystemExit):
         run("plot", maps / "tsne.csv", "--out", tmp_path / "m.pdf")
-    assert "must end in .png or .svg or .html" in one_line_error(capsys)
+    assert "choose from .png, .svg, .html" in one_line_error(capsys)
+
+
+def test_missing_map_is_an_error_even_if_it_is_named_like_a_data_set(capsys):
+    assert run("plot", "digits") == 2
+    assert "the map 'digits' does not exist; make one with `equipoise embed DATA`" in one_line_error(capsys)
 
 
 def test_read_map_keeps_integer_classes(tmp_path):
@@ -198,7 +203,7 @@ def test_read_map_names_the_invalid_coordinate(cell, tmp_path, monkeypatch):
         read_map(str(path))
     with path.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        with pytest.raises(ValueError, match="-, column 'y2': a coordinate is missing or not a number"):
+        with pytest.raises(ValueError, match="-, column 'y2': a coordinate is missing or not a finite number"):
             read_map("-")
 
 
@@ -334,7 +339,7 @@ def test_compare_requires_equal_metrics_and_columns(tmp_path, capsys):
     assert run("compare", tmp_path / "t.csv", e, cos, "--metric", "cosine") == 0
     assert "cosine distances" in capsys.readouterr().out
     assert run("compare", tmp_path / "t.csv", ab, e) == 2
-    message = "e was fitted to other columns than an earlier model ('a', 'b', 'c'; 'a', 'b'); choose the columns"
+    message = "ab and e were fitted to different columns ('a', 'b'; 'a', 'b', 'c'); choose the columns for all with"
     assert message in one_line_error(capsys)
     assert run("compare", tmp_path / "t.csv", ab, e, "--columns", "a,c") == 0
     assert "2 columns" in capsys.readouterr().out

@@ -17,24 +17,30 @@ from .parser import parse
 
 __all__ = ["METHODS", "main"]
 
-BAD_INPUT, CLOSED_PIPE = 2, 141  # shell convention: 128 + SIGPIPE
+BAD_INPUT, CLOSED_PIPE = 2, 141  # 141 is 128 + SIGPIPE, by shell convention
 EXPECTED = (ValueError, TypeError, OSError, EOFError, ArithmeticError, RuntimeError, ImportError, MemoryError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run one command of the command line.
 
-    SIGTERM interrupts a run as Ctrl-C does.
+    SIGTERM interrupts the command as Ctrl-C does.
 
     Parameters
     ----------
     argv : sequence of str, optional
-        Arguments; by default `sys.argv[1:]`.
+        Arguments after `equipoise`; by default `sys.argv[1:]`.
 
     Returns
     -------
     code : int
-        Exit code: 0, 2 for bad input, 130 after Ctrl-C, 141 if standard output was closed, 143 after SIGTERM.
+        Exit code: 0 on success, 2 after an error, 130 after Ctrl-C, 141 if standard output was closed, 143 after
+        SIGTERM.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 if the arguments are invalid, and with code 0 after --help and --version.
     """
     words = sys.argv[1:] if argv is None else list(argv)
     try:
@@ -69,11 +75,11 @@ def _open_closed_streams() -> None:
     """Open the null device in place of standard streams that were closed before Python started."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # as long as the process
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open until the process ends
 
 
 def _discard_unwritable() -> None:
-    """Redirect standard streams that cannot be flushed to the null device: Python would fail again when it exits."""
+    """If a standard stream cannot be flushed, redirect it to the null device; else Python would fail again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -98,8 +104,10 @@ def _print_warning(message: Warning | str, *args: Any, **kwargs: Any) -> None:
 def _print_error(error: BaseException, *, debug: bool) -> None:
     if debug:
         traceback.print_exception(error)
-    prefix = "not enough memory: " if isinstance(error, MemoryError) else ""
-    _print_last(f"equipoise: error: {prefix}{_one_line(error) or type(error).__name__}")
+    text = _one_line(error) or type(error).__name__
+    says_so = "not enough memory" in text or "out of memory" in text
+    prefix = "not enough memory: " if isinstance(error, MemoryError) and not says_so else ""
+    _print_last(f"equipoise: error: {prefix}{text}")
 
 
 def _one_line(message: object) -> str:

@@ -19,7 +19,7 @@ EXAMPLES = """\
 
 
 def add(verbs: Any) -> None:
-    """Declare the verb."""
+    """Add the verb `compare` to the command line."""
     line = "compare several maps of the same data"
     verb = add_verb(verbs, "compare", line, "DATA MAP MAP … [options]", EXAMPLES, run)
     add_evaluation_options(verb, "maps", "+")
@@ -27,7 +27,7 @@ def add(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the comparison and write its figure."""
+    """Print the comparison, and write its figure if --figure is given."""
     maps = read_maps(args.maps, args.coordinates)
     evaluated = read_evaluation_data(args, maps)
     labels = class_names(evaluated.dataset, *maps.values())

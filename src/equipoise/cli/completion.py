@@ -37,14 +37,14 @@ MakeParser = Callable[[str], argparse.ArgumentParser]
 
 
 def add(verbs: Any, make_parser: MakeParser) -> None:
-    """Add the verb; `make_parser` returns the full parser for the name of a method."""
-    description = "print a script that completes this command line in a shell"
+    """Add the verb `completion` to the command line; `make_parser(name)` returns the full parser for a method."""
+    description = "print a script that sets up tab completion in a shell"
     verb = add_verb(verbs, "completion", description, "bash|zsh|fish", EXAMPLES, partial(run, make_parser))
     verb.add_argument("shell", choices=SHELLS)
 
 
 def run(make_parser: MakeParser, args: argparse.Namespace) -> int:
-    """Print the script."""
+    """Print the completion script of a shell."""
     import shtab
 
     print(shtab.complete(_complete_parser(make_parser), args.shell))
@@ -75,6 +75,6 @@ def _complete_parser(make_parser: MakeParser) -> argparse.ArgumentParser:
 
 
 def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers of the verbs by name."""
+    """Return a dictionary from the names of the verbs to their parsers."""
     (verbs,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return dict(verbs.choices)

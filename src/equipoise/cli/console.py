@@ -12,14 +12,14 @@ EVERY = 50  # iterations between lines of the loss
 
 
 class Console:
-    """Prints messages; also a callback that prints the loss, used if no progress bar is shown."""
+    """Prints messages. It is also a callback that prints the loss, used if no progress bar is shown."""
 
     def __init__(self, stream: TextIO):
         self.stream = stream
         self.total = ""  # text after the iteration, such as " of 300"
 
     def print(self, line: str) -> None:
-        """Print a line below the progress bar, if any."""
+        """End the progress bar, if any, and print a line below it."""
         progress.end_stage()
         print(line, file=self.stream, flush=True)
 

@@ -23,7 +23,7 @@ MAX_CLASSES = 12  # classes listed by name
 
 
 def add(verbs: Any) -> None:
-    """Declare the verb."""
+    """Add the verb `data` to the command line."""
     verb = add_verb(
         verbs, "data", "list the bundled data sets and toy shapes, or describe one", "[NAME]", EXAMPLES, run
     )
@@ -31,7 +31,7 @@ def add(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list, or the description of one data set."""
+    """Print the list of data sets, or the description of one of them."""
     if args.name is None:
         width = max(map(len, DATASETS))
         for name, description in DATASETS.items():

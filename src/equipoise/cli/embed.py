@@ -37,12 +37,15 @@ EXAMPLES = """\
 
 
 def add(verbs: Any, method: str) -> None:
-    """Declare the verb, with the parameters of one method."""
+    """Add the verb `embed` to the command line, with options for the parameters of one method."""
     verb = add_verb(verbs, "embed", "make a map of a data set and a plot of it", "DATA [options]", EXAMPLES, run)
     add_data(verb)
     group = add_outputs(verb)
     group.add_argument(
-        "--save", metavar="FILE", type=writable, help="save the fitted method, for `transform`, `evaluate` and `plot`"
+        "--save",
+        metavar="FILE",
+        type=writable,
+        help="save the fitted method, for `transform`, `evaluate`, `compare` and `plot`",
     )
     group.add_argument(
         "--checkpoint", metavar="FILE", type=writable, help="save the state of the run every 50 iterations"
@@ -54,7 +57,7 @@ def add(verbs: Any, method: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the data, embed it, write the map and print its quality."""
+    """Read the data, embed them, write the map and print its quality."""
     method = make_method(args, given_parameters(args))
     checkpoints = _checkpoints(args, method)
     with progress.shown() as bars:
@@ -103,7 +106,10 @@ def _checkpoints(args: argparse.Namespace, method: Any) -> list[Checkpoint]:
 
 
 def _result(method: Any) -> str:
-    """Return the loss, or a more readable measure for PCA, MDS and Isomap, and the number of iterations."""
+    """Return a line with the loss and the number of iterations.
+
+    PCA, classical MDS, Isomap and MDS have a more readable measure instead of the loss.
+    """
     how = "in closed form" if is_closed_form(method) else f"after {plural(method.n_iter_, 'iteration')}"
     if isinstance(method, PCA):
         return f"variance kept       {method.explained_variance_ratio_.sum():.1%} {how}"

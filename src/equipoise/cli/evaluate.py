@@ -20,7 +20,7 @@ EXAMPLES = """\
 
 
 def add(verbs: Any) -> None:
-    """Declare the verb."""
+    """Add the verb `evaluate` to the command line."""
     line = "measure how far a map can be trusted"
     verb = add_verb(verbs, "evaluate", line, "DATA MAP [options]", EXAMPLES, run)
     add_evaluation_options(verb, "map", None)
@@ -29,7 +29,7 @@ def add(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report and write its page and figure."""
+    """Print the report, and write its HTML page and its figure if these are requested."""
     if args.html is not None:
         require_bokeh()
     loaded = read_map(args.map, args.coordinates)

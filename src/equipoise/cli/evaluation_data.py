@@ -1,4 +1,4 @@
-"""Read the data to evaluate maps against; if some maps are saved methods, prepare the data as they do."""
+"""Read the data against which maps are evaluated; if some maps are saved methods, prepare the data as these do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METRIC = "euclidean"
 
 @dataclass(frozen=True)
 class EvaluationData:
-    """A prepared data set, its metric, and a description of the preparation."""
+    """A prepared data set, its metric, and a description of the data and their preparation."""
 
     dataset: Dataset
     metric: str
@@ -27,7 +27,7 @@ class EvaluationData:
 
 
 def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str | None) -> None:
-    """Add DATA with its options, the argument `maps`, and the options of the measures."""
+    """Add the argument DATA with its options, the argument named `maps`, and the options --k and --metric."""
     add_data(verb)
     verb.add_argument(
         maps,
@@ -38,13 +38,16 @@ def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str 
     )
     add_coordinates(verb)
     verb.add_argument(
-        "--k", type=integer, metavar="N", help="number of neighbours (default: 15, less for fewer than 31 rows)"
+        "--k",
+        type=integer,
+        metavar="N",
+        help="number of neighbours (default: 15, or fewer if there are fewer than 31 rows)",
     )
     verb.add_argument("--metric", metavar="WORD", help=f"metric of the data (default: that of the model, or {METRIC})")
 
 
 def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) -> EvaluationData:
-    """Read the data and prepare them as the saved methods among the maps do, or by the options if there are none."""
+    """Read the data, and prepare them as the saved methods among the maps do, or by the options if there are none."""
     models = {name: loaded.model for name, loaded in maps.items() if loaded.model is not None}
     if not models:
         source = read_source(args)
@@ -55,7 +58,8 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
         if getattr(args, option):
             raise ValueError(f"{next(iter(models))} already defines the preparation of its data; omit --{option}")
     first, model = next(iter(models.items()))
-    columns = next((model.columns for model in models.values() if model.columns), None)
+    with_columns = next((name for name, other in models.items() if other.columns), first)
+    columns = models[with_columns].columns
     metric = args.metric or _metric(model)
     for name, other in models.items():
         if fingerprint(vars(other.preparation)) != fingerprint(vars(model.preparation)):
@@ -65,8 +69,8 @@ def read_evaluation_data(args: argparse.Namespace, maps: Mapping[str, MapFile]) 
             )
         if args.columns is None and columns and other.columns not in (None, columns):
             raise ValueError(
-                f"{name} was fitted to other columns than an earlier model ({list_names(other.columns or ())};"
-                f" {list_names(columns)}); choose the columns for all with --columns"
+                f"{with_columns} and {name} were fitted to different columns ({list_names(columns)};"
+                f" {list_names(other.columns or ())}); choose the columns for all with --columns"
             )
         if args.metric is None and _metric(other) != metric:
             raise ValueError(

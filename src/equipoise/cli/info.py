@@ -21,13 +21,13 @@ DEVELOPER_EXTRAS = ("test", "docs")
 
 
 def add(verbs: Any) -> None:
-    """Declare the verb."""
+    """Add the verb `info` to the command line."""
     line = "print the version, cores, engines and extras of this installation"
     add_verb(verbs, "info", line, "", "  equipoise info", run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line per fact."""
+    """Print facts about the installation, one per line."""
     default = plural(threads(None), "thread")
     facts = {
         "equipoise": __version__,
@@ -54,7 +54,7 @@ def _installed(package: str) -> str:
 
 
 def _extras() -> dict[str, list[str]]:
-    """Return the packages of each extra for users, from the metadata of the installed package."""
+    """Return the packages of each extra, except extras for developers, from the metadata of the installed package."""
     extras: dict[str, list[str]] = {}
     for line in metadata.requires("equipoise") or ():
         found = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"](\w+)['\"]", line)
@@ -64,7 +64,10 @@ def _extras() -> dict[str, list[str]]:
 
 
 def _gpu() -> str:
-    """Return the GPUs that PyTorch finds. CPU builds are not imported, because that is slow."""
+    """Describe the GPUs that PyTorch finds, or say why there are none.
+
+    A CPU build of PyTorch is not imported, because that is slow.
+    """
     if find_spec("torch") is None:
         return 'needs PyTorch, which is not installed: pip install "equipoise[gpu]"'
     version = metadata.version("torch")

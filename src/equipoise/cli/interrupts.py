@@ -12,7 +12,7 @@ INTERRUPTED, TERMINATED = 130, 143  # shell convention: 128 + SIGINT, 128 + SIGT
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised by SIGTERM, so that it ends a run as Ctrl-C does."""
+    """Raised on SIGTERM; as a KeyboardInterrupt, it ends a run as Ctrl-C does."""
 
 
 def exit_code(interrupt: KeyboardInterrupt) -> int:
@@ -27,7 +27,10 @@ def describe(interrupt: KeyboardInterrupt) -> str:
 
 @contextmanager
 def raise_on_sigterm() -> Iterator[None]:
-    """Raise Terminated on SIGTERM within the context, unless the program that called us handles the signal itself."""
+    """Raise Terminated on SIGTERM within the context.
+
+    Do nothing outside the main thread, or if the calling program handles SIGTERM itself.
+    """
     main_thread = threading.current_thread() is threading.main_thread()
     if not main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -16,7 +16,7 @@ from .. import data
 from .._types import Array, Matrix
 from ..data import Dataset
 from ..data.read.selection import UnknownColumn, list_names
-from .options import STDIN, column_names, existing
+from .options import STDIN, column_names
 from .saved_model import SavedModel, is_model, load_model
 
 CLASS = "class"  # column written by `embed`
@@ -34,11 +34,11 @@ class MapFile:
     Y : ndarray of shape (n, d)
         The map.
     columns : tuple of str
-        Names of the coordinates; empty if the file has none.
+        Names of the coordinates; empty if they have no names.
     others : dict of str to ndarray of shape (n,)
-        The other columns.
+        The other columns by name.
     model : SavedModel or None
-        The method, if the file is a saved method.
+        The saved method, if the file contains one.
     """
 
     name: str
@@ -68,30 +68,33 @@ def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
     coordinates : sequence of str, optional
         Columns of the coordinates; by default y1, y2, …, or all columns if they have no names.
     """
-    path = existing(source)
-    if is_model(path):
-        model = load_model(path)
-        return MapFile(Path(path).stem, model.method.embedding_, (), {}, model)
+    if source != STDIN and not Path(source).exists():
+        raise ValueError(f"the map {source!r} does not exist; make one with `equipoise embed DATA`")
+    if is_model(source):
+        model = load_model(source)
+        return MapFile(Path(source).stem, model.method.embedding_, (), {}, model)
     try:
-        dataset = data.read(path, columns=coordinates or ("y1",))
+        dataset = data.read(source, columns=coordinates or ("y1",))
     except UnknownColumn as missing:
         if coordinates is not None:
             raise
         if source == STDIN or any(not re.fullmatch(r"column \d+", name) for name in missing.names):
             raise ValueError(_not_a_map(source, missing.names)) from None
-        dataset = data.read(path)
+        dataset = data.read(source)
         return MapFile(dataset.name, _dense(dataset.X), (), _restore_integers(dataset.extra))
     if coordinates is not None:
         return MapFile(dataset.name, _dense(dataset.X), dataset.columns, _restore_integers(dataset.extra))
-    if Path(path).suffix.lower() == ".h5ad":  # reading some columns drops the others
-        dataset = data.read(path)
+    if Path(source).suffix.lower() == ".h5ad":  # reading some columns drops the others
+        dataset = data.read(source)
         return MapFile(dataset.name, _dense(dataset.X), dataset.columns, _restore_integers(dataset.extra))
     named = sorted(filter(is_coordinate, dataset.extra), key=lambda name: int(name[1:]))
     for name in named:
         if not _is_numeric(dataset.extra[name]):
             if source != STDIN:
-                data.read(path, columns=("y1", *named))  # raises an error that names the row
-            raise ValueError(f"{source}, column {name!r}: a coordinate is missing or not a number; every row needs one")
+                data.read(source, columns=("y1", *named))  # raises an error that names the row
+            raise ValueError(
+                f"{source}, column {name!r}: a coordinate is missing or not a finite number; every row needs one"
+            )
     Y = np.column_stack([dataset.X, *(dataset.extra[name] for name in named)])
     others = _restore_integers({k: v for k, v in dataset.extra.items() if k not in named})
     return MapFile(dataset.name, Y, ("y1", *named), others)
@@ -122,23 +125,25 @@ def is_coordinate(column: str) -> bool:
 
 
 def _as_integers(values: Array) -> Array:
-    """Return a float column of integers as integers, and other columns unchanged: the class 3 is not 3.0."""
+    """Convert a float column of integers to int64, so that the class 3 is not shown as 3.0; keep other columns."""
     is_integer = values.dtype.kind == "f" and (np.abs(values) < EXACT).all() and (values == np.round(values)).all()
     return values.astype(np.int64) if is_integer else values
 
 
 def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str, MapFile]:
-    """Return maps by file name, or by path if several files have the same name."""
+    """Read maps, and return them by file name, or by path where several files have the same name."""
     maps = [read_map(source, coordinates) for source in sources]
     stems = [loaded.name for loaded in maps]
     names = [stem if stems.count(stem) == 1 else str(Path(source)) for stem, source in zip(stems, sources, strict=True)]
     if len(set(names)) < len(names):
-        raise ValueError(f"the map {next(name for name in names if names.count(name) > 1)!r} is listed twice")
+        raise ValueError(
+            f"the map {next(name for name in names if names.count(name) > 1)!r} is listed twice; list it once"
+        )
     return dict(zip(names, maps, strict=True))
 
 
 def class_names(dataset: Dataset, *maps: MapFile) -> Any:
-    """Return the class name of each row, from the data or else from the first map that has classes; or None."""
+    """Return the class of each row, from the data or else from the first map with classes; None if there are none."""
     if dataset.labels is not None:
         return np.asarray(dataset.classes)[dataset.labels]
     return next((loaded.others[CLASS] for loaded in maps if CLASS in loaded.others), None)

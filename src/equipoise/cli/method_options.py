@@ -25,7 +25,7 @@ SEED = 0  # default seed: the same command gives the same map
 
 
 def find_method(words: Sequence[str]) -> str:
-    """Return the value of --method before the command line is parsed."""
+    """Return the value of --method without parsing other options; the default if it is missing or unknown."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--method", nargs="?", default=DEFAULT)
     name = parser.parse_known_args([word for word in words if word != "--"])[0].method
@@ -85,7 +85,9 @@ def make_method(args: argparse.Namespace, given: dict[str, Any]) -> Any:
     """Return the unfitted method with the parameters `given` on the command line."""
     method = METHODS[args.method](**{"random_state": SEED, **given})
     if hasattr(args, "n_iter") and is_closed_form(method):
-        raise ValueError(f"{args.method} is computed in closed form and has no n_iter; add --solver flow to iterate")
+        raise ValueError(
+            f"{args.method} is computed in closed form; omit the number of iterations, or add --solver flow"
+        )
     return method
 
 
@@ -95,7 +97,7 @@ def is_closed_form(method: Any) -> bool:
 
 
 def foreign_parameter(words: Sequence[str]) -> str | None:
-    """Return the first parameter among the arguments that belongs to other methods only; None if there is none."""
+    """Return the first parameter of another method among the unknown arguments; None if there is none."""
     known = {field.name for method in METHODS.values() for field in parameters(method)}
     options = {option(name): name for name in known} | {f"--{short}": name for name, short in SHORT.items()}
     return next((options[word] for word in (word.partition("=")[0] for word in words) if word in options), None)

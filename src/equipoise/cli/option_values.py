@@ -13,7 +13,7 @@ from .. import divergences, kernels, optimize
 
 
 def number_or_word(text: str) -> Any:
-    """Parse a number, None, a comma-separated list, or the name of an .npy file with an array; else return the text."""
+    """Parse a number, "none" or a comma-separated list, or load an .npy file; return any other text unchanged."""
     if text.lower() == "none":
         return None
     if text.endswith(".npy"):
@@ -32,8 +32,9 @@ def _load_array(path: str) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise argparse.ArgumentTypeError(
-            f"cannot read an array from {path!r}: {' '.join(str(error).split())}"
+            f"cannot read {path!r}, which must be an array saved by numpy.save: {reason}"
         ) from None
 
 
@@ -85,12 +86,12 @@ OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.Gradi
 
 
 def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
-    """Return a parser of objects of some classes, written as in Python: StudentT(dof=0.5) or Gaussian."""
+    """Return a function that parses an object of one of the classes, written as in Python: StudentT(dof=0.5)."""
 
     def parse(text: str) -> Any:
         if text.lower() == "none":
             return None
-        hint = f"choose from {', '.join(classes)}, with arguments as in 'StudentT(dof=0.5)'"
+        hint = f"choose from {', '.join(classes)}, with arguments in parentheses if needed"
         try:
             node = ast.parse(text, mode="eval").body
             call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
@@ -100,7 +101,7 @@ def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
         except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError):
             cls = None
         if cls is None:
-            raise argparse.ArgumentTypeError(f"unknown object {text!r}; {hint}")
+            raise argparse.ArgumentTypeError(f"cannot parse {text!r}; {hint}")
         try:
             return cls(*positional, **named)
         except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Declare verbs, and the arguments for data that several verbs share."""
+"""Add verbs to the command line, and the arguments for data that several verbs share."""
 
 from __future__ import annotations
 
@@ -37,26 +37,32 @@ class Parser(argparse.ArgumentParser):
         """Exit with an error about unknown arguments."""
         options = [word.partition("=")[0] for word in words if word.startswith("--")]
         match = next((match for word in options if (match := closest(word, self._option_string_actions))), None)
-        self.error(f"unknown argument: {' '.join(words)}{f'; did you mean {match}?' if match else ''}")
+        plural = "s" if len(options) > 1 else ""
+        self.error(f"unknown argument{plural}: {' '.join(words)}{f'; did you mean {match}?' if match else ''}")
 
 
 def add_verb(
     verbs: Any, name: str, line: str, usage: str, examples: str, run: Callable[[argparse.Namespace], int]
 ) -> Parser:
-    """Declare a verb.
+    """Add a verb, such as `embed`, to the command line.
 
     Parameters
     ----------
     verbs : argparse subparsers
     name : str
     line : str
-        Description of the verb: a phrase that starts with a lower-case verb.
+        Description in one line: an imperative phrase that starts in lower case.
     usage : str
         The arguments, as shown in the usage line.
     examples : str
-        Commands that work as written.
+        Example commands for the help text.
     run : callable
         Takes the parsed arguments and returns the exit code.
+
+    Returns
+    -------
+    verb : Parser
+        The parser of the verb.
     """
     verb: Parser = verbs.add_parser(
         name,
@@ -112,7 +118,7 @@ def read_source(args: argparse.Namespace, columns: Sequence[str] | None = None) 
         return data.read(existing(args.data), **selected)
     for name, value in selected.items():
         if value is not None:
-            raise ValueError(f"--{name} applies to files only; the bundled data set {args.data} has no column names")
+            raise ValueError(f"--{name} applies to files only; omit it for the bundled data set {args.data}")
     return data.load(args.data)
 
 
@@ -128,7 +134,7 @@ def read_preparation(args: argparse.Namespace, dataset: Dataset) -> data.Prepara
 
 
 def existing(source: str) -> str:
-    """Return `source` if it exists or is standard input."""
+    """Return `source` if it exists or is standard input; raise ValueError otherwise."""
     if source != STDIN and not Path(source).exists():
         suggestion = did_you_mean(source, data.DATASETS, "run `equipoise data` for a list")
         raise ValueError(f"{source!r} is neither a file nor a bundled data set; {suggestion}")

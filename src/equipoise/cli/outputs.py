@@ -28,6 +28,7 @@ class Outputs:
     map : Path or None
         File of the map; None for standard output.
     format : str
+        Format of the map.
     pictures : tuple of Path
         Files of the plots.
     """
@@ -38,7 +39,7 @@ class Outputs:
 
     @property
     def files(self) -> list[Path]:
-        """All files."""
+        """All files to write."""
         return [path for path in (self.map, *self.pictures) if path is not None]
 
 
@@ -88,7 +89,7 @@ def choose_outputs(args: argparse.Namespace, name: str) -> Outputs:
     suffix = out.suffix[1:].lower()
     if suffix in FORMATS and not out.is_dir():
         if args.format not in (None, suffix):
-            raise ValueError(f"--format {args.format} contradicts the file name {out.name!r}; omit one of them")
+            raise ValueError(f"--format {args.format} contradicts the file name {out.name!r}; omit --format")
         outputs = Outputs(out, suffix, tuple(out.with_suffix(f".{plot}") for plot in args.plot or ()))
     else:
         if suffix and out.suffix[1:] in PLOTS:
@@ -123,7 +124,7 @@ def check_writable(path: Path) -> None:
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise ValueError(f"cannot write to the folder {str(folder)!r}: {error.strerror}") from None
+        raise ValueError(f"cannot write to the folder {str(folder)!r}: {error.strerror}; choose another") from None
 
 
 def writable(text: str) -> Path:

@@ -21,7 +21,7 @@ Run `equipoise COMMAND --help` for the options and examples of a command."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """A help formatter that aligns the verbs; argparse ignores their indentation."""
+    """A help formatter without indentation of the verbs, which argparse ignores when it aligns their descriptions."""
 
     def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
         if isinstance(action, argparse._SubParsersAction):
@@ -29,7 +29,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def make_parser(method: str) -> argparse.ArgumentParser:
-    """Return the parser; the verbs that embed get the parameters of one method."""
+    """Return the parser of the command line; its verbs `embed` and `sweep` have the parameters of one method."""
     parser = Parser(
         prog="equipoise",
         usage="equipoise COMMAND …",
@@ -60,6 +60,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     if rest:
         name = foreign_parameter(rest) if hasattr(args, "method") else None
         if name is not None:
-            args.parser.error(f"{args.method} has no {name}; see equipoise {args.verb} --method {args.method} --help")
+            args.parser.error(
+                f"{args.method} has no parameter {name}; see equipoise {args.verb} --method {args.method} --help"
+            )
         args.parser.reject(rest)
     return args

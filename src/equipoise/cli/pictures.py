@@ -1,4 +1,4 @@
-"""Plots of maps and figures as files."""
+"""Write plots of maps, and figures of reports, to files."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def _figure_path(text: str) -> Path:
 
 def _check_path(text: str, formats: tuple[str, ...]) -> Path:
     if not text.lower().endswith(tuple(f".{format}" for format in formats)):
-        raise argparse.ArgumentTypeError(f"unknown format of {text!r}; the name must end in .{' or .'.join(formats)}")
+        raise argparse.ArgumentTypeError(f"unknown format of {text!r}; choose from .{', .'.join(formats)}")
     return writable(text)
 
 
 def _as_bytes(figure: Figure, format: str) -> bytes:
-    """Return a figure as the content of a PNG or SVG file, reproducible byte by byte."""
+    """Return a figure as the content of a PNG or SVG file; equal figures give equal bytes."""
     from matplotlib import rc_context
 
     buffer = io.BytesIO()

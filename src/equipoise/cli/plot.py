@@ -19,7 +19,7 @@ MAX_UNNAMED = 3  # maximum number of unnamed columns to use as coordinates
 
 
 def add(verbs: Any) -> None:
-    """Declare the verb."""
+    """Add the verb `plot` to the command line."""
     line = "plot a map from a file, as an image or an interactive page"
     verb = add_verb(verbs, "plot", line, "MAP [options]", EXAMPLES, run)
     verb.add_argument(
@@ -29,7 +29,7 @@ def add(verbs: Any) -> None:
     )
     add_coordinates(verb)
     verb.add_argument("--color", metavar="COLUMN", help="column to colour by (default: class, if there is one)")
-    verb.add_argument("--title", metavar="TEXT", help="title of the plot (default: NAME)")
+    verb.add_argument("--title", metavar="TEXT", help="title of the plot (default: the name of the map)")
     verb.add_argument("--dark", action="store_true", help="use a dark background")
     verb.add_argument(
         "--out",

@@ -34,7 +34,7 @@ def is_model(path: str) -> bool:
 
 
 def load_model(path: str) -> SavedModel:
-    """Load a saved method."""
+    """Load a saved method; raise ValueError if the file does not contain one."""
     if not is_model(path):
         problem = "is not a model" if Path(path).exists() else "does not exist"
         raise ValueError(

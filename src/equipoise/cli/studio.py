@@ -17,7 +17,7 @@ EXAMPLES = """\
 
 
 def add(verbs: Any) -> None:
-    """Declare the verb."""
+    """Add the verb `studio` to the command line."""
     line = "watch and control the optimisation of a map in a browser"
     verb = add_verb(verbs, "studio", line, "[DATA] [options]", EXAMPLES, run)
     add_data(verb, optional=True)
@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C."""
+    """Serve the studio until Ctrl-C."""
     require_bokeh()
     from ..studio.data_sources import GivenData
     from ..studio.server.serve import serve
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def python_code(args: argparse.Namespace) -> str:
-    """Return lines of Python that define the table X that the options read and prepare."""
+    """Return lines of Python that define X, the table that the options read and prepare."""
     if args.data == STDIN:
         return "# X is the table that was read from standard input"
     columns = {"columns": args.columns, "label": args.label, "id": args.id}

@@ -22,7 +22,7 @@ EXAMPLES = """\
 
 
 def add(verbs: Any, method: str) -> None:
-    """Declare the verb, with the parameters of one method."""
+    """Add the verb `sweep` to the command line, with options for the parameters of one method."""
     line = "run a method at several values of one or two parameters, with scores and advice"
     verb = add_verb(verbs, "sweep", line, "DATA --PARAMETER VALUE VALUE … [options]", EXAMPLES, run)
     add_data(verb)
@@ -32,13 +32,14 @@ def add(verbs: Any, method: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print scores and advice and write the figure of all maps."""
+    """Print scores and advice, and write the figure of all maps if --figure is given."""
     given = given_parameters(args)
     seed, *more = given.pop("random_state", [SEED])
     values = {name: several for name, several in given.items() if len(several) > 1}
     if more or not 1 <= len(values) <= 2:
         raise ValueError(
-            "pass several values for one or two parameters and one for all others, as in --perplexity 50 15 5"
+            "pass several values for one or two parameters, as in --perplexity 50 15 5, and a single value for the"
+            " seed and for each other parameter"
         )
     method = make_method(args, {name: several[0] for name, several in given.items() if name not in values})
     dataset = read_data(args)

@@ -19,7 +19,7 @@ EXAMPLES = """\
 
 
 def add(verbs: Any) -> None:
-    """Declare the verb."""
+    """Add the verb `transform` to the command line."""
     line = "place new rows in the map of a saved method"
     verb = add_verb(verbs, "transform", line, "MODEL DATA [options]", EXAMPLES, run)
     verb.add_argument("model", metavar="MODEL", help="file written by `equipoise embed --save`")
