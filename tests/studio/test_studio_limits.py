@@ -46,7 +46,7 @@ def read_all(connection):
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), True, "many"])
 def test_limits_must_be_positive_numbers(value):
-    with pytest.raises(ValueError, match=f"pages must be a positive number, got {re.escape(repr(value))}"):
+    with pytest.raises(ValueError, match=f"the limit 'pages' must be a positive number, got {re.escape(repr(value))}"):
         Limits(pages=value)
 
 
@@ -59,7 +59,9 @@ def test_connections_beyond_the_limit_are_refused_without_a_traceback(caplog):
                 assert b"503 Service Unavailable" in read_all(refused)
         assert len(streams(studio)) == 8
         warnings = [record for record in caplog.records if record.name == connections.__name__]
-        assert [record.getMessage() for record in warnings] == ["8 connections are open; further ones are refused"]
+        assert [record.getMessage() for record in warnings] == [
+            "open connections: 8, the maximum; further ones are refused"
+        ]
         assert not any(record.exc_info for record in caplog.records)
         for connection in held:
             connection.close()
@@ -88,7 +90,9 @@ def test_studio_survives_without_free_file_descriptors(caplog, monkeypatch):
             failing.clear()
             assert fetch(studio.url)[0] == 200
         said = [record for record in caplog.records if record.name == connections.__name__]
-        assert [record.getMessage() for record in said] == ["cannot accept a connection: Too many open files"]
+        assert [record.getMessage() for record in said] == [
+            "cannot accept a connection: Too many open files; trying again every second"
+        ]
         assert not any(record.exc_info for record in caplog.records)
 
 
@@ -121,7 +125,7 @@ def test_pages_beyond_the_limit_are_refused():
         assert sorted(studio.pages) == sorted(sessions)
         for path in ("", "autoload.js?bokeh-autoload-element=1"):
             status, _, body = fetch(studio.url + path)
-            assert status == 503 and b"2 pages of the studio are open; close one and try again" in body
+            assert status == 503 and b"the number of open pages has reached its maximum, 2; close one" in body
         assert sorted(studio.pages) == sorted(sessions)
         assert fetch(f"{studio.url}static/js/bokeh.min.js")[0] == 200  # the open pages still load
 
@@ -131,7 +135,7 @@ def test_total_size_and_number_of_uploads_are_limited(tmp_path):
     first = tables.store("a.csv", b"1,2\n3,4\n")
     assert tables.store("a.csv", b"1,2\n3,4\n") == first  # the same content again
     tables.store("b.csv", b"1,2\n3,5\n")
-    with pytest.raises(ValueError, match="the uploads of this studio exceed 0 kB; restart it"):
+    with pytest.raises(ValueError, match="all uploads together would exceed 0 kB; restart the studio"):
         tables.store("c.csv", b"1,2\n3,6\n")
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -153,7 +157,9 @@ def test_uploads_at_the_same_time_are_limited():
 
 def test_memory_of_a_page_is_limited():
     X = SimpleNamespace(shape=(500_000, 100))
-    with pytest.raises(ValueError, match=r"500,000 rows × 100 columns need about .* GB, and a page may use 1.0 GB"):
+    with pytest.raises(
+        ValueError, match=r"a table of 500,000 × 100 values need about .* GB, but a page may use only 1.0 GB"
+    ):
         check_memory(X, [Recipe()], GB)
     check_memory(X, [Recipe()], 64 * GB)
     small = SimpleNamespace(shape=(70_000, 50))
@@ -167,7 +173,7 @@ def test_table_too_large_for_a_page_shows_a_message(tmp_path):
     X = np.random.default_rng(0).normal(size=(1200, 50))
     with opened_page(tmp_path, Limits(memory=2**20), Dataset("large", X, None, ())) as page:
         finish(page)
-        assert "need about 0.4 GB, and a page may use 0.0 GB" in page.layout.message.text
+        assert "need about 0.4 GB, but a page may use only 0.0 GB" in page.layout.message.text
         assert not page._player.worker.runs
 
 
@@ -177,7 +183,7 @@ def test_playing_pauses_at_the_time_limit(tmp_path):
         page._play()
         wait_until(lambda: page._player.playing)
         wait_until(lambda: page._tick() or not page._player.playing)
-        assert page.layout.message.text == "Paused after 0 minutes; press Play to continue."
+        assert page.layout.message.text == "Paused after 0.000167 min; press Play to continue."
         assert not page._player.play_requested
 
 

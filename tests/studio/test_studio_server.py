@@ -72,7 +72,9 @@ def test_uploads_are_checked_for_size_and_format(studio):
     status, _, body = fetch(upload + "table.csv", method="POST", body="1,2\n3,4\n")
     assert status == 200 and json.loads(body)["data"].startswith("file:table-")
     status, _, body = fetch(upload + "large.csv", method="POST", body="1,2\n" * LIMIT)
-    assert status == 413 and json.loads(body)["message"] == "the file exceeds the limit of 4 kB"
+    assert (
+        status == 413 and json.loads(body)["message"] == "the file exceeds the limit of 4 kB; use fewer rows or columns"
+    )
     status, _, body = fetch(upload + "..%2F..%2Fx.py", method="POST", body="1,2\n3,4\n")
     assert status == 400 and "unknown format '.py'; upload a .csv or .npy file" in json.loads(body)["message"]
     status, _, body = fetch(upload + "ragged.csv", method="POST", body="1,2\n3\n")
@@ -173,7 +175,7 @@ def test_studio_starts_with_a_file_and_rejects_invalid_data(tmp_path):
         serve("nonesuch", show=False)
     with pytest.raises(ValueError, match="NaN at row 1"):
         serve(np.array([[1.0, 2.0], [np.nan, 1.0]]), show=False)
-    with pytest.raises(ValueError, match="does not exist"):
+    with pytest.raises(ValueError, match="folder must be an existing folder, got"):
         serve(folder=tmp_path / "none", show=False)
 
 

@@ -80,16 +80,16 @@ class DataSources:
         if not path.is_file():
             raise ValueError(f"the file {rest[:60]!r} does not exist in this studio; upload it again")
         if path.stat().st_size > self.limit:
-            raise ValueError(f"{path.name} exceeds the limit of {format_size(self.limit)}")
+            raise ValueError(f"{path.name} exceeds the limit of {format_size(self.limit)}; use fewer rows or columns")
         return read_table(path)
 
     def path(self, name: str) -> Path:
         """Return the path of a file in the folder; raise ValueError for paths outside it."""
         if not name or "\0" in name or PurePosixPath(name).is_absolute() or "\\" in name:
-            raise ValueError(f"{name[:60]!r} is not a file name")
+            raise ValueError(f"{name[:60]!r} is not a file name; choose a file in the studio's folder")
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder):
-            raise ValueError(f"{name[:60]!r} is outside the studio's folder")
+            raise ValueError(f"{name[:60]!r} is outside the studio's folder; choose a file inside it")
         if path.suffix not in SUFFIXES:
             raise ValueError(f"unknown format {path.suffix or name[:60]!r}; upload a {' or '.join(SUFFIXES)} file")
         return path
@@ -97,7 +97,7 @@ class DataSources:
     def store(self, name: str, content: bytes) -> str:
         """Check an uploaded table, store it in the folder, and return its name as a data set."""
         if len(content) > self.limit:
-            raise ValueError(f"the file exceeds the limit of {format_size(self.limit)}")
+            raise ValueError(f"the file exceeds the limit of {format_size(self.limit)}; use fewer rows or columns")
         plain = re.sub(r"[^\w.-]+", "_", PurePosixPath(name.replace("\\", "/")).name).lstrip(".")
         stem, dot, suffix = plain.rpartition(".")
         # The hash gives equal content the same name, so that links keep working, and different content different names.
@@ -106,7 +106,9 @@ class DataSources:
         with self._storing:  # one at a time, because reading a table may take many times its memory
             others = sum(size for name, (_, size) in self._uploads.items() if name != stored)
             if others + len(content) > self._total:
-                raise ValueError(f"the uploads of this studio exceed {format_size(self._total)}; restart it")
+                raise ValueError(
+                    f"all uploads together would exceed {format_size(self._total)}; restart the studio to upload more"
+                )
             self.folder.mkdir(parents=True, exist_ok=True)
             with atomic_write(path) as file:
                 file.write(content)
@@ -119,7 +121,7 @@ class DataSources:
         return f"file:{stored}"
 
     def code(self, name: str) -> str:
-        """Return lines of Python that define the table X of a data set; an uploaded file has its original name."""
+        """Return lines of Python that define the table X of a data set; uploaded files have their original names."""
         kind, _, rest = name.partition(":")
         if kind == "given":
             return GivenData.code if self.given is None else self.given.code
@@ -129,18 +131,18 @@ class DataSources:
 
 
 def public_message(error: BaseException) -> str:
-    """Return the message of an error without paths, which users of the page should not see."""
+    """Return the message of an error; that of an OSError without its path, which users of the page should not see."""
     message = error.strerror if isinstance(error, OSError) else str(error)
     return message or type(error).__name__
 
 
 def format_size(size: int) -> str:
-    """Return a number of bytes in MB or kB."""
+    """Return a size in bytes as text, in MB (2**20 bytes) or kB (2**10 bytes)."""
     return f"{size / 2**20:.0f} MB" if size >= 2**20 else f"{size / 2**10:.0f} kB"
 
 
 def read_table(path: Path) -> Dataset:
-    """Read a .npy or .csv file; the last text column of a .csv file that is no date or identifier gives the classes."""
+    """Read a data file. The last text column whose values are not dates or identifiers, if any, gives the classes."""
     try:
         dataset = read(path)
     except ValueError as error:

@@ -131,7 +131,7 @@ class Page:
         self.layout.show_state(stage.description, stage.share, self._player.play_requested, self._facts())
         if playing and now > self._play_until:
             self._player.pause()
-            self._show_message(f"Paused after {self._limits.play / 60:.0f} minutes; press Play to continue.")
+            self._show_message(f"Paused after {self._limits.play / 60:.3g} min; press Play to continue.")
         if playing and now - self._refreshed_at > REFRESH_INTERVAL:
             self._refreshed_at = now
             self._refresh()
@@ -140,7 +140,7 @@ class Page:
         dataset = self._picture.dataset
         n, D = dataset.X.shape
         rate = f" · {self._flow.rate:.0f} frames/s" if self._flow.rate and self._player.playing else ""
-        return f"{dataset.name} · {n:,} points × {D:,} columns{rate}" if n else ""
+        return f"{dataset.name} · {n:,} points × {D:,} column{'s' * (D != 1)}{rate}" if n else ""
 
     def _drawn(self, tags: list[Any]) -> None:
         self._flow.drawn(int(tags[0]) if tags else 0)
@@ -188,7 +188,7 @@ class Page:
     # From the page to the runs
 
     def _open(self, view: View, message: str = "") -> None:
-        """Load the data of a link, replay its runs, and show a message."""
+        """Load the data of a view, replay its runs, and show a message."""
         self._player.pause()
         self.layout.announce(view.data)
 
@@ -236,7 +236,7 @@ class Page:
         self._player.change(self._active, name, value, self._refresh)
 
     def _restarted_runs(self) -> tuple[LinkedRun, ...]:
-        """Return the methods and seeds of the current runs, at iteration 0 and with default parameters."""
+        """Return new runs with the current methods and seeds and default parameters; t-SNE if there are no runs yet."""
         runs = self._player.worker.runs
         return tuple(LinkedRun(Recipe(run.recipe.method, seed=run.recipe.seed)) for run in runs) or (LinkedRun(),)
 
@@ -287,12 +287,12 @@ class Page:
     def _clicked(self, tags: list[Any]) -> None:
         row = int(tags[0]) if tags else -1
         if row >= len(self._picture.dataset.X):
-            raise ValueError(f"row {row} does not exist")
+            raise ValueError(f"row {row} does not exist; the data set has {len(self._picture.dataset.X):,} rows")
         self._player.choose(row if row >= 0 else None, self._picture.shot)
 
     def _uploaded(self, tags: list[Any]) -> None:
         if len(tags) != 1 or not isinstance(tags[0], str):
-            raise ValueError("the upload has no file name")
+            raise ValueError("the name of the uploaded file is missing; upload it again")
         self._open(View(tags[0], self._restarted_runs()))
 
     def _share(self) -> None:
@@ -305,5 +305,5 @@ class Page:
         )
 
     def export(self, kind: str) -> tuple[bytes, str, str]:
-        """Return the active map as the content of a file, its name and its MIME type."""
+        """Return the active map as a file: its content, name and MIME type."""
         return self._picture.export(kind, self._active)

@@ -73,7 +73,10 @@ class Sliders:
             self._changed("learning_rate", "auto" if new else self._value("learning_rate", rate.value))
 
     def show(self, method: str, values: dict[str, Value], n: int, rate: float) -> None:
-        """Set the sliders to the values of a run; `rate` is shown if the learning rate is automatic."""
+        """Set the sliders to the values of a run on n points.
+
+        While the learning rate is automatic, its slider is hidden and set to `rate`.
+        """
         self._updating = True
         self.column.visible = True  # hidden before the first run
         try:

@@ -166,7 +166,7 @@ class Layout:
     # Updates by the studio
 
     def announce(self, name: str) -> None:
-        """Select the data set that is being loaded."""
+        """Select the data set that is being loaded in the menu of data sets."""
         self.updating = True
         self.data.options = self._tables.names()
         self.data.value = name
@@ -203,7 +203,7 @@ class Layout:
         self.sliders.show(recipe.method, values, n, rate=float(max(n, 1)))
 
     def show_curves(self, curves: list[list[tuple[int, float]]]) -> None:
-        """Draw the loss curves; those of two runs are relative to their start, because the losses may differ."""
+        """Draw the loss curves; if there are two, divide each by its first value, because their scales may differ."""
         for source, curve in zip(self.curves, curves, strict=False):
             iteration, loss = np.array(curve, dtype=np.float64).reshape(-1, 2).T
             loss = loss if len(curves) == 1 else loss / (loss[0] or 1.0)

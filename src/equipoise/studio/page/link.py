@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from ..session.parameters import METHODS, Value
 from ..session.recipe import RESET_MOMENTUM, Event, Recipe
 
-MAX_ITERATIONS = 20_000  # in a link
+MAX_ITERATIONS = 20_000  # maximum iteration in a link
 COLORS = ("class", "trust")
 MAX_LENGTH = 8000  # characters of a link; browsers and proxies accept at least this many
 
@@ -49,21 +49,23 @@ def to_query(view: View) -> str:
         pairs.append(("point", str(view.point)))
     query = urlencode(pairs, safe=":")
     if len(query) > MAX_LENGTH:
-        raise ValueError("this run has too many changes for a link; reset it, or copy the Python code")
+        raise ValueError("the parameters were changed too often for a link; reset the run, or copy the Python code")
     return query
 
 
 def from_query(query: str) -> View:
     """Return the state encoded in the query of a link; raise ValueError if it is not valid."""
     if len(query) > 2 * MAX_LENGTH:
-        raise ValueError(f"the link is longer than {MAX_LENGTH} characters")
+        raise ValueError(f"the link is longer than {2 * MAX_LENGTH} characters; copy it again")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=60)
     except ValueError as error:
         raise ValueError(f"the link is not valid: {error}") from None
     given = dict(pairs)
     if len(given) < len(pairs):
-        raise ValueError("the link sets a parameter twice")
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the link sets {twice[:20]!r} twice; remove one of them")
     given.pop("token", None)
     data = given.pop("data", View.data)
     color = given.pop("color", "class")
@@ -105,16 +107,16 @@ def _format_event(event: Event) -> str:
 def _parse_event(text: str) -> Event:
     parts = text.split(":")
     if len(parts) == 2 and parts[1] == RESET_MOMENTUM:
-        return Event(_parse_integer("changes", parts[0]), RESET_MOMENTUM)
+        return Event(_parse_integer("the iteration of a change", parts[0]), RESET_MOMENTUM)
     if len(parts) != 3:
         raise ValueError(f"changes in the link must have the form iteration:name:value, got {text[:40]!r}")
     name = parts[1].replace("-", "_")
-    return Event(_parse_integer("changes", parts[0]), name, _parse_value(name, parts[2]))
+    return Event(_parse_integer("the iteration of a change", parts[0]), name, _parse_value(name, parts[2]))
 
 
 def _parse_integer(name: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", text):
-        raise ValueError(f"{name} in the link must be a non-negative integer, got {text[:20]!r}")
+        raise ValueError(f"{name} in the link must be a non-negative integer of at most 10 digits, got {text[:20]!r}")
     return int(text)
 
 

@@ -19,7 +19,10 @@ EMPTY = np.empty(0, np.uint8)
 
 
 class Maps:
-    """The panels and the Bokeh models of their data: positions, sent with each frame, and colours, sent on changes."""
+    """The two panels and the Bokeh models of their data.
+
+    Positions are sent to the browser with each frame, colours only when they change.
+    """
 
     def __init__(self) -> None:
         from bokeh.models import ColumnDataSource, CustomJS, Div
@@ -51,7 +54,7 @@ class Maps:
             panel.clear()
 
     def draw(self, shot: Shot) -> None:
-        """Draw a frame of each run."""
+        """Draw the frame of each run and the forces on the selected point, if any."""
         planes = [in_plane(frame.Y)[0] for frame in shot.frames]
         chosen = [] if shot.point is None else [shot.point]
         if self.chosen.tags != chosen:

@@ -68,7 +68,7 @@ class Panel:
             self.plot.js_on_event(event, CustomJS(code=code))
 
     def draw(self, frame: Frame, plane: Array, point: int, forces: Forces) -> None:
-        """Draw the forces on a point of a frame, whose points are at `plane` (n, 2) in the plot."""
+        """Draw the forces on one point of a frame; `plane` (n, 2) contains the positions of all points in the plot."""
         origin = plane[point]
         ends = np.array([self._end(frame.Y[point], F) for F in forces[:2]])
         steps = ends - origin
@@ -88,14 +88,14 @@ class Panel:
         }
 
     def clear(self) -> None:
-        """Remove the arrows."""
+        """Remove the arrows and the lines to the neighbours."""
         if len(self.arrows.data["x0"]):
             self.arrows.data = {**NO_SEGMENTS, "color": []}
             self.pulls.data = {**NO_SEGMENTS, "alpha": []}
 
     @staticmethod
     def _end(y: Array, F: Array) -> Array:
-        """Return the end of the arrow of a force F at a point y, projected to the plane like the point."""
+        """Return the end of the arrow for a force F on a point y, projected onto the plane like the point."""
         if len(y) == 2:
             return np.asarray(in_plane((y + F)[None])[0][0])
         size = max(float(np.linalg.norm(F)), 1e-300)

@@ -10,7 +10,7 @@ from ..session.worker import Shot
 from .export import MIME, export
 from .link import LinkedRun, View
 
-NO_MAP = "no map yet; wait for the neighbour search, choose a data set, or upload a table"
+NO_MAP = "there is no map yet; wait for the neighbour search, choose a data set, or upload a table"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Picture:
         return View(self.data, runs, color, shot.point)
 
     def export(self, kind: str, which: int) -> tuple[bytes, str, str]:
-        """Return one of the maps as the content of a file, its name and its MIME type."""
+        """Return one of the maps as a file: its content, name and MIME type."""
         shot = self.require_shot()
         which = min(which, len(shot.frames) - 1)
         frame, method = shot.frames[which], shot.runs[which].recipe.method

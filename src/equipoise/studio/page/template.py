@@ -11,7 +11,7 @@ TITLE = "Equipoise studio"
 
 
 def set_template(document: Any, roots: tuple[Any, ...], message: Any) -> None:
-    """Add the root models and the scripts to a document; the scripts show errors in `message`."""
+    """Set the title, template, scripts and root models of a document; the scripts show errors in `message`."""
     from bokeh.models import CustomJS
 
     own = files(__package__)

@@ -24,11 +24,12 @@ class TrustColors(NamedTuple):
     Attributes
     ----------
     codes : ndarray of uint8, shape (n,)
-        Index of the shade of each point; one past the last shade if it was not measured.
+        Index of the shade of each point; one past the last shade if the point was not measured.
     shading : Shading
     mean : float
         Trustworthiness of the map.
     iteration : int
+        Iteration of the map.
     """
 
     codes: Array
@@ -38,7 +39,7 @@ class TrustColors(NamedTuple):
 
 
 def trust_colors(measured: Measured, n: int, frame: Frame) -> TrustColors:
-    """Return the colours of the n points of a frame."""
+    """Return the colours of the n points of a frame, given its measured trustworthiness."""
     values = np.ones(len(measured.points)) if measured.values is None else measured.values
     shading = by_trust(values)
     codes = np.full(n, len(shading.colors), np.uint8)

@@ -6,7 +6,7 @@ input.accept = ".csv,.npy"
 input.addEventListener("change", async () => {
   const file = input.files[0]
   if (file == null) return
-  if (file.size > limit) return show(`${file.name} exceeds the upload limit of ${limit_text}`)
+  if (file.size > limit) return show(`${file.name} exceeds the upload limit of ${limit_text}; use fewer rows or columns`)
   show(`Uploading ${file.name} …`)
   try {
     const query = new URLSearchParams({session, name: file.name})

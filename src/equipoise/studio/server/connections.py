@@ -1,4 +1,4 @@
-"""An HTTP server that limits its connections and drops clients that do not take their data."""
+"""An HTTP server that limits its connections and drops clients that do not accept their data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tornado.iostream import IOStream
 from ..limits import Limits
 
 LOG = logging.getLogger(__name__)
-AT_ONCE = 128  # connections accepted before other work continues; the usual length of the queue of the system
+AT_ONCE = 128  # connections accepted before other work continues; the usual length of the system's queue
 RETRY = 1.0  # seconds without accepting after the system had no file descriptor left
 QUIET = 60.0  # minimum seconds between two equal warnings
 BUFFER = 4 * 2**20  # bytes read ahead of a connection; uploads are read in smaller parts
@@ -29,10 +29,10 @@ FULL = (
 
 
 class LimitedServer(HTTPServer):
-    """An HTTP server with at most `limits.connections` connections.
+    """An HTTP server with at most `limits.connections` connections, which use at most half of the file descriptors.
 
     Further connections get a short answer and are closed. If the system has no file descriptor left, the server stops
-    accepting for a second and logs one line a minute.
+    accepting connections for a second. It logs at most one warning a minute.
     """
 
     limits: Limits
@@ -65,15 +65,15 @@ class LimitedServer(HTTPServer):
         super().stop()
 
     def _listen(self, listening: socket.socket) -> Callable[[], None]:
-        """Accept connections on a socket, and return a function that ends this."""
+        """Start accepting connections on a socket, and return a function that stops it."""
         loop = IOLoop.current()
         state = {"ended": False, "paused": False}
 
         def accept(fd: Any, events: int) -> None:
             try:
                 self._accept(listening)
-            except OSError as error:  # typically EMFILE; the socket stays readable, so that retrying now is in vain
-                self._warn("cannot accept a connection: %s", error.strerror or error)
+            except OSError as error:  # typically EMFILE; the socket stays readable, so retry later
+                self._warn("cannot accept a connection: %s; trying again every second", error.strerror or error)
                 loop.remove_handler(listening)
                 state["paused"] = True
                 loop.call_later(RETRY, resume)
@@ -100,7 +100,7 @@ class LimitedServer(HTTPServer):
             except ConnectionAbortedError:
                 continue
             if len(self.streams) >= self.maximum:
-                self._warn("%d connections are open; further ones are refused", len(self.streams))
+                self._warn("open connections: %d, the maximum; further ones are refused", len(self.streams))
                 self._refuse(connection)
                 continue
             stream = Stream(connection, self.streams, self.max_buffer_size, self.read_chunk_size)
@@ -113,7 +113,7 @@ class LimitedServer(HTTPServer):
             connection.send(FULL)
 
     def drop_stalled(self) -> None:
-        """Close the connections whose clients have taken no data for `limits.stall` seconds."""
+        """Close the connections whose clients have accepted none of the waiting data for `limits.stall` seconds."""
         before = time.monotonic() - self.limits.stall
         for stream in list(self.streams):
             if stream.writing() and stream.taken_at < before:
@@ -126,7 +126,7 @@ class LimitedServer(HTTPServer):
 
 
 class Stream(IOStream):
-    """A connection that is listed in `streams` while it is open and knows when its client last took data."""
+    """A connection that is listed in `streams` while it is open; `taken_at` is when its client last accepted data."""
 
     def __init__(self, connection: socket.socket, streams: set[Stream], buffer: int | None, chunk: int | None):
         super().__init__(connection, max_buffer_size=buffer, read_chunk_size=chunk)
@@ -135,20 +135,20 @@ class Stream(IOStream):
         streams.add(self)
 
     def write_to_fd(self, data: memoryview) -> int:
-        """Send data and return the number of bytes that were accepted."""
+        """Send data and return the number of bytes that the client accepted."""
         count = super().write_to_fd(data)
         if count:
             self.taken_at = time.monotonic()
         return count
 
     def close_fd(self) -> None:
-        """Close the socket."""
+        """Close the socket and remove the connection from `streams`."""
         self._streams.discard(self)
         super().close_fd()
 
 
 def _descriptors() -> int:
-    """Return the number of file descriptors that connections may use."""
+    """Return the maximum number of file descriptors that connections may use."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit

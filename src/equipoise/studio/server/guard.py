@@ -40,12 +40,16 @@ class Guard:
     def check(self, request: RequestHandler) -> str:
         """Return a user name for an allowed request; raise HTTPError 403 for others."""
         if request.request.host.lower() not in self.hosts:
-            raise HTTPError(403, reason="host name not allowed")
+            raise HTTPError(
+                403, reason="host name not allowed; open the address printed by the studio, or add the name to hosts"
+            )
         origin = request.request.headers.get("Origin")
         if origin is not None and urlparse(origin).netloc.lower() not in self.hosts:
-            raise HTTPError(403, reason="requests from other sites are not allowed")
+            raise HTTPError(
+                403, reason="requests from other sites are not allowed; open the address printed by the studio"
+            )
         if not _same_site(request):
-            raise HTTPError(403, reason="other sites may link to the studio, but not include it")
+            raise HTTPError(403, reason="other sites may link to the studio, but not include it in their pages")
         if self.token is None:
             return "local"
         given = request.get_query_argument("token", None) or request.get_cookie(self.cookie) or ""
@@ -101,7 +105,8 @@ def make_auth_provider(guard: Guard, pages: Collection[str], limit: int) -> Any:
             async def check(request: RequestHandler) -> str:
                 user = guard.check(request)
                 if len(pages) >= limit and _opens_page(request, pages):
-                    raise HTTPError(503, reason=f"{limit} pages of the studio are open; close one and try again")
+                    reason = f"the number of open pages has reached its maximum, {limit}; close one and try again"
+                    raise HTTPError(503, reason=reason)
                 return user
 
             return check

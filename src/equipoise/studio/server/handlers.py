@@ -13,7 +13,7 @@ from .guard import Guard
 
 
 class _GuardedHandler(RequestHandler):
-    """A handler for requests from an open page, identified by its session."""
+    """A handler for requests from an open page, which the argument `session` identifies."""
 
     def initialize(self, guard: Guard, sessions: dict[str, Any], tables: DataSources, limits: Limits) -> None:
         self.guard, self.sessions, self.tables, self.limits = guard, sessions, tables, limits
@@ -22,7 +22,7 @@ class _GuardedHandler(RequestHandler):
         self.guard.check(self)
         self.session: Any = self.sessions.get(self.get_query_argument("session", ""))
         if self.session is None:
-            raise HTTPError(403, reason="unknown session")
+            raise HTTPError(403, reason="unknown session; reload the page")
 
     def send_error_message(self, status: int, message: str) -> None:
         """Respond with an error status and a message as JSON."""
@@ -43,7 +43,9 @@ class Upload(_GuardedHandler):
         if sum(other.tables is self.tables for other in self.running) >= self.limits.uploading:
             self.send_error_message(503, "other uploads are running; try again in a moment")
         elif int(self.request.headers.get("Content-Length", "0")) > limit:
-            self.send_error_message(413, f"the file exceeds the limit of {format_size(limit)}")
+            self.send_error_message(
+                413, f"the file exceeds the limit of {format_size(limit)}; use fewer rows or columns"
+            )
         else:
             self.running.add(self)
             self.request.connection.set_max_body_size(limit)  # type: ignore[union-attr]  # missing in its base class

@@ -8,7 +8,7 @@ from tornado.web import OutputTransform
 from ...views.policy import script_hashes
 
 # Bokeh compiles the callbacks of widgets with `new Function`, which needs 'unsafe-eval'; inline scripts run only if
-# their hash is listed, so that text that was taken for a script or an event handler would not run.
+# their hash is listed, so injected text does not run as a script or an event handler.
 DIRECTIVES = (
     "default-src 'none'",
     "style-src 'self' 'unsafe-inline'",  # Bokeh sets styles of elements

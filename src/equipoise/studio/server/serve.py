@@ -28,7 +28,7 @@ MAX_MESSAGE = 2**20  # bytes of a websocket message to the server; the page send
 class Studio:
     """The studio as a web server with its own event loop.
 
-    `run()` serves until `stop()` is called, from any thread. The parameters are those of `serve`.
+    `run()` serves until `stop()` is called, from any thread. The parameters are those of `serve`, except `show`.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Studio:
         self._temporary = TemporaryFolder() if folder is None else None
         path = Path(self._temporary.path if self._temporary is not None else folder)  # type: ignore[arg-type]  # not None
         if not path.is_dir():
-            raise ValueError(f"the folder {str(path)!r} does not exist; create it or choose another")
+            raise ValueError(f"folder must be an existing folder, got {str(path)!r}; create it or choose another")
         self.limits = _read_limits(limit)
         self._sources = DataSources(path, self.limits, given)
         sockets = bind_sockets(port, address)
@@ -147,7 +147,7 @@ def serve(
     Parameters
     ----------
     data : str, path, array-like of shape (n, D) or Dataset, optional
-        The data set to open: a name listed by `equipoise data`, a .csv or .npy file, or the data itself.
+        The data set to open: a name listed by `equipoise data`, a file that `data.read` accepts, or a table.
     port : int, default=0
         Port; 0 chooses a free one.
     address : str, default="127.0.0.1"
@@ -161,7 +161,7 @@ def serve(
     limit : int or Limits, optional
         Maximum size of an upload in bytes (default 200 MB), or all limits: `equipoise.studio.Limits`.
     n_jobs : int, optional
-        Number of threads; by default all cores but one, which is left to the browser.
+        Number of threads; by default one fewer than the cores, to leave one to the browser.
     """
     studio = Studio(data, port=port, address=address, hosts=hosts, folder=folder, limit=limit, n_jobs=n_jobs)
     print(f"Equipoise studio at {studio.url} (press Ctrl-C to stop)", flush=True)
@@ -174,7 +174,7 @@ def serve(
 
 @contextmanager
 def stop_on_sigterm(studio: Studio) -> Iterator[None]:
-    """Make SIGTERM stop the studio like Ctrl-C, so that its folder is deleted; possible only in the main thread."""
+    """Make SIGTERM stop the studio, so that its temporary folder is deleted; outside the main thread, do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -212,5 +212,7 @@ def _read_dataset(data: Any) -> GivenData | None:
 
 def _dense(dataset: Dataset) -> Dataset:
     if sparse.issparse(dataset.X):
-        raise ValueError(f"{dataset.name} is sparse, but the studio needs dense data; add --pca 50 or use X.toarray()")
+        raise ValueError(
+            f"{dataset.name} is sparse, but the studio needs dense data; add --pca 50, or pass X.toarray() in Python"
+        )
     return replace(dataset, X=check_table(dataset.X))

@@ -1,4 +1,4 @@
-"""The studio's temporary folder; those of studios that were killed are deleted by the next one."""
+"""The temporary folder of a studio; a studio that starts deletes the folders of studios that were killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOCK = ".lock"
 
 
 class TemporaryFolder:
-    """A new folder for uploads, locked as long as this process lives, and deleted with this object.
+    """A new, locked folder for uploads, deleted together with this object.
 
     Attributes
     ----------
@@ -50,11 +50,11 @@ def _delete(path: Path, lock: LockFile) -> None:
 
 
 def _remove_abandoned_folders() -> None:
-    """Delete this user's folders whose studio has ended."""
+    """Delete the temporary folders of this user's studios that have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
             if own and stat.S_ISDIR(status.st_mode):
                 remove_abandoned(folder / LOCK, lambda lock: shutil.rmtree(lock.parent, ignore_errors=True))
-                folder.rmdir()  # fails unless the folder is empty: its studio ended before it was locked
+                folder.rmdir()  # fails unless the folder is empty: its studio ended before locking it

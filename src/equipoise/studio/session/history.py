@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ..._types import Array
 
 FRAMES = 2000  # maximum number of stored frames
-BYTES = 2**27  # maximum size of the stored maps: 479 of 70,000 points
+BYTES = 2**27  # maximum size of the stored maps: 239 maps of 70,000 points in the plane, in float32
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A read-only map (n, d) with its iteration and the last loss evaluated up to it."""
+    """A read-only map (n, d) with its iteration and the last loss evaluated up to that iteration."""
 
     iteration: int
     loss: float
@@ -22,7 +22,7 @@ class Frame:
 
 
 class History:
-    """Frames spread evenly over a run: when the history is full, every second frame after the first is dropped."""
+    """Frames spread evenly over a run: when the history is full, every second frame is dropped, but not the first."""
 
     def __init__(self, frame: Frame):
         self.capacity = int(min(FRAMES, max(2, BYTES // frame.Y.nbytes)))
@@ -30,7 +30,7 @@ class History:
         self._gap = 1  # minimum iterations between stored frames
 
     def add(self, frame: Frame) -> None:
-        """Store a frame if it is far enough from the last stored one."""
+        """Store a frame if enough iterations have passed since the last stored one."""
         if frame.iteration - self.frames[-1].iteration < self._gap:
             return
         self.frames.append(frame)
@@ -44,5 +44,5 @@ class History:
         return self.frames[max(index, 0)]
 
     def cut(self, iteration: int) -> None:
-        """Drop the frames after an iteration."""
+        """Drop the frames after an iteration, but keep the first frame."""
         self.frames = [frame for frame in self.frames if frame.iteration <= iteration] or self.frames[:1]

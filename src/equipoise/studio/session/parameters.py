@@ -33,7 +33,7 @@ PARAMETERS = {
     "n_neighbors": Parameter("neighbours", 2, 200, 1, integer=True, rebuilds=True),
     "early_exaggeration": Parameter("early exaggeration", 1, 32, 0.01, log=True),
     "exaggeration": Parameter("exaggeration", 0.25, 32, 0.01, log=True),
-    "alpha": Parameter("α, order of the divergence", -3, 0.95, 0.05),  # α ≥ 1 needs every pair
+    "alpha": Parameter("α, order of the divergence", -3, 0.95, 0.05),  # α ≥ 1 needs the affinities of all pairs
     "beta": Parameter("β, exponent of the kernel", 1, 6, 0.05),
     "eta": Parameter("η, unit of the map", 0.01, 10, 0.01, log=True),
     "rho": Parameter("ρ, sharpness of the kernel", 0, 0.99, 0.01),
@@ -79,14 +79,14 @@ def check_value(method: str, name: str, value: Any) -> Value:
         return "auto"
     parameter = PARAMETERS[name]
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-        raise ValueError(f"{name} must be a number, got {value!r}")
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
     if not parameter.low <= value <= parameter.high:
         raise ValueError(f"{name} must be between {parameter.low:g} and {parameter.high:g}, got {value:g}")
     return int(value) if parameter.integer else float(value)
 
 
 def defaults(method: str, n: int) -> dict[str, Value]:
-    """Return the default values of a method's parameters for n points, with "auto" resolved where possible."""
+    """Return the default values of a method's parameters for n points; the learning rate stays "auto"."""
     estimator: Any = METHODS[method].make()
     values = {name: getattr(estimator, name) for name in METHODS[method].parameters}
     if "perplexity" in values:

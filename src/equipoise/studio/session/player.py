@@ -75,14 +75,17 @@ class Player:
             act()
 
     def next_shot(self) -> Shot | None:
-        """Return the next shot, or None."""
+        """Return the next shot; None if none is waiting."""
         try:
             return self.worker.frames.get_nowait()
         except Empty:
             return None
 
     def submit(self, description: str, command: Callable[[], Any], then: Callable[[Any], None] | None = None) -> None:
-        """Queue `command` for the worker; the page then calls `then` with its result."""
+        """Queue `command` for the worker; afterwards the page calls `then` with its result.
+
+        The page shows the description while the command runs.
+        """
 
         def work() -> None:
             result = command()
@@ -94,7 +97,7 @@ class Player:
     # The runs
 
     def begin(self, X: Array, shown: tuple[LinkedRun, ...], point: int | None) -> None:
-        """Replace the runs by new ones on a table X, with a selected point or None; called by a command."""
+        """Replace the runs by new ones on a table X, and select a point, if any; called by a command."""
         check_memory(X, [linked.recipe for linked in shown], self._memory)
         self.worker.runs = tuple(Run(X, linked.recipe, self._n_jobs) for linked in shown)
         self.worker.point = point
@@ -104,7 +107,7 @@ class Player:
         runs = self.worker.runs
 
         def advance() -> bool | None:
-            """Take a chunk of iterations; return whether all runs have arrived, or None if cancelled."""
+            """Take a chunk of iterations; return whether all runs are at their iterations, or None if cancelled."""
             if self.worker.runs is not runs:
                 return None
             for run, goal in zip(runs, iterations, strict=True):
@@ -225,12 +228,12 @@ class Player:
         self.submit("", go, lambda _: then())
 
     def look_back(self, iteration: int) -> None:
-        """Show the stored maps of an iteration."""
+        """Pause, and show the last stored map of each run at or before an iteration."""
         self.pause()
         self.submit("", lambda: self.worker.publish(tuple(run.history.at(iteration) for run in self.runs)))
 
     def choose(self, point: int | None, seen: Shot | None) -> None:
-        """Show the forces on a point, or none; `seen` is the shot that the user clicked."""
+        """Show the forces on a point, or no forces if `point` is None; `seen` is the shot that the user clicked."""
 
         def go() -> None:
             shown = self.worker.shown
@@ -243,7 +246,7 @@ class Player:
         self.submit("", go)
 
     def speed(self, iterations: int) -> None:
-        """Set the iterations per frame."""
+        """Set the number of iterations per frame, limited to the range from 1 to 100."""
         self.worker.speed = min(max(iterations, LIMITS[0]), LIMITS[1])
 
     def close(self) -> None:
@@ -272,6 +275,6 @@ def check_memory(X: Array, recipes: list[Recipe], limit: int) -> None:
         need += estimate_memory(n, D, perplexity=within, kl=recipe.method == "tsne").peak
     if need > limit:
         raise ValueError(
-            f"{n:,} rows × {D:,} columns need about {need / GB:.1f} GB, and a page may use {limit / GB:.1f} GB; use"
-            " fewer rows, a smaller perplexity, or one run instead of two"
+            f"runs on a table of {n:,} × {D:,} values need about {need / GB:.1f} GB, but a page may use only"
+            f" {limit / GB:.1f} GB; use fewer rows, a smaller perplexity, fewer neighbours, or one run instead of two"
         )

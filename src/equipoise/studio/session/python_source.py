@@ -30,13 +30,14 @@ Y = run.frame.Y
 
 
 def python_source(run: Run, data: str, iteration: int) -> str:
-    """Return a script for the map of a run at an iteration; `data` are the lines that define its table X.
+    """Return a script that reproduces the map of a run at an iteration; the lines `data` define its table X.
 
     The script fits an estimator if no parameter has changed, and otherwise repeats the run step by step.
     """
     events = [event for event in run.recipe.events if event.iteration <= iteration]
     every = loss_every(len(run.X))
-    # An estimator that ended earlier would end early exaggeration earlier as well; a callback is called every `every`.
+    # An estimator that ended earlier would end early exaggeration earlier as well; callbacks are called every
+    # `every` iterations.
     is_long = iteration >= 2 * Schedule.EARLY
     if not events and iteration > 0 and (is_long or iteration % every == 0):
         parameters = {

@@ -38,7 +38,7 @@ class Recipe:
             if event.name != RESET_MOMENTUM:
                 check_value(self.method, event.name, event.value)
         if any(a.iteration > b.iteration for a, b in zip(self.events, self.events[1:], strict=False)):
-            raise ValueError("the changes of a run must be in the order of their iterations")
+            raise ValueError("the changes of a run (events) must be sorted by iteration")
 
     def with_event(self, event: Event) -> Recipe:
         """Return the recipe with one more change; a change at iteration 0 replaces the initial value."""
@@ -53,7 +53,7 @@ class Recipe:
         return replace(self, events=tuple(event for event in self.events if event.iteration < iteration))
 
     def values(self) -> dict[str, Value]:
-        """Return the values that differ from the defaults, after all changes."""
+        """Return the values that the recipe sets, by name, after all changes."""
         return {
             **dict(self.first),
             **{event.name: event.value for event in self.events if event.name != RESET_MOMENTUM},

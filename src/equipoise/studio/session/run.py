@@ -23,7 +23,7 @@ from .recipe import RESET_MOMENTUM, Event, Recipe
 
 NEIGHBORS = 15  # of the trust overlay, as in `evaluate`
 # Above this number of points the loss, which takes longer than the forces, is evaluated only every 10 iterations;
-# measured (70,000 points, one thread: forces in 19 ms, with the loss in 49 ms; 5,000: 5.7 and 6.2 ms).
+# measured (one thread; 70,000 points: 19 ms without and 49 ms with the loss; 5,000 points: 5.7 and 6.2 ms).
 LARGE_N, LARGE_N_EVERY = 20_000, 10
 
 
@@ -51,10 +51,10 @@ class LiveSteps(GradientSteps):
 class Run:
     """A run of a method on a table X (n, D), advanced by calls of `step`.
 
-    Without changes, its maps equal those of an estimator that reports every `loss_every(n)` iterations, byte for byte,
-    but it does not stop by itself. A change of the kernel or of the exaggeration takes effect at the next iteration, a
-    change of the neighbourhoods after a new search; either resets the momentum, because the forces differ. The
-    recipe reproduces the run.
+    Without changes, its maps equal, byte for byte, those of an estimator that evaluates its loss every `loss_every(n)`
+    iterations, but it does not stop by itself. A change of the kernel or of the exaggeration takes effect at the next
+    iteration, and a change of the neighbourhoods after a new search. Both reset the momentum, because the forces
+    differ. The recipe reproduces the run.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Run:
         self._inspector = (
             self._new_engine()
         )  # a separate engine for the displayed forces, so that showing them does not affect the run
-        # Working coordinates are the map itself: none of these methods has a metric tensor on it.
+        # Working coordinates are the map itself: none of these methods has a metric tensor on the map.
         self._geometry, self._objective = self.problem.geometry, self.problem.objective
         self._descent = self.problem.descent(sys.maxsize)
         self._descent.replace_steps(self._steps(self._state, self.problem.engine))
@@ -100,7 +100,10 @@ class Run:
         return schedule.phases(schedule.n_iter)
 
     def _new_engine(self) -> Engine:
-        """Return a new engine: a mesh's history decides when it checks its error, and so affects the last digits."""
+        """Return a new engine, as a replay of the run would use.
+
+        The last digits of the forces of a mesh depend on its history, which decides when it checks its error.
+        """
         method = self.estimator()
         return make_engine(self.problem.engine.traits.name, threads(self.n_jobs), method.tol)
 
@@ -134,7 +137,7 @@ class Run:
         return Frame(self._state.iteration, self._loss, Y, self._measured)
 
     def step(self, count: int = 1) -> Frame:
-        """Take `count` iterations, add the map to the history and return it."""
+        """Take `count` iterations, pass the map to the history, and return it."""
         try:
             with np.errstate(all="ignore"):  # a diverging run raises one error instead
                 for _ in range(count):
@@ -144,7 +147,7 @@ class Run:
         except FloatingPointError as error:
             at = self._state.iteration
             self.rewind(self.history.frames[-1].iteration)
-            raise FloatingPointError(f"iteration {at}: {error}; returned to iteration {self.iteration}") from None
+            raise FloatingPointError(f"iteration {at}: {error} (returned to iteration {self.iteration})") from None
         frame = self.frame
         self.history.add(frame)
         if self._measured > self.curve[-1][0]:
@@ -158,7 +161,10 @@ class Run:
             self._apply(event.name, event.value)
 
     def _evaluate(self, loss: bool | None = None) -> None:
-        """Evaluate the forces for the next step and, by default if due, the loss, which affects their last digits."""
+        """Evaluate the forces for the next step, and the loss if `loss` is True, or if it is None and the loss is due.
+
+        The last digits of the forces depend on whether the loss is evaluated with them.
+        """
         value, state = self._descent.evaluate(loss), self._state
         if state.phase > 0 and self._late_from is None:
             self._late_from = state.iteration
@@ -216,7 +222,7 @@ class Run:
             self._descent.replace_steps(steps.with_phases(self._phases()))
 
     def rewind(self, iteration: int) -> Frame:
-        """Return to the last frame at or before an iteration, reset the momentum and drop later frames."""
+        """Go back to the last stored frame at or before an iteration, reset the momentum, and drop what came later."""
         frame = self.history.at(iteration)
         if frame.iteration == 0:
             return self.reset()
@@ -237,7 +243,7 @@ class Run:
         return frame
 
     def reset(self) -> Frame:
-        """Return to the initial map, with the current values as the initial ones."""
+        """Go back to the initial map, with the current values of the parameters as the initial ones."""
         self.recipe = replace(self.recipe, first=tuple(self.values.items()), events=())
         self._begin(())
         return self.frame
@@ -250,7 +256,7 @@ class Run:
         return attraction, repulsion
 
     def pulls(self, i: int, count: int) -> tuple[Array, Array]:
-        """Return up to `count` points with the largest affinities to point i, and these affinities."""
+        """Return up to `count` points with the largest positive affinities to point i, and these affinities."""
         P = self.problem.affinities
         row = np.asarray(P[[i]].todense() if hasattr(P, "todense") else P[[i]], dtype=np.float64).ravel()
         near = np.argsort(-row, kind="stable")[:count]
@@ -258,5 +264,5 @@ class Run:
         return near, row[near]
 
     def trust(self, frame: Frame) -> Measured:
-        """Return the trustworthiness of a frame, with its values at all points, or at a sample of large data."""
+        """Return the trustworthiness of a frame and its value at each point, or at a sample of points if n is large."""
         return trustworthiness(self.X, frame.Y, min(NEIGHBORS, len(self.X) - 1), n_jobs=self.n_jobs)

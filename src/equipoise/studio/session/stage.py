@@ -16,7 +16,7 @@ DESCRIPTIONS = {
 
 
 class Count(NamedTuple):
-    """The current work: its description, start time and progress in units; total 0 if the total is unknown."""
+    """The current work: its description, start time, and progress in units; `total` is 0 if it is unknown."""
 
     description: str
     since: float
@@ -30,7 +30,7 @@ class Count(NamedTuple):
 
 
 class Stage:
-    """The current stage of a command; a display of `equipoise.progress`.
+    """The current stage of a command; implements `equipoise.progress.Display`.
 
     Several threads use it: the count is replaced as a whole, and read once per access.
     """
@@ -40,7 +40,7 @@ class Stage:
         self.clear("")
 
     def clear(self, description: str) -> None:
-        """Begin a command with this description; empty if the studio is idle."""
+        """Begin a command with this description, or become idle if the description is empty."""
         with self._lock:
             self._count = Count(description, time.monotonic())
 

@@ -29,7 +29,7 @@ class Shot(NamedTuple):
 
     @classmethod
     def of(cls, runs: tuple[Run, ...], frames: tuple[Frame, ...], point: int | None) -> Shot:
-        """Return the frames of runs with the forces on a point."""
+        """Return a shot of these frames of the runs, with the forces on a point unless it is None."""
         if point is None:
             return cls(runs, frames, None, (), runs[0].iteration)
         forces = tuple(Forces.of(run, frame, point) for run, frame in zip(runs, frames, strict=True))
@@ -79,7 +79,7 @@ class Worker:
         self._thread.join(seconds)
 
     def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
-        """Publish frames of the runs, by default the current ones, instead of a waiting shot; called by commands."""
+        """Publish a frame of each run, by default the current one, in place of a waiting shot; called by commands."""
         shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
         self._drop()
         self.shown = shot
