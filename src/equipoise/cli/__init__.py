@@ -1,4 +1,4 @@
-"""The command line, such as `equipoise embed digits`."""
+"""The command line: commands such as `equipoise embed digits`."""
 
 from __future__ import annotations
 

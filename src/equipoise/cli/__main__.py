@@ -1,4 +1,4 @@
-"""`python -m equipoise.cli`."""
+"""Run the command line with `python -m equipoise.cli`."""
 
 import sys
 

@@ -52,7 +52,7 @@ def run(make_parser: MakeParser, args: argparse.Namespace) -> int:
 
 
 def _complete_parser(make_parser: MakeParser) -> argparse.ArgumentParser:
-    """Return a parser with the options of all methods and a completion rule for each argument."""
+    """Return a parser with the options of all methods, and with completion rules for data sets and files."""
     import shtab
 
     parser = make_parser(DEFAULT)

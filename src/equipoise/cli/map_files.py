@@ -59,7 +59,7 @@ def add_coordinates(verb: argparse.ArgumentParser) -> None:
 
 
 def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
-    """Read the map in a file, or that of a saved method.
+    """Read a map from a file, which may also contain a saved method.
 
     Parameters
     ----------

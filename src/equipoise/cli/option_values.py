@@ -47,7 +47,7 @@ def integer(text: str) -> int:
 
 
 def integer_or_none(text: str) -> int | None:
-    """Parse an integer, or None from "none"."""
+    """Parse an integer; return None for "none"."""
     return None if text.lower() == "none" else integer(text)
 
 
@@ -86,7 +86,7 @@ OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.Gradi
 
 
 def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
-    """Return a function that parses an object of one of the classes, written as in Python: StudentT(dof=0.5)."""
+    """Return a function that parses an object of one of these classes, written as in Python: StudentT(dof=0.5)."""
 
     def parse(text: str) -> Any:
         if text.lower() == "none":

@@ -21,7 +21,7 @@ Run `equipoise COMMAND --help` for the options and examples of a command."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """A help formatter without indentation of the verbs, which argparse ignores when it aligns their descriptions."""
+    """A help formatter that does not indent the verbs, because argparse would then misalign their descriptions."""
 
     def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
         if isinstance(action, argparse._SubParsersAction):

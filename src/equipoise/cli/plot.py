@@ -35,7 +35,7 @@ def add(verbs: Any) -> None:
         "--out",
         metavar="FILE",
         type=picture_path,
-        help=".png, .svg, or .html for an interactive page (default: NAME-plot.png)",
+        help=".png, .svg, or .html for an interactive page (default: NAME-plot.png for the map NAME.csv)",
     )
 
 

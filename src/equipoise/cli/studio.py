@@ -27,7 +27,7 @@ def add(verbs: Any) -> None:
         "--address",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="address to listen on (default: 127.0.0.1, this machine only; other addresses need a token)",
+        help="address to listen on (default: 127.0.0.1, this machine only; others require the printed token)",
     )
     group.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
 

@@ -84,7 +84,7 @@ class DataSources:
         return read_table(path)
 
     def path(self, name: str) -> Path:
-        """Return the path of a file in the folder; raise ValueError for paths outside it."""
+        """Return the path of a file in the folder; raise ValueError if it lies outside or has an unknown format."""
         if not name or "\0" in name or PurePosixPath(name).is_absolute() or "\\" in name:
             raise ValueError(f"{name[:60]!r} is not a file name; choose a file in the studio's folder")
         path = (self.folder / name).resolve()

@@ -26,7 +26,7 @@ class Limits:
     memory : int, default=4 * 2**30
         Maximum memory of the runs of a page, in bytes, as estimated before they start.
     play : float, default=3600.0
-        Seconds after which a playing run is paused; Play continues it.
+        Seconds after which a playing run is paused; the Play button continues it.
     idle : float, default=60.0
         Seconds that a client may take to send the header of a request, or wait between two requests.
     body : float, default=600.0

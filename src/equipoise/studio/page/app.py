@@ -66,7 +66,7 @@ class Page:
         self._pages.pop(self._id, None)
 
     def _read_link(self, arguments: dict[str, list[bytes]]) -> tuple[View, str]:
-        """Return the state in the link that opened the page, and an error message if it was not valid."""
+        """Return the state in the link that opened the page, and an error message, empty if the link is valid."""
         own = {name: values for name, values in arguments.items() if not name.startswith("bokeh-")}
         try:
             view = from_query(urlencode({name: b",".join(values) for name, values in own.items()}))
@@ -157,7 +157,7 @@ class Page:
             self._trust.watch(shot)
 
     def _update_texts(self) -> None:
-        """Update the texts about the map."""
+        """Update the titles, the iteration and the forces shown with the maps."""
         self._texts_of = shot = self._picture.shot
         if shot is None:
             return

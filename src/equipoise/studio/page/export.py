@@ -35,6 +35,6 @@ def _png(frame: Frame, dataset: Dataset, title: str) -> bytes:
 
 
 def _html(frame: Frame, dataset: Dataset, title: str) -> bytes:
-    """Return a self-contained page."""
+    """Return a frame as the content of a self-contained HTML page."""
     columns = map_columns(frame.Y[:, :0], dataset)
     return page(frame.Y, "class" if "class" in columns else None, table=columns, title=title).html.encode()

@@ -166,7 +166,7 @@ class Layout:
     # Updates by the studio
 
     def announce(self, name: str) -> None:
-        """Select the data set that is being loaded in the menu of data sets."""
+        """In the menu of data sets, select the one that is being loaded."""
         self.updating = True
         self.data.options = self._tables.names()
         self.data.value = name

@@ -16,7 +16,7 @@ MAX_LENGTH = 8000  # characters of a link; browsers and proxies accept at least 
 
 @dataclass(frozen=True)
 class LinkedRun:
-    """A run in a link: its recipe, and the iteration to replay it to."""
+    """A run in a link: its recipe, and the iteration up to which it is replayed."""
 
     recipe: Recipe = field(default_factory=Recipe)
     iteration: int = 0

@@ -1,4 +1,4 @@
-"""An HTTP server that limits its connections and drops clients that do not accept their data."""
+"""An HTTP server that limits its connections and drops clients that do not accept the data sent to them."""
 
 from __future__ import annotations
 

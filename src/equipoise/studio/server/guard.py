@@ -77,7 +77,9 @@ def _host(address: str) -> str:
 
 
 def make_auth_provider(guard: Guard, pages: Collection[str], limit: int) -> Any:
-    """Return the guard as a Bokeh AuthProvider, which is called before every page, script and websocket.
+    """Return a Bokeh AuthProvider that applies the guard and limits the number of open pages.
+
+    Bokeh calls it before it sends a page or a script or opens a websocket.
 
     Parameters
     ----------

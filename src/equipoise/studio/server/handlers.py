@@ -13,7 +13,7 @@ from .guard import Guard
 
 
 class _GuardedHandler(RequestHandler):
-    """A handler for requests from an open page, which the argument `session` identifies."""
+    """A handler for requests from an open page, identified by the query argument `session`."""
 
     def initialize(self, guard: Guard, sessions: dict[str, Any], tables: DataSources, limits: Limits) -> None:
         self.guard, self.sessions, self.tables, self.limits = guard, sessions, tables, limits

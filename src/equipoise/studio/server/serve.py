@@ -33,6 +33,7 @@ class Studio:
     Attributes
     ----------
     port : int
+        Port that the studio listens on.
     url : str
         Address of the page, with the token if one is needed.
     """

@@ -1,4 +1,4 @@
-"""The temporary folder of a studio; a studio that starts deletes the folders of studios that were killed."""
+"""The temporary folder of a studio; each new studio deletes the folders of studios that were killed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class TemporaryFolder:
     Attributes
     ----------
     path : Path
+        The folder.
     delete : callable
         Deletes the folder now.
     """

@@ -262,7 +262,10 @@ class Player:
 
 
 def check_memory(X: Array, recipes: list[Recipe], limit: int) -> None:
-    """Raise ValueError if runs with these recipes on a table X (n, D) need more memory than `limit` bytes."""
+    """Raise ValueError if runs with these recipes on a table X (n, D) need more than `limit` bytes of memory.
+
+    Tables with fewer than SMALL rows are always accepted.
+    """
     n, D = X.shape
     if n < SMALL:
         return

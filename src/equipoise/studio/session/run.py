@@ -131,7 +131,7 @@ class Run:
 
     @property
     def frame(self) -> Frame:
-        """The current map."""
+        """The current map as a frame."""
         Y = self._state.in_order().view()
         Y.flags.writeable = False
         return Frame(self._state.iteration, self._loss, Y, self._measured)
@@ -222,7 +222,10 @@ class Run:
             self._descent.replace_steps(steps.with_phases(self._phases()))
 
     def rewind(self, iteration: int) -> Frame:
-        """Go back to the last stored frame at or before an iteration, reset the momentum, and drop what came later."""
+        """Go back to the last stored frame at or before an iteration, and return it.
+
+        The momentum is reset, and later frames and changes are dropped.
+        """
         frame = self.history.at(iteration)
         if frame.iteration == 0:
             return self.reset()
