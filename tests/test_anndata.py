@@ -71,7 +71,7 @@ def test_each_function_writes_the_map_and_its_parameters(name, capsys):
     assert written["params"]["n_components"] == method.n_components and written["loss"] == method.loss_
     source = "the 14 neighbours" if name in BY_GRAPH else "X" if name == "pca" else "obsm['X_pca']"
     assert written["source"].startswith(source)
-    assert capsys.readouterr().out == f"{name}: from {written['source']}\n"
+    assert capsys.readouterr().out == f"{name}: using {written['source']}\n"
     assert isinstance(getattr(method, "_data", None), Distances) == (name in BY_GRAPH)
 
 
@@ -172,7 +172,7 @@ def test_overwriting_a_map_of_another_width_warns():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"use_rep": "X_scvi"}, r"use_rep='X_scvi' is not a key of adata.obsm; choose from 'X_pca', or 'X'"),
+        ({"use_rep": "X_scvi"}, r"use_rep='X_scvi' is not a key of adata.obsm; choose from 'X', 'X_pca'"),
         ({"neighbors_key": "mine"}, "adata.uns has no key 'mine'; choose from 'neighbors'"),
         ({"use_rep": "X", "neighbors_key": "neighbors"}, "exclude each other"),
         ({"perplexities": 5}, "unexpected keyword argument 'perplexities'"),

@@ -97,9 +97,9 @@ def test_docstring_example_is_current():
 
 
 def test_invalid_arguments_raise():
-    with pytest.raises(ValueError, match="n must be at least 2"):
+    with pytest.raises(ValueError, match="n must be an integer >= 2"):
         eq.estimate_memory(1, 5)
-    with pytest.raises(ValueError, match="n_components at least 1"):
+    with pytest.raises(ValueError, match="n_components integers >= 1"):
         eq.estimate_memory(100, 5, n_components=0)
     with pytest.raises(ValueError, match=r"metric must be one of .*; got 'cosinus'"):
         eq.estimate_memory(100, 5, metric="cosinus")

@@ -93,7 +93,7 @@ def test_forces_and_memory_check_their_arguments():
             eq.forces(eq.TSNE(), **arguments)
     with pytest.raises(TypeError, match="methods with a kernel"):
         eq.forces("TSNE")
-    with pytest.raises(ValueError, match="n must be at least 2"):
+    with pytest.raises(ValueError, match="n must be an integer >= 2"):
         eq.estimate_memory(float("nan"), 5)
     assert eq.estimate_memory(1000, 5, n_components=np.int8(3)).peak > 0
 
@@ -171,7 +171,7 @@ def test_values_of_the_wrong_type_are_named():
         eq.SphericalSNE(engine=np.empty(0)).fit(X)
     with pytest.raises(ValueError, match=r"X must be a table \(n, D\).*, got NoneType"):
         eq.compare(None, {"a": Y})
-    with pytest.raises(ValueError, match=r"Y must be a map of numbers"):
+    with pytest.raises(ValueError, match=r"Y must be a numeric map of shape"):
         eq.plot([[10**400, 1.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match=r"X \(Tensor\) is not a table of numbers"):
         eq.neighbors.nearest_neighbors(torch.ones((9, 2), requires_grad=True), 3)

@@ -92,7 +92,7 @@ def _open_locked(target: Path) -> tuple[Path, BinaryIO]:
 
 
 def remove_partial_files(folder: Path) -> None:
-    """Delete the temporary files of processes that ended while writing to a folder; done once per process."""
+    """Delete the temporary files of processes that ended while writing to a folder; once per process and folder."""
     if folder in _swept:
         return
     _swept.add(folder)

@@ -50,7 +50,7 @@ def try_lock(file: int) -> bool | None:
 
 
 def open_regular(path: Path) -> int | None:
-    """Return a descriptor, open for reading and writing, of a regular file; None if it cannot be opened."""
+    """Return a descriptor, open for reading and writing; None if the file is not a regular one or cannot be opened."""
     with suppress(OSError):
         if stat.S_ISREG(path.lstat().st_mode):
             return os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
@@ -66,7 +66,10 @@ def is_at(path: Path, file: int) -> bool:
 
 
 def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink) -> None:
-    """Call `remove` if no process holds the lock of the file at `path`; never raises OSError."""
+    """Delete the file at `path`, or call `remove` on it, if no process holds its lock.
+
+    An OSError of `remove` is ignored.
+    """
     file = open_regular(path)
     if file is None:
         return
@@ -83,7 +86,7 @@ def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink)
 
 
 class LockFile:
-    """A file that is locked while this object is held, and contains the number of the process.
+    """A file that is locked until `release` is called, and contains the id and the host of its process.
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ class LockFile:
     Attributes
     ----------
     supported : bool
-        False if the file system does not support locks; then nothing is locked.
+        Whether the file system supports locks; if not, nothing is locked.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The methods for AnnData objects, in the style of scanpy: `equipoise.anndata.tsne(adata)`.
+"""Embed AnnData objects, in the style of scanpy: `equipoise.anndata.tsne(adata)`.
 
 There is one function per method. It embeds the cells, writes the map to `adata.obsm["X_tsne"]` and the parameters and
 final loss to `adata.uns["tsne"]`, and returns the fitted method. Its arguments are the parameters of the method, and:
@@ -101,7 +101,7 @@ def _make_function(Method: type[Any], name: str, graph: GraphUse | None) -> Call
             raise ValueError(f"key_added must be a string, got {key_added!r}")
         chosen = _choose_representation(adata, name, graph, use_rep, neighbors_key, parameters)
         method = Method(**{**chosen.parameters, **parameters})
-        print(f"{name}: from {chosen.name}", flush=True)
+        print(f"{name}: using {chosen.name}", flush=True)
         method.fit(chosen.X)
         keys = (f"X_{name}", name) if key_added is None else (key_added, key_added)
         _write(adata, keys, method, chosen.name)
@@ -143,7 +143,10 @@ def _choose_representation(
 def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: Parameters) -> Representation | str:
     """Return the neighbour graph under a key of `uns`, or the reason why the method cannot use it."""
     if key not in adata.uns:
-        raise ValueError(f"adata.uns has no key {key!r}; choose from {', '.join(map(repr, adata.uns)) or 'none'}")
+        keys = ", ".join(map(repr, adata.uns))
+        raise ValueError(
+            f"adata.uns has no key {key!r}; {f'choose from {keys}' if keys else 'run scanpy.pp.neighbors first'}"
+        )
     stored = adata.uns[key].get("distances_key", "distances")
     location = f"obsp[{stored!r}]"
     if stored not in adata.obsp:
@@ -172,19 +175,19 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
 def _read_table(adata: Any, rep: str) -> Representation:
     """Return a table in `obsm`, or X."""
     if not isinstance(rep, str):
-        raise ValueError(f"use_rep must be the name of a table, got {rep!r}")
+        raise ValueError(f"use_rep must be 'X' or a key of adata.obsm, got {type(rep).__name__}")
     if rep == "X":
         if adata.X is None:
             raise ValueError("adata.X is empty; choose a table of adata.obsm with use_rep")
         return Representation("X", _in_memory(adata.X), {})
     if rep not in adata.obsm:
-        known = ", ".join(map(repr, adata.obsm)) or "none"
-        raise ValueError(f"use_rep={rep!r} is not a key of adata.obsm; choose from {known}, or 'X'")
+        known = ", ".join(map(repr, ["X", *adata.obsm]))
+        raise ValueError(f"use_rep={rep!r} is not a key of adata.obsm; choose from {known}")
     return Representation(f"obsm[{rep!r}]", adata.obsm[rep], {})
 
 
 def _in_memory(X: Any) -> Matrix:
-    """Return X, loaded into memory if the file was opened with `backed`."""
+    """Return X, loaded into memory if the AnnData object was opened in backed mode."""
     return X.to_memory() if hasattr(X, "to_memory") else X
 
 
@@ -192,8 +195,8 @@ def _write(adata: Any, keys: tuple[str, str], method: Any, source: str) -> None:
     """Write the map and the parameters under the keys of `obsm` and `uns`."""
     (obsm_key, uns_key), Y = keys, method.embedding_
     if obsm_key in adata.obsm and adata.obsm[obsm_key].shape[1] != Y.shape[1]:
-        before = adata.obsm[obsm_key].shape[1]
-        warn(f"obsm[{obsm_key!r}] had {before} columns and now has {Y.shape[1]}; set key_added to keep both")
+        before = plural(adata.obsm[obsm_key].shape[1], "column")
+        warn(f"obsm[{obsm_key!r}] had {before} and now has {Y.shape[1]}; set key_added to keep both maps")
     adata.obsm[obsm_key] = Y
     adata.uns[uns_key] = {
         "params": {name: _storable(value) for name, value in method.get_params(deep=False).items() if _is_set(value)},

@@ -32,7 +32,7 @@ THREAD = 80e6  # bytes of address space per thread: a stack of 8 MB and an arena
 def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
     """Raise MemoryError if a resource limit leaves too little address space for arrays of n_bytes, BLAS and threads.
 
-    NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process, or wait.
+    NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process or hang.
     """
     need, left = n_bytes + LIBRARIES + n_threads * THREAD, address_space_left()
     if need > left:
@@ -48,7 +48,7 @@ def gpu_memory(n: int, D: int, k: int) -> int:
 
 
 def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice: str) -> None:
-    """Raise MemoryError if what a method stores for all pairs of n points does not fit into the available memory."""
+    """Raise MemoryError if a method that stores `bytes_per_pair` for n² pairs needs more memory than is available."""
     what = f"{method} compares all pairs of {n} points, which"
     require_memory(bytes_per_pair * float(n) ** 2, what, available_memory(), advice)
 
@@ -90,8 +90,8 @@ def estimate_memory(
 ) -> Memory:
     """Return an upper bound of the memory needed to embed a dense table (n, D).
 
-    The bound assumes that no two points are mutual neighbours, so that P has as many entries as possible. In three
-    dimensions the size of the mesh is a guess.
+    The bound assumes that no two points are mutual neighbours, so that the affinities P have as many entries as
+    possible. For a map in three dimensions the size of the mesh is a guess.
 
     Parameters
     ----------
@@ -117,7 +117,8 @@ def estimate_memory(
     """
     if not all(map(is_integer, (n, D, n_components))) or n < 2 or D < 1 or n_components < 1:
         raise ValueError(
-            f"n must be at least 2, D and n_components at least 1; got n={n}, D={D}, n_components={n_components}"
+            "n must be an integer >= 2, and D and n_components integers >= 1;"
+            f" got n={n!r}, D={D!r}, n_components={n_components!r}"
         )
     n, D, n_components = int(n), int(D), int(n_components)
     if max(n, D, n_components) >= 2**63:

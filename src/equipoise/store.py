@@ -39,7 +39,7 @@ REMEDIES = {
     "h": 'compute the distances under h and use metric="precomputed"',
     "kernel": "use a kernel of equipoise.kernels",
     "divergence": "use a divergence of equipoise.divergences",
-    "random_state": "use set_params(random_state=0), or any integer, which does not change a fitted map",
+    "random_state": "call set_params(random_state=0), which does not change the fitted map",
     "optimizer": "use Momentum(), GradientDescent() or None",
 }
 
@@ -47,10 +47,11 @@ REMEDIES = {
 def save(method: Any, path: str | Path) -> None:
     """Save a fitted method to a file, atomically.
 
-    The file is a zip of .npy arrays and a JSON file, without pickle or code. It contains the parameters, the map, loss,
-    curve, affinities and what `transform` needs, including the data, but no callbacks. A parameter that is code, such
-    as a metric function or a user-defined kernel, raises ValueError before anything is written. A tensor map is loaded
-    as an array; a method fitted on a GPU can be loaded on a machine without one, if PyTorch is installed.
+    The file is a zip of .npy arrays and a JSON file, without pickle or code. It contains the parameters, the map, the
+    loss and its curve, the affinities and what `transform` needs, including the data, but no callbacks. A parameter
+    that is code, such as a metric function or a user-defined kernel, raises ValueError before anything is written. A
+    tensor map is loaded as an array; a method fitted on a GPU can be loaded on a machine without one, if PyTorch is
+    installed.
 
     Parameters
     ----------
@@ -100,7 +101,10 @@ def load(path: str | Path) -> Any:
                 f" {archive.version()}, which reads format {FORMAT}; upgrade equipoise"
             )
         if about.get("method") not in METHODS:
-            raise Refused(f"{path} contains a method that this version does not know, {about.get('method')!r}")
+            raise Refused(
+                f"{path} contains a method that this version does not know, {about.get('method')!r}; if a newer"
+                " version wrote the file, upgrade equipoise"
+            )
         kinds.append(METHODS[about["method"]])
 
     content = archive.read(path, accept, _make)
@@ -132,7 +136,7 @@ def _require_storable(name: str, value: Any) -> None:
         archive.check(value, _describe)
     except Unstorable as error:
         remedy = REMEDIES.get(name, "use a number, a string or an array")
-        raise ValueError(f"{name} is a {error}, which cannot be saved without code; {remedy}") from None
+        raise ValueError(f"{name} ({error}) cannot be saved without code; {remedy}") from None
 
 
 def _describe(item: Any) -> tuple[str, Any] | None:
@@ -168,7 +172,10 @@ def _make(tag: str, state: Any) -> Any:
         _import_torch_module(tag)
     kind: Any = from_tag(tag)
     if kind is None:
-        raise ValueError(f"it contains {tag[:80]!r}, which this version does not know")
+        raise ValueError(
+            f"it contains {tag[:80]!r}, which this version does not know; if a newer version wrote the file, upgrade"
+            " equipoise"
+        )
     if isinstance(kind, FunctionType):
         return kind
     if "n_threads" in state:  # this machine may have fewer than the one that fitted
@@ -184,7 +191,7 @@ def _make(tag: str, state: Any) -> Any:
 
 
 def _import_torch_module(tag: str) -> None:
-    """Import the module that defines a class which needs PyTorch."""
+    """Import the module that defines the class with this tag; raise Refused if PyTorch is not installed."""
     if find_spec("torch") is None:
         raise Refused('the method was fitted with engine="torch", which needs PyTorch: pip install "equipoise[gpu]"')
     import_module(f".{ON_DEVICE[tag]}", __package__)

@@ -63,7 +63,9 @@ def test_invalid_preparation_raises(make):
     X[5, 3] = -2
     with pytest.raises(ValueError, match="log1p requires nonnegative values, but row 5, column 'd' is -2"):
         data.prepare(make_dataset(make(X)), log1p=True)
-    with pytest.raises(ValueError, match=r"pca=7 is out of range for a table of shape \(80, 6\); use 1 to 6"):
+    with pytest.raises(
+        ValueError, match=r"pca=7 is out of range for a table of shape \(80, 6\); use an integer from 1 to 6"
+    ):
         data.prepare(make_dataset(make(X)), pca=7)
 
 

@@ -304,9 +304,9 @@ print(data.read("-", id="name").X.sum())
         ("a,b\n1,2\n3," + "9" * 400, "line 3, column 'b': '9{40}…' is not a finite double-precision number"),
         ('a,b\n1,2\n3,"4\n5,6\n', "line 4: unexpected end of data; check the quotes"),
         ('a,b\n1,2\n3,"4"5\n', "line 3: .*; check the quotes"),
-        ("a,b\n1,2\nf\xfcnf,3\n".encode("latin-1"), "line 3: the byte 0xfc is not UTF-8; save the file as UTF-8"),
+        ("a,b\n1,2\nf\xfcnf,3\n".encode("latin-1"), "line 3: the byte 0xfc is not valid UTF-8; save the file as UTF-8"),
         (b"\xe9,b\n1,2\n", "line 1: the byte 0xe9"),
-        ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2: .* is not UTF-16"),
+        ("a,b\n1,2\n".encode("utf-16")[:-1], "line 2: .* is not valid UTF-16"),
     ],
 )
 def test_invalid_text_raises(text, match):
@@ -354,5 +354,5 @@ def test_missing_unknown_and_truncated_files_raise(tmp_path):
 
 
 def test_text_streams_raise():
-    with pytest.raises(ValueError, match="open it in binary mode"):
+    with pytest.raises(ValueError, match="source must be a path or a file opened in binary mode, got StringIO"):
         data.read(io.StringIO(FLOWERS))

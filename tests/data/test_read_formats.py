@@ -41,7 +41,7 @@ def test_npz_uses_the_only_table_or_the_one_named_X(tmp_path):
     np.savez(tmp_path / "t.npz", V=X, W=2 * X)
     assert_read_raises(tmp_path / "t.npz", r"one named X; found 'V \(60, 4\)', 'W \(60, 4\)'")
     np.savez(tmp_path / "t.npz", X=X)
-    assert_read_raises(tmp_path / "t.npz", "have no names and cannot be selected", columns=["a"])
+    assert_read_raises(tmp_path / "t.npz", "the table in an NPZ file has no column names; omit columns", columns=["a"])
     assert_read_raises(tmp_path / "t.npz", "no column is named 'y'", label="y")
 
 
@@ -145,9 +145,9 @@ def test_dense_and_invalid_matrix_market(tmp_path):
         (tmp_path / "t.mtx").write_bytes(b"%%MatrixMarket matrix coordinate real general\n2 2 2\n" + broken)
         assert_read_raises(tmp_path / "t.mtx", r"t\.mtx cannot be read as MatrixMarket: ")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 3 1\n2 1\n")
-    assert_read_raises(tmp_path / "t.mtx", "a symmetric matrix must be square, got 2 rows and 3 columns")
+    assert_read_raises(tmp_path / "t.mtx", r"a symmetric matrix must be square, got shape \(2, 3\)")
     (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 999999999999 1\n1 1 5\n")
-    assert_read_raises(tmp_path / "t.mtx", "999999999999 columns and 1 entries, too many for its size")
+    assert_read_raises(tmp_path / "t.mtx", r"999999999999\) and 1 entry, more than a file of this size can contain")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_h5ad_that_crashes_hdf5_raises(tmp_path, monkeypatch):
     make_anndata(X).write_h5ad(path)
     monkeypatch.setattr(annotated_module, "TRIAL", trial)
     trial.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    assert_read_raises(path, r"t\.h5ad cannot be read as H5AD: it crashes the HDF5 library \(status .*; download")
+    assert_read_raises(path, r"t\.h5ad cannot be read as H5AD: .* crashes the HDF5 library \(status .*; download")
     trial.write_text("import a_module_that_is_not_there\n")
     with pytest.warns(UserWarning, match="could not be checked in a separate process .*a_module_that_is_not_there"):
         data.read(path)

@@ -54,7 +54,7 @@ def test_map_as_csv_and_npy(tmp_path):
 
 
 def test_invalid_map_output_raises(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"shape \(60, 2\), but t has 5 rows"):
+    with pytest.raises(ValueError, match=r"Y must have shape \(5, d\), one row for each row of t, got shape \(60, 2\)"):
         data.write_map(tmp_path / "map.csv", Y, Dataset("t", X[:5], None, ()))
     with pytest.raises(
         ValueError, match=r"unknown suffix for a map; choose from \.csv, \.tsv, \.parquet, \.npy, \.h5ad"

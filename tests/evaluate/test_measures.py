@@ -268,7 +268,7 @@ def test_invalid_data_and_maps_raise(measure):
         (X, np.ones_like(Y), "all 120 points of Y are at the same position"),
         (X, Y[:, 0], r"Y must be a map of shape \(n, d\) with one row per point, got shape \(120,\); for a map in one"),
         (X[:2], Y[:2], "at least 3 are needed"),
-        (X, np.full(Y.shape, "a"), r"Y must be a map of numbers"),
+        (X, np.full(Y.shape, "a"), r"Y must be a numeric map of shape"),
     ):
         with pytest.raises(ValueError, match=match):
             measure(data, embedding)

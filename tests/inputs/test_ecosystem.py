@@ -155,7 +155,7 @@ def test_masked_values_raise():
     assert_array_equal(check_table(np.ma.masked_array(X)), X)
     mask = np.zeros(X.shape, dtype=bool)
     mask[5, 2] = mask[7, 0] = True
-    with pytest.raises(ValueError, match="X is masked at row 5, column 2 and 1 more entries; drop these rows"):
+    with pytest.raises(ValueError, match="X is masked at row 5, column 2 and in 1 more entry; fill in the masked"):
         eq.TSNE().fit(np.ma.masked_array(X, mask))
 
 

@@ -112,7 +112,7 @@ def test_transform_from_neighbor_lists(Method, engine):
 def test_invalid_new_rows_raise():
     method = eq.TSNE(metric="precomputed", perplexity=10, n_iter=5).fit((INDICES, DISTANCES))
     distances, indices = SEARCH.kneighbors(NEW, 20)
-    with pytest.raises(ValueError, match="row 0 of indices contains 160, but the 160 points"):
+    with pytest.raises(ValueError, match="row 0 of indices contains 160, but point indices run from 0 to 159"):
         method.transform((np.where(indices == indices[0, 0], 160, indices), distances))
     with pytest.raises(ValueError, match="stores 5 neighbours, fewer than the perplexity 10"):
         method.transform((indices[:, :5], distances[:, :5]))

@@ -52,7 +52,7 @@ given = eq.MDS(metric="precomputed")
         (given, changed(KNOWN.tolil(), 0, KNOWN[0].indices[0], 77.0).tocsr(), r"not symmetric: D\[0, \d+\] = 77"),
         (given, GROUPS, "2 groups of points unconnected: points 0 and 40"),
         (given, 1e13 * D, "largest dissimilarity is .* rescale"),
-        (eq.MDS(), 1e-14 * X, "rescale the dissimilarities"),
+        (eq.MDS(), 1e-14 * X, "largest dissimilarity is about .*; rescale the data"),
         (eq.MDS(), changed(X, 3, 2, np.nan), "X contains NaN at row 3, column 2"),
         (eq.MDS(weights=W[:5]), X, r"weights must have shape \(70, 70\)"),
         (eq.MDS(weights=changed(W, 1, 3, 9.0)), X, r"not symmetric: weights\[1, 3\] = 9, weights\[3, 1\]"),

@@ -64,7 +64,9 @@ def rewrite(source, path, change):
 def test_checkpoint_of_another_format_raises(checkpoint_path, tmp_path):
     path = tmp_path / "run.eqc"
     rewrite(checkpoint_path, path, lambda about: about.update(equipoise="0.0.1", format=0))
-    message = r"run\.eqc is a checkpoint of equipoise 0\.0\.1 in format 0, .* resumes format 1; install that version"
+    message = (
+        r"run\.eqc is a checkpoint of equipoise 0\.0\.1 in format 0, .* resumes format 1; install equipoise 0\.0\.1, or"
+    )
     with pytest.raises(ValueError, match=message):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(path, resume=True)]).fit(X)
 
@@ -164,7 +166,7 @@ def test_two_runs_on_one_checkpoint_raise(Method, tmp_path):
 
 def test_file_system_without_locks_warns(tmp_path, monkeypatch):
     monkeypatch.setattr(_file_locks, "try_lock", lambda file: None)
-    with pytest.warns(UserWarning, match=r"the file system of '.*run\.eqc' has no locks; make sure"):
+    with pytest.warns(UserWarning, match=r"the file system of '.*run\.eqc' does not support locks; make sure"):
         brief(eq.TSNE, callbacks=[eq.Checkpoint(tmp_path / "run.eqc", every=20)]).fit(X)
     assert [p.name for p in tmp_path.iterdir()] == ["run.eqc"]
 

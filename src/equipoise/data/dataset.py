@@ -11,7 +11,7 @@ from .._types import Array, Matrix
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """A table with classes, names and further columns.
+    """A table with the classes and names of its rows, and further columns.
 
     Parameters
     ----------
@@ -19,15 +19,15 @@ class Dataset:
         Name of the data set, for titles and messages.
     X : array or CSR matrix, shape (n, D)
     labels : array of int, shape (n,), or None
-        Class index of each row.
+        Class index of each row; None without classes.
     classes : tuple of str
         Class names.
     columns : tuple of str, default=()
         Names of the D columns of X; empty if they have none.
     ids : array of str, shape (n,), default=None
-        Row names.
+        Row names; None if the rows have none.
     extra : dict of str to array, shape (n,)
-        Columns that are not part of X, by name: objects of type str, or float64 with NaN for missing values.
+        Columns that are not part of X, by name: arrays of str objects, or of float64 with NaN for missing values.
     """
 
     name: str
@@ -41,5 +41,5 @@ class Dataset:
     def __repr__(self) -> str:
         n, D = self.X.shape
         classes = f", {plural(len(self.classes), 'class', 'classes')}" * (self.labels is not None)
-        extra = f", {len(self.extra)} extra columns" * bool(self.extra)
+        extra = f", {plural(len(self.extra), 'extra column')}" * bool(self.extra)
         return f"<{self.name}: table {n:,} × {D:,}{classes}{extra}>"

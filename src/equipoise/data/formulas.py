@@ -15,10 +15,10 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def mark_formula(text: str) -> str:
-    """Return a text with an apostrophe before it if a spreadsheet could run it; numbers such as -1.5 are left alone."""
+    """Return a text, with an apostrophe before it if a spreadsheet could run it; numbers such as -1.5 get none."""
     return MARK + text if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
 def unmark_formula(cell: str) -> str:
-    """Return the text that `mark_formula` was given."""
+    """Return the text of a cell without the apostrophe that `mark_formula` adds."""
     return cell[1:] if cell.startswith(MARK) and FORMULA.match(cell) else cell

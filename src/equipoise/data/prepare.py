@@ -24,10 +24,11 @@ class Preparation:
     Parameters
     ----------
     log1p : bool, default=False
+        Whether to replace x by log(1 + x).
     shift, scale : array, shape (D,), default=None
         Mean and standard deviation of the columns. Sparse tables have no shift, so that they stay sparse.
     mean : array, shape (D,), default=None
-        Mean row before the principal components.
+        Mean row, subtracted before the projection on the principal directions.
     directions : array, shape (D, pca), default=None
         Principal directions V.
     """
@@ -108,7 +109,8 @@ def preparation(
     """
     if pca is not None and not (is_integer(pca) and 1 <= pca <= min(dataset.X.shape)):
         raise ValueError(
-            f"pca={pca} is out of range for a table of shape {dataset.X.shape}; use 1 to {min(dataset.X.shape)}"
+            f"pca={pca} is out of range for a table of shape {dataset.X.shape}; use an integer from 1 to"
+            f" {min(dataset.X.shape)}"
         )
     for name, flag in (("standardize", standardize), ("log1p", log1p)):
         if not isinstance(flag, bool | np.bool_):

@@ -47,7 +47,7 @@ def ellipsoid(n: int = 500, D: int = 50, random_state: Any = 0) -> Dataset:
 
 
 def two_lines(n: int = 200, random_state: Any = 0) -> Dataset:
-    """Return two parallel lines, a tenth of their length apart, with a little noise."""
+    """Return two parallel diagonal lines, one shifted upwards by a tenth of their length, with a little noise."""
     rng, sizes = check_random_state(random_state), _halves(n)
     along = np.concatenate([np.linspace(0, 100, size) for size in sizes])
     X = np.column_stack([along, along + 10 * np.sqrt(2) * _labels(sizes)]) / np.sqrt(2)
@@ -107,7 +107,7 @@ def random_walk(n: int = 500, D: int = 100, random_state: Any = 0) -> Dataset:
 
 
 def swiss_roll(n: int = 1000, added: int = 0, random_state: Any = 0) -> Dataset:
-    """Return n points of a rolled-up sheet in 3-D, and `added` more; the first n do not depend on `added`."""
+    """Return n points of a rolled-up sheet in 3-D, then `added` more; the first n points do not depend on `added`."""
     rng = check_random_state(random_state)
     u, v = np.concatenate([rng.uniform(size=(n, 2)), rng.uniform(size=(added, 2))]).T
     t = 1.5 * np.pi * (1 + 2 * u)  # one and a half turns, height 21, as in scikit-learn

@@ -39,7 +39,9 @@ def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
     """
     Y = np.asarray(Y)
     if Y.ndim != 2 or len(Y) != dataset.X.shape[0]:
-        raise ValueError(f"the map has shape {Y.shape}, but {dataset.name} has {dataset.X.shape[0]} rows")
+        raise ValueError(
+            f"Y must have shape ({dataset.X.shape[0]}, d), one row for each row of {dataset.name}, got shape {Y.shape}"
+        )
     check_map_path(path)
     with atomic_write(path) as file:
         WRITERS[_suffix(path)](file, Y, dataset)
@@ -51,7 +53,7 @@ def check_map_path(path: str | Path) -> None:
     if suffix not in WRITERS:
         raise ValueError(f"{str(path)!r}: unknown suffix for a map; choose from {', '.join(WRITERS)}")
     if not Path(path).parent.is_dir():
-        raise ValueError(f"the output folder {str(Path(path).parent)!r} does not exist")
+        raise ValueError(f"the output folder {str(Path(path).parent)!r} does not exist; create it first")
     if suffix == ".h5ad":
         import_optional("anndata", "anndata", "writing H5AD")
 
@@ -105,7 +107,7 @@ def _write_rows(text: io.TextIOWrapper, columns: list[list[str]], delimiter: str
 
 
 def _cells(values: Array) -> list[str]:
-    """Return the values as text that no spreadsheet runs; floats as the shortest that read back to the same value."""
+    """Return values as text that no spreadsheet runs; floats in the shortest form that reads back to the same value."""
     if values.dtype.kind == "f":
         return ["" if cell == "nan" else cell.removesuffix(".0") for cell in values.astype(str).tolist()]
     return [mark_formula(to_text(value)) for value in values.tolist()]

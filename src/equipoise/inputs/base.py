@@ -25,7 +25,7 @@ class Nearby(NamedTuple):
 
 
 class Input:
-    """n points with distances, validated once, as methods and measures use them.
+    """The n points of the user's data and the distances between them, validated once.
 
     A subclass defines `block`, and overrides the other methods where it can avoid computing all n² distances. Methods
     that it cannot support raise ValueError.
@@ -47,7 +47,7 @@ class Input:
     metric : str, callable or None
         The metric of a table; None if the input defines its own distances.
     lookup : callable or None
-        If set, a dense table looks up its neighbours there, in a cache, before it searches.
+        Cache in which a dense table looks up its neighbours before it searches for them; None without one.
     """
 
     n: int
@@ -71,7 +71,7 @@ class Input:
 
     @property
     def coordinates(self) -> Matrix | None:
-        """The rows (n, D) of a table under any metric, an ndarray, CSR matrix or tensor; None without a table."""
+        """The rows (n, D) of a table under any metric, as an array, CSR matrix or tensor; None if there is no table."""
         return None
 
     @property
@@ -89,7 +89,7 @@ class Input:
         return self
 
     def warn_if_not_metric(self) -> None:
-        """Warn if all distances are precomputed and do not obey the triangle inequality."""
+        """Warn if the input is a dense matrix of distances that violate the triangle inequality."""
 
     def check_power(self, power: int) -> None:
         """Raise if this power of a coordinate, or of a precomputed distance, would overflow; see `check_finite`."""
@@ -104,8 +104,9 @@ class Input:
         Parameters
         ----------
         rows : array of int, shape (m,)
+            Indices of the points.
         columns : array of int, shape (k,), default=None
-            All points by default.
+            Indices of the other points; all points by default.
 
         Returns
         -------
@@ -115,9 +116,9 @@ class Input:
         raise TypeError(f"{type(self).__name__} must define block(rows, columns)")
 
     def block_by_products(self, rows: Array, columns: Array | None = None) -> Array:
-        """Return the same distances, computed by matrix products where possible: faster but less precise.
+        """Return the same distances as `block`, computed by matrix products where possible: faster but less precise.
 
-        Measures over all pairs use it. Stress uses `block`, because small distances matter there too.
+        Measures over all pairs use this method. Stress uses `block`, because small distances matter there too.
         """
         return self.block(rows, columns)
 
@@ -133,7 +134,7 @@ class Input:
     def stored_pairs(self, pattern: Matrix, n_threads: int) -> Array:
         """Return the distances of the pairs stored in CSR `pattern` (n, n), in the order of its entries.
 
-        Each row is computed by `block`, so that the distances agree with those of `block` to the last digit.
+        By default each row is computed by `block`, so that the distances agree with those of `block` to the last digit.
         """
         d = np.empty(pattern.nnz)
         for i in range(self.n):
@@ -158,7 +159,7 @@ class Input:
         return d
 
     def squared(self) -> Matrix:
-        """Return d² of all pairs (n, n), scaled by a power of two to avoid overflow if needed; CSR if `sparse`."""
+        """Return d² of all pairs (n, n), scaled by a power of two if it would over- or underflow; CSR if `sparse`."""
         return square(self.block(np.arange(self.n)))
 
     # Neighbours and principal components
@@ -169,7 +170,8 @@ class Input:
         Returns
         -------
         D2 : CSR matrix, shape (n, n)
-            Squared distances to the neighbours, on the device of the input.
+            Squared distances to the neighbours, on the device of the input. If `sparse`, they are those of all stored
+            pairs, for any k.
         recall : float
             Recall of the search, estimated on a sample and at least `min_recall`; 1 if the search is exact.
         """
@@ -182,11 +184,14 @@ class Input:
         return Graph(near, in_range(d)).into_squared(self.n), 1.0
 
     def measured_neighbors(self, k: int, n_threads: int) -> tuple[Matrix, float]:
-        """Return the same neighbours with d² computed in float64, as a SciPy matrix."""
+        """Return the same as `neighbors`, but with d² computed in float64, in a SciPy matrix."""
         return self.neighbors(k, n_threads)
 
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
-        """Return the first d principal components (n, d), jittered; the first has standard deviation 1."""
+        """Return the first d principal components (n, d), with a little noise added.
+
+        They are scaled so that the first has standard deviation 1.
+        """
         return principal_coordinates(self.squared(), d, rng)
 
     # New points
@@ -196,24 +201,27 @@ class Input:
         raise TypeError(f"{type(self).__name__} must define check_new()")
 
     def nearest(self, X: Any, k: int, n_threads: int) -> Nearby:
-        """Return the k points nearest to each new row."""
+        """Return the k fitted points nearest to each new row."""
         raise TypeError(f"{type(self).__name__} must define nearest()")
 
     def rows(self, i: Array) -> Any:
-        """Return the fitted points i in the form of new rows."""
+        """Return the fitted points with indices `i`, in the form in which the methods here expect new rows."""
         raise TypeError(f"{type(self).__name__} must define rows()")
 
     def squared_to_all(self, X: Any) -> Array:
-        """Return d² (m, n) from new rows to every point, by matrix products where that is faster."""
+        """Return d² (m, n) from new rows to every fitted point, by matrix products where that is faster."""
         raise TypeError(f"{type(self).__name__} must define squared_to_all()")
 
     def new_block(self, X: Any, columns: Array) -> Array:
-        """Return the distances (m, k) from new rows to some points, computed as in `block`."""
+        """Return the distances (m, k) from new rows to some fitted points, computed as in `block`."""
         raise TypeError(f"{type(self).__name__} must define new_block()")
 
 
 def nearby(graph: Graph, n: int, twins: Array | None = None) -> Nearby:
-    """Return the result of a search for new rows; by default, a point at distance 0 is the twin of a row."""
+    """Return the neighbours of new rows, found among n fitted points, as `Nearby`.
+
+    By default, a point at distance 0 is the twin of a row.
+    """
     if twins is None:
         nearest = graph.distances.argmin(axis=1)[:, None]
         at_zero = np.take_along_axis(graph.distances, nearest, axis=1) == 0
@@ -229,7 +237,7 @@ def square(D: Matrix) -> Matrix:
 
 
 def check_block(D: Array, rows: Array, columns: Array | None) -> Array:
-    """Return computed distances; raise ValueError, naming the two points, if one is invalid."""
+    """Return computed distances D; raise ValueError, naming two points, if their distance is negative or not finite."""
     bad = np.argwhere(~(D >= 0) | np.isinf(D))
     if bad.size:
         a, b = bad[0]

@@ -29,9 +29,11 @@ from .table import Table
 
 @tagged("inputs.device_table.DeviceTable")
 class DeviceTable(Input):
-    """The rows of a dense table on a device; neighbours are searched in float32, centred and scaled into ±1.
+    """The rows of a dense table on a device.
 
-    Distances between points are computed from a copy on the CPU. Measures and stress use a `Table` instead.
+    Neighbours are found among float32 copies of the rows, which are centred and scaled to values between −1 and 1, or
+    for the cosine metric scaled to unit length. Distances between points are computed from a copy on the CPU. Measures
+    and stress use a `Table` instead.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ class DeviceTable(Input):
         return (X - self._center) / self._scale
 
     def _squared(self, d2: torch.Tensor) -> torch.Tensor:
-        """Return d² in the units of X from d² between vectors; unscaled if float32 would overflow or underflow."""
+        """Return d² in the units of X from d² between vectors; unchanged if float32 would overflow or underflow."""
         if self.metric == "cosine":
             return (d2 / 2).square()
         scale = float(self._scale)
@@ -129,7 +131,7 @@ class DeviceTable(Input):
         _check_range(self.X, power)
 
     def principal(self, d: int, rng: np.random.RandomState) -> Any:
-        """Return the same as `linalg.pca.principal_components`, with noise generated on the device."""
+        """Return the same as `linalg.pca.principal_components`, but with noise generated on the device."""
         X = ((self.X - self._center) / self._scale).float()
         return finish(principal_scores(X, d), d, rng)
 
@@ -162,9 +164,8 @@ def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tenso
         raise ValueError("X is a sparse matrix, but the fitted table is dense; use X.toarray()")
     X = as_tensor(X) if isinstance(X, np.ndarray) else torch.as_tensor(X).detach()
     if X.layout != torch.strided or X.is_meta:
-        raise ValueError(
-            f"X is a {'meta' if X.is_meta else X.layout} tensor; pass a dense tensor, for example X.to_dense()"
-        )
+        kind = "meta tensor, which has no values" if X.is_meta else f"{X.layout} tensor"
+        raise ValueError(f"X is a {kind}; pass a dense tensor{'' if X.is_meta else ', for example X.to_dense()'}")
     if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
         raise ValueError(
             f"X must be a table of at least {plural(min_rows, 'row')} and one column, got shape {tuple(X.shape)}"
@@ -177,7 +178,7 @@ def check_tensor(X: Any, device: torch.device, min_rows: int = 2) -> torch.Tenso
 
 
 def _check_range(X: torch.Tensor, power: int = 1) -> None:
-    """Do the same as `check_finite`; a tensor without invalid entries is not copied."""
+    """Raise as `check_finite` does; a tensor without invalid entries is not copied to the CPU."""
     largest = LARGEST ** (1 / power)
     if not (float(X.amax()) <= largest and float(X.amin()) >= -largest):  # true for NaN
         check_finite(X.double().cpu().numpy(), "X", power=power)

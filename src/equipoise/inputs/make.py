@@ -57,21 +57,22 @@ def make_input(
     ----------
     X : table (n, D), dense or sparse; distances (n, n), (indices, distances) or `Graph`; affinities (n, n); or a space
     metric : str or callable
-        One of `METRICS`. With "precomputed", X contains distances. A metric space defines its own distance and requires
-        the default, "euclidean".
+        One of `METRICS`, or a function of two rows. With "precomputed", X contains distances. A metric space defines
+        its own distance and requires metric="euclidean".
     h : array or callable, default=None
         Metric tensor for all rows, or a function h(X) that returns one for all rows or one per row.
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
         With "precomputed", X contains affinities.
     order : {"C", "rows"}, default="C"
-        Memory layout of a dense table: C-contiguous, as neighbour searches need it, or with contiguous rows only.
+        Memory layout of a dense table. "C" is C-contiguous, as neighbour searches need it; with "rows" each row is
+        contiguous, and there may be gaps between rows.
     device : {"cpu", "cuda"}, default=None
         Convert the table to a PyTorch tensor on this device if its metric is one of `DEVICE_METRICS`. A tensor is used
         directly, without conversion to NumPy.
     pairs : bool, default=False
-        For stress and measures, which compare distances of pairs rather than neighbours. Distances may be missing: NaN
-        in a dense matrix, or not stored in a sparse one. metric="inner_product" raises ValueError because its distances
-        are not comparable between rows.
+        Whether the input is for stress or measures, which compare distances of pairs rather than neighbours. Distances
+        may then be missing: NaN in a dense matrix, or not stored in a sparse one. metric="inner_product" raises
+        ValueError, because its distances from different points cannot be compared.
     """
     if not (isinstance(affinity, str) and affinity in AFFINITIES):
         raise ValueError(f"affinity must be one of {', '.join(map(repr, AFFINITIES))}, got {affinity!r}")
@@ -125,7 +126,7 @@ def _from_space(space: SpaceLike, metric: Any, h: Any, affinity: str) -> Input:
 
 
 def _from_distances(X: Any, pairs: bool) -> Input:
-    """Return precomputed distances as an input; some may be missing where pairs are compared."""
+    """Return precomputed distances as an input; with `pairs`, some of them may be missing."""
     if pairs:
         return Distances(check_dissimilarities(X))
     if is_neighbors(X):
@@ -136,13 +137,14 @@ def _from_distances(X: Any, pairs: bool) -> Input:
 def _check_metric(metric: Any, names: Any) -> None:
     if isinstance(metric, str) and metric == "nan_euclidean":
         raise ValueError(
-            'metric="nan_euclidean" is not supported, because missing values are refused; remove or fill them, then use'
-            ' "euclidean"'
+            'metric="nan_euclidean" is not supported, because X must not contain missing values; remove them or fill'
+            ' them in, then use metric="euclidean"'
         )
     if not callable(metric) and not (isinstance(metric, str) and metric in names):
         meant = did_you_mean(metric, names, "") if isinstance(metric, str) else ""
         known = f"metric must be a callable or one of {', '.join(names)}"
-        raise ValueError(f"unknown metric {metric!r}; {meant or known}")
+        kind = "unsupported" if isinstance(metric, str) and metric in METRICS else "unknown"
+        raise ValueError(f"{kind} metric {metric!r}; {meant or known}")
 
 
 def _on_device(X: Any, metric: str, device: str) -> Input:

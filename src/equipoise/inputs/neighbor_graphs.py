@@ -18,14 +18,17 @@ NEIGHBORS = 10  # n_neighbors="auto"; chosen
 
 
 def resolve_neighbors(n_neighbors: Any, n: int) -> int:
-    """Return the number of neighbours; "auto" is 10, or n − 1 for fewer points."""
+    """Return the number of neighbours; "auto" is 10, but at most n − 1 for n points."""
     if isinstance(n_neighbors, str) and n_neighbors == "auto":
         return min(NEIGHBORS, n - 1)
     return check_n_neighbors(n_neighbors, n, ' or "auto"')
 
 
 def check_n_neighbors(n_neighbors: Any, n: int, or_else: str = "") -> int:
-    """Return n_neighbors, at most n − 1; `or_else` names other accepted values in the error message."""
+    """Return n_neighbors, reduced to n − 1 with a warning if it is larger; raise unless it is an integer >= 1.
+
+    `or_else` names other accepted values in the error message.
+    """
     if not is_integer(n_neighbors) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be an integer >= 1{or_else}, got {n_neighbors!r}")
     return limit_neighbors(int(n_neighbors), n - 1, n)
@@ -39,10 +42,10 @@ def limit_neighbors(n_neighbors: int, largest: int, n: int) -> int:
 
 
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
-    """Return the distances to the k nearest neighbours of each point as a connected graph, CSR (n, n), and the recall.
+    """Return a connected graph, CSR (n, n), of the distances to the k nearest neighbours of each point, and the recall.
 
-    A precomputed graph is returned unchanged. Any other graph that is not connected gets the shortest bridges between
-    its components, with a warning.
+    A precomputed graph is returned unchanged, connected or not. Any other graph that is not connected gets the shortest
+    bridges between its components, with a warning.
     """
     D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)

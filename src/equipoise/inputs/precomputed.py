@@ -52,7 +52,7 @@ class Distances(Input):
 
     def block(self, rows: Array, columns: Array | None = None) -> Array:
         if self.sparse:
-            raise ValueError("X contains the distances of some pairs only; pass all distances as a dense matrix")
+            raise ValueError("X contains the distances of only some pairs; pass all distances as a dense matrix")
         return self.D[rows] if columns is None else self.D[np.ix_(rows, columns)]
 
     def pairs(self, i: Array, j: Array) -> Array:
@@ -87,12 +87,16 @@ class Distances(Input):
 
     def squared_to_all(self, X: Matrix) -> Array:
         if sparse.issparse(X):
-            raise ValueError(f"X contains some distances only; pass all of them as a dense array (m, {self.n})")
+            raise ValueError(
+                f"X contains only some of the distances to the {self.n} fitted points; pass all of them as a dense"
+                f" array (m, {self.n})"
+            )
         return np.asarray(X**2)
 
     def new_block(self, X: Matrix, columns: Array) -> Array:
         if self.sparse or sparse.issparse(X):
-            raise ValueError("transform needs the distances to all fitted points, not a sparse matrix of some of them")
+            where = "pass dense distances to fit" if self.sparse else f"pass a dense array (m, {self.n})"
+            raise ValueError(f"transform needs the distances to all fitted points, not only to some of them; {where}")
         return np.asarray(X[:, columns])
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
@@ -135,4 +139,6 @@ class Affinities(Input):
         return check_affinities(X, self.n)
 
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
-        raise ValueError('init="pca" needs coordinates or all distances; with affinities use "random" or "spectral"')
+        raise ValueError(
+            'init="pca" needs coordinates or all distances; with affinities use init="random" or "spectral"'
+        )

@@ -28,7 +28,7 @@ class SpaceLike(Protocol):
 
 @tagged("inputs.space.FromSpace")
 class FromSpace(Input):
-    """The points of a metric space. Rows are indices of points, and there are no new points."""
+    """The points of a metric space. `rows` returns indices of points, and there are no new points."""
 
     def __init__(self, space: SpaceLike):
         self._space = space
@@ -41,8 +41,8 @@ class FromSpace(Input):
     def principal(self, d: int, rng: np.random.RandomState) -> Array:
         if not self.has_principal:
             raise ValueError(
-                f'init="pca" computes all distances of a metric space, which limits it to {PRINCIPAL} points, and this'
-                f' one has {self.n}; use init="spectral" or "random"'
+                f'init="pca" computes all distances of a metric space, so it is limited to {PRINCIPAL} points, but this'
+                f' space has {self.n}; use init="spectral" or "random"'
             )
         return super().principal(d, rng)
 
@@ -53,7 +53,9 @@ class FromSpace(Input):
         return np.square(self.block(X))
 
     def check_new(self, X: Any) -> Any:
-        raise ValueError("transform needs a table or distances: a metric space cannot contain new points")
+        raise ValueError(
+            "transform needs a method fitted to a table or to distances; a metric space cannot contain new points"
+        )
 
 
 class InputSpace(MetricSpace):

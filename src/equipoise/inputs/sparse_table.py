@@ -27,10 +27,11 @@ RANK = 100  # dimension to which rows are reduced; chosen
 
 @tagged("inputs.sparse_table.SparseTable")
 class SparseTable(Input):
-    """The rows of a sparse table under a metric; the table is never converted to a dense one.
+    """The rows of a sparse table under a metric; the table itself is never converted to a dense one.
 
-    Up to `SEARCH_WORK`, neighbours are searched exactly, by products of blocks of rows. Larger tables are first reduced
-    to their 100 leading singular vectors, with a warning, and searched as a dense table (n, 100).
+    The neighbours are exact if finding them takes at most `SEARCH_WORK` multiplications, or if the table has at most
+    `RANK` = 100 rows or columns. For larger tables they are found among the projections (n, 100) of the rows on the 100
+    leading singular vectors, with a warning; this requires a metric in `neighbors.sparse.PRODUCTS`.
 
     Parameters
     ----------
@@ -58,7 +59,9 @@ class SparseTable(Input):
         # scikit-learn's formula, for stress and measures. The searcher's distances differ in the last digits: they are
         # exactly 0 between equal rows, as neighbours need it.
         if self.metric == "inner_product":
-            raise ValueError('metric="inner_product" compares points within a row only; use "cosine" or "euclidean"')
+            raise ValueError(
+                'with metric="inner_product" distances from different points cannot be compared; use metric="cosine"'
+            )
         return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)
 
     def check_power(self, power: int) -> None:
@@ -68,7 +71,7 @@ class SparseTable(Input):
         name = getattr(self.metric, "__name__", self.metric)
         D = self._searcher().all()
         if self.metric != "inner_product":  # not symmetric: its distances are comparable only within a row
-            D = check_distances(D, f"the distances with metric={name}")
+            D = check_distances(D, f"the distance matrix with metric={name}")
         return square(D)
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
@@ -113,8 +116,9 @@ class SparseTable(Input):
                 ' or inner_product, or pass the neighbours as X=(indices, distances) with metric="precomputed"'
             )
         warn(
-            f"the neighbours of {n} sparse rows are searched in the space of the {RANK} leading singular vectors, not"
-            f' in all {D} columns; for exact neighbours pass them as X=(indices, distances) with metric="precomputed"',
+            f"the neighbours of {n} sparse rows are approximate: they are found in the space of the {RANK} leading"
+            f" singular vectors, not in all {D} columns; for exact neighbours pass them as X=(indices, distances) with"
+            ' metric="precomputed"',
         )
         return _Reduced(self.X, self.metric)
 
@@ -132,7 +136,7 @@ class SparseTable(Input):
 
 @tagged("inputs.sparse_table._Reduced")
 class _Reduced:
-    """Sparse rows in the coordinates of their leading singular vectors, the best approximation of all products x·y."""
+    """Sparse rows projected on their leading singular vectors, which best preserves the products x·y of all pairs."""
 
     def __init__(self, X: Matrix, metric: str):
         self.metric = metric

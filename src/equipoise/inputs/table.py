@@ -32,7 +32,7 @@ from ..neighbors.vectors import (
 )
 from .base import Input, Nearby, check_block, nearby, square
 
-PAIRS = 64  # pairs per call of scikit-learn, which takes longer than the unneeded distances of such a block; chosen
+PAIRS = 64  # pairs per call of scikit-learn: a call takes longer than the unneeded distances of its block; chosen
 
 
 @tagged("inputs.table.Table")
@@ -79,7 +79,8 @@ class Table(Input):
     def centered(self) -> Table:
         """Return a Euclidean table with the mean row subtracted; any other table unchanged.
 
-        Differences keep more digits far from the origin. Stress uses this, and its range of sizes is checked.
+        For stress: without the mean row, differences keep more digits. Raise if the values are too large or too small
+        for it (see `check_size`).
         """
         if not is_euclidean(self.metric) or self.mean is not None:
             return self
@@ -118,7 +119,7 @@ class Table(Input):
         return d
 
     def _pairs_by_metric(self, i: Array, j: Array) -> Array:
-        """Return the distances of pairs under other metrics: from vectors, or with few calls of scikit-learn."""
+        """Return the distances of pairs if the metric is not Euclidean: from vectors, or by few scikit-learn calls."""
         if self._vectors is None and self._has_vectors():
             self._vectors = make_vectors(self.X, self.metric)
         if self._vectors is not None:
@@ -134,7 +135,10 @@ class Table(Input):
         return d
 
     def _has_vectors(self) -> bool:
-        """Return whether distances under the metric are those of vectors: not cosine distances from zero rows."""
+        """Return whether the distances of pairs can be computed from vectors.
+
+        Cosine and correlation distances cannot if a row is constant.
+        """
         if not isinstance(self.metric, str) or self.metric not in VECTORS or self.metric == "inner_product":
             return False
         return self.metric not in ("cosine", "correlation") or bool(np.ptp(self.X, axis=1).all())
@@ -165,7 +169,7 @@ class Table(Input):
             return _squared_from_products(in_range(self.X))
         name = getattr(self.metric, "__name__", self.metric)
         return square(
-            check_distances(pairwise_distances(self.X, metric=self.metric), f"the distances with metric={name}")
+            check_distances(pairwise_distances(self.X, metric=self.metric), f"the distance matrix with metric={name}")
         )
 
     def neighbors(self, k: int, n_threads: int, min_recall: float = MIN_RECALL) -> tuple[Matrix, float]:
@@ -206,7 +210,9 @@ class Table(Input):
 
     def _between(self, A: Array, B: Array) -> Array:
         if isinstance(self.metric, str) and self.metric == "inner_product":
-            raise ValueError('metric="inner_product" compares points within a row only; use "cosine" or "euclidean"')
+            raise ValueError(
+                'with metric="inner_product" distances from different points cannot be compared; use metric="cosine"'
+            )
         if is_euclidean(self.metric):  # from differences, each entry on its own: a row does not depend on its block
             return cdist(A, B)
         return np.asarray(pairwise_distances(A, B, metric=self.metric, **self._parameters), dtype=np.float64)

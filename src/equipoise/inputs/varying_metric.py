@@ -18,7 +18,7 @@ from .table import Table
 
 
 def with_metric_function(X: Array, h: Callable[[Array], Any]) -> Input:
-    """Return a table (n, D) with the metric tensors h(X): one for all rows, (D, D), or one per row, (n, D, D)."""
+    """Return the rows X (n, D) with the metric tensors h(X): one for all rows, (D, D), or one per row, (n, D, D)."""
     H = _tensors(h, X)
     return Table(X, "euclidean", H) if H.ndim == 2 else Varying(X, H, h)
 
@@ -27,7 +27,9 @@ class Varying(Distances):
     """Rows with one metric tensor each: d²_ij = (x_i − x_j)ᵀ ½(h_i + h_j) (x_i − x_j), computed for all n² pairs."""
 
     def __init__(self, X: Array, H: Array, h: Callable[[Array], Any]):
-        require_memory(3 * 8.0 * len(X) ** 2, f"h(X) compares all pairs of {len(X)} points, which", available_memory())
+        require_memory(
+            3 * 8.0 * len(X) ** 2, f"a function h(X) compares all pairs of {len(X)} points, which", available_memory()
+        )
         self.X, self.H, self.h = X, H, h
         d2 = _quadratic_forms(X, H, X)
         super().__init__(np.sqrt((d2 + d2.T) / 2))
@@ -72,7 +74,7 @@ def _quadratic_forms(X: Array, H: Array, to: Array) -> Array:
 
 
 def _tensors(h: Callable[[Array], Any], X: Array) -> Array:
-    """Return h(X) as float64, checked."""
+    """Return h(X) as float64; raise unless it contains valid metric tensors."""
     H = h(X)
     H = np.asarray(to_numpy(H.detach() if is_tensor(H) else H), dtype=np.float64)
     check_tensors(H, "h(X)", *X.shape)

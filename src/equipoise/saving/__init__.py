@@ -1,1 +1,1 @@
-"""State on disk without pickle."""
+"""Save and read state on disk, without pickle."""

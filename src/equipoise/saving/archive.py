@@ -35,7 +35,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # earliest date of a zip; constant, so that equal
 
 Describe = Callable[[Any], tuple[str, Any] | None]  # an object → its name and state; None if unknown
 Make = Callable[[str, Any], Any]  # name and state → the object
-Accept = Callable[[str | Path, dict[str, Any]], None]  # raises Refused unless the file is the expected one
+Accept = Callable[[str | Path, dict[str, Any]], None]  # raises Refused if the file cannot be used
 
 
 def cached_names(kind: type[Any]) -> set[str]:
@@ -57,7 +57,10 @@ def write(path: str | Path, about: dict[str, Any], content: Any, describe: Descr
     writer = _Writer(describe)
     text = json.dumps({**about, "content": writer.plain(content)}, allow_nan=False).encode()
     if len(text) > MAX_JSON:
-        raise ValueError(f"{path}: names and numbers outside arrays take {len(text)} bytes, more than {MAX_JSON}")
+        raise ValueError(
+            f"{path}: column names and other values outside arrays take {len(text)} bytes, but at most {MAX_JSON}"
+            " can be saved; use shorter column names, or fit an array without names"
+        )
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(CONTENT, EPOCH), text)
         for number, array in enumerate(writer.arrays):
@@ -127,10 +130,10 @@ class _Writer:
 
 
 def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
-    """Return the content of a file; `accept` is called first with the path and `about`.
+    """Return the content of a file, after calling `accept` with the path and `about`.
 
-    `accept` raises Refused for a wrong file. A damaged file, or one of another format, raises ValueError. Only `make`
-    creates objects.
+    `accept` raises Refused for a valid file that cannot be used. A file that is damaged, or that `write` did not write,
+    raises ValueError. Only `make` creates objects.
     """
     with _BoundedReader(io.FileIO(path)) as file:
         try:
@@ -149,15 +152,15 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
 
 
 class Refused(ValueError):
-    """Raised for a valid file that is not the expected one."""
+    """Raised for a valid file that cannot be used, such as one of another kind, of another run or of a newer version."""
 
 
 def _unknown(name: str, state: Any) -> NoReturn:
-    raise ValueError(f"it contains an object, {name!r}")
+    raise ValueError(f"it contains an object ({name[:80]!r}), but only arrays and plain values are expected")
 
 
 class _BoundedReader(io.BufferedReader):
-    """A file that never allocates more than its size: zipfile asks for as many bytes as a damaged file declares."""
+    """A file that never reads more bytes than its size, even if it is damaged and zipfile requests more."""
 
     def __init__(self, raw: io.FileIO):
         super().__init__(raw)

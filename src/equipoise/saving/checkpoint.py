@@ -29,20 +29,20 @@ _held = threading.local()  # `paths`: the checkpoints that this thread has locke
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Save the state of a fit to a file, to resume it after an interruption; one of the `callbacks` of a method.
+    """Save the state of a fit to a file, from which the fit can be resumed; for the `callbacks` of a method.
 
     The file is replaced atomically every `every` iterations, so that it is complete even after Ctrl-C or a power
     failure. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
     uninterrupted run. Affinities and the initial map are recomputed and must agree: different data, parameters or
     `random_state` raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. For 10,000 rows or more, the
-    neighbours are saved once in a second file, `path`.neighbors, with 12 bytes each.
+    neighbours are saved once in a second file, `path`.neighbors, which takes 12 bytes per neighbour.
 
     During the fit the file `path`.lock is locked; a second fit with the same checkpoint raises RuntimeError.
 
     Parameters
     ----------
     path : str or Path
-        The file; an existing one is replaced.
+        The file to write; an existing file is replaced.
     every : int, default=50
         Number of iterations between writes.
     resume : bool, default=False
@@ -88,7 +88,9 @@ class Checkpoint:
         held.add(path)
         try:
             if not lock.supported:
-                warn(f"the file system of {str(self.path)!r} has no locks; make sure that no other run uses this file")
+                warn(
+                    f"the file system of {str(self.path)!r} does not support locks; make sure that no other run uses it"
+                )
             remove_partial_files(path.parent)
             yield
         finally:
@@ -137,11 +139,11 @@ class RunCheckpoints:
                 raise
             except Exception as error:  # whatever a state of the wrong form leads to
                 reason = " ".join(str(error).split()) or type(error).__name__
-                raise ValueError(f"{checkpoint.path} is damaged: {reason}") from error
+                raise ValueError(f"{checkpoint.path} is damaged: {reason}; start again without resume") from error
             return
 
     def next_due(self, iteration: int) -> int:
-        """Return the first iteration from `iteration` on at which a file is written."""
+        """Return the first iteration, not before `iteration`, at which a file is written."""
         return min(-(-iteration // checkpoint.every) * checkpoint.every for checkpoint in self.checkpoints)
 
     def save_if_due(self, iteration: int) -> None:
@@ -168,12 +170,12 @@ class RunCheckpoints:
 def _accept_format(path: str | Path, about: dict[str, Any]) -> None:
     """Raise unless a file is a checkpoint of this format."""
     if about.get("kind") != "checkpoint":
-        raise Refused(f"{path} is not a checkpoint")
+        raise Refused(f"{path} is not a checkpoint; choose a file written by Checkpoint")
     if about.get("format") != FORMAT:
         raise Refused(
             f"{path} is a checkpoint of equipoise {about.get('equipoise')} in format {about.get('format')}, but this is"
-            f" equipoise {archive.version()}, which resumes format {FORMAT}; install that version, or start again"
-            " without resume"
+            f" equipoise {archive.version()}, which resumes format {FORMAT}; install"
+            f" equipoise {about.get('equipoise')}, or start again without resume"
         )
 
 

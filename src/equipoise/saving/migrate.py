@@ -13,13 +13,13 @@ Described = tuple[str, dict[str, Any]]  # the tag of a class, and the state of a
 
 
 def migrate(tag: str, state: Any) -> tuple[str, Any]:
-    """Return the current tag and state of an object from a file; unchanged if its class still exists."""
+    """Return the current tag and state of an object from a file; both are unchanged if its class still exists."""
     change = CHANGES.get(tag)
     return (tag, state) if change is None else change(state)
 
 
 def _table(state: dict[str, Any]) -> Described:
-    """Convert the table of an MDS fit in 0.1.0; a dense Euclidean table is stored with its mean row subtracted."""
+    """Convert the table of an MDS fitted by version 0.1.0, which stored a dense Euclidean table with its mean row subtracted."""
     X, metric = state["X"], state["metric"]
     common = {"X": X, "metric": metric, "n": X.shape[0], "limit": min(X.shape), "_places": None}
     if sparse.issparse(X):

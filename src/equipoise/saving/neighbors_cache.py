@@ -17,13 +17,16 @@ from .archive import Refused
 from .checkpoint import Checkpoint, fingerprint
 
 FORMAT = 1  # version of the file format
-MIN_POINTS = 10_000  # below, a search takes less than a second and nothing is saved; chosen
+MIN_POINTS = 10_000  # for fewer points a search takes less than a second, and nothing is saved; chosen
 REMEDY = "delete it to repeat the neighbour search"
 
 
 @contextmanager
 def cache_neighbors(data: Input, checkpoints: Sequence[Checkpoint]) -> Iterator[None]:
-    """Within the context, load the neighbours of a dense table from files of checkpoints, or search and save them."""
+    """Within the context, load the neighbours of a dense table from a file next to a checkpoint, or find and save them.
+
+    For fewer than `MIN_POINTS` points nothing is loaded or saved.
+    """
     if data.n < MIN_POINTS:
         yield
         return
@@ -41,7 +44,10 @@ class NeighborsCache:
         self.checkpoints = checkpoints
 
     def graph(self, X: Array, k: int, settings: list[Any], search: Callable[[], Graph]) -> Graph:
-        """Return the saved k neighbours of each row of X if the settings agree; else search and save them."""
+        """Return the k neighbours of each row of X.
+
+        They are read from a file if X, k and the settings agree with those saved; else they are found and saved.
+        """
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
         about["search"] = fingerprint(X, k, settings)
         for checkpoint in self.checkpoints:

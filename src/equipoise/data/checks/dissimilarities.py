@@ -21,7 +21,8 @@ LARGEST = 1e12  # stress uses float32, which loses precision for squares beyond 
 def check_dissimilarities(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
     """Return dissimilarities (n, n) as float64: dense with NaN for missing ones, or CSR with the known pairs.
 
-    They must be symmetric and nonnegative, and those that are not missing must be finite.
+    Those that are not missing must be finite and nonnegative. A dense matrix must be symmetric with a zero diagonal; a
+    sparse matrix may store a pair in one direction or, with equal values, in both.
     """
     if sparse.issparse(D):
         return _check_known_pairs(check_distances(D, name), name)
@@ -56,7 +57,10 @@ def _check_known_pairs(D: Matrix, name: str) -> Matrix:
     if off.any():
         t = int(np.flatnonzero(off)[0])
         i, j = int(rows[t]), int(D.indices[t])
-        raise ValueError(f"{name} is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g}")
+        raise ValueError(
+            f"{name} is not symmetric: D[{i}, {j}] = {D[i, j]:g} but D[{j}, {i}] = {D[j, i]:g};"
+            " store equal values, or only one of the two"
+        )
     return symmetric
 
 
@@ -74,7 +78,10 @@ def check_pair_weights(W: Any, n: int) -> Matrix:
     if difference.max() > 1e-8 * values.max(initial=0.0):
         at = difference.argmax()
         i, j = int(at // n), int(at % n)
-        raise ValueError(f"weights are not symmetric: weights[{i}, {j}] = {W[i, j]:g}, weights[{j}, {i}] = {W[j, i]:g}")
+        raise ValueError(
+            f"weights are not symmetric: weights[{i}, {j}] = {W[i, j]:g} but weights[{j}, {i}] = {W[j, i]:g};"
+            " symmetrise them, for example with (weights + weights.T) / 2"
+        )
     if not sparse.issparse(W):
         np.fill_diagonal(W, 0.0)
         return W
@@ -84,7 +91,7 @@ def check_pair_weights(W: Any, n: int) -> Matrix:
 
 
 def warn_if_not_metric(D: Array) -> None:
-    """Warn if one of TRIPLES sampled triples in D (n, n) violates the triangle inequality."""
+    """Warn if one of TRIPLES sampled triples of points violates the triangle inequality in the distances D (n, n)."""
     n = len(D)
     i, j, k = np.random.RandomState(0).randint(n, size=(3, TRIPLES))
     with np.errstate(invalid="ignore"):
@@ -102,6 +109,6 @@ def check_size(largest: float) -> None:
     """Raise if the largest dissimilarity is outside the range in which stress in float32 is accurate."""
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise ValueError(
-            f"the largest dissimilarity is {largest:g}; it must be between {1 / LARGEST:g} and"
-            f" {LARGEST:g}; rescale the dissimilarities"
+            f"the largest dissimilarity is about {largest:g}, but stress requires it to be between {1 / LARGEST:g}"
+            f" and {LARGEST:g}; rescale the data"
         )

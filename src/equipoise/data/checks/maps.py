@@ -1,4 +1,4 @@
-"""Check of maps (embeddings): to be measured, plotted, or used as initial maps."""
+"""Check maps (embeddings) before they are measured, plotted or used as initial maps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
     shape : tuple of int, default=None
         Required shape (n_samples, n_components); any by default.
     keep_float32 : bool, default=False
-        Return float32 unchanged; by default the map is float64.
+        Keep the dtype of a float32 map. By default every map is converted to float64.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def check_map(Y: Any, name: str = "Y", shape: tuple[int, int] | None = None, *, 
         Y = np.asarray(as_array(to_numpy(getattr(Y, "embedding_", Y))))
         Y = Y if keep_float32 and Y.dtype == np.float32 else Y.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be a map of numbers, of shape (n, d): {error}") from None
+        raise ValueError(f"{name} must be a numeric map of shape (n, d): {error}") from None
     if shape is not None and Y.shape != shape:
         raise ValueError(f"{name} has shape {Y.shape}; expected (n_samples, n_components) = {shape}")
     if Y.ndim != 2 or 0 in Y.shape:

@@ -10,7 +10,7 @@ from ..._types import Array
 
 
 def check_tensors(G: Array, call: str, n: int, d: int) -> None:
-    """Raise unless G is symmetric positive definite.
+    """Raise ValueError unless every metric tensor in G is finite, symmetric and positive definite.
 
     Parameters
     ----------

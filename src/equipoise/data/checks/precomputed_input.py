@@ -17,15 +17,15 @@ from .table_input import bad_entry
 
 
 def check_neighbors(X: Any, n: int | None = None) -> Matrix:
-    """Return neighbours as CSR distances (m, n) with sorted indices.
+    """Return the distances to neighbours as a CSR matrix (m, n) with sorted column indices.
 
     Parameters
     ----------
     X : Graph or pair of arrays, shape (m, k) each
-        Indices and distances of the neighbours.
+        Indices and distances of the k neighbours of each of m points.
     n : int, default=None
-        Number of points that the indices refer to. None: the m points themselves; then each point is removed from its
-        own list, where scikit-learn's `kneighbors` and faiss put it when they are queried with indexed points.
+        Number of points that the indices refer to. By default these are the m points themselves, and each point is
+        removed from its own list: scikit-learn's `kneighbors` and faiss include it if the queries are indexed points.
     """
     indices, distances = _two_tables(X)
     m, k = indices.shape
@@ -68,7 +68,8 @@ def _two_tables(X: Any) -> tuple[Array, Array]:
     indices, distances = to_numpy(indices), to_numpy(distances)
     if indices.ndim != 2 or indices.shape != distances.shape or indices.size == 0:
         raise ValueError(
-            f"indices and distances must have the same shape (n, k), got {indices.shape} and {distances.shape}"
+            "indices and distances must be nonempty arrays of the same shape (n, k), got shapes"
+            f" {indices.shape} and {distances.shape}"
         )
     if indices.dtype.kind not in "iu":
         raise ValueError(
@@ -93,15 +94,15 @@ def _check_entries(indices: Array, distances: Array, first: int, n: int) -> None
     if outside.size:
         i, t = outside[0]
         raise ValueError(
-            f"row {first + i} of indices contains {indices[i, t]}, but the {n} points have indices 0 to {n - 1}"
+            f"row {first + i} of indices contains {indices[i, t]}, but point indices run from 0 to {n - 1}"
         )
     if (bad := bad_entry(distances)) is not None:
         i, t, value, kind = bad
-        raise ValueError(f"distances must be finite and nonnegative: row {first + i}, column {t} is {value:g}, {kind}")
+        raise ValueError(f"distances must be finite and nonnegative: distances[{first + i}, {t}] = {value:g} is {kind}")
 
 
 def check_new_distances(X: Any, n: int) -> Matrix:
-    """Return distances (m, n) from new points to the n fitted ones as float64, dense or CSR."""
+    """Return the distances (m, n) from new points to the n fitted points as float64, dense or CSR."""
     X = as_numbers(X, accept_sparse="csr")
     if X.shape[1] != n:
         raise ValueError(f"X has shape {X.shape}; expected distances (m, {n}) to the fitted points")
@@ -121,12 +122,12 @@ def check_affinities(P: Any, n: int | None = None) -> Matrix:
     ----------
     P : array or sparse matrix, shape (n, n), or (m, n) if `n` is passed
     n : int, default=None
-        Number of fitted points if the rows are new points. None: P is square, and its diagonal is set to zero.
+        Number of fitted points if the rows of P are new points. By default P is square, and its diagonal is set to 0.
     """
     own = n is None
     P = as_numbers(P, accept_sparse="csr", ensure_min_samples=2 if own else 1, copy=True)
     if P.shape[1] != (P.shape[0] if own else n):
-        wanted = "be square" if own else f"have shape (m, {n}), a column for each fitted point"
+        wanted = "be square" if own else f"have shape (m, {n}), one column per fitted point"
         raise ValueError(f"precomputed affinities must {wanted}; got shape {P.shape}")
     P = sparse.csr_matrix(P) if sparse.issparse(P) else P
     check_indices(P)

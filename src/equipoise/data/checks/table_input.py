@@ -28,8 +28,8 @@ NOT_A_NUMBER = ("could not convert string", "float() argument", "with a sequence
 def as_array(X: Any) -> Any:
     """Return X as a NumPy array or SciPy matrix in memory; lists and data frames are returned unchanged.
 
-    An array whose elements are not aligned, such as a view of a byte buffer, is copied: the core accepts no other.
-    dask, zarr and torch arrays are recognised by their attributes, without importing these packages.
+    An array whose elements are not aligned, such as a view of a byte buffer, is copied, because the compiled core needs
+    aligned elements. Arrays of dask, zarr and PyTorch are recognised by their attributes, without an import.
     """
     if isinstance(X, np.ma.MaskedArray):
         return _unmasked(X)
@@ -49,7 +49,7 @@ def as_array(X: Any) -> Any:
 
 
 def column_names(X: Any) -> Any:
-    """Return the column names, or None."""
+    """Return the column names of X, or None if it has none."""
     names = getattr(X, "column_names", None)
     return getattr(X, "columns", None) if names is None else names  # `columns` of Arrow tables are not names
 
@@ -59,19 +59,19 @@ def _unmasked(X: np.ma.MaskedArray[Any, Any]) -> Array:
     masked = np.argwhere(np.ma.getmaskarray(X))
     if masked.size:
         at = ", ".join(f"{name} {i}" for name, i in zip(("row", "column"), masked[0], strict=False))
-        more = f" and {len(masked) - 1} more entries" if len(masked) > 1 else ""
-        raise ValueError(f"X is masked at {at}{more}; drop these rows or fill them in")
+        more = f" and in {plural(len(masked) - 1, 'more entry', 'more entries')}" if len(masked) > 1 else ""
+        raise ValueError(f"X is masked at {at}{more}; fill in the masked entries, or drop their rows")
     return X.data
 
 
 def _require_size(X: Any) -> None:
-    """Raise for a lazy table with an unknown number of rows."""
+    """Raise if X is a lazy table with an unknown number of rows."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     lazy = not hasattr(X, "shape") and hasattr(X, "collect")
     if lazy or not all(isinstance(length, Integral) for length in shape):
         raise ValueError(
-            f"X ({type(X).__name__}) has an unknown number of rows; compute it first, with X.collect() in polars,"
-            " X.compute_chunk_sizes() or X.to_dask_array(lengths=True) in dask"
+            f"X ({type(X).__name__}) has an unknown number of rows; compute X first: with X.collect() in polars, or"
+            " with X.compute_chunk_sizes() or X.to_dask_array(lengths=True) in dask"
         )
 
 
@@ -85,7 +85,10 @@ def _from_tensor(X: Any) -> Array:
 
 
 def _require_numbers(X: Any) -> None:
-    """Raise for columns of dates or categories, and for equal names; text fails later, when it is converted."""
+    """Raise if a column contains dates or categories, or if two columns have the same name.
+
+    A column of text raises later, when it is converted to numbers.
+    """
     names = column_names(X)
     if names is None:  # a single column
         return
@@ -147,7 +150,7 @@ def check_table(X: Any, min_rows: int = 2, order: str = "C") -> Array:
     min_rows : int, default=2
         Minimum number of rows.
     order : "C" or "rows", default="C"
-        "C" returns a C-contiguous array; "rows" also accepts one with gaps between its rows.
+        "C" returns a C-contiguous array; with "rows" the result may have gaps between its rows.
     """
     columns = column_names(X)
     X = check_rows(X, min_rows, accept_sparse=False, order=order)
@@ -174,7 +177,7 @@ def check_rows(X: Any, min_rows: int, accept_sparse: Any = "csr", order: str = "
 
 
 def _require_rows(X: Any, min_rows: int) -> None:
-    """Raise if X has a shape that is not (n, D), or too few rows."""
+    """Raise if X is one-dimensional, or a table of fewer than `min_rows` rows."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 1:
         raise ValueError(
@@ -182,13 +185,13 @@ def _require_rows(X: Any, min_rows: int) -> None:
             " is one column, or X.reshape(1, -1) if it is one row."
         )
     if len(shape) == 2 and shape[0] < min_rows:
-        raise ValueError(f"X has {plural(shape[0], 'sample')}, one per row; at least {min_rows} are needed")
+        raise ValueError(f"X has {plural(shape[0], 'sample (row)', 'samples (rows)')}; pass at least {min_rows}")
 
 
 def _aligned(X: Any) -> Any:
-    """Return X, or a copy if it is an array at an address that its type does not allow, such as a part of a file.
+    """Return X, or an aligned copy if it is an array of elements that are not aligned, such as a view of a byte buffer.
 
-    NumPy does not pass such an array to BLAS, so that its products would have other last digits.
+    NumPy does not pass such an array to BLAS, so its products would differ in the last digits.
     """
     return X.copy() if isinstance(X, np.ndarray) and not X.flags.aligned else X
 
@@ -202,7 +205,7 @@ def _is_plain_table(X: Any, min_rows: int, order: str) -> bool:
 
 
 def check_sparse_table(X: Any, min_rows: int = 2) -> Matrix:
-    """Return sparse X (n, D) as canonical CSR in float64; raise if an entry is not finite."""
+    """Return sparse X (n, D) as float64 CSR with sorted indices and no duplicates; raise if an entry is not finite."""
     X = as_numbers(X, accept_sparse="csr", ensure_min_samples=min_rows)
     X = sparse.csr_matrix(X)
     check_indices(X)
@@ -214,9 +217,10 @@ def check_sparse_table(X: Any, min_rows: int = 2) -> Matrix:
 
 
 def check_distances(D: Any, name: str = "the precomputed distance matrix") -> Matrix:
-    """Return a distance matrix (n, n) as float64, dense or CSR; the stored entries of CSR are the neighbours.
+    """Return a distance matrix (n, n) as float64, dense or CSR.
 
-    Distances must be finite and nonnegative; a dense matrix must be symmetric with a zero diagonal.
+    Distances must be finite and nonnegative. A dense matrix must be symmetric with a zero diagonal. The stored entries
+    of CSR are the distances to neighbours; those on the diagonal are removed.
     """
     D = as_numbers(D, order="C", accept_sparse="csr", ensure_min_samples=2)
     D = _aligned(D)
@@ -260,7 +264,7 @@ def bad_entry(A: Matrix) -> tuple[int, int, float, str] | None:
     if not wrong.size:
         return None
     value = float(values[wrong[0]])
-    kind = "negative" if value < 0 else "NaN" if np.isnan(value) else "infinite (inf)"
+    kind = "negative" if value < 0 else "not a number" if np.isnan(value) else "infinite"
     return *entry_place(A, wrong[0]), value, kind
 
 
@@ -276,7 +280,9 @@ def _raise_for_entry(X: Any, error: TypeError | ValueError) -> None:
                 float(np.nan if entry is None else entry)
             except OverflowError:
                 place = f"row {i}, {column_label(j, column_names(X))}"
-                raise ValueError(f"X contains an integer beyond the range of float64 at {place}") from error
+                raise ValueError(
+                    f"X contains an integer beyond the range of float64 at {place}; rescale the column"
+                ) from error
             except (TypeError, ValueError):
                 kind = "text" if isinstance(entry, str) else f"of type {type(entry).__name__}"
                 remedy = "fill it in" if kind.endswith("NAType") else "drop that column or encode it"

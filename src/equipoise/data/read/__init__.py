@@ -50,12 +50,15 @@ def read(
     Raises
     ------
     ValueError
-        If the file cannot be read or a value to embed is missing; the message names the row or line and the column.
+        If the file cannot be read, or a value to embed is not a finite number. The message names the row or line, and
+        the column.
+    FileNotFoundError
+        If there is no such file or folder.
     """
     if isinstance(columns, str):
         columns = (columns,)
     if columns is not None and not isinstance(columns, Sequence):
-        raise TypeError(f"columns must be a list of names or None for all numeric columns, got {columns!r}")
+        raise TypeError(f"columns must be a list of names, or None for all numeric columns, got {columns!r}")
     for role, name in (("label", label), ("id", id)):
         if name is not None and not isinstance(name, str):
             raise TypeError(f"{role} must be the name of a column or None, got {name!r}")

@@ -1,4 +1,4 @@
-"""AnnData in H5AD or Zarr: X with `obs_names`, `var_names` and `obs`."""
+"""Read AnnData from H5AD files or Zarr stores: X with `obs_names`, `var_names` and `obs`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ CRASHES = {-getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "
 
 
 def read_h5ad(path: Path, selection: Selection) -> Dataset:
-    """Return X of an H5AD file, CSR if it is sparse; the row names are `obs_names` unless `id` is selected."""
+    """Return the data set of an H5AD file.
+
+    X is CSR if it is sparse in the file. The row names are `obs_names` unless `id` is selected.
+    """
     anndata = import_optional("anndata", "anndata", "reading H5AD")
     _check_in_separate_process(path)
     with decoding(str(path), "H5AD"):
@@ -39,17 +42,20 @@ def read_h5ad(path: Path, selection: Selection) -> Dataset:
 def _check_in_separate_process(path: Path) -> None:
     """Raise if the file crashes the HDF5 library, as some damaged files do.
 
-    A separate process (hdf5_trial.py) reads it first. That process imports nothing from the current folder, which the
-    author of the file may control.
+    A separate process (hdf5_trial.py) reads the file first. That process imports nothing from the current folder, which
+    the author of the file may control.
     """
     status, reason = _run_trial(path)
     if status in CRASHES:
         raise ValueError(
-            f"{path} cannot be read as H5AD: it crashes the HDF5 library (status {status}), so it is damaged;"
+            f"{path} cannot be read as H5AD: the file is damaged and crashes the HDF5 library (status {status});"
             " download or write it again"
         )
     if status:  # Python failed before reading the file, or the process was killed, for example because memory ran out
-        warn(f"{path} could not be checked in a separate process ({reason}); if it is damaged, it may crash this one")
+        warn(
+            f"{path} could not be checked in a separate process ({reason}); if the file is damaged, reading it may"
+            " crash this process"
+        )
 
 
 def _run_trial(path: Path) -> tuple[int, str]:
@@ -69,7 +75,7 @@ def _run_trial(path: Path) -> tuple[int, str]:
 def from_anndata(annotated: Any, source: str, selection: Selection) -> Dataset:
     """Return the data set of an AnnData object: X, `var_names` as column names, `obs` as the other columns."""
     if annotated.X is None:
-        raise ValueError(f"{source} has no X; store the values to embed in X")
+        raise ValueError(f"{source} has no X, which must contain the values to embed")
     X = sparse.csr_matrix(annotated.X) if sparse.issparse(annotated.X) else np.asarray(annotated.X)
     columns = [str(name) for name in annotated.var_names]
     if selection.columns is not None:

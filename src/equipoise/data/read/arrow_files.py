@@ -1,4 +1,4 @@
-"""Parquet and Feather (Arrow IPC), read a few columns at a time into one table."""
+"""Read Parquet and Feather (Arrow IPC) files, a few columns at a time, into one table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .selection import Selection, quote, to_texts
 
 PANDAS_INDEX = "__index_level_0__"  # pandas' name for an index without a name
 
-Load = Callable[[Sequence[str]], Iterator[Any]]  # names of columns to their values, a table or batch per group of rows
+Load = Callable[[Sequence[str]], Iterator[Any]]  # column names → their values, a table or batch per group of rows
 
 
 def read_parquet(path: Path, selection: Selection) -> Dataset:
-    """Return the table of a Parquet file: numeric columns in float64, the others in `extra`."""
+    """Return the data set of a Parquet file: X with the columns to embed in float64, and the others in `extra`."""
     from pyarrow import parquet
 
     with decoding(str(path), "Parquet"):
@@ -37,7 +37,7 @@ def read_parquet(path: Path, selection: Selection) -> Dataset:
 
 
 def read_feather(path: Path, selection: Selection) -> Dataset:
-    """Return the table of a Feather (Arrow IPC) file, as `read_parquet` does."""
+    """Return the data set of a Feather (Arrow IPC) file, with the same contents as from `read_parquet`."""
     from pyarrow import OSFile, ipc
 
     with decoding(str(path), "Feather"):
@@ -58,7 +58,7 @@ def read_feather(path: Path, selection: Selection) -> Dataset:
 
 
 def _validated(groups: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
-    """Yield tables or batches whose offsets are valid, which Arrow does not check by itself."""
+    """Yield each table or batch after checking its contents, such as offsets, which Arrow does not do when it reads."""
     while True:
         with decoding(str(path), kind):
             group = next(groups, None)
@@ -69,14 +69,15 @@ def _validated(groups: Iterator[Any], path: Path, kind: str) -> Iterator[Any]:
 
 
 def _read_columns(load: Load, schema: Any, sizes: Sequence[int], source: str, selection: Selection) -> Dataset:
-    """Return the data set, a few columns at a time: readers use several times the memory of the columns they load.
+    """Read a data set a few columns at a time, because loading takes several times the memory of the loaded columns.
 
     Parameters
     ----------
     load : callable
+        Yields the named columns, as one table or batch for each group of rows.
     schema : pyarrow.Schema
     sizes : sequence of int
-        Rows in each group of rows.
+        Number of rows in each group of rows.
     source : str
         Name of the file, for error messages.
     selection : Selection

@@ -55,7 +55,7 @@ class SideColumn:
     def __init__(self, *, is_text: bool = False):
         self.is_text = is_text
         self._blocks: list[Array] = []
-        self._missing: dict[int, Array] = {}  # blocks without a value, as they are spelt in the file
+        self._missing: dict[int, Array] = {}  # by block: the cells of blocks without any value, as the file spells them
         self._strings: dict[str, str] = {}
 
     def append_cells(self, cells: Sequence[str]) -> None:
@@ -77,7 +77,7 @@ class SideColumn:
         self._blocks.append(self._share(coded.dictionary.to_pylist())[coded.indices.to_numpy()])
 
     def append_numbers(self, values: Array) -> None:
-        """Append a copy of values, NaN where they are missing."""
+        """Append a copy of numbers, with NaN for missing values."""
         self._blocks.append(values.copy())
 
     def finish(self) -> Array:
@@ -88,7 +88,10 @@ class SideColumn:
         return column
 
     def _share(self, cells: Sequence[str]) -> Array:
-        """Return an object array of strings; equal strings share an object while few are distinct."""
+        """Return cells as an object array of str, without formula marks.
+
+        Equal strings share an object while few are distinct.
+        """
         texts = np.empty(len(cells), dtype=object)
         if any(cell.startswith(MARK) for cell in cells):
             cells = [unmark_formula(cell) for cell in cells]

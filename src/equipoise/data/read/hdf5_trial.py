@@ -32,7 +32,7 @@ def read_all(item: Any, visited: set[tuple[int, int]]) -> None:
 
 
 def read(array: Any) -> None:
-    """Read an array in blocks of rows."""
+    """Read an array in blocks of rows, and discard them."""
     if not array.shape:
         array[()]
         return

@@ -17,9 +17,10 @@ GREY = ("1", "L", "LA")  # Pillow's greyscale modes of up to 8 bits
 
 
 def read_images(path: Path, selection: Selection) -> Dataset:
-    """Return the pixels (n, height · width) of greyscale or (n, height · width · 3) of colour images, from 0 to 255.
+    """Return the data set of a folder of images: one row per image, with pixel values from 0 to 255.
 
-    Images are sorted by name; the names are the `ids`, and the subfolders are the classes. Hidden files are ignored.
+    A row has height · width values for a greyscale image, and height · width · 3 for a colour image. Images are sorted
+    by path; their paths are the `ids`, and the subfolders of the folder are the classes. Hidden files are ignored.
     """
     source = str(path)
     selection.require_none(source, "a folder of images")

@@ -1,4 +1,4 @@
-"""MatrixMarket, read by SciPy: sparse tables as lists of entries, one row of the matrix per point."""
+"""Read MatrixMarket files with SciPy: sparse or dense matrices with one row per point."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import BinaryIO
 import numpy as np
 from scipy import io, sparse
 
+from ..._plural import plural
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_numbers
@@ -19,7 +20,7 @@ COMPRESSION = 1100  # bytes that one compressed byte expands to at most; gzip's 
 
 
 def read_matrix_market(path: Path, selection: Selection) -> Dataset:
-    """Return the matrix of an .mtx or .mtx.gz file in float64: CSR in coordinate format, dense in array format."""
+    """Return the data set of an .mtx or .mtx.gz file: X is CSR for coordinate format, dense for array format."""
     source = str(path)
     selection.require_none(source, "a MatrixMarket file")
     with decoding(source, "MatrixMarket"):
@@ -32,16 +33,20 @@ def read_matrix_market(path: Path, selection: Selection) -> Dataset:
 
 
 def _check_header(stream: _SafeStream, path: Path) -> None:
-    """Raise if the matrix is not real, or too large for the file: SciPy allocates memory according to the header."""
+    """Raise if the values are not real, a symmetric matrix is not square, or the matrix is too large for the file.
+
+    SciPy allocates memory according to the header, before it reads the entries.
+    """
     rows, columns, entries, _, field, symmetry = io.mminfo(stream)
     if field not in FIELDS:
         raise ValueError(f"line 1: values of type {field} are not real numbers")
     if symmetry != "general" and rows != columns:
-        raise ValueError(f"a {symmetry} matrix must be square, got {rows} rows and {columns} columns")
+        raise ValueError(f"a {symmetry} matrix must be square, got shape ({rows}, {columns})")
     size = path.stat().st_size * (COMPRESSION if path.suffix.lower() in COMPRESSIONS else 1)
     if max(rows, columns, entries) > size:
         raise ValueError(
-            f"its header declares {rows} rows, {columns} columns and {entries} entries, too many for its size"
+            f"its header declares the shape ({rows}, {columns}) and {plural(entries, 'entry', 'entries')}, more than a"
+            " file of this size can contain"
         )
 
 
@@ -55,7 +60,7 @@ class _SafeStream:
         """Return up to `size` bytes, by default all."""
         data = self._stream.read(size)
         if b"\0" in data:
-            raise ValueError("it contains NUL bytes")
+            raise ValueError("it contains NUL bytes, so it is not a text file")
         if not data and self._last not in (b"", b"\n"):
             data = b"\n"
         self._last = data[-1:]

@@ -1,4 +1,4 @@
-"""NumPy files: one array (NPY) or several named arrays (NPZ). Objects in them are never unpickled."""
+"""Read NumPy files: one array (NPY) or several named arrays (NPZ). Objects in them are never unpickled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .selection import Selection, list_names
 
 
 def read_npy(path: Path, selection: Selection) -> Dataset:
-    """Return the table of an NPY file in its own dtype."""
+    """Return the data set of an NPY file; X keeps the dtype of the file."""
     selection.require_none(str(path), "an NPY file")
     with decoding(str(path), "NPY"):
         try:
@@ -32,14 +32,14 @@ def read_npy(path: Path, selection: Selection) -> Dataset:
 
 
 def read_npz(path: Path, selection: Selection) -> Dataset:
-    """Return the only table of an NPZ file, or the one named X; arrays of shape (n,) become the other columns."""
+    """Return the data set of an NPZ file: X is the table chosen by `find_table`; arrays (n,) are the other columns."""
     with decoding(str(path), "NPZ"), ZipFile(path) as archive:
         arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
     name = find_table(arrays, str(path))
     X = check_numbers(arrays[name], str(path))
     others = {name: array for name, array in arrays.items() if array.shape == X.shape[:1]}
     if selection.columns is not None:
-        raise ValueError(f"{path}: the columns of an NPZ file have no names and cannot be selected")
+        raise ValueError(f"{path}: the table in an NPZ file has no column names; omit columns to embed all of it")
     selection.check(list(others), str(path))
     return selection.dataset(str(path), X, (), others)
 
@@ -50,7 +50,10 @@ def _member(archive: ZipFile, name: str) -> Array:
 
 
 def find_table(arrays: Mapping[str, Any], source: str) -> str:
-    """Return the name of the only numeric table among arrays, or "X"; raise if neither exists."""
+    """Return "X" if a numeric table has this name, else the name of the only numeric table.
+
+    Raise if there is none, or if there are several and none is named "X".
+    """
     tables = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "biuf"]
     if len(tables) == 1 or "X" in tables:
         return "X" if "X" in tables else tables[0]

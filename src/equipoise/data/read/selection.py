@@ -21,12 +21,12 @@ MISSING = "missing"  # class of rows without a label
 
 
 class UnknownColumn(ValueError):
-    """A selected column does not exist.
+    """Raised if a selected column does not exist.
 
     Attributes
     ----------
     names : tuple of str
-        Existing columns; empty if columns have no names.
+        Names of the existing columns; empty if they have none.
     """
 
     def __init__(self, message: str, names: Sequence[str]):
@@ -54,7 +54,7 @@ class Selection:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """All selected names."""
+        """The names of all selected columns."""
         return (*(self.columns or ()), *(name for name in (self.label, self.id) if name is not None))
 
     def check(self, names: Sequence[str], source: str) -> None:
@@ -66,17 +66,18 @@ class Selection:
             if name not in known:
                 suggestion = closest(name, names)
                 meant = "" if suggestion is None else f"did you mean {quote(suggestion)}? "
-                raise UnknownColumn(
-                    f"{source}: no column is named {quote(name)}; {meant}the columns are {list_names(names)}", names
-                )
+                choice = f"the columns are {list_names(names)}" if names else "there are none to choose from"
+                raise UnknownColumn(f"{source}: no column is named {quote(name)}; {meant}{choice}", names)
         if duplicate := _repeated(self.named):
-            raise ValueError(f"{source}: column {quote(duplicate)} is selected twice; use it once")
+            raise ValueError(f"{source}: column {quote(duplicate)} is selected twice; select it once")
 
     def require_none(self, source: str, kind: str) -> None:
         """Raise if a column is selected from a file whose columns have no names."""
         if self.named:
             raise UnknownColumn(
-                f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected", ()
+                f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected; omit columns, label"
+                " and id",
+                (),
             )
 
     def dataset(self, source: str, X: Matrix, columns: Sequence[str], others: dict[str, Array]) -> Dataset:
@@ -92,7 +93,7 @@ def _repeated(names: Iterable[str]) -> str | None:
 
 
 def file_stem(source: str) -> str:
-    """Return the name of a file without its folder and suffixes."""
+    """Return the name of a file without its folder, its suffix and the suffix of its compression."""
     path = PurePath(source)
     return PurePath(path.stem).stem if path.suffix.lower() in (".gz", ".bz2", ".zst") else path.stem
 
@@ -103,14 +104,17 @@ def quote(text: str) -> str:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Return the first names, quoted and separated by commas."""
+    """Return the first `NAMES` names, quoted and separated by commas, and the number of the others."""
     names = list(names)
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     return ", ".join(quote(name) for name in names[:NAMES]) + more
 
 
 def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:
-    """Return the class index of each row and the class names, sorted as numbers if all are numbers."""
+    """Return the class index of each row and the class names, sorted as numbers if all are numbers.
+
+    Rows without a value get the class "missing".
+    """
     texts = to_texts(values)
     texts[texts == ""] = MISSING
     names = sorted(set(texts))
@@ -130,7 +134,7 @@ def to_texts(values: Array) -> Array:
 
 
 def to_text(value: Any) -> str:
-    """Return a value as the shortest text that reads back to the same value; missing values as an empty string."""
+    """Return a value as the shortest text that reads back to the same value; a missing value is an empty string."""
     if isinstance(value, float):
         return "" if value != value else repr(value).removesuffix(".0")
     if isinstance(value, bytes):

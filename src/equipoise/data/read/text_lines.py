@@ -1,4 +1,4 @@
-"""Text files in blocks of whole lines, decompressed and converted to UTF-8."""
+"""Read text files in blocks of whole lines, decompressed and converted to UTF-8."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..._plural import plural
+
 BLOCK_BYTES = 1 << 20  # size of a block; chosen: its cells and numbers fit in the processor's cache
 COLUMNS = 256  # above this many columns that are not embedded, blocks grow; chosen: each is stored block by block
 LARGEST = 16  # largest factor by which blocks grow; chosen
@@ -20,7 +22,7 @@ Rows = tuple[list[list[str]], list[int]]  # rows of cells, and the number of the
 
 @contextmanager
 def open_binary(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, decompressed according to its suffix; a damaged archive raises ValueError."""
+    """Open a file for reading, decompressed according to its suffix; raise ValueError if it cannot be decompressed."""
     compression = COMPRESSIONS.get(path.suffix.lower())
     if compression is None:
         with open(path, "rb") as stream:
@@ -37,9 +39,9 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_lines(stream: BinaryIO, source: str) -> Iterator[Lines]:
-    """Read the lines of a stream in UTF-8, or in UTF-16 with a byte order mark; the stream is not closed."""
+    """Open a stream of text in UTF-8, or in UTF-16 with a byte order mark, as `Lines`; the stream is not closed."""
     if not hasattr(stream, "readinto"):
-        raise ValueError(f"{source} is a text stream; open it in binary mode")
+        raise ValueError(f"source must be a path or a file opened in binary mode, got {type(stream).__name__}")
     buffer = io.BufferedReader(stream)
     try:
         yield Lines(buffer, source)
@@ -92,7 +94,7 @@ class Lines:
         self.number += lines
 
     def first(self) -> bytes:
-        """Return the first line that is not blank, skipping blocks of blank lines."""
+        """Return the first line that is not blank, skipping blocks of blank lines; empty if there is none."""
         while self.block.isspace():
             self.advance()
         return next((line for line in self.block.splitlines() if line.strip()), b"")
@@ -104,7 +106,7 @@ class Lines:
     def iterate_rows(self, delimiter: str, width: int | None = None) -> Iterator[tuple[list[str], int]]:
         """Yield the rows of the block that are not blank, and the number of the line on which each ends.
 
-        All rows must have `width` cells, or as many as the first.
+        All rows must have `width` cells, by default as many as the first.
         """
         reader = csv.reader(self._decoded_lines(), delimiter=delimiter, strict=True, skipinitialspace=True)
         try:
@@ -113,7 +115,8 @@ class Lines:
                 width = width or len(row)
                 if len(row) != width:
                     raise ValueError(
-                        f"{self.source}, line {line}: expected {width} cells as in the first row, got {len(row)}"
+                        f"{self.source}, line {line}: expected {plural(width, 'cell')} as in the first row,"
+                        f" got {len(row)}"
                     )
                 yield row, line
         except csv.Error as error:
@@ -121,7 +124,7 @@ class Lines:
             raise CsvError(f"{self.source}, line {line}: {error}; check the quotes on this line") from error
 
     def rows(self, delimiter: str, width: int) -> Rows:
-        """Return the rows of the block; extend it if it ends inside a quoted cell."""
+        """Return the rows of the block, which is extended if it ends inside a quoted cell, and their line numbers."""
         while True:
             try:
                 numbered = list(self.iterate_rows(delimiter, width))
@@ -169,7 +172,8 @@ class Lines:
         encoding = "UTF-8" if self._decoder is None else "UTF-16"
         byte = error.object[error.start]
         return ValueError(
-            f"{self.source}, line {lines_before + 1}: the byte 0x{byte:02x} is not {encoding}; save the file as UTF-8"
+            f"{self.source}, line {lines_before + 1}: the byte 0x{byte:02x} is not valid {encoding};"
+            " save the file as UTF-8"
         )
 
 

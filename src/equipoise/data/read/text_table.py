@@ -1,4 +1,4 @@
-"""CSV and TSV, read block by block: the numbers are stored once, and the text is never in memory as a whole.
+"""Read CSV and TSV block by block: the numbers are stored once, and the text is never in memory as a whole.
 
 Apache Arrow parses the blocks. A block that it rejects is parsed cell by cell with Python's csv module, which accepts
 more (1e-999, +1, spaces before quotes) and locates the line and the column of an error.
@@ -34,8 +34,8 @@ def read_text_table(
 ) -> Dataset:
     """Return the table of a CSV or TSV stream.
 
-    The first row is a header if none of its cells is a number or if it contains a selected name. If the header
-    leaves the first column unnamed, that column contains the row names.
+    The first row is a header if none of its cells is a number, or if it contains a selected name. If the header leaves
+    the first column unnamed, that column contains the row names.
 
     Parameters
     ----------
@@ -101,7 +101,10 @@ class _TextTable:
         self.empty = set() if self.selection.columns else {j for j in others if not firsts[j]}
 
     def _first_rows(self) -> tuple[list[tuple[list[str], int]], bool]:
-        """Return the first rows, until every column has a value, their lines, and whether the first is a header."""
+        """Return the first rows with their line numbers, and whether the first row is a header.
+
+        Rows are read until every column has a value below the first row.
+        """
         while True:
             rows: list[tuple[list[str], int]] = []
             missing: set[int] = set()  # columns without a value below the first row
@@ -141,7 +144,9 @@ class _TextTable:
             index = {name: j for j, name in enumerate(self.names)}
             for name in self.selection.columns:
                 if (first := firsts[index[name]]) and not is_number(first):
-                    choice = f"; numeric columns: {list_names(self.names[j] for j in numeric)}" if numeric else ""
+                    choice = (
+                        f"; the numeric columns are {list_names(self.names[j] for j in numeric)}" if numeric else ""
+                    )
                     raise ValueError(
                         f"{self.source}: column {quote(name)} contains text ({quote(first)}) and cannot be"
                         f" embedded{choice}"
@@ -153,7 +158,11 @@ class _TextTable:
         return numeric
 
     def _parse_block(self) -> Array | None:
-        """Return the embedded columns (m, D) of the block, or None if Arrow cannot parse it or a value is missing."""
+        """Return the columns to embed (m, D) of the block, or None if it must be parsed cell by cell.
+
+        It must be if Arrow rejects the block, if a value to embed is not a finite number, or if a column that had no
+        values so far has one.
+        """
         for _ in range(QUOTED_BLOCKS):
             # Most blocks have no quotes, and searching for one is faster than counting them.
             if b'"' not in self.lines.block or self.lines.block.count(b'"') % 2 == 0 or not self.lines.extend():
@@ -182,7 +191,7 @@ class _TextTable:
         return X
 
     def _parse_cells(self) -> Array:
-        """Return the embedded columns (m, D) of the block, parsed cell by cell; raise for the first invalid cell."""
+        """Return the columns to embed (m, D) of the block, parsed cell by cell; raise for the first invalid cell."""
         rows, lines = self.lines.rows(self.delimiter, len(self.names))
         X = to_finite([row[j] for row in rows for j in self.embedded])
         if X is None:

@@ -1,4 +1,4 @@
-"""Zarr stores: an array, a group with one table, or AnnData."""
+"""Read Zarr stores: an array, a group of arrays with one table, or AnnData."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_zarr(path: Path) -> bool:
 
 
 def read_zarr(path: Path, selection: Selection) -> Dataset:
-    """Return the array of a store, the only table of a group or the one named X, or X of AnnData."""
+    """Return the data set of a Zarr store: X is its array, the table of a group (see `find_table`), or X of AnnData."""
     zarr = import_optional("zarr", "anndata", "reading Zarr")
     source = str(path)
     _check_no_pickles(path)
@@ -61,7 +61,10 @@ def _read_blocks(array: Any, source: str) -> Array:
 
 
 def _check_no_pickles(path: Path) -> None:
-    """Raise if an array of the store would be decoded by unpickling, which can run arbitrary code."""
+    """Raise if an array of the store would be decoded by unpickling, which can run arbitrary code.
+
+    A folder that is a symbolic link raises too, because what it links to is not checked.
+    """
     for folder, folders, names in os.walk(path):
         if linked := next((name for name in folders if Path(folder, name).is_symlink()), None):
             raise ValueError(
