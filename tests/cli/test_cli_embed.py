@@ -212,7 +212,7 @@ def test_embedding_a_text_column_is_an_error(tmp_path, capsys):
     assert embed(tmp_path / "t.csv", "--columns", "a,kind", "--out", tmp_path / "m.csv") == 2
     message = one_line_error(capsys)
     assert "t.csv: column 'kind' contains text ('x') and cannot be embedded" in message
-    assert "; numeric columns: 'a', 'b'" in message
+    assert "; the numeric columns are 'a', 'b'" in message
 
 
 def test_report_uses_singular_forms_and_class_names(tmp_path, capsys):

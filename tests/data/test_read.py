@@ -323,7 +323,7 @@ def test_invalid_text_raises(text, match):
         ({"label": "kind"}, "no column is named 'kind'"),
         (
             {"columns": ["species"]},
-            "column 'species' contains text .'setosa'. and cannot be embedded; numeric columns: 'width', 'length'",
+            "column 'species' contains text .'setosa'. and cannot be embedded; the numeric columns are 'width', 'l",
         ),
         ({"columns": ["width", "width"]}, "'width' is selected twice"),
         ({"columns": ["width"], "label": "width"}, "'width' is selected twice"),

@@ -152,7 +152,7 @@ def read(path: str | Path, accept: Accept, make: Make | None = None) -> Any:
 
 
 class Refused(ValueError):
-    """Raised for a valid file that cannot be used, such as one of another kind, of another run or of a newer version."""
+    """Raised for a valid file that cannot be used, such as one of another kind, run or version."""
 
 
 def _unknown(name: str, state: Any) -> NoReturn:

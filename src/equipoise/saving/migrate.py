@@ -19,7 +19,7 @@ def migrate(tag: str, state: Any) -> tuple[str, Any]:
 
 
 def _table(state: dict[str, Any]) -> Described:
-    """Convert the table of an MDS fitted by version 0.1.0, which stored a dense Euclidean table with its mean row subtracted."""
+    """Convert the table of an MDS fitted by 0.1.0, which subtracted the mean row from a dense Euclidean table."""
     X, metric = state["X"], state["metric"]
     common = {"X": X, "metric": metric, "n": X.shape[0], "limit": min(X.shape), "_places": None}
     if sparse.issparse(X):

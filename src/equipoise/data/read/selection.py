@@ -75,8 +75,8 @@ class Selection:
         """Raise if a column is selected from a file whose columns have no names."""
         if self.named:
             raise UnknownColumn(
-                f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected; omit columns, label"
-                " and id",
+                f"{source}: {kind} has no column names, so {quote(self.named[0])} cannot be selected; omit columns,"
+                " label and id",
                 (),
             )
 
