@@ -55,7 +55,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(), 1e-14 * X, "largest dissimilarity is about .*; rescale the data"),
         (eq.MDS(), changed(X, 3, 2, np.nan), "X contains NaN at row 3, column 2"),
         (eq.MDS(weights=W[:5]), X, r"weights must have shape \(70, 70\)"),
-        (eq.MDS(weights=changed(W, 1, 3, 9.0)), X, r"not symmetric: weights\[1, 3\] = 9, weights\[3, 1\]"),
+        (eq.MDS(weights=changed(W, 1, 3, 9.0)), X, r"not symmetric: weights\[1, 3\] = 9 but weights\[3, 1\]"),
         (eq.MDS(weights=changed(W, 1, 3, -1.0, True)), X, r"weights\[1, 3\] = -1"),
         (eq.MDS(weights=sparse.csr_matrix(~np.isnan(GROUPS) * 1.0)), X, "2 groups"),
         (eq.MDS(metric="inner_product"), X, "metric must be a callable or one of"),
