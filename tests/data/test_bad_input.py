@@ -218,10 +218,10 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.TSNE(perplexity="high"), "perplexity must be .*got 'high'"),
         (eq.TSNE(perplexity=[]), r"perplexity must be .*got \[\]"),
         (eq.TSNE(perplexity=[[5.0]]), r"perplexity must be .*got \[\[5.0\]\]"),
-        (eq.TSNE(n_components=5), "n_components=5 is too large for n_features=4"),
+        (eq.TSNE(n_components=5), "n_components=5 is too large for n_features=4; use at most 4"),
         (eq.TSNE(n_components=0), "n_components must be .*got 0"),
         (eq.TSNE(n_components=-1), "n_components must be .*got -1"),
-        (eq.SphericalSNE(n_components=6), "n_components=6 is too large for n_features=4"),
+        (eq.SphericalSNE(n_components=6), "n_components=6 is too large for n_features=4; use at most 5"),
         (eq.TSNE(init=np.zeros((19, 2))), r"init has shape \(19, 2\).*\(20, 2\)"),
         (eq.TSNE(init=np.zeros((20, 3))), r"init has shape \(20, 3\).*\(20, 2\)"),
         (eq.TSNE(init=changed(np.zeros((20, 2)), 4, 1, np.nan)), "init contains NaN at row 4, column 1"),
@@ -232,8 +232,8 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.GSNE(alpha="x"), "alpha must be a finite number, got 'x'"),
         (eq.GSNE(eta="x"), "eta must be > 0, got 'x'"),
         (eq.SphericalSNE(rho="x"), r"rho must be in \[0, 1\), got 'x'"),
-        (eq.TSNE(g="x"), "g must be a metric tensor of numbers .* got 'x'"),
-        (eq.TSNE(g=[[1], [2, 3]]), "g must be a metric tensor of numbers"),
+        (eq.TSNE(g="x"), "g must be a matrix of numbers .* got 'x'"),
+        (eq.TSNE(g=[[1], [2, 3]]), "g must be a matrix of numbers"),
         (eq.TSNE(dof=np.inf), "dof must be .*got inf"),
         (eq.PowerSNE(beta=0), "beta must be > 0, got 0"),
         (eq.PowerSNE(r0=0), "r0 must be > 0, got 0"),
@@ -264,7 +264,7 @@ ASYMMETRIC = np.array([[2.0, 0.5], [0.0, 2.0]])
         (eq.TSNE(g=np.eye(3)), r"tensor g must be of shape \(2, 2\), got shape \(3, 3\)"),
         (eq.TSNE(g=ASYMMETRIC), r"tensor g must be symmetric: g\[0, 1\] differs from g\[1, 0\]"),
         (eq.TSNE(g=-np.eye(2)), "tensor g must be positive definite; its smallest eigenvalue is -1"),
-        (eq.SphericalSNE(g=np.eye(3)), "g is a metric tensor on a flat map; SphericalSNE"),
+        (eq.SphericalSNE(g=np.eye(3)), "SphericalSNE uses the metric of the sphere and does not support g"),
     ],
 )
 def test_invalid_parameter_values_raise(method, words):
@@ -337,14 +337,14 @@ def test_unknown_data_set_raises():
 
 @pytest.mark.parametrize("tol", [0, -1, 1, float("nan"), "a"])
 def test_invalid_tolerance_raises(tol):
-    fit_raises(eq.TSNE(tol=tol), X, "tol must be a number between 0 and 1")
+    fit_raises(eq.TSNE(tol=tol), X, "tol must be a number above 0 and below 1")
 
 
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"momentum": 0.8}, "momentum must be two numbers"),
-        ({"momentum": (0.5, 1.0)}, "momentum must be two numbers"),
+        ({"momentum": 0.8}, "momentum must be a tuple of two numbers"),
+        ({"momentum": (0.5, 1.0)}, "momentum must be a tuple of two numbers"),
         ({"friction": -1}, "friction must not be negative"),
         ({"gain_up": -0.1}, "gain_up must not be negative"),
         ({"turned": -0.1}, "turned must not be negative"),

@@ -308,7 +308,7 @@ def test_out_of_memory_error_states_the_required_memory(digits, monkeypatch):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Rows, "symmetrized", raise_out_of_memory)
-    message = r"GPU out of memory: fitting 400 rows of 64 columns needs about 0\.\d+ GB"
+    message = r"GPU out of memory: TSNE with 400 rows of 64 columns needs about 0\.\d+ GB"
     with pytest.raises(MemoryError, match=message):
         eq.TSNE(engine="torch", device="cpu").fit(digits)
     with pytest.raises(MemoryError, match=message):
@@ -334,7 +334,8 @@ def test_out_of_memory_anywhere_raises_memory_error(method, digits, monkeypatch)
 
     monkeypatch.setattr("torch.Tensor.double", raise_out_of_memory)
     monkeypatch.setattr("torch.as_tensor", raise_out_of_memory)
-    with pytest.raises(MemoryError, match="GPU out of memory: fitting 400 rows of 64 columns"):
+    name = type(method).__name__
+    with pytest.raises(MemoryError, match=f"GPU out of memory: {name} with 400 rows of 64 columns"):
         method.fit(digits)
 
 

@@ -118,14 +118,14 @@ def test_identical_points_give_a_zero_map():
         (eq.PCA(solver="svd"), X, 'solver must be "eigen" or "flow", got \'svd\''),
         (eq.PCA(tol=0), X, "tol must be a positive number, got 0"),
         (eq.PCA(0), X, "n_components must be an integer >= 1, got 0"),
-        (eq.PCA(4), X, "n_components=4 is too large for n_features=3: at most 3"),
-        (eq.LLE(5), X[:5], "n_components=5 is too large for n_samples=5: at most 4"),
+        (eq.PCA(4), X, "n_components=4 is too large for n_features=3; use at most 3"),
+        (eq.LLE(5), X[:5], "n_components=5 is too large for n_samples=5; use at most 4"),
         (eq.PCA(n_landmarks=2), X, "n_landmarks must be an integer above n_components=2 and at most n_samples=160"),
         (eq.Isomap(n_landmarks=161), X, "n_landmarks must be an integer above"),
         (eq.PCA(n_landmarks=3, random_state=0), np.vstack([np.ones((97, 3)), X[:3]]), "3 landmarks span only"),
         (eq.LLE(n_neighbors=0), X, 'n_neighbors must be an integer >= 1 or "auto", got 0'),
         (eq.LLE(reg=-1), X, "reg must be a positive number, got -1"),
-        (eq.LLE(metric="precomputed"), sparse.eye(9, format="csr"), "LLE needs the distances among neighbours"),
+        (eq.LLE(metric="precomputed"), sparse.eye(9, format="csr"), "LLE needs the distances among the neighbours"),
         (eq.ClassicalMDS(metric="precomputed"), sparse.eye(9, format="csr"), "needs the distances of all pairs"),
         (eq.ClassicalMDS(metric="inner_product"), X, "does not define distances between all pairs"),
         (eq.Isomap(metric="inner_product"), X, "does not define path lengths"),
@@ -154,6 +154,6 @@ def test_inverse_transform_checks_the_shape():
 
 def test_classical_mds_of_a_table_has_at_most_as_many_axes_as_columns():
     X = np.random.default_rng(0).normal(size=(50, 2))
-    with pytest.raises(ValueError, match="n_components=3 is too large for n_features=2: at most 2"):
+    with pytest.raises(ValueError, match="n_components=3 is too large for n_features=2; use at most 2"):
         eq.ClassicalMDS(n_components=3).fit(X)
     assert eq.ClassicalMDS(n_components=3, metric="cityblock").fit(X).embedding_.shape == (50, 3)

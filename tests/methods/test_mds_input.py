@@ -74,7 +74,7 @@ given = eq.MDS(metric="precomputed")
         (eq.MDS(init=Y[:5]), X, r"init has shape \(5, 2\)"),
         (eq.MDS(metric="precomputed", init="pca"), D, "needs a dense table"),
         (eq.MDS(engine="recomputed", metric="manhattan"), X, "Euclidean metric"),
-        (eq.MDS(engine="random_pairs", weights=W), X, "chooses the pairs; it does not support weights"),
+        (eq.MDS(engine="random_pairs", weights=W), X, "does not support weights or missing distances"),
         (eq.MDS(engine="listed"), X, "needs sparse weights or distances, got dense ones"),
         (eq.MDS(engine="stored", metric="precomputed"), KNOWN, "engine='stored' needs dense input; for sparse weights"),
         (eq.MDS(stress="ordinal", engine="random_pairs"), X, "ranks all pairs"),

@@ -140,10 +140,12 @@ def distances(data):
 @ignore_warnings
 def test_transform_rejects_incomplete_distances():
     method = eq.LLE(metric="precomputed", n_neighbors=5).fit(distances(X))
-    with pytest.raises(ValueError, match="LLE needs the distances of new points to all n fitted ones"):
+    with pytest.raises(
+        ValueError, match=r"LLE needs the distances of new points to all \d+ fitted points, but X is sparse"
+    ):
         method.transform(sparse.csr_matrix(np.ones((1, 60))))
     graph = eq.Isomap(metric="precomputed", n_neighbors=40).fit(distances(X))
-    with pytest.raises(ValueError, match="new row 1 has no stored distance"):
+    with pytest.raises(ValueError, match="row 1 of X stores no distance to a fitted point"):
         graph.transform(sparse.csr_matrix(np.vstack([np.ones(60), np.zeros(60)])))
 
 

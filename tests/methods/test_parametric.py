@@ -285,8 +285,11 @@ def test_custom_kernel_must_support_tensors():
         ({"method": eq.SymmetricSNE(divergence=eq.divergences.ChiSquare())}, "cannot be estimated from batches"),
         ({"method": eq.TSNE(g=lambda Y: Y[:, None] * Y[..., None])}, "cannot be estimated from batches"),
         ({"method": eq.PCA()}, "must be an Embedding such as TSNE"),
-        ({"method": eq.TSNE(metric="precomputed")}, 'metric="precomputed" does not provide'),
-        ({"method": eq.TSNE(affinity="precomputed")}, 'affinity="precomputed" does not provide'),
+        ({"method": eq.TSNE(metric="precomputed")}, 'but its method has metric="precomputed"; use another metric'),
+        (
+            {"method": eq.TSNE(affinity="precomputed")},
+            'but its method has affinity="precomputed"; use another affinity',
+        ),
         ({"method": eq.TSNE(n_components=0)}, "n_components must be"),
         ({"epochs": -1}, "epochs must be an integer >= 0"),
         ({"epochs": 1.5}, "epochs must be an integer >= 0"),
@@ -297,7 +300,7 @@ def test_custom_kernel_must_support_tensors():
         ({"encoder": "mlp"}, r"torch\.nn\.Module or None"),
         ({"encoder": torch.nn.ReLU()}, "no trainable parameters"),
         ({"encoder": torch.nn.Linear(5, 2)}, r"does not accept rows of shape \(2, 6\)"),
-        ({"encoder": torch.nn.Linear(6, 3)}, r"to \(2, 2\) for n_components=2, got shape \(2, 3\)"),
+        ({"encoder": torch.nn.Linear(6, 3)}, r"\(2, 2\), because n_components=2; it returned shape \(2, 3\)"),
     ],
 )
 def test_invalid_parameters_raise_before_neighbour_search(parameters, message, monkeypatch):

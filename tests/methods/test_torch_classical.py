@@ -289,7 +289,8 @@ def test_unsupported_input_on_torch_raises(digits):
     few = sparse.csr_matrix(np.where(digits > 8, digits, 0.0))
     for method in (eq.PCA(), eq.ClassicalMDS(), eq.LLE(), eq.LaplacianEigenmaps()):
         with pytest.raises(
-            ValueError, match=r'engine="torch" supports only dense tables \(n, D\) .*engine="auto" with device="cpu"'
+            ValueError,
+            match=r'supports engine="torch" only for dense tables \(n, D\) .*engine="auto" with device="cpu"',
         ):
             on_torch(method).fit(few)
     for method in (eq.LLE(metric="manhattan"), eq.LaplacianEigenmaps(metric="manhattan")):

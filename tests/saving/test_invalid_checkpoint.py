@@ -94,12 +94,12 @@ def change_state(name, value):
     "change, message",
     [
         (lambda about: about.update(content=None), "damaged: "),
-        (change_state("phase", 7), "damaged: the schedule has no phase 7"),
+        (change_state("phase", 7), "damaged: the index of the phase is 7, but the schedule has 2 phases"),
         (change_state("iteration", "10"), "damaged: iteration has the wrong type, str"),
         (change_state("settling", None), "damaged: settling has the wrong type, NoneType"),
-        (change_state("order", {"array": 0}), "damaged: the order of the points is not a permutation of 60"),
+        (change_state("order", {"array": 0}), "damaged: the order of the points is not a permutation of 0 to 59"),
         (change_state("velocity", {"float": "nan"}), "damaged: "),
-        (change_state("command", 1), "damaged: values are missing or unknown"),
+        (change_state("command", 1), "damaged: values are missing or unknown: command"),
     ],
     ids=["no state", "phase", "iteration", "settling", "order", "velocity", "unknown value"],
 )
@@ -128,11 +128,14 @@ def test_damaged_state_of_sampled_edges_or_of_several_starts_raises(tmp_path):
     method = brief(eq.UMAP, engine="negative_sampling", optimizer=None, n_iter=10)
     method.set_params(callbacks=[eq.Checkpoint(path, every=5)]).fit(X)
     rewrite(path, copy, change_state("due", {"array": 0}))
-    with pytest.raises(ValueError, match=r"copy\.eqc is damaged: it has the next update of 60 edges"):
+    with pytest.raises(
+        ValueError, match=r"copy\.eqc is damaged: the next updates of the edges \(due\) have shape \(60,"
+    ):
         method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
     method = brief(eq.MDS, n_iter=3).set_params(callbacks=[eq.Checkpoint(path, every=2)]).fit(X)
     rewrite(path, copy, lambda about: about.update(content=about["content"] * 2))
-    with pytest.raises(ValueError, match=r"copy\.eqc is damaged: it contains 2 runs, but there are 1 initial maps"):
+    message = r"copy\.eqc is damaged: the number of runs is 2, but the number of initial maps is 1"
+    with pytest.raises(ValueError, match=message):
         method.set_params(callbacks=[eq.Checkpoint(copy, resume=True)]).fit(X)
 
 

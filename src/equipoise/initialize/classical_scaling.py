@@ -23,11 +23,11 @@ def check_start(init: Any, source: Input) -> None:
     if isinstance(init, str) and init not in INITS:
         raise ValueError(f"init must be {', '.join(map(repr, INITS))} or an array (n, d), got {init!r}")
     if isinstance(init, str) and init == "pca" and not isinstance(source, Table):
-        raise ValueError('init="pca" needs a dense table of coordinates; use "classical", "random" or an array')
+        raise ValueError('init="pca" needs a dense table of coordinates; use init="classical", "random" or an array')
 
 
 def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first initial map (n, d); `known` is CSR with δ of the pairs used, None for all pairs."""
+    """Return the first initial map (n, d); `known` contains δ of the pairs that are used, CSR, or is None for all."""
     if not isinstance(init, str):
         return check_init(init, source.n, d)
     if init == "random":
@@ -38,9 +38,10 @@ def first_map(init: Any, source: Input, known: Matrix | None, d: int, rng: np.ra
 
 
 def _classical(source: Input, known: Matrix | None, d: int, rng: np.random.RandomState) -> Array:
-    """Return classical scaling from the columns of δ² of some points (pivot MDS, Brandes & Pich 2007), jittered.
+    """Return classical scaling from the columns of δ² of k random points (pivot MDS, Brandes & Pich 2007), jittered.
 
-    C = −½ J δ² J (n, k), with the eigenvectors v of CᵀC: axes C v / ‖C v‖^½, for k = n those of classical scaling.
+    Shortest paths replace δ if pairs are missing. With C (n, k) the double-centred columns and v an eigenvector of CᵀC,
+    an axis is C v / ‖C v‖^½; for k = n this is an axis of classical scaling.
     """
     count = min(source.n, PIVOTS if known is None else GRAPH_PIVOTS)
     pivots = np.sort(rng.choice(source.n, count, replace=False))

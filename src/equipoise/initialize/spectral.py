@@ -28,10 +28,10 @@ FILL = 0.8  # fraction of its cell that a component covers; chosen
 def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
     """Return a map (n, d) from symmetric affinities W: the first d nontrivial solutions of L y = λ D y, jittered.
 
-    D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each connected component
-    has its own solutions, in a cell whose volume is proportional to its number of points; cells are placed row by row
-    from the largest to the smallest. The scale is that of `principal_components`: standard deviation 1 along the first
-    axis. Connected affinities on a device are decomposed there.
+    The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each
+    connected component has its own solutions, in a cell whose volume is proportional to its number of points; cells are
+    placed row by row from the largest to the smallest. The scale is that of `principal_components`: standard deviation
+    1 along the first axis. Eigenvectors of affinities on a device are computed there if the affinities are connected.
     """
     if is_on_device(W):
         Y = _on_device(W, d)
@@ -52,7 +52,7 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
 
 
 def _on_device(W: Any, d: int) -> Array | None:
-    """Return the eigenmap of affinities on a device; None, for the CPU, if points are few or not connected."""
+    """Return the eigenmap of affinities on a device, or None if points are few or not connected, as for the CPU."""
     n = W.shape[0]
     return None if n <= SMALL or 5 * d > n or not is_connected(W) else _eigenmap(W, d)
 
@@ -92,7 +92,7 @@ def shelves(sides: Array, d: int) -> Array:
 
 
 def _in_unit_box(W: Matrix, rows: Array, d: int) -> Array:
-    """Return the map (m, d) of one component, scaled to ±1."""
+    """Return the map (m, d) of one component, with coordinates in [−1, 1]."""
     m = len(rows)
     if m <= TINY:
         return _ring(m, d)
@@ -114,7 +114,7 @@ def _ring(m: int, d: int) -> Array:
 
 
 def _submatrix(W: Matrix, rows: Array) -> Matrix:
-    """Return W[rows, rows] for a component, whose rows have no other columns."""
+    """Return the affinities among `rows`, which are all points of a connected component."""
     if not sparse.issparse(W):
         return W[np.ix_(rows, rows)]
     part = W[rows]

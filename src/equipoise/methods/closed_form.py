@@ -52,18 +52,19 @@ class ClassicalEmbedding(Estimator):
         attraction and repulsion (Draganov & Dohn 2024).
     n_iter : int, default=10000
         Maximum number of steps of the flow.
-    tol : float, default=1e-6
-        The flow stops when the gradient is below this fraction of its value for a map unrelated to the data.
+    tol : float, default=1e-6 (LLE, LaplacianEigenmaps: 1e-9)
+        The flow stops when the norm of the gradient is below this fraction of the norm for a map unrelated to the data.
     engine : {"auto", "torch"}, default="auto"
-        "torch" computes the parts listed above with PyTorch in float64, on a GPU or the CPU; "auto" uses NumPy. The
-        steps of a flow are taken on the CPU; its products with B are computed on the device that stores B.
+        "torch" computes the parts named in the description of the method with PyTorch in float64, on a GPU or the CPU;
+        "auto" uses NumPy. The steps of a flow are taken on the CPU; for PCA, classical MDS and Isomap, products with
+        the Gram matrix of the data are computed on the device.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Device for engine="torch"; "auto" is a GPU if one is available. A PyTorch tensor on a GPU is embedded on it, and
-        with engine="torch" the map of a tensor is a tensor on the same device.
+        Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
+        tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
     random_state : int, RandomState or None, default=None
-        Seed of the random map of the flow and of the landmarks.
+        Seed of the initial map of the flow and of the choice of landmarks.
     n_jobs : int, optional
-        Threads of the neighbour search; all cores by default.
+        Number of threads of the neighbour search; all cores by default.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called by the flow with (iteration, loss, Y) every 10 steps and stop it by returning True. A
         `Checkpoint` saves the flow to a file, to resume it after an interruption.
@@ -73,15 +74,15 @@ class ClassicalEmbedding(Estimator):
     embedding_ : ndarray or Tensor of shape (n, d)
         The map; axes are ordered by eigenvalue, and the entry of largest magnitude of each is positive.
     eigenvalues_ : ndarray of shape (d,)
-        Eigenvalues of the axes.
+        The eigenvalue of each axis.
     loss_ : float
         The loss of the map.
     loss_curve_ : ndarray of shape (m, 2)
-        Iteration and loss; empty with solver="eigen".
+        Iteration and loss at each of m evaluations; empty with solver="eigen".
     n_iter_ : int
         Steps of the flow; 0 with solver="eigen".
-    affinities_ : ndarray or csr_matrix of shape (n, n)
-        The matrix of the loss; see the method.
+    affinities_ : ndarray or csr_matrix of shape (n, n), or None
+        The matrix of the loss, see the method; None if it is not formed.
     knn_recall_ : float
         Fraction of the true neighbours that the search found, measured on a sample; 1.0 if it was exact.
     engine_ : str
@@ -158,13 +159,13 @@ class ClassicalEmbedding(Estimator):
         """Raise if PyTorch was requested for an input that it does not support."""
         if self._device(X) is not None and not data.on_device:
             raise ValueError(
-                f'engine="torch" supports only dense tables (n, D) with the Euclidean or cosine metric for'
-                f' {type(self).__name__}; use engine="auto" with device="cpu"'
+                f'{type(self).__name__} supports engine="torch" only for dense tables (n, D) with the Euclidean or'
+                ' cosine metric; use engine="auto" with device="cpu"'
             )
 
     def _check_dimension(self, limit: int, limited_by: str) -> None:
         if self.n_components > limit:
-            raise ValueError(f"n_components={self.n_components} is too large for {limited_by}: at most {limit}")
+            raise ValueError(f"n_components={self.n_components} is too large for {limited_by}; use at most {limit}")
 
     @accepts_cupy
     def fit(self, X: Any, y: Any = None) -> ClassicalEmbedding:
@@ -174,7 +175,7 @@ class ClassicalEmbedding(Estimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), or as for metric="precomputed"
+        X : array-like of shape (n, D), or as described for metric="precomputed"
         y : ignored
 
         Returns
@@ -210,21 +211,20 @@ class ClassicalEmbedding(Estimator):
             mass = model.objective.mass or 1.0  # it underflows for tiny values
             gradient = float(np.linalg.norm(problem.gradient(problem.Y))) / mass
             warn(
-                f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its gradient is"
-                f" {gradient:.1e}, above tol={self.tol:g}; increase n_iter or tol;"
-                ' solver="eigen" needs no steps, if its eigenvectors converge',
+                f"the flow of {type(self).__name__} did not converge in n_iter={self.n_iter} steps: its relative"
+                f' gradient is {gradient:.1e}, above tol={self.tol:g}; increase n_iter or tol, or use solver="eigen"',
                 ConvergenceWarning,
             )
 
     def _take_flow(self, problem: ForceProblem, model: Model) -> None:
-        """Set the fitted attributes of the map where a flow stopped."""
+        """Set the fitted attributes from the map at which a flow stopped."""
         self.eigenvalues_, U = model.objective.aligned(model.geometry.work(problem.Y))
         self.embedding_ = fix_signs(model.geometry.map(U))
         self.loss_ = model.objective.loss(model.geometry.work(self.embedding_))
         self.loss_curve_, self.n_iter_ = problem.loss_curve, problem.n_iter
 
     def _take_model(self, model: Model, X: Any) -> None:
-        """Set the fitted attributes of the model, and move the map to the device of X."""
+        """Set the fitted attributes from the model, and with engine="torch" move the map to the device of X."""
         self._data, self._objective = model.data, model.objective
         self.affinities_, self.knn_recall_ = model.objective.affinities, model.recall
         self._prepare_transform(model)
@@ -237,7 +237,7 @@ class ClassicalEmbedding(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Array:
-        """Return the positions (m, d) of new rows X in the fitted map; each is independent of the other rows."""
+        """Return the positions (m, d) of new rows X in the fitted map; each row is placed independently."""
         check_is_fitted(self, "embedding_")
         rows = self._check_new(X)
         with one_blas_thread():

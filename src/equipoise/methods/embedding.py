@@ -14,15 +14,7 @@ from .. import progress
 from .._types import Array, Callback, Matrix
 from ..affinities.builders import Neighborhoods
 from ..arrays.csr import on_host
-from ..arrays.namespace import (
-    check_random_state,
-    is_auto,
-    is_positive,
-    is_tensor,
-    main_array,
-    on_device_of,
-    to_numpy,
-)
+from ..arrays.namespace import check_random_state, is_auto, is_positive, is_tensor, main_array, on_device_of, to_numpy
 from ..engines import choose_device, choose_engine, engine_state, make_engine, sum_stored_pairs
 from ..geometry import Flat, Geometry
 from ..initialize.start import Start
@@ -59,17 +51,20 @@ class Embedding(Estimator):
     n_components : int, default=2
         Dimension d of the map.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, "inner_product", a function, or "precomputed": X is then a distance matrix (n, n), a
-        sparse one whose stored entries are the neighbours, or the neighbours as (indices, distances), each (n, k)
-        with k at least what the method needs. A sparse X under any other metric is a table (n, D).
+        A metric of scikit-learn, "inner_product", a function of two rows, or "precomputed". With "precomputed", X is a
+        distance matrix (n, n), a sparse one that stores only the distances to neighbours, or a pair (indices,
+        distances) of arrays (n, k) with at least as many neighbours as the method needs. With any other metric, a
+        sparse X is a table (n, D).
     init : {"auto", "pca", "spectral", "random"} or ndarray of shape (n, d), default="auto"
-        Principal components, Laplacian eigenmaps of P, a random disk, or a user-supplied map. "auto" is "pca" if X
-        contains coordinates or all distances, else "spectral".
+        "pca": principal components; "spectral": Laplacian eigenmaps of P; "random": uniform in a disk or ball; or a
+        user-supplied map. "auto" is "pca" if X contains coordinates or all distances, else "spectral". The default of
+        UMAP, DKLLE and DKPCA is "spectral".
     n_iter : int, default=300
-        Maximum number of iterations; the first 100 (at most half) are early exaggeration.
+        Maximum number of iterations. Early exaggeration takes the first 100 of them, or half if that is fewer.
     learning_rate : float or "auto", default="auto"
-        "auto" is n / exaggeration for t-SNE, scaled by stiffness and kernel length for others.
-    early_exaggeration : float, default=12.0
+        "auto" is n / exaggeration for t-SNE. For other methods it also depends on the stiffness of the attraction and
+        the length of the kernel.
+    early_exaggeration : float, default=12.0 (PowerSNE: 2.0, DKLLE: 4.0, DKPCA: 1.0)
         Factor on the attraction in the early phase.
     exaggeration : float, default=1.0
         Factor on the attraction in the late phase.
@@ -78,11 +73,11 @@ class Embedding(Estimator):
     engine : {"auto", "reference", "exact", "grid", "sampled", "torch"}, default="auto"
         "reference" and "exact" sum over all pairs. "grid" and "sampled" are linear in n and use affinities of the
         nearest neighbours: "grid" for up to 3 dimensions; "sampled" for any, with the repulsion of a random sample of
-        pairs, so that forces and loss are estimates. "torch" is "grid" in PyTorch, on a GPU or the CPU. "auto" chooses
-        one of the CPU engines.
+        pairs, so that forces and loss are estimates. "torch" is "grid", or above 3 dimensions "sampled", in PyTorch, on
+        a GPU or the CPU. "auto" chooses one of the CPU engines.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Device for engine="torch"; "auto" is a GPU if one is available. "cuda", or a PyTorch tensor X on a GPU, selects
-        that engine; the map of a tensor is then a tensor on its device.
+        Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
+        tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
     deterministic : bool, default=True
         Make results reproducible to the byte for the same seed, also with engine="torch" on a GPU. False lets a GPU
         sum in any order, which may be faster.
@@ -96,8 +91,7 @@ class Embedding(Estimator):
         Functions are called with (iteration, loss, Y) every `optimizer.every` iterations and stop the run by returning
         True. A `Checkpoint` saves the run to a file, to resume it after an interruption.
     verbose : int, default=0
-        1 prints the engine and shows the progress of each stage with the loss: bars in a terminal or notebook, else
-        lines.
+        1 prints the engine and shows progress and loss: bars in a terminal or notebook, otherwise lines.
 
     Attributes
     ----------
@@ -106,15 +100,15 @@ class Embedding(Estimator):
     loss_ : float
         Final loss; an estimate with engine="sampled".
     loss_curve_ : ndarray of shape (m, 2)
-        Iteration and loss.
+        Iteration and loss at each of m evaluations.
     n_iter_ : int
         Number of iterations.
     affinities_ : ndarray or csr_matrix of shape (n, n)
-        P.
+        The affinities P.
     knn_recall_ : float
         Fraction of the true neighbours that the search found, measured on a sample; 1.0 if it was exact.
     engine_ : str
-        The engine that ran; "autograd" for a metric g(Y).
+        The engine that ran; "autograd" for a function g(Y).
     """
 
     n_components: int = 2
@@ -150,11 +144,11 @@ class Embedding(Estimator):
         raise TypeError(f"{type(self).__name__} must define _kernel()")
 
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
-        """Return the builder of affinities for data and targets y; raise for unsuitable data."""
+        """Return the builder of affinities for data and labels y; raise for unsuitable data."""
         raise TypeError(f"{type(self).__name__} must define _neighborhoods()")
 
     def _objective(self, P: Matrix, kernel: Kernel) -> Objective:
-        """Return the loss for the rows P built by the neighbourhoods."""
+        """Return the loss for the rows P of affinities that `_neighborhoods` builds."""
         raise TypeError(f"{type(self).__name__} must define _objective()")
 
     def output_kernel(self) -> Kernel:
@@ -186,10 +180,11 @@ class Embedding(Estimator):
 
     def _require_memory_for_pairs(self, data: Input, engine: str) -> None:
         bytes_per_pair = self._bytes_per_pair(data, engine)
-        others = "a divergence with alpha < 1" if self._all_pairs() else 'engine="grid" or "sampled"'
-        advice = f"use fewer rows, or {others}, which store neighbours only"
+        others = 'engine="grid" or "sampled", which store neighbours only'
+        if self._all_pairs():
+            others = "a divergence with alpha < 1, which needs the affinities of neighbours only"
         if bytes_per_pair:
-            require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, advice)
+            require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, f"use fewer rows, or {others}")
 
     def _engine(self, requested: str, n: int) -> str:
         """Return the name of the engine for n points; resolves "auto"."""
@@ -208,7 +203,7 @@ class Embedding(Estimator):
         return objective.affinities
 
     def _map_dimension(self) -> int:
-        """Return the dimension of the manifold that contains the map: less than n_components on a sphere."""
+        """Return the dimension of the manifold that contains the map: n_components, or one less on a sphere."""
         return self.n_components
 
     @accepts_cupy
@@ -225,8 +220,11 @@ class Embedding(Estimator):
             check_kernel(kernel)
         data = self._input(X)
         self._record_features(X, data)
-        if self._map_dimension() > data.limit:
-            raise ValueError(f"n_components={self.n_components} is too large for {data.limited_by}")
+        if (excess := self._map_dimension() - data.limit) > 0:
+            raise ValueError(
+                f"n_components={self.n_components} is too large for {data.limited_by};"
+                f" use at most {self.n_components - excess}"
+            )
         schedule = self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
@@ -283,12 +281,12 @@ class Embedding(Estimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), or as for metric="precomputed" or affinity="precomputed"
+        X : array-like of shape (n, D), or as described for metric="precomputed" or affinity="precomputed"
         y : array-like of shape (n,), optional
             Labels, for the methods that use them.
         init : ndarray of shape (n, d), optional
-            A map to continue from, such as an earlier `embedding_`. It replaces the parameter `init` for this fit and
-            skips early exaggeration, which would undo it.
+            A map to continue from, such as an earlier `embedding_`. It replaces the parameter `init` for this fit.
+            Early exaggeration, which would undo the map, is skipped.
 
         Returns
         -------
@@ -314,7 +312,7 @@ class Embedding(Estimator):
 
     @property
     def affinities_(self) -> Matrix:
-        """P, copied to the CPU if it is on a device."""
+        """The affinities P, copied to the CPU if they are on a device."""
         return on_host(self._affinities)
 
     def _set_fitted(self, problem: ForceProblem) -> None:
@@ -340,8 +338,8 @@ class Embedding(Estimator):
     def transform(self, X: Any) -> Array:
         """Place new rows in the fitted map; the position of a row does not depend on the other new rows.
 
-        A row equal to a fitted row gets its position; any other row starts at the nearest fitted point and moves under
-        the forces of the map.
+        A row equal to a fitted row gets the position of that row. Any other row starts at the nearest fitted point and
+        moves under the forces of the map.
 
         Parameters
         ----------
@@ -363,7 +361,7 @@ class Embedding(Estimator):
         return on_device_of(given, Y) if is_tensor(given) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
-        """Return the magnitudes of attraction and repulsion between two points of affinity p at distances r."""
+        """Return the sizes of attraction and repulsion of two points of affinity p at distances r; Z normalises k."""
         pair = np.array([[0.0, 1.0], [1.0, 0.0]])
         return self._objective(pair, self._kernel()).pair_forces(np.asarray(r), p, Z)
 
@@ -385,7 +383,7 @@ class Embedding(Estimator):
         if not isinstance(self.deterministic, bool | np.bool_):
             raise ValueError(f"deterministic must be True or False, got {self.deterministic!r}")
         if not (is_positive(self.tol) and self.tol < 1):
-            raise ValueError(f"tol must be a number between 0 and 1, got {self.tol!r}")
+            raise ValueError(f"tol must be a number above 0 and below 1, got {self.tol!r}")
 
     def _schedule(self, n: int) -> Schedule:
         early, late = float(self.resolve_early_exaggeration()), float(self.exaggeration)

@@ -38,10 +38,11 @@ if RESOURCE_LIMITS:
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of an estimator accept CuPy arrays, X or (indices, distances), as tensors that share their memory.
+    """Decorate a method of an estimator so that X, or either of (indices, distances), may be a CuPy array.
 
-    Before any work, the address space that X needs is compared with the limit of the process, if it has one. Tensor
-    results, the map of a fit (also after Ctrl-C) and the maps of a problem are converted to CuPy arrays.
+    CuPy arrays are converted to tensors that share their memory. A tensor that the method returns, the map of a fit
+    (also after Ctrl-C) and the maps of a problem are converted back. Before any work, the address space that the method
+    needs for X is compared with the limit of the process, if it has one.
     """
 
     @wraps(method)
@@ -65,7 +66,7 @@ def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base class of the estimators, which map n points to (n, n_components)."""
+    """Base class of the estimators, which map n points to an array (n, n_components)."""
 
     n_components: int
     n_jobs: int | None
@@ -90,7 +91,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if is_tensor(X) and self._data.on_device:
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(
-                    f"X has shape {tuple(X.shape)}, but the fitted data had {plural(self.n_features_in_, 'column')}"
+                    f"X has shape {tuple(X.shape)}, but the fitted data had {plural(self.n_features_in_, 'column')};"
+                    f" pass an array (m, {self.n_features_in_})"
                 )
             return self._data.check_new(X)
         return self._data.check_new(self._check_rows(X))
@@ -110,11 +112,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             n_bytes = self._cpu_bytes(n, D)
         except (TypeError, ValueError):  # the checks of X and of the parameters explain what is wrong
             return
-        what = f"{type(self).__name__} with {n} rows of {plural(D, 'column')}"
+        what = f"{type(self).__name__} with {plural(n, 'row')} of {plural(D, 'column')}"
         require_address_space(n_bytes, self._n_threads(), what)
 
     def _cpu_bytes(self, n: int, D: int) -> float:
-        """Return an upper bound, in bytes, of the memory needed to fit (n, D) data."""
+        """Return an upper bound, in bytes, on the memory needed to fit (n, D) data."""
         return 8.0 * n * (4 * D + 4 * min(n, 5000))
 
     @staticmethod
@@ -130,48 +132,52 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @contextmanager
     def _explain_out_of_memory(self, X: Any) -> Iterator[None]:
-        """Convert an out-of-memory error of a GPU within the context to a MemoryError with the memory that X needs."""
+        """Convert a GPU out-of-memory error within the context to a MemoryError that says how much memory X needs."""
         try:
             yield
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             n, D = self._shape_of(X)
-            raise gpu_out_of_memory(f"fitting {n} rows of {plural(D, 'column')}", self._gpu_bytes(n, D)) from None
+            what = f"{type(self).__name__} with {plural(n, 'row')} of {plural(D, 'column')}"
+            raise gpu_out_of_memory(what, self._gpu_bytes(n, D)) from None
 
     def _n_threads(self) -> int:
         return threads(self.n_jobs)
 
 
 def check_placed(Y: Any) -> Any:
-    """Return the positions (m, d) of new rows; raise ValueError, with the row, if one is not finite."""
+    """Return the positions Y (m, d) of new rows; raise ValueError, naming the first row, if one is not finite."""
     finite = array_namespace(Y).isfinite(Y).all(axis=1)
     if not bool(finite.all()):
         i = int(to_numpy(finite).argmin())
         raise ValueError(
-            f"row {i} of X cannot be placed: its distances to the fitted rows are out of range; remove it, or rescale"
-            " the data"
+            f"row {i} of X cannot be placed: its distances to the fitted rows are too large or too small for"
+            " floating-point numbers; remove the row, or rescale the data"
         )
     return Y
 
 
 def threads(n_jobs: Any) -> int:
-    """Return the number of threads for `n_jobs`; None is all cores, or OMP_NUM_THREADS if that is fewer."""
+    """Return the number of threads for `n_jobs`.
+
+    -1 means all cores; None means all cores, or OMP_NUM_THREADS if that is fewer.
+    """
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
         return min(available, int(limit)) if limit.isdecimal() and int(limit) > 0 else available
     if not is_integer(n_jobs) or n_jobs < -1 or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a positive number of threads, or -1 or None for all cores, got {n_jobs!r}")
+        raise ValueError(f"n_jobs must be a positive integer, or -1 or None for all cores, got {n_jobs!r}")
     if n_jobs > MOST_THREADS:
         raise ValueError(
-            f"n_jobs must be at most {MOST_THREADS} threads, got {n_jobs}; None uses all {available} cores"
+            f"n_jobs must be at most {MOST_THREADS}, got {n_jobs}; use None for all cores (here {available})"
         )
     return available if n_jobs == -1 else int(n_jobs)
 
 
 def check_verbose(verbose: Any) -> bool:
-    """Return whether to report progress; raise unless `verbose` is a number."""
+    """Return whether to report progress; raise unless `verbose` is a finite number or a bool."""
     if not (is_finite(verbose) or isinstance(verbose, bool | np.bool_)):
         raise ValueError(f"verbose must be an integer, got {verbose!r}")
     return bool(verbose)
@@ -184,10 +190,10 @@ def check_n_components(n_components: Any) -> None:
 
 
 def check_callbacks(callbacks: Any, random_state: Any) -> None:
-    """Raise unless callbacks is a sequence of functions and checkpoints, the latter with an integer random_state."""
+    """Raise unless callbacks is a sequence of functions and checkpoints; checkpoints need an integer random_state."""
     if not (isinstance(callbacks, Sequence) and all(callable(c) or isinstance(c, Checkpoint) for c in callbacks)):
         raise ValueError(
-            f"callbacks must be a list of functions of (iteration, loss, Y) or Checkpoints, got {callbacks!r}"
+            f"callbacks must be a list of functions of (iteration, loss, Y) and Checkpoint objects, got {callbacks!r}"
         )
     for callback in callbacks:
         if isinstance(callback, Checkpoint):
@@ -197,13 +203,13 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
 
 
 def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
-    """Return a context that locks the checkpoints among callbacks, which need not have been checked yet."""
+    """Return a context that locks the checkpoints among the callbacks, even before `check_callbacks`."""
     checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)] if isinstance(callbacks, Sequence) else []
     return locked(checkpoints) if checkpoints else nullcontext()
 
 
 def describe(problem: ForceProblem) -> str:
-    """Return one line about the engine and the data."""
+    """Return one line about the engine, the points and P."""
     P, (n, d) = problem.objective.affinities, problem.Y0.shape
     if not is_sparse(P):
         return f"engine {problem.engine_name}: {n} points in {d}-D, dense P"
@@ -212,5 +218,5 @@ def describe(problem: ForceProblem) -> str:
 
 
 def print_loss(iteration: int, loss: float, Y: Any) -> None:
-    """Print one line of progress; a callback."""
+    """Print the iteration and the loss; used as a callback."""
     print(f"iteration {iteration:5d}   loss {loss:.6f}", flush=True)

@@ -43,27 +43,28 @@ def _warn_disconnected(method: str, components: Array) -> None:
 class LLE(ClassicalEmbedding):
     """Locally linear embedding (Roweis & Saul 2000): each point stays the same weighted mean of its neighbours.
 
-        E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), at YᵀY = n I and Σ y_i = 0
+        E = Σ_i ‖y_i − Σ_j w_ij y_j‖² / n = tr(YᵀMY)/n, M = (I − W)ᵀ(I − W), subject to YᵀY = n I and Σ y_i = 0
 
-    with the weights w_ij, Σ_j w_ij = 1, that minimise ‖x_i − Σ_j w_ij x_j‖. With engine="torch", which needs dense
-    tables, neighbours and weights are computed on the device; the eigenvectors and the flow on the CPU.
+    The weights w_ij, with Σ_j w_ij = 1, minimise ‖x_i − Σ_j w_ij x_j‖. With engine="torch", which needs dense tables,
+    neighbours and weights are computed on the device; the eigenvectors and the flow are computed on the CPU.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Neighbours of each point; "auto" is 10, or n − 1 for fewer points.
+        Number of neighbours of each point; "auto" is 10, or n − 1 if there are fewer other points.
     reg : float, default=0.001
-        Fraction of its trace that is added to the diagonal of each local Gram matrix.
+        Regularisation: this fraction of the trace of each local Gram matrix is added to its diagonal.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn or a function that defines the neighbours; their weights come from the coordinates.
-        "precomputed": X is a distance matrix (n, n) of points in some Euclidean space, from which the weights come.
+        A metric of scikit-learn or a function of two rows, which defines the neighbours; the weights are computed from
+        the coordinates. With "precomputed", X is a distance matrix (n, n) of points in some Euclidean space, and the
+        weights are computed from these distances.
 
     Further attributes
     ------------------
     weights_ : csr_matrix of shape (n, n)
-        W.
+        The weights W.
     affinities_ : csr_matrix of shape (n, n)
-        M.
+        The matrix M.
     """
 
     n_neighbors: Any = "auto"
@@ -78,7 +79,10 @@ class LLE(ClassicalEmbedding):
         data.check_power(2)  # local Gram matrices
         self._require_on_device(X, data)
         if data.sparse:
-            raise ValueError("LLE needs the distances among neighbours; pass a dense distance matrix (n, n) or a table")
+            raise ValueError(
+                "LLE needs the distances among the neighbours of each point, but X stores only some distances; pass a"
+                " dense distance matrix (n, n) or a table (n, D)"
+            )
         data.warn_if_not_metric()
         self._record_features(X, data)
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
@@ -91,7 +95,7 @@ class LLE(ClassicalEmbedding):
         return Model(data, objective, Orthonormal(objective.root), recall)
 
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
-        """Return W of the points themselves or of new rows."""
+        """Return the weights W of the fitted points, or of new rows if these are given."""
         stage("weights")
         if (X := data.coordinates) is not None:
             return lle.lle_weights(X, neighbors, rows=rows, reg=self.reg)
@@ -105,7 +109,8 @@ class LLE(ClassicalEmbedding):
         """Place a new point at the weighted mean of its neighbours (Saul & Roweis 2003, section 6.1)."""
         if self._data.coordinates is None and sparse.issparse(X):
             raise ValueError(
-                "LLE needs the distances of new points to all n fitted ones, dense (m, n), got a sparse matrix"
+                f"LLE needs the distances of new points to all {self._data.n} fitted points, but X is sparse; pass a"
+                f" dense array (m, {self._data.n})"
             )
         near = self._data.nearest(X, self._k, self._n_threads())
         W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
@@ -119,27 +124,28 @@ class LLE(ClassicalEmbedding):
 class LaplacianEigenmaps(ClassicalEmbedding):
     """Laplacian eigenmaps (Belkin & Niyogi 2003): neighbours attract, and a fixed spread keeps them apart.
 
-        E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W, at YᵀDY = (tr D) I and Σ D_ii y_i = 0
+        E = ½ Σ_ij w_ij ‖y_i − y_j‖² / Σ_ij w_ij = tr(YᵀLY)/tr D, L = D − W
 
-    with D the row sums of W. With engine="torch", which needs dense tables, the neighbours are found on the device; the
-    eigenvectors and the flow are computed on the CPU.
+    subject to YᵀDY = (tr D) I and Σ D_ii y_i = 0, where the diagonal matrix D contains the row sums of W. With
+    engine="torch", which needs dense tables, the neighbours are found on the device; the eigenvectors and the flow are
+    computed on the CPU.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Neighbours of each point; "auto" is 10, or n − 1 for fewer points.
+        Number of neighbours of each point; "auto" is 10, or n − 1 if there are fewer other points.
     affinity : {"uniform", "gaussian", "precomputed"}, default="uniform"
-        "uniform": w_ij is 1 between mutual neighbours and ½ if only one is a neighbour of the other. "gaussian": that
-        times exp(−d²/(σ_i σ_j)), σ_i the distance to the farthest neighbour (Zelnik-Manor & Perona 2004).
-        "precomputed": X is W itself (n, n), dense or sparse and nonnegative; (W + Wᵀ)/2 is used.
+        "uniform": w_ij is 1 between mutual neighbours and ½ if only one is a neighbour of the other. "gaussian": this
+        weight times exp(−d²/(σ_i σ_j)), where σ_i is the distance from point i to its farthest neighbour (Zelnik-Manor
+        & Perona 2004). "precomputed": X is W itself (n, n), dense or sparse and nonnegative; (W + Wᵀ)/2 is used.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n), a sparse one whose stored
-        entries are the neighbours, or (indices, distances).
+        A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n), a sparse
+        one that stores only the distances to neighbours, or a pair (indices, distances).
 
     Further attributes
     ------------------
     affinities_ : csr_matrix of shape (n, n)
-        W.
+        The weights W.
     """
 
     n_neighbors: Any = "auto"
@@ -166,7 +172,10 @@ class LaplacianEigenmaps(ClassicalEmbedding):
             D2, recall = data.measured_neighbors(self._k, self._n_threads())
             if not np.diff(D2.indptr).all():
                 i = int(np.diff(D2.indptr).argmin())
-                raise ValueError(f"row {i} of the precomputed graph has no neighbour; add one or remove the point")
+                raise ValueError(
+                    f"row {i} of the precomputed graph has no neighbours; store at least one distance in it, or remove"
+                    " the point"
+                )
             self._reach = self._farthest(D2)
             W = self._decay(D2, self._reach)
         W = symmetrized(W)
@@ -174,7 +183,7 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         return W, recall
 
     def _decay(self, D2: Matrix, new_reach: Array) -> Matrix:
-        """Return weights (m, n) for squared distances to neighbours, CSR."""
+        """Return the weights, CSR (m, n), for squared distances D2; `new_reach` is the largest distance in each row."""
         if self.affinity == "uniform":
             return make_csr(np.ones(D2.nnz), D2.indices, D2.indptr, D2.shape)
         scale = new_reach[entry_rows(D2)] * self._reach[D2.indices]
@@ -189,7 +198,10 @@ class LaplacianEigenmaps(ClassicalEmbedding):
         pass
 
     def _place(self, X: Any) -> Array:
-        """Place new points by (1 − λ) y_i = Σ_j w_ij y_j / Σ_j w_ij, which holds in the map (Bengio et al. 2004)."""
+        """Place new points i so that (1 − λ) y_i = Σ_j w_ij y_j / Σ_j w_ij, as for fitted points (Bengio et al. 2004).
+
+        λ is the eigenvalue of the axis.
+        """
         if self._data.affinities is not None:
             W, twins = sparse.csr_matrix(check_affinities(X, self._data.n)), np.full(X.shape[0], -1)
         else:

@@ -58,44 +58,46 @@ STORED = 10_000  # points up to which all δ are stored, 200 MB at most, on a de
 class MDS(Estimator):
     """Multidimensional scaling: σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)², distances d in the map, dissimilarities δ.
 
-    Attraction and repulsion: −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j); every pair attracts
-    like a spring of length 0 and repels with a force that does not decrease with distance (docs/math.md, section 14).
-    For unit weights, gradient descent with rate 1/(2n) is SMACOF.
+    The force −∇_i σ = −2 Σ_j w_ij (y_i − y_j) + 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j) is attraction plus repulsion: every
+    pair attracts like a spring of length 0 and repels with a force that does not decrease with distance (docs/math.md,
+    section 14). For unit weights, gradient descent with rate 1/(2n) is SMACOF.
 
     Parameters
     ----------
     n_components : int, default=2
         Dimension d of the map.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function, or "precomputed": X is then the dissimilarities (n, n), NaN for missing
-        ones, or a sparse matrix of the known ones. X may also be a metric space, an object with `n` and
-        `distances(i, j)`.
+        A metric of scikit-learn, a function of two rows, or "precomputed": X then contains the dissimilarities (n, n),
+        with NaN for missing ones, or is a sparse matrix of the known ones. X may also be a metric space, an object with
+        `n` and `distances(i, j)`.
     weights : ndarray or sparse matrix of shape (n, n), optional
         Symmetric weights w; 0 excludes a pair. All 1 by default.
     stress : {"metric", "ordinal"}, default="metric"
         "ordinal" uses only the order of δ: the loss is Kruskal's stress-1 squared, and pairs of equal δ may differ in
         the map (the primary treatment of ties).
     init : {"auto", "classical", "pca", "random"} or ndarray of shape (n, d), default="auto"
-        Classical scaling, principal components of the table, a random disk, or a user-supplied map; "auto" is
-        "classical".
+        "classical": classical scaling; "pca": principal components of the table; "random": uniform in a disk or ball;
+        or a user-supplied map. "auto" is "classical".
     n_init : int, default=1
         Number of starts, of which the best map is returned; all but the first are random.
     n_iter : int, default=300
         Maximum number of iterations of each start.
     solver : {"lbfgs", "smacof"}, default="lbfgs"
-        "smacof" takes majorising steps only, and needs many more of them.
+        "lbfgs" accelerates majorising steps by L-BFGS; "smacof" takes plain majorising steps and needs many more of
+        them.
     tol : float, default=1e-5
-        Stop when ten iterations decrease the loss by less than this fraction.
+        Stop when the last ten iterations together decrease the loss by less than this fraction.
     engine : {"auto", "stored", "recomputed", "listed", "random_pairs", "torch"}, default="auto"
         "stored" stores δ of all pairs in float32; "recomputed" computes them from X (Euclidean) at every evaluation,
         without storing them; "listed" uses the pairs of sparse weights or distances; "random_pairs" compares each point
         with 512 random ones, so that the loss is an estimate; "torch" compares all pairs with PyTorch on a GPU or the
         CPU, in float64, while input checks, distances of metrics other than the Euclidean, the initial map, the steps
-        and `transform` run on the CPU. "auto" is "listed" for sparse weights or distances, "stored" up to 10,000
-        points, else "random_pairs". The former name of "random_pairs", "sampled", is deprecated.
+        and `transform` run on the CPU. "auto" is "listed" for sparse weights or distances; otherwise "stored" for
+        weights, missing distances or up to 10,000 points, and "random_pairs" in all other cases. The old name of
+        "random_pairs", "sampled", is deprecated.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Device for engine="torch"; "auto" is a GPU if one is available. A PyTorch tensor on a GPU is embedded on it, and
-        with engine="torch" the map of a tensor is a tensor on the same device.
+        Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
+        tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
     random_state : int, RandomState or None, default=None
         The same seed gives the same bytes, for any number of threads.
     n_jobs : int, optional
@@ -104,17 +106,17 @@ class MDS(Estimator):
         Functions are called with (iteration, loss, Y) after every iteration and stop the run by returning True. A
         `Checkpoint` saves the run to a file, to resume it after an interruption.
     verbose : int, default=0
-        1 prints the engine and shows progress with the loss: bars in a terminal or notebook, else lines.
+        1 prints the engine and shows progress and loss: bars in a terminal or notebook, otherwise lines.
 
     Attributes
     ----------
     embedding_ : ndarray or Tensor of shape (n, d)
         The map.
     loss_ : float
-        Final stress σ, for stress="ordinal" stress-1 squared; with engine="random_pairs" an estimate that is too low,
-        as the map fits its sample.
+        Final stress σ, or for stress="ordinal" stress-1 squared. With engine="random_pairs" it is an estimate that is
+        too low, because the map fits the sampled pairs.
     loss_curve_ : ndarray of shape (m, 2)
-        Iteration and loss.
+        Iteration and loss at each of m evaluations.
     stress_1_ : float
         Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²).
     n_iter_ : int
@@ -177,7 +179,7 @@ class MDS(Estimator):
     def _stress(
         self, source: Input, W: Matrix | None, known: Matrix | None, engine: str, rng: np.random.RandomState
     ) -> tuple[Stress, Input]:
-        """Return the loss, and the dissimilarities for the initial map: for ordinal stress the ranks of δ."""
+        """Return the loss, and the input from which the initial map is computed: for ordinal stress, the ranks of δ."""
         n, n_threads = source.n, self._n_threads()
         if engine == "recomputed":
             assert source.points is not None
@@ -220,16 +222,16 @@ class MDS(Estimator):
         if self.stress == "ordinal" and (engine != "stored" or is_sparse):
             raise ValueError(
                 'stress="ordinal" ranks all pairs and needs dense input and engine="stored", which is the default up to'
-                f" {STORED} points; got engine={engine!r} for {source.n} points"
+                f" {STORED} points; got engine={engine!r} and {'sparse' if is_sparse else 'dense'} input for"
+                f" {source.n} points"
             )
         if engine == "recomputed" and (source.points is None or W is not None):
             raise ValueError(
-                'engine="recomputed" needs a dense table under the Euclidean metric, without weights; use "stored"'
+                'engine="recomputed" needs a dense table (n, D) with the Euclidean metric and no weights; use'
+                ' engine="auto"'
             )
         if engine == "random_pairs" and (W is not None or source.known is not None):
-            raise ValueError(
-                'engine="random_pairs" chooses the pairs; it does not support weights or missing distances'
-            )
+            raise ValueError('engine="random_pairs" does not support weights or missing distances; use engine="auto"')
         if engine == "torch" and is_sparse:
             raise ValueError('engine="torch" compares all pairs; for sparse weights or distances use engine="listed"')
         if engine == "listed" and not is_sparse:
@@ -291,9 +293,10 @@ class MDS(Estimator):
     @accepts_cupy
     @on_one_blas_thread
     def transform(self, X: Any) -> Array:
-        """Place new rows in the fitted map, each where its stress Σ_j (‖y − y_j‖ − δ_j)² is smallest.
+        """Place each new row in the fitted map by minimising its stress Σ_j (‖y − y_j‖ − δ_j)².
 
-        The sum is over all fitted points, or over 10,000 of them. A row equal to a fitted row gets its position.
+        The sum is over the fitted points j, or over a sample of 10,000 if there are more. A row equal to one of these
+        points gets its position.
 
         Parameters
         ----------

@@ -36,7 +36,10 @@ LANDMARKS = "use fewer rows or n_landmarks=500"  # advice where all pairs take t
 
 @dataclass(eq=False, repr=False)
 class Scaling(ClassicalEmbedding):
-    """Base class of PCA, classical MDS and Isomap: E = ‖C(G_X − G_Y)C‖²_F, G_Y = Y Yᵀ; G_X may use landmarks."""
+    """Base class of PCA, classical MDS and Isomap, which minimise E = ‖C(G_X − Y Yᵀ)C‖²_F.
+
+    G_X is the Gram matrix of the data, or its approximation from landmarks; C = I − 11ᵀ/n subtracts the mean.
+    """
 
     _: KW_ONLY
     n_landmarks: int | None = None
@@ -49,12 +52,13 @@ class Scaling(ClassicalEmbedding):
     def _from_landmarks(
         self, data: Input, m: int, squared: Callable[[Array], Array], rng: np.random.RandomState, device: str | None
     ) -> Model:
-        """Return the model of m landmarks; `squared(i)` returns d² (q, n) from points i to all points."""
+        """Return the model with m landmarks; `squared(i)` returns d² (q, n) from the q points i to all points."""
         chosen, probes = choose(data.n, m, rng), choose(data.n, min(PROBES, data.n), rng)
         self._landmarks = Landmarks(squared(chosen), chosen)
         if self._landmarks.F.shape[1] < self.n_components:
             raise ValueError(
-                f"{m} landmarks span only {plural(self._landmarks.F.shape[1], 'dimension')}; increase n_landmarks"
+                f"{m} landmarks span only {plural(self._landmarks.F.shape[1], 'dimension')}, fewer than"
+                f" n_components={self.n_components}; increase n_landmarks or reduce n_components"
             )
         return self._gram_model(
             data, Factor(to_device(self._landmarks.F, device)), self._landmarks.error(squared(probes), probes)
@@ -66,7 +70,7 @@ class Scaling(ClassicalEmbedding):
         self._axes = self._gram.axes(array_like(self._gram.source, self.embedding_))
 
     def _place_by_gram(self, new: Any) -> Array:
-        """Return the positions of new points from coordinates or d², whichever the Gram matrix is built from."""
+        """Return the positions of new points from their coordinates or d², whichever defines the Gram matrix."""
         return self._gram.place(array_like(self._gram.source, new), self._axes)
 
     def _check_landmarks(self, n: int) -> int | None:
@@ -85,15 +89,15 @@ class Scaling(ClassicalEmbedding):
 class PCA(Scaling):
     """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, minimised by projection on the directions of largest variance.
 
-    X is a table (n, D), dense or sparse. Neither XXᵀ nor, above 1,000 columns, XᵀX is formed. With engine="torch",
-    which needs dense tables, everything runs on the device except the basis of landmarks.
+    C = I − 11ᵀ/n subtracts the mean. X is a table (n, D), dense or sparse. For more than 1,000 rows, XXᵀ is not formed.
+    With engine="torch", which needs dense tables, everything runs on the device except the basis of the landmarks.
 
     Parameters
     ----------
     n_landmarks : int, optional
         Number of rows that represent all rows: the Gram matrix is replaced by its projection on their span (Nyström;
-        docs/math.md, section 15, bounds the error), and a step costs O(n · n_landmarks) instead of O(n D). None uses
-        all rows.
+        docs/math.md, section 15, bounds the error), and a step of the flow costs O(n · n_landmarks) instead of O(n D).
+        None uses all rows.
 
     Further attributes
     ------------------
@@ -104,7 +108,8 @@ class PCA(Scaling):
     explained_variance_, explained_variance_ratio_ : ndarray of shape (d,)
         Variance along each direction, and its fraction of the total.
     low_rank_error_ : float
-        ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks.
+        Relative error, in the Frobenius norm, of the Gram matrix from landmarks, estimated on 64 rows; 0 without
+        landmarks.
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
@@ -126,7 +131,8 @@ class PCA(Scaling):
         self._basis = linalg.orth((landmarks - self.mean_).T)
         if self._basis.shape[1] < self.n_components:
             raise ValueError(
-                f"{m} landmarks span only {plural(self._basis.shape[1], 'direction')}; increase n_landmarks"
+                f"{m} landmarks span only {plural(self._basis.shape[1], 'dimension')}, fewer than"
+                f" n_components={self.n_components}; increase n_landmarks or reduce n_components"
             )
         reduced = Factor(F @ array_like(F, self._basis))
         return self._gram_model(data, reduced, factor_error(exact, reduced, rng))
@@ -159,27 +165,29 @@ class PCA(Scaling):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ClassicalMDS(Scaling):
-    """Classical scaling: E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C from distances D (Torgerson 1952); PCA if Euclidean.
+    """Classical scaling: E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, from distances D (Torgerson 1952).
 
-    With engine="torch", B and its eigenvectors are computed on the device, and so are the Euclidean or cosine distances
-    of a dense table; other distances, and coordinates from landmarks, are computed on the CPU.
+    C = I − 11ᵀ/n subtracts the mean. With Euclidean distances this is PCA. With engine="torch", B and its eigenvectors
+    are computed on the device, and so are the Euclidean or cosine distances of a dense table; other distances, and
+    coordinates from landmarks, are computed on the CPU.
 
     Parameters
     ----------
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n). X may also be a
-        metric space, see `spaces`, without a metric.
+        A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n). X may
+        also be a metric space (see `spaces`), which defines its own distances; leave metric at its default then.
     n_landmarks : int, optional
-        Number of points that represent all: only their distances to the others are computed, and G_X is Nyström's
-        approximation from these (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds the error).
-        None uses all points.
+        Number of points that represent all: only their distances to the others are computed, and B is replaced by
+        Nyström's approximation from these distances (landmark MDS, de Silva & Tenenbaum 2003; docs/math.md, section 15,
+        bounds the error). None uses all points.
 
     Further attributes
     ------------------
     low_rank_error_ : float
-        ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks.
+        Relative error, in the Frobenius norm, of the Gram matrix from landmarks, estimated on 64 rows; 0 without
+        landmarks.
     affinities_ : ndarray of shape (n, n) or None
-        B; None if it is not formed: with landmarks, or for the Euclidean metric.
+        The matrix B; None if it is not formed: with landmarks, or for a table with the Euclidean metric.
     """
 
     metric: Any = "euclidean"
@@ -193,10 +201,13 @@ class ClassicalMDS(Scaling):
         data.check_power(4)
         if self.metric == "inner_product":
             raise ValueError(
-                'metric="inner_product" does not define distances between all pairs; use "cosine" or "euclidean"'
+                'metric="inner_product" does not define distances between all pairs; use metric="cosine" or "euclidean"'
             )
         if data.sparse:
-            raise ValueError("classical MDS needs the distances of all pairs, got a sparse matrix; use Isomap")
+            raise ValueError(
+                "ClassicalMDS needs the distances of all pairs, but X stores only some of them; pass a dense distance"
+                " matrix (n, n), or use Isomap"
+            )
         self._record_features(X, data)
         rows = data.coordinates
         in_columns = rows is not None and is_euclidean(self.metric)
@@ -212,7 +223,7 @@ class ClassicalMDS(Scaling):
         data.warn_if_not_metric()
         if data.on_device:
             table = cast("DeviceTable", data)
-            require_gpu_memory(3 * 8 * data.n**2, f"the distances of {data.n} points", str(device))
+            require_gpu_memory(3 * 8 * data.n**2, f"storing all distances of {data.n} points on the GPU", str(device))
             return self._gram_model(data, Inner(table.squared_from(table.X).fill_diagonal_(0.0)))
         require_memory_for_pairs(data.n, 32.0, "ClassicalMDS", LANDMARKS)  # d, d², a copy and B
         return self._gram_model(data, Inner(to_device(data.squared(), device)))
@@ -232,28 +243,30 @@ class Isomap(Scaling):
 
         E = ‖B − C Y Yᵀ C‖²_F, B = −½ C D∘D C, D_ij the length of the shortest path from i to j
 
-    If the graph is not connected, its components are joined by the shortest bridges, with a warning. With
-    engine="torch", the neighbours of a dense table (Euclidean or cosine), B and its eigenvectors are computed on the
-    device; the paths, which take most of the time, and coordinates from landmarks, on the CPU.
+    C = I − 11ᵀ/n subtracts the mean. If the graph is not connected, its components are joined by the shortest bridges,
+    with a warning. With engine="torch", the neighbours of a dense table (Euclidean or cosine), B and its eigenvectors
+    are computed on the device; the paths, which take most of the time, and coordinates from landmarks are computed on
+    the CPU.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Neighbours of each point; "auto" is 10, or n − 1 for fewer points.
+        Number of neighbours of each point; "auto" is 10, or n − 1 if there are fewer other points.
     metric : str or callable, default="euclidean"
-        A metric of scikit-learn, a function, or "precomputed": X is a distance matrix (n, n) or a connected graph, as a
-        sparse matrix of edge lengths or as (indices, distances).
+        A metric of scikit-learn, a function of two rows, or "precomputed": X is then a distance matrix (n, n) or a
+        connected graph, as a sparse matrix of edge lengths or as (indices, distances).
     n_landmarks : int, optional
-        Number of points that represent all: only paths from these are computed, and G_X is Nyström's approximation
-        from them (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds the error). None uses
-        all points.
+        Number of points that represent all: only the paths from these are computed, and B is replaced by Nyström's
+        approximation from their lengths (landmark Isomap, de Silva & Tenenbaum 2003; docs/math.md, section 15, bounds
+        the error). None uses all points.
 
     Further attributes
     ------------------
     low_rank_error_ : float
-        ‖G_X − G'_X‖_F / ‖G_X‖_F, estimated on 64 rows; 0 without landmarks.
+        Relative error, in the Frobenius norm, of the Gram matrix from landmarks, estimated on 64 rows; 0 without
+        landmarks.
     affinities_ : ndarray of shape (n, n) or None
-        B; None with landmarks, when it is not formed.
+        The matrix B; None with landmarks, when it is not formed.
     """
 
     n_neighbors: Any = "auto"
@@ -267,7 +280,7 @@ class Isomap(Scaling):
         data = make_input(X, self.metric, device=device)
         data.check_power(4)
         if self.metric == "inner_product":
-            raise ValueError('metric="inner_product" does not define path lengths; use "cosine" or "euclidean"')
+            raise ValueError('metric="inner_product" does not define path lengths; use metric="cosine" or "euclidean"')
         self._record_features(X, data)
         self._check_dimension(data.n, f"n_samples={data.n}")
         m = self._check_landmarks(data.n)
@@ -285,11 +298,13 @@ class Isomap(Scaling):
         return replace(model, recall=recall)
 
     def _place(self, X: Any) -> Array:
-        """Return the positions of new points, whose paths start with the step to one of their neighbours."""
+        """Return the positions of new points; a path from a new point begins with the step to one of its neighbours."""
         near = self._data.nearest(X, self._k, self._n_threads()).d2
         if not np.diff(near.indptr).all():
             i = int(np.diff(near.indptr).argmin())
-            raise ValueError(f"new row {i} has no stored distance, so no path reaches it; store at least one")
+            raise ValueError(
+                f"row {i} of X stores no distance to a fitted point, so no path reaches it; store at least one"
+            )
         paths = []
         for begin, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
             step, onwards = np.sqrt(near.data[begin:end]), np.sqrt(self._squared_paths(near.indices[begin:end]))
@@ -298,7 +313,7 @@ class Isomap(Scaling):
         return self._place_by_gram(d2 if self._landmarks is None else self._landmarks.coordinates(d2))
 
     def _squared_paths(self, which: Array) -> Array:
-        """Return the squared path lengths from some points to all, or to the landmarks."""
+        """Return the squared path lengths from the points `which` to all points, or with landmarks to these only."""
         if self._landmarks is not None:
             return self._landmarks.D2[:, which].T
         assert isinstance(self._gram, Inner)
@@ -306,5 +321,5 @@ class Isomap(Scaling):
 
 
 def _in_float64(X: Any) -> Matrix:
-    """Return the rows of a table in float64; only tensors need a conversion, an input stores all others in float64."""
+    """Return a table in float64; only tensors are converted, because all other tables are stored in float64."""
     return X.double() if is_tensor(X) else X

@@ -1,4 +1,4 @@
-"""The SNE family: affinities of a given perplexity, a kernel on the map and a divergence between the two."""
+"""The SNE family: affinities P of a given perplexity in the data, Q from a kernel on the map, and a divergence."""
 
 from __future__ import annotations
 
@@ -29,25 +29,27 @@ from .estimator import check_callbacks
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NeighborEmbedding(Embedding):
-    """Embed data so that neighbours stay neighbours: D(P ‖ Q) between affinities in the data and in the map.
+    """Embed data so that neighbours stay neighbours, by a divergence D(P ‖ Q) of affinities in the data and in the map.
 
     Parameters
     ----------
     perplexity : float, sequence of float or "auto", default="auto"
-        Effective number of neighbours; several numbers average over scales; "auto" is 30, less for few points. The
-        engines "grid" and "sampled" use 3 · perplexity neighbours; precomputed neighbours must be at least as many as
-        the perplexity.
+        Effective number of neighbours. With several numbers, the affinities are averaged over them. "auto" is 30, or
+        less for fewer than 91 points. The engines "grid", "sampled" and "torch" use 3 · perplexity neighbours;
+        precomputed neighbours must be at least as many as the perplexity.
     affinity : {"gaussian", "uniform", "precomputed"}, default="gaussian"
-        Gaussian in the distance, of the given perplexity; uniform over that many nearest neighbours; or X is P itself
-        (n, n), dense or sparse and nonnegative, which is symmetrised and scaled to total 1 (for SNE by rows); metric
-        and perplexity are then not used.
+        "gaussian": a Gaussian of the distance, with the given perplexity. "uniform": equal for as many nearest
+        neighbours as the perplexity. "precomputed": X is P itself (n, n), dense or sparse and nonnegative; P is
+        symmetrised and scaled to a sum of 1, or for SNE scaled to row sums of 1. Metric and perplexity are then not
+        used.
     h : ndarray of shape (D, D) or callable, optional
-        Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function of X (n, D) returns
-        such a tensor, or one per point, (n, D, D), which are averaged for each pair; all pairs are then compared.
+        Metric tensor on the data instead of a metric: d² = (x_i − x_j)ᵀ h (x_i − x_j). A function h takes X (n, D) and
+        returns such a tensor, or one per point (n, D, D); a pair then uses the mean of its two tensors, and all pairs
+        are compared.
     g : ndarray of shape (d, d) or callable, optional
-        Metric tensor on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j). A function of the map, a float64 PyTorch tensor
-        (n, d), returns such a tensor, or one per point, (n, d, d); it is differentiated by autograd over all pairs in
-        float64, on a GPU with engine="torch", and there is no `transform`.
+        Metric tensor on the map: d2 = (y_i − y_j)ᵀ g (y_i − y_j). A function g takes the map, a float64 PyTorch tensor
+        (n, d), and returns such a tensor, or one per point (n, d, d). The loss is then differentiated by autograd over
+        all pairs in float64, on a GPU with engine="torch"; `transform` is not available.
     """
 
     perplexity: Any = "auto"
@@ -87,11 +89,11 @@ class NeighborEmbedding(Embedding):
         return self._in_metric(joint_objective(affinities.joint(P, self._n_threads()), kernel, self._divergence()))
 
     def objective_on(self, P: Matrix) -> Objective:
-        """Return the loss for the affinities of a problem, so that another kernel needs no new neighbour search."""
+        """Return the loss for affinities P of an earlier problem, so that another kernel needs no neighbour search."""
         return self._in_metric(joint_objective(P, self._kernel(), self._divergence()))
 
     def _in_metric(self, flat: Objective) -> Objective:
-        """Return a loss in the metric g(Y) of the map; a constant metric is part of the geometry."""
+        """Return the loss `flat` in the metric g(Y) if g is a function; a constant g is part of the geometry."""
         if not callable(self.g):
             return flat
         from ..objectives.autograd.curved import curved  # PyTorch is slow to import, and optional
@@ -113,18 +115,16 @@ class NeighborEmbedding(Embedding):
             )
         check_callbacks(self.callbacks, self.random_state)
         if any(isinstance(callback, Checkpoint) for callback in self.callbacks):
-            raise ValueError("a checkpoint cannot identify a function g; fit without the Checkpoint")
+            raise ValueError("a checkpoint cannot identify a function g; remove the Checkpoint from callbacks")
 
     def _check_constant(self) -> None:
         try:
             np.asarray(self.g, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"g must be a metric tensor of numbers (d, d) or a function of the map, got {self.g!r}"
-            ) from None
+            raise ValueError(f"g must be a matrix of numbers (d, d) or a function of the map, got {self.g!r}") from None
 
     def _precomputed(self) -> Given:
-        """Return how precomputed affinities replace the rows p_{j|i}."""
+        """Return the rule that scales precomputed affinities."""
         return Given(affinities.of_total)
 
     def _neighbors(self, n: int) -> int:
@@ -144,7 +144,7 @@ class NeighborEmbedding(Embedding):
         return kind(perplexities, self._n_threads())
 
     def _require_memory(self, data: Input) -> None:
-        """Raise unless P and P^s of all pairs, and the rows from which P is computed, fit in memory."""
+        """Raise MemoryError unless the matrices of all pairs that a function g(Y) needs fit in memory."""
         n = data.n
         what = f"a function g(Y) compares all pairs of {n} points in float64, which"
         require_memory(3 * 8.0 * n**2, what, available_memory())
@@ -183,14 +183,14 @@ class SNE(NeighborEmbedding):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SymmetricSNE(NeighborEmbedding):
-    """D(P ‖ Q) over all pairs, Q = k/Z, for any kernel k and divergence D; Gaussian and KL by default.
+    """Symmetric SNE: D(P ‖ Q) over all pairs, Q = k/Σk, for any kernel k and divergence D; Gaussian and KL by default.
 
     Parameters
     ----------
     kernel : Kernel, optional
-        Built in or user-defined; Gaussian by default.
+        A built-in or user-defined kernel; Gaussian by default.
     divergence : Divergence, optional
-        KL by default.
+        A built-in or user-defined divergence; KL by default.
     """
 
     kernel: Kernel | None = None
@@ -198,14 +198,14 @@ class SymmetricSNE(NeighborEmbedding):
 
     def _kernel(self) -> Kernel:
         if not isinstance(self.kernel, Kernel | None):
-            raise ValueError(f"kernel must be an equipoise.kernels.Kernel, got {self.kernel!r}")
+            raise ValueError(f"kernel must be an equipoise.kernels.Kernel or None, got {self.kernel!r}")
         if type(self.kernel).__hash__ is None:
-            raise ValueError(f"{self.kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
+            raise ValueError(f"kernel={self.kernel!r} is not hashable; declare its class with @dataclass(frozen=True)")
         return kernels.Gaussian() if self.kernel is None else self.kernel
 
     def _divergence(self) -> Divergence:
         if not isinstance(self.divergence, Divergence | None):
-            raise ValueError(f"divergence must be an equipoise.divergences.Divergence, got {self.divergence!r}")
+            raise ValueError(f"divergence must be an equipoise.divergences.Divergence or None, got {self.divergence!r}")
         return Alpha(-1.0) if self.divergence is None else self.divergence
 
 
@@ -227,14 +227,14 @@ class TSNE(NeighborEmbedding):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PowerSNE(NeighborEmbedding):
-    """p-SNE: KL(P ‖ Q) with the power law k = max(r, r0)^(−β) (Lin et al. 2024, eq. 4).
+    """p-SNE: KL(P ‖ Q) with the power law k = max(r, r0)^(−β) of the distance r (Lin et al. 2024, eq. 4).
 
     Parameters
     ----------
     beta : float, default=2.0
         Exponent β.
     r0 : float, default=1.0
-        Cut-off: points closer than r0 exert no force on each other. It only sets the unit of the map.
+        Distance below which two points exert no force on each other. It only sets the unit of the map.
     """
 
     early_exaggeration: float = (
@@ -249,18 +249,18 @@ class PowerSNE(NeighborEmbedding):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GSNE(NeighborEmbedding):
-    """g-SNE: the α-divergence D_α(P ‖ Q) with k = 1/(η + r^β) (Lin et al. 2024, eq. 13, 14, 21).
+    """g-SNE: the α-divergence D_α(P ‖ Q) with k = 1/(η + r^β) of the distance r (Lin et al. 2024, eq. 13, 14, 21).
 
-    α = −1, β = 2, η = 1 is t-SNE.
+    With α = −1, β = 2 and η = 1 it is t-SNE.
 
     Parameters
     ----------
     alpha : float, default=-0.5
-        Order α of the divergence; α ≥ 1 needs every pair and O(n²) memory.
+        Order α of the divergence; α ≥ 1 needs all pairs and O(n²) memory.
     beta : float, default=3.0
         Exponent β of the kernel.
     eta : float, default=0.1
-        η, which only sets the unit of the map: Y scales with η^(1/β).
+        The constant η, which only sets the unit of the map: Y scales with η^(1/β).
     """
 
     alpha: float = -0.5
@@ -283,9 +283,9 @@ class SphericalSNE(NeighborEmbedding):
     Parameters
     ----------
     n_components : int, default=3
-        Dimension d of the space around the sphere; for 1 the sphere is two points.
+        Dimension d of the space around the sphere; with d = 1 the sphere consists of two points.
     rho : float, default=0.95
-        ρ in [0, 1); larger values sharpen the kernel.
+        Parameter ρ of the kernel, in [0, 1); larger values sharpen the kernel.
     """
 
     n_components: int = 3
@@ -297,7 +297,7 @@ class SphericalSNE(NeighborEmbedding):
 
     def _geometry(self) -> geometry.Geometry:
         if self.g is not None:
-            raise ValueError("g is a metric tensor on a flat map; SphericalSNE uses the metric of the sphere")
+            raise ValueError("SphericalSNE uses the metric of the sphere and does not support g; use g=None")
         return geometry.Sphere()
 
     def _map_dimension(self) -> int:

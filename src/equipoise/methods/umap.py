@@ -28,39 +28,41 @@ SAMPLING = ("sampled", NEGATIVE_SAMPLING)  # engines with 500 iterations and no 
 class UMAP(Embedding):
     """UMAP: −Σ μ log k − Σ c log(1 − k) for memberships μ in the data and k = 1/(1 + a d2^b) in the map.
 
-    The stated loss has c = 1 − μ (McInnes et al. 2018). The loss that umap-learn's sampling minimises has
-    c = (d_i + d_j) m/2n, d_i = Σ_j μ_ij, with m negatives per edge (Damrich & Hamprecht 2021): this is the default,
-    optimised by its gradient. engine="negative_sampling" samples as umap-learn does: an edge attracts its ends at a
-    frequency proportional to μ, each time m random points repel them, and steps shrink to zero; unlike in umap-learn,
-    the random points are repelled too, as in the loss.
+    The loss intended by UMAP has c = 1 − μ (McInnes et al. 2018). The loss that umap-learn's sampling minimises has
+    c = (d_i + d_j) m/2n, d_i = Σ_j μ_ij, with m negatives, that is random points, per edge (Damrich & Hamprecht 2021).
+    This effective loss is the default, optimised by its gradient. engine="negative_sampling" samples as umap-learn
+    does: an edge attracts its ends at a frequency proportional to μ, each time m random points repel the ends, and
+    steps shrink to zero. Unlike in umap-learn, the random points are repelled too, as in the loss.
 
     Parameters
     ----------
     n_neighbors : int, default=15
         Number of points in a neighbourhood, including its centre; reduced to n, with a warning, if larger.
     min_dist, spread : float, default=0.1 and 1.0
-        a and b are fitted to a curve that is 1 up to min_dist and then decreases as exp(−(r − min_dist)/spread).
+        The constants a and b are fitted to a curve of the distance r that is 1 up to min_dist and then decreases as
+        exp(−(r − min_dist)/spread).
     negative_sample_rate : float, default=5
-        m; the repulsion is proportional to it. An integer for engine="negative_sampling".
+        Number m of negatives per edge; the repulsion is proportional to it. engine="negative_sampling" requires an
+        integer.
     loss : {"effective", "intended"}, default="effective"
-        "intended" has c = 1 − μ.
+        "effective" has c = (d_i + d_j) m/2n, "intended" has c = 1 − μ.
     target_weight : float, default=0.5
-        Weight in [0, 1] of the labels y passed to `fit`: edges between classes are weakened by
-        e^(−2.5/(1 − target_weight)), and cut at 1; the label −1 means unknown.
+        Weight in [0, 1] of the labels y passed to `fit`. Edges between classes are multiplied by
+        e^(−2.5/(1 − target_weight)), or removed if target_weight is 1. The label −1 means unknown.
     affinity : {"fuzzy", "precomputed"}, default="fuzzy"
-        "precomputed": X contains the weights of a graph (n, n), dense or sparse and nonnegative; they are scaled so
-        that the largest is 1, and μ is their fuzzy union.
+        "fuzzy": memberships from the distances to neighbours. "precomputed": X contains the weights of a graph (n, n),
+        dense or sparse and nonnegative; they are scaled so that the largest is 1, and μ is their fuzzy union.
     engine : str, default="auto"
-        As for every Embedding, or "negative_sampling". The former name of the latter, "sampled" with
+        An engine of every Embedding, or "negative_sampling". The old name of the latter, engine="sampled" with
         loss="effective", is deprecated.
     n_iter : int or "auto", default="auto"
-        "auto" is 200 above 10,000 points, else 300, or 500 with engine="negative_sampling", as in umap-learn, and
-        with engine="sampled".
+        "auto" is 200 above 10,000 points. For fewer points it is 300, or 500 with engine="negative_sampling", as in
+        umap-learn, and with engine="sampled".
     early_exaggeration : float or "auto", default="auto"
-        "auto" is 4, which finds lower losses than 1 (MNIST, 70,000 points, 200 iterations: 3.07 n and 3.14 n), or 1
-        with engine="negative_sampling", as in umap-learn, and with engine="sampled".
+        "auto" is 4, or 1 with engine="negative_sampling", as in umap-learn, and with engine="sampled". With 4 the final
+        loss is lower than with 1 (MNIST, 70,000 points, 200 iterations: 3.07 n and 3.14 n).
     tol : float, default=0.05
-        Relative error allowed in the repulsion; larger than for t-SNE, as errors are summed over all points too.
+        UMAP allows a larger relative error in the repulsion than t-SNE.
     """
 
     n_neighbors: int = 15
@@ -143,7 +145,7 @@ class UMAP(Embedding):
         return EffectiveCrossEntropy(P, kernel, repulsive, float(self.negative_sample_rate))
 
     def objective_on(self, P: Matrix) -> Objective:
-        """Return the loss for the memberships of a problem, so that another kernel needs no new neighbour search."""
+        """Return the loss for memberships P of an earlier problem, so that another kernel needs no neighbour search."""
         return self._objective(P, self._kernel())
 
     def _iterations(self, n: int) -> int:
@@ -183,6 +185,9 @@ def _check_labels(y: Any, n: int) -> Array:
     numeric = labels.dtype.kind in "iufb"
     if numeric and labels.dtype.kind == "f" and not (labels == np.round(labels)).all():
         i = int((labels != np.round(labels)).argmax())
-        raise ValueError(f"y must contain class labels, but y[{i}] = {labels[i]:g} is not an integer; omit y")
+        raise ValueError(
+            f"y must contain class labels, but y[{i}] = {labels[i]:g} is not an integer; pass integers or strings, -1"
+            " for an unknown class, or omit y"
+        )
     codes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return np.where(labels == -1, -1, codes) if numeric else codes

@@ -32,7 +32,7 @@ class RunState(Protocol):
 
 @dataclass
 class State:
-    """State of a gradient descent, complete after every iteration, so that an interrupted run loses nothing."""
+    """State of a gradient descent, complete after every iteration, so that an interrupted run can continue from it."""
 
     U: Array  # (n, d), working coordinates of the geometry
     velocity: Array
@@ -60,7 +60,7 @@ class State:
         return unpermute(self.U, self.order)
 
     def rewind(self, U: Array, iteration: int, phase: int) -> None:
-        """Go back to a map U, in the order of the input, of an earlier iteration and phase, and drop later reports."""
+        """Go back to the map U (in input order) of an earlier iteration and phase, and drop later losses."""
         if phase < self.phase:
             self.order = None  # points are sorted when a phase begins
         self.U = U if self.order is None else U[self.order]
@@ -81,8 +81,8 @@ class State:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the values returned by `plain`; `origin` is unchanged."""
-        if plain.keys() != vars(self).keys() - {"origin"}:
-            raise ValueError("values are missing or unknown")
+        if different := plain.keys() ^ (vars(self).keys() - {"origin"}):
+            raise ValueError(f"values are missing or unknown: {', '.join(sorted(map(str, different)))[:80]}")
         check_numbers(plain, integers=("iteration", "phase", "age"), floats=("loss", "settling"))
         arrays: dict[str, Any] = {}
         for name in ("U", "velocity", "gain"):
@@ -94,13 +94,13 @@ class State:
         if order is not None:
             n = len(self.origin)
             if not np.array_equal(np.sort(order), np.arange(n)):
-                raise ValueError(f"the order of the points is not a permutation of {n}")
+                raise ValueError(f"the order of the points is not a permutation of 0 to {n - 1}")
             order = on_device_of(self.origin, np.ascontiguousarray(order))
         vars(self).update({**plain, **arrays, "order": order, "curve": check_curve(plain["curve"])})
 
 
 def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequence[str]) -> None:
-    """Raise unless values of a saved state are integers and floats, and `stopped` is a string."""
+    """Raise unless the values named in `integers` and `floats` have these types, and `stopped` is a string."""
     for names, kinds in ((integers, int | np.integer), (floats, int | float | np.number), (("stopped",), str)):
         for name in names:
             if isinstance(plain[name], bool) or not isinstance(plain[name], kinds):
@@ -108,9 +108,11 @@ def check_numbers(plain: dict[str, Any], integers: Sequence[str], floats: Sequen
 
 
 def check_array(value: Any, name: str, shape: tuple[int, ...]) -> Array:
-    """Return a float array of a saved state in C order and native byte order; raise unless it has the shape."""
+    """Return an array of a saved state in C order and native byte order; raise unless it is float and has the shape."""
     if value.shape != shape or value.dtype.kind != "f":
-        raise ValueError(f"{name} has shape {value.shape} and dtype {value.dtype}, not {shape} and float")
+        raise ValueError(
+            f"{name} has shape {value.shape} and dtype {value.dtype}; expected shape {shape} and a floating-point dtype"
+        )
     return np.array(value, dtype=value.dtype.newbyteorder("="), order="C")
 
 
@@ -183,7 +185,7 @@ def split_callbacks(callbacks: Sequence[Callback | Checkpoint]) -> tuple[list[Ca
 
 
 class Descent(Generic[S]):
-    """An optimisation that can be advanced with `step` or `run`, with the same bytes.
+    """An optimisation that is advanced with `step` or `run`; both give the same bytes.
 
     Each iteration reports the loss if due (callbacks and stopping rules), takes a step, and writes a checkpoint if due.
 
@@ -254,9 +256,10 @@ class Descent(Generic[S]):
 
     @on_one_blas_thread
     def evaluate(self, loss: bool | None = None) -> float:
-        """Evaluate the current state and return its loss; NaN unless `loss`, by default only if a report is due.
+        """Evaluate the current state and return its loss, or NaN if `loss` is False.
 
-        The next step reuses this evaluation. If a change of phase is due, it happens first.
+        By default, `loss` is True if a report is due. If a change of phase is due, it happens first. The next step
+        reuses this evaluation.
         """
         self.steps.prepare(self.state)
         return self.steps.evaluate(self.state, self._is_report_due() if loss is None else loss)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .._plural import plural
 from .._types import Array
 from ..arrays.namespace import array_namespace, morton_order, spread, to_numpy
 from ..engines import Engine
@@ -108,7 +109,7 @@ class GradientSteps(Steps[State]):
         return self.phases[max(state.phase, 0)]
 
     def phase_at(self, iteration: int) -> int:
-        """Return the index of the phase of an iteration, if none has ended early; the last one from its end on."""
+        """Return the index of the phase that contains an iteration, if no phase ended early; at most the last index."""
         return min(bisect_right(self.ends, iteration), len(self.phases) - 1)
 
     def prepare(self, state: State) -> None:
@@ -158,19 +159,19 @@ class GradientSteps(Steps[State]):
 
     def check_loss(self, state: State, loss: float) -> None:
         if not np.isfinite(loss):
-            late = "the learning rate is too large for this data"
-            cause = late if state.iteration else "the initial map is out of range"
+            late = "the learning rate is too large for this data; set a lower learning_rate"
+            cause = late if state.iteration else "the initial map is out of range; divide it by a constant"
             raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}: {cause}")
 
     def check_result(self, state: State) -> None:
         if not bool(array_namespace(state.U).isfinite(state.U).all()):
             raise FloatingPointError(
-                f"the map contains NaN or inf after {state.iteration} iterations: the forces are out of range; use a"
-                " smaller learning_rate, or less extreme parameters of the kernel and exaggeration"
+                f"the map contains NaN or inf after {plural(state.iteration, 'iteration')}: the forces are out of"
+                " range; use a smaller learning_rate, or less extreme exaggeration and parameters of the kernel"
             )
 
     def stop_reason(self, state: State) -> str | None:
-        """Apply the stopping rules, in the late phase only."""
+        """Return the name of the stopping rule that applies, or None; in the early phase no rule applies."""
         if not self.phase(state).late:
             state.settling = np.nan
             return None
@@ -216,7 +217,10 @@ class GradientSteps(Steps[State]):
         self.forces.replay(step, phase, state, count, self._width_before_collapse(state))
 
     def _width_before_collapse(self, state: State) -> float:
-        """Return the width above which the map cannot have collapsed: at least two of n points are at its ends."""
+        """Return a width above which the map cannot have collapsed (0 in the late phase).
+
+        The two points at the ends of a map of width w alone make its standard deviation at least w/√(2n).
+        """
         if self._min_width[0] != state.phase:
             width = 0.0 if self.phase(state).late else COLLAPSE * spread(state.origin) * (2 * len(state.origin)) ** 0.5
             self._min_width = state.phase, width
@@ -235,7 +239,7 @@ class GradientSteps(Steps[State]):
 
 
 def collapsed(U: Array, origin: Array) -> bool:
-    """Return whether a map has collapsed, so that early exaggeration must end."""
+    """Return whether the spread of a map is below COLLAPSE times its initial spread; early exaggeration then ends."""
     return spread(U) < COLLAPSE * spread(origin)
 
 

@@ -35,8 +35,8 @@ class StressState:
     @classmethod
     def restored(cls, plain: dict[str, Any], shape: tuple[int, ...]) -> StressState:
         """Return the state for the values returned by `plain`; raise unless its maps have `shape`."""
-        if plain.keys() != {field.name for field in fields(cls)}:
-            raise ValueError("values are missing or unknown")
+        if different := plain.keys() ^ {field.name for field in fields(cls)}:
+            raise ValueError(f"values are missing or unknown: {', '.join(sorted(map(str, different)))[:80]}")
         check_numbers(plain, integers=("iteration",), floats=("loss",))
         Y = _check_map(plain["Y"], "Y", shape)
         pairs = [(_check_map(s, "s", shape), _check_map(y, "y", shape), float(sy)) for s, y, sy in plain["pairs"]]
@@ -46,12 +46,15 @@ class StressState:
 def _check_map(value: Any, name: str, shape: tuple[int, ...]) -> Array:
     Y = check_array(value, name, shape)
     if Y.dtype != np.float64:
-        raise ValueError(f"{name} has dtype {Y.dtype}, not float64")
+        raise ValueError(f"{name} has dtype {Y.dtype}; expected float64")
     return Y
 
 
 class _History:
-    """The last steps s and changes y of the half gradient: −H G by the two loops of L-BFGS (Nocedal 1980), H₀ = γ/M."""
+    """The last steps s and changes y of the half gradient G, from which L-BFGS computes the step −H G (Nocedal 1980).
+
+    H approximates the inverse of the derivative of G; its first estimate is a factor times 1/M, M the stiffness.
+    """
 
     def __init__(self, memory: int, pairs: list[tuple[Array, Array, float]]):
         """Keep up to `memory` triples (s, y, s·y) in the list `pairs`, which is updated in place."""
@@ -81,12 +84,12 @@ class _History:
 
 
 class MajorizationSteps(Steps[StressState]):
-    """Steps that decrease a stress, until ten of them decrease it by less than the fraction `tol`.
+    """Steps that decrease a stress, until the last ten together decrease it by less than the fraction `tol`.
 
-    The majorising step Y − G/M never increases the stress (de Leeuw 1977); with unit weights M = n, so that it is
-    gradient descent with rate 1/(2n) (docs/math.md, eq. (7)). The first L-BFGS step equals the majorising step. A later
-    one is taken if it decreases the stress enough (ARMIJO); otherwise the L-BFGS memory is cleared and the majorising
-    step is taken. Steps that increase the loss are never taken.
+    With G half the gradient and M the stiffness, the majorising step −G/M never increases the stress (de Leeuw 1977).
+    For unit weights M = n, so that this step is gradient descent with rate 1/(2n) (docs/math.md, eq. (7)). The first
+    L-BFGS step equals the majorising step. A later L-BFGS step is taken if it decreases the stress enough (ARMIJO);
+    otherwise the L-BFGS memory is cleared and the majorising step is taken.
 
     Parameters
     ----------
@@ -110,7 +113,8 @@ class MajorizationSteps(Steps[StressState]):
     def check_loss(self, state: StressState, loss: float) -> None:
         if not np.isfinite(loss):
             raise FloatingPointError(
-                f"the stress is {loss} at iteration {state.iteration}: coordinates of the map are too large"
+                f"the stress is {loss} at iteration {state.iteration}: coordinates of the map are too large; divide the"
+                " initial map, or the data, by a constant"
             )
 
     def stop_reason(self, state: StressState) -> str | None:

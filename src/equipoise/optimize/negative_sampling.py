@@ -1,7 +1,8 @@
 """Stochastic steps by sampled edges and negatives, as in umap-learn, with the same bytes for any number of threads.
 
-An edge of weight μ attracts its ends every max μ / μ iterations. Each time, either end and m random points repel each
-other. Steps are clipped, and the learning rate decreases linearly to zero (docs/math.md, section 16).
+An edge of weight μ attracts its ends every μ_max/μ iterations, where μ_max is the largest weight. Each time, either end
+and m random points repel each other. Steps are clipped, and the learning rate decreases linearly to zero (docs/math.md,
+section 16).
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ PARTS = 2
 
 
 class NegativeSamplingSteps(GradientSteps):
-    """Steps of the effective cross-entropy along sampled edges and negatives instead of its gradient.
+    """Steps that decrease the effective cross-entropy by sampling edges and negatives instead of by its gradient.
 
-    The loss is evaluated for callbacks, every `rule.every` iterations, and at the end.
+    The loss is evaluated at the end and, if there are callbacks, every `rule.every` iterations.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class NegativeSamplingSteps(GradientSteps):
         return True
 
     def skip_ahead(self, state: State, last: int) -> None:
-        """Do nothing: these steps are not recorded."""
+        """Do nothing: these steps cannot be replayed on a GPU."""
 
     def final_loss(self, state: State) -> float | None:
         state.U = self.geometry.retract(state.U)

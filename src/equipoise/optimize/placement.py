@@ -92,7 +92,7 @@ class FrozenForces:
         return None
 
     def replay(self, step: Callable[[State], None], phase: Phase, state: State, count: int, min_width: float) -> None:
-        """Do nothing: these steps are not recorded."""
+        """Do nothing: these steps cannot be replayed on a GPU."""
 
 
 class PlacementSteps(GradientSteps):
@@ -118,10 +118,10 @@ class PlacementSteps(GradientSteps):
 
 
 def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_threads: int) -> Array:
-    """Return the positions (m, d) of new points that minimise the stress of each.
+    """Return the positions (m, d) of new points, found by minimising the stress of each point separately.
 
     A point starts at the nearest fitted point and takes steps y ← y − 1.5 G/k, where G is half the gradient of its
-    stress. Its position does not depend on the other new points.
+    stress and k the number of fitted points. A point at distance 0 from a fitted point gets the position of that point.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def place_by_stress(distances: Callable[[slice], Array], m: int, T: Array, n_thr
 
 
 class StressPlacementSteps(Steps[StressState]):
-    """Relaxed majorising steps of new points at distances `delta` (m, k) from fixed points T (k, d)."""
+    """Over-relaxed majorising steps of m new points with dissimilarities `delta` (m, k) to fixed points T (k, d)."""
 
     def __init__(self, delta: Array, T: Array, n_threads: int):
         self.delta, self.T, self.n_threads = delta, T, n_threads

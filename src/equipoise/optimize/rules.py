@@ -83,9 +83,9 @@ class Rule(Protocol):
 
 
 def _check_rule(rule: Any, *names: str) -> None:
-    """Raise unless the named parameters are numbers that float64 can represent, or inf, and `every` is positive."""
+    """Raise unless the named parameters are numbers in the range of float64 or ±inf, and `every` is an integer >= 1."""
     if not is_integer(rule.every) or rule.every < 1:
-        raise ValueError(f"every must be at least 1 iteration, got {rule.every!r}")
+        raise ValueError(f"every must be an integer >= 1, got {rule.every!r}")
     for name in (*names, "min_grad_norm", "min_loss_change"):
         value = getattr(rule, name)
         if not (is_finite(value) or (isinstance(value, float) and abs(value) == np.inf)):
@@ -140,14 +140,15 @@ class Momentum:
     turned : float, default=0.5
         Minimum size of a reversal, as a fraction of the last step; numerical errors of a mesh are smaller.
     min_gain : float, default=0.01
+        Lower bound on the gain.
     max_step : float, default=5.0
         Longest step of a point, in kernel lengths.
     min_grad_norm : float, default=1e-7
-        Stop when ‖∇E‖, per unit of Σ P, is below this value.
+        Stop when ‖∇E‖ times the kernel's length, divided by Σ P, is below this value.
     min_loss_change : float, default=1e-5
         Stop when the loss changes by less than this fraction in `every` iterations.
     every : int, default=50
-        Iterations between evaluations of the loss, callbacks and stopping rules.
+        Number of iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
     momentum: tuple[float, float] = (0.8, 0.95)  # benchmarks/schedule.py
@@ -167,7 +168,7 @@ class Momentum:
         _check_rule(self, "friction", "gain_up", "gain_down", "turned", "min_gain", "max_step")
         early_late = self.momentum
         if not (isinstance(early_late, tuple) and len(early_late) == 2 and all(0 <= m < 1 for m in early_late)):
-            raise ValueError(f"momentum must be two numbers in [0, 1), early and late, got {early_late!r}")
+            raise ValueError(f"momentum must be a tuple of two numbers in [0, 1), early and late, got {early_late!r}")
         for name in ("friction", "gain_up", "turned"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
@@ -199,7 +200,7 @@ class Momentum:
 
 @dataclass(frozen=True)
 class _GradientRule:
-    """Base class of rules with the automatic rate n / (4 · stiffness): when they report and stop."""
+    """Base class of rules with the automatic rate n / (4 · stiffness); it defines when they report and stop."""
 
     min_grad_norm: float = 1e-7
     min_loss_change: float = 1e-5
@@ -215,18 +216,19 @@ class _GradientRule:
 @tagged("optimize.GradientDescent")
 @dataclass(frozen=True)
 class GradientDescent(_GradientRule):
-    """Plain gradient descent, Y ← Y − rate · ∇E: no momentum, no gains, no cap.
+    """Plain gradient descent, Y ← Y − rate · ∇E, without momentum, gains or a limit on the step.
 
-    "auto" is n / (4 · stiffness), for t-SNE n / (4 · exaggeration): the largest rate at which its attraction is stable.
+    The rate "auto" is n / (4 · stiffness) in units of the kernel's length, for t-SNE n / (4 · exaggeration). It is the
+    largest rate at which the attraction is stable.
 
     Parameters
     ----------
     min_grad_norm : float, default=1e-7
-        Stop when ‖∇E‖, per unit of Σ P, is below this value.
+        Stop when ‖∇E‖ times the kernel's length, divided by Σ P, is below this value.
     min_loss_change : float, default=1e-5
         Stop when the loss changes by less than this fraction in `every` iterations.
     every : int, default=50
-        Iterations between evaluations of the loss, callbacks and stopping rules.
+        Number of iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
     replayable: ClassVar[bool] = True
@@ -238,20 +240,21 @@ class GradientDescent(_GradientRule):
 @tagged("optimize.Accelerated")
 @dataclass(frozen=True)
 class Accelerated(_GradientRule):
-    """Nesterov's accelerated gradient (1983), for losses of known curvature; the gradient is evaluated ahead at y.
+    """Nesterov's accelerated gradient (1983), for losses of known curvature.
 
-    x⁺ = y − rate · ∇E(y), y⁺ = x⁺ + μ (x⁺ − x), μ = t/(t + 3) after t steps (Su, Boyd & Candès 2016). When a step goes
-    uphill, ⟨∇E, x⁺ − x⟩ > 0, the momentum and t are reset to 0 (O'Donoghue & Candès 2015).
+    The gradient is evaluated at y, which is ahead of x: x⁺ = y − rate · ∇E(y), y⁺ = x⁺ + μ (x⁺ − x), with μ = t/(t + 3)
+    after t steps (Su, Boyd & Candès 2016). When a step goes uphill, ⟨∇E, x⁺ − x⟩ > 0, the momentum and t are reset to 0
+    (O'Donoghue & Candès 2015).
 
     Parameters
     ----------
     min_grad_norm : float, default=1e-7
-        Stop when ‖∇E‖, per unit of Σ P, is below this value.
+        Stop when ‖∇E‖ times the kernel's length, divided by Σ P, is below this value.
     min_loss_change : float, default=0.0
         Stop when the loss changes by less than this fraction in `every` iterations. Off by default: the loss may be
-        constant near a saddle, where only the gradient shows whether it has converged.
+        constant near a saddle, where only the gradient shows whether the descent has converged.
     every : int, default=10
-        Iterations between evaluations of the loss, callbacks and stopping rules.
+        Number of iterations between evaluations of the loss, callbacks and stopping rules.
     """
 
     min_loss_change: float = 0.0

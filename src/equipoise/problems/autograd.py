@@ -30,7 +30,7 @@ class AutogradProblem(ForceProblem):
 
 
 class CurvedProblem(AutogradProblem):
-    """A problem in a map with a metric g(Y), evaluated on the device of `engine`."""
+    """A problem whose map has a metric g(Y); the loss is evaluated on the device of `engine`."""
 
     def __init__(
         self,

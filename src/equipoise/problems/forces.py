@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._types import Array, Callback, Matrix
 from ..arrays.csr import on_host
 from ..arrays.namespace import is_integer, is_tensor, to_numpy
@@ -34,9 +35,9 @@ class Problem(ABC):
         The map at which the last `optimize` stopped, also after Ctrl-C; the initial map before the first run. With
         several starts, the best map.
     loss_curve : ndarray of shape (m, 2)
-        Iteration and loss.
+        Iteration and loss at each of m evaluations.
     n_iter : int
-        Number of iterations of the last `optimize`.
+        Number of iterations of the last `optimize`; with several starts, those that led to the best map.
     stopped : str
         Why the last `optimize` ended: "n_iter", "min_grad_norm", "min_loss_change" or "callback".
     """
@@ -78,7 +79,7 @@ class Problem(ABC):
 
     @abstractmethod
     def _describe_run(self, starts: Sequence[Any], n_iter: int) -> dict[str, Any]:
-        """Return what determines a run, as fingerprints keyed by names for error messages."""
+        """Return the values or fingerprints that determine a run, keyed by names for error messages."""
 
     @abstractmethod
     def _saved_state(self) -> Any:
@@ -86,7 +87,7 @@ class Problem(ABC):
 
     @abstractmethod
     def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[Any]:
-        """Return the states of the runs from the value of `_saved_state`."""
+        """Return the states of the runs, restored from a value that `_saved_state` returned."""
 
     def _run(self, state: Any, n_iter: int, callbacks: Sequence[Callback], saver: RunCheckpoints | None) -> None:
         """Optimise one start, from its current state."""
@@ -149,11 +150,12 @@ class Problem(ABC):
         n_iter : int, optional
             Maximum number of iterations; by default `n_iter` of the method.
         Y0 : ndarray of shape (n, d), optional
-            The initial map; by default those of the problem. Early exaggeration runs in either case: to continue from
-            a finished map, build the problem with early_exaggeration equal to exaggeration.
+            The initial map; by default, each initial map of the problem is used in turn. Early exaggeration runs in
+            either case: to continue from a finished map, build the problem with early_exaggeration equal to
+            exaggeration.
         callbacks : sequence of callable or Checkpoint, default=()
-            Functions are called with (iteration, loss, Y) every `every` iterations of the optimiser (MDS: after each)
-            and stop the run by returning True. A `Checkpoint` saves the state of the run to a file.
+            Functions are called with (iteration, loss, Y) every `optimizer.every` iterations (MDS: every iteration) and
+            stop the run by returning True. A `Checkpoint` saves the state of the run to a file.
 
         Returns
         -------
@@ -192,9 +194,10 @@ class Problem(ABC):
     def descent(
         self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
     ) -> Descent[Any]:
-        """Return the optimisation from one start, to be stepped by hand; `Y`, `loss_curve` and `n_iter` follow it.
+        """Return the optimisation from one start, to be advanced by hand; `Y`, `loss_curve` and `n_iter` follow it.
 
-        Parameters are those of `optimize`; by default it starts at the first initial map.
+        The parameters are those of `optimize`, except that callbacks must be functions. By default the optimisation
+        starts at the first initial map.
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         state = self._start(self._starts()[0] if Y0 is None else self._check(Y0))
@@ -237,7 +240,7 @@ class ForceProblem(Problem):
     affinities : ndarray or csr_matrix of shape (n, n)
         P.
     knn_recall : float
-        Measured recall of the neighbour search behind P.
+        Measured recall of the neighbour search from which P was computed.
     early_undone : bool
         Whether early exaggeration only contracted the map, so that the late phase began at the initial map.
     output_device : torch.device or None
@@ -351,7 +354,7 @@ class ForceProblem(Problem):
     def _restore_state(self, saved: Any, starts: Sequence[Any]) -> list[State]:
         state = self._start(starts[0])
         state.restore(saved["state"])
-        if state.phase not in range(-1, len(self.schedule.phases(self.schedule.n_iter))):
-            raise ValueError(f"the schedule has no phase {state.phase}")
+        if state.phase not in range(-1, count := len(self.schedule.phases(self.schedule.n_iter))):
+            raise ValueError(f"the index of the phase is {state.phase}, but the schedule has {plural(count, 'phase')}")
         restore_engine(self.engine, saved["engine"])
         return [state]

@@ -30,5 +30,8 @@ class NegativeSamplingProblem(ForceProblem):
         (state,) = super()._restore_state(saved, starts)
         n_edges = self.objective.affinities.nnz
         if state.due is not None and not (state.due.shape == (n_edges,) and state.due.dtype == np.float32):
-            raise ValueError(f"it has the next update of {len(state.due)} edges, but there are {n_edges}")
+            raise ValueError(
+                f"the next updates of the edges (due) have shape {state.due.shape} and dtype {state.due.dtype}, not"
+                f" ({n_edges},) and float32"
+            )
         return [state]

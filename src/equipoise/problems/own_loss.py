@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 class LossProblem(AutogradProblem):
     """A user-defined loss E(Y) over maps Y (n, d), minimised by gradient descent with gradients from autograd.
 
-    The loss is not split into attraction and repulsion, so these methods raise TypeError. A file cannot identify a
-    function, so a `Checkpoint` raises ValueError.
+    The loss is not split into attraction and repulsion, so `attraction` and `repulsion` raise TypeError. A file cannot
+    identify a function, so `optimize` with a `Checkpoint` raises ValueError.
 
     Parameters
     ----------
     loss : callable
         Takes the map, a float64 PyTorch tensor (n, d), and returns a tensor with one element.
     Y0 : ndarray, Tensor or CuPy array of shape (n, d)
-        The initial map, at which the loss must be finite. If it is a tensor or a CuPy array, so are the maps, on its
-        device.
+        The initial map, at which the loss must be finite. If Y0 is a tensor or a CuPy array, so is the final map, on
+        the same device.
     n_iter : int, default=300
         Maximum number of iterations.
     learning_rate : float or "auto", default="auto"
-        η of the step −η ∇E (with `Momentum` a quarter of it). "auto" is 1/L, where L is the largest curvature at Y0,
-        estimated from ten gradient differences, or a larger one found later. If the loss is much stiffer at first than
-        later, these steps are too short: pass a number.
+        The rate η of the step −η ∇E; `Momentum` takes a quarter of it. "auto" is 1/L, where L is the largest curvature
+        found so far: at Y0 it is estimated from ten gradient differences. If the loss is much stiffer at first than
+        later, these steps are too short; pass a number then.
     optimizer : Accelerated, GradientDescent or Momentum, optional
         `Accelerated()` by default.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the loss is evaluated; "auto" is a GPU if there is one.
+        Device on which the loss is evaluated; "auto" is a GPU if one is available.
 
     Examples
     --------
@@ -71,11 +71,15 @@ class LossProblem(AutogradProblem):
         if not auto and not is_positive(learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {learning_rate!r}')
         if optimizer is not None and not hasattr(optimizer, "step"):
-            raise ValueError(f"optimizer must be Accelerated(), GradientDescent() or Momentum(), got {optimizer!r}")
+            raise ValueError(
+                f"optimizer must be Accelerated(), GradientDescent(), Momentum() or None, got {optimizer!r}"
+            )
         given = from_cupy(Y0) if is_cupy(Y0) else Y0
         start = to_numpy(given)
         if start.ndim != 2 or start.dtype.kind not in "fiu" or not start.size:
-            raise ValueError(f"Y0 must be a non-empty numeric array (n, d), got shape {start.shape} of {start.dtype}")
+            raise ValueError(
+                f"Y0 must be a non-empty numeric array (n, d), got shape {start.shape} and dtype {start.dtype}"
+            )
         check_finite(start, "Y0")
         super().__init__(
             OwnLoss(loss, choose_device("torch", device)[1]),

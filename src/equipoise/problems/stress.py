@@ -15,21 +15,24 @@ from .forces import Problem
 
 
 class StressProblem(Problem):
-    """A stress over maps Y (n, d): σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)².
+    """A metric or ordinal stress over maps Y (n, d), with its initial maps.
 
-    `attraction` is −2 V Y, where V is the Laplacian of the weights: every pair attracts like a spring of length 0.
-    `repulsion` is 2 B(Y) Y.
+    Metric stress is σ(Y) = Σ_{i<j} w_ij (d_ij − δ_ij)². Its attraction on point i is −2 Σ_j w_ij (y_i − y_j): every
+    pair attracts like a spring of length 0. Its repulsion is 2 Σ_j w_ij (δ_ij/d_ij)(y_i − y_j). For the forces of
+    ordinal stress see docs/math.md, section 14.
 
     Parameters
     ----------
     stress : Stress
     engine : {"stored", "recomputed", "listed", "random_pairs", "torch"}
-        Which pairs are compared, and whether their δ are stored or recomputed.
+        Name of the engine, which says which pairs are compared and whether their δ are stored or recomputed.
     starts : sequence of ndarray of shape (n, d)
         The initial maps.
     solver : {"lbfgs", "smacof"}
     n_iter : int
+        Maximum number of iterations of each start.
     tol : float
+        Stop when the last ten iterations together decrease the loss by less than this fraction.
     """
 
     def __init__(self, stress: Stress, engine: str, starts: Sequence[Array], solver: str, n_iter: int, tol: float):
@@ -78,5 +81,5 @@ class StressProblem(Problem):
 
     def _restore_state(self, saved: Any, starts: Sequence[Array]) -> list[StressState]:
         if not 1 <= len(saved) <= len(starts):
-            raise ValueError(f"it contains {len(saved)} runs, but there are {len(starts)} initial maps")
+            raise ValueError(f"the number of runs is {len(saved)}, but the number of initial maps is {len(starts)}")
         return [StressState.restored(state, self.Y0.shape) for state in saved]

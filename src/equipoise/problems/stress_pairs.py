@@ -54,7 +54,7 @@ def require_connected(known: Matrix) -> None:
 
 
 def condensed_weights(delta: Array, W: Matrix | None) -> Array:
-    """Return float32 weights of the pairs i < j, empty if all are 1; missing δ get weight 0 and are set to 0."""
+    """Return float32 weights of the pairs i < j, empty if all are 1; a missing δ gets weight 0 and is set to 0."""
     missing = np.isnan(delta)
     if W is None and not missing.any():
         return NONE
@@ -65,7 +65,7 @@ def condensed_weights(delta: Array, W: Matrix | None) -> Array:
 
 
 def random_pairs(n: int, seed: int) -> Matrix:
-    """Return CSR weights of the pairs i, i + o modulo n for random offsets o (docs/math.md, section 13)."""
+    """Return the weights, CSR (n, n), of the pairs (i, i + o modulo n), o random offsets (docs/math.md, section 13)."""
     offsets, weights = draw_offsets(n, PARTNERS, seed)
     columns = np.add.outer(np.arange(n, dtype=np.int32), offsets.astype(np.int32))
     columns %= n

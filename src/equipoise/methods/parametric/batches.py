@@ -27,7 +27,7 @@ def as_csr(A: Any) -> Matrix:
 
 
 class TrainingRows:
-    """A float32 table (n, D), on the device if it fits; otherwise rows are copied when they are sampled."""
+    """A float32 table (n, D), stored on the device if it fits; otherwise rows are copied there when they are needed."""
 
     def __init__(self, X: Tensor, device: torch.device):
         self.device = device
@@ -38,7 +38,7 @@ class TrainingRows:
         return len(self.X)
 
     def __getitem__(self, index: Tensor) -> Tensor:
-        """Return rows by index, on the device."""
+        """Return the rows `index` on the device."""
         rows = self.X[index.to(self.X.device)]
         if rows.device.type != self.device.type:
             rows = rows.pin_memory()  # for asynchronous copies to a GPU
@@ -49,7 +49,7 @@ class TrainingRows:
         return self.X[:: max(1, len(self.X) // count)][:count]
 
     def mean_and_scale(self) -> tuple[Array, float]:
-        """Return the mean row (D,) and the root mean square deviation over all columns, or 1 if all rows are equal."""
+        """Return the mean row (D,) and the root mean square deviation of all entries from it, or 1 if that is 0."""
         blocks = in_blocks(self.X, FIXED_ENTRIES // self.X.shape[1])
         mean = torch.stack([block.double().sum(dim=0) for block in blocks]).sum(dim=0) / len(self.X)
         squares = sum(float((block.double() - mean).square().sum()) for block in blocks)
@@ -57,7 +57,7 @@ class TrainingRows:
 
 
 class Edges:
-    """Samples edges of a sparse weight matrix A: (i, j) in row i with probability A_ij/a_i, a_i = Σ_j A_ij."""
+    """Samples edges of a sparse weight matrix A: from i to j with probability A_ij/a_i, where a_i = Σ_j A_ij."""
 
     def __init__(self, A: Matrix, device: torch.device):
         self.n = A.shape[0]
@@ -67,7 +67,7 @@ class Edges:
         self._tails = torch.as_tensor(A.indices.astype(np.int64), device=device)
 
     def sample(self, heads: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Return the tail j of one random edge (i, j) of each head i, and a_i; j = i and a_i = 0 if i has no edges."""
+        """Return the tail j of one random edge (i, j) for each head i, and a_i; j = i and a_i = 0 if i has no edges."""
         first, last = self._first[heads], self._first[heads + 1] - 1
         low, high = self._ends[first], self._ends[last + 1]
         at = torch.rand(len(heads), dtype=torch.float64, device=heads.device, generator=generator)
@@ -77,18 +77,18 @@ class Edges:
         return tails, high - low
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield all points in random order, in batches, with the tails of their edges and a_i."""
+        """Yield all points i as heads, in random order and in batches, with the tail j of an edge of each, and a_i."""
         order = torch.randperm(self.n, device=generator.device, generator=generator)
         for heads in order.tensor_split(n_batches(self.n, size)):
             yield heads, *self.sample(heads, generator)
 
 
 def n_batches(n: int, size: int) -> int:
-    """Return the number of batches of at most `size` points for n points; no batch has a single point."""
+    """Return the number of batches of n points: each has at least 2 and at most `size`, or 3 if size = 2 and n odd."""
     return max(1, min(-(-n // size), n // 2))
 
 
 def in_blocks(X: Tensor, size: int) -> list[Tensor]:
-    """Return views of at most `size` rows each, at least one."""
+    """Return X as a list of views of at most `size` rows each; a size below 1 counts as 1."""
     size = max(1, size)
     return [X[start : start + size] for start in range(0, len(X), size)]

@@ -19,7 +19,7 @@ SCALE_ROWS = 4096  # maximum number of rows whose initial positions set the scal
 
 
 class Standardized(nn.Module):
-    """(x − mean) / scale, with one scale for all columns, so that distances stay in proportion."""
+    """A layer that returns (x − mean) / scale, with one scale for all columns, so that distances stay in proportion."""
 
     mean: Tensor
     scale: Tensor
@@ -59,7 +59,9 @@ def copy_encoder(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
     """Return a copy of a user-supplied encoder for training; raise if it does not map rows to positions."""
     encoder = deepcopy(encoder).cpu()
     if not any(parameter.requires_grad for parameter in encoder.parameters()):
-        raise ValueError(f"encoder={type(encoder).__name__} has no trainable parameters")
+        raise ValueError(
+            f"encoder={type(encoder).__name__} has no trainable parameters; at least one must have requires_grad=True"
+        )
     x = rows.sample(2).cpu()
     encoder.eval()
     with torch.no_grad():
@@ -69,12 +71,15 @@ def copy_encoder(encoder: nn.Module, rows: TrainingRows, d: int) -> nn.Module:
             raise ValueError(f"the encoder does not accept rows of shape {tuple(x.shape)}: {error}") from error
     if not isinstance(Y, Tensor) or Y.shape != (len(x), d):
         got = f"shape {tuple(Y.shape)}" if isinstance(Y, Tensor) else type(Y).__name__
-        raise ValueError(f"the encoder must map rows {tuple(x.shape)} to {(len(x), d)} for n_components={d}, got {got}")
+        raise ValueError(
+            f"the encoder must map rows of shape {tuple(x.shape)} to positions of shape {(len(x), d)}, because"
+            f" n_components={d}; it returned {got}"
+        )
     return encoder
 
 
 def to_positions(Y: Tensor, geometry: Any) -> Tensor:
-    """Return the output of an encoder as positions in the map: unit vectors on a sphere."""
+    """Return the output of an encoder as positions in the map; on a sphere these are unit vectors."""
     return Y if isinstance(geometry, Flat) else geometry.map(geometry.work(Y))
 
 

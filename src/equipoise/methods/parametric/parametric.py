@@ -42,21 +42,22 @@ class Parametric(Estimator):
 
     Neighbours, affinities and loss are those of the method. A batch consists of random points and one edge of each,
     drawn in proportion to its affinity: neighbours attract along these edges, and all pairs of the batch repel. On
-    average the steps follow the gradient of the stated loss (docs/parametric.md). Requires PyTorch.
+    average the steps follow the gradient of the loss over all points (docs/parametric.md). Requires PyTorch.
 
     Parameters
     ----------
     method : Embedding, optional
-        The method whose loss is used, `TSNE()` by default: any of the SNE family with α < 1, or `UMAP()`. Its
-        neighbours, affinities, kernel, dimension and `exaggeration` apply; its initial map, iterations, learning rate,
-        early exaggeration and callbacks are ignored.
+        The method whose loss is used, `TSNE()` by default. It is `UMAP()` or a method of the SNE family, with an
+        `Alpha` divergence of order α < 1 (KL is −1) and without a function g. Its neighbours, affinities, kernel,
+        dimension and `exaggeration` apply; its initial map, iterations, learning rate, early exaggeration and callbacks
+        are ignored.
     encoder : torch.nn.Module, optional
-        Maps float32 rows (m, D) to positions (m, n_components); a copy is trained. By default a standardisation
-        followed by three hidden layers of 256 units.
+        Network that maps float32 rows (m, D) to positions (m, n_components); a copy of it is trained. By default it
+        standardises the rows and has three hidden layers of 256 units.
     epochs : int, default=200
-        Number of epochs; each uses every point once as the head of an edge.
+        Number of epochs; in each, one random edge of every point is used.
     batch_size : int, default=512
-        Maximum number of heads in a batch; the batches of an epoch are of nearly equal size.
+        Maximum number of edges in a batch; the batches of an epoch are of nearly equal size.
     learning_rate : float, default=3e-3
         Initial rate of Adam; it decreases to 0 as half a cosine.
     device : {"auto", "cpu", "cuda"}, default="auto"
@@ -67,14 +68,14 @@ class Parametric(Estimator):
         Functions are called with (epoch, loss, Y) after every epoch and stop the training by returning True. A
         `Checkpoint` saves the run every `every` epochs.
     verbose : int, default=0
-        1 shows progress: a bar in a terminal or notebook, else lines with the loss.
+        1 shows progress: a bar in a terminal or notebook, otherwise lines with the loss.
     n_jobs : int, optional
         Number of threads; all cores by default.
 
     Attributes
     ----------
     embedding_ : ndarray or Tensor of shape (n, d)
-        The positions of X in float32; a tensor on the same device if X is one.
+        The positions of X in float32. If X is a tensor, they are a tensor on the same device.
     encoder_ : torch.nn.Module
         The trained encoder.
     loss_ : float
@@ -82,11 +83,11 @@ class Parametric(Estimator):
     loss_curve_ : ndarray of shape (n_epochs_, 2)
         Epoch and loss, estimated from the batches of the epoch.
     affinities_ : ndarray or csr_matrix of shape (n, n)
-        P.
+        The affinities P.
     knn_recall_ : float
         Fraction of the true neighbours that the search found.
     n_epochs_ : int
-        Number of epochs.
+        Number of epochs that were completed.
 
     Examples
     --------
@@ -161,7 +162,7 @@ class Parametric(Estimator):
         )
 
     def _prepare(self, X: Any, y: Any, rows: Tensor, device: str, settings: Settings) -> tuple[Training, ForceProblem]:
-        """Return the training and the problem that it solves."""
+        """Return the training, and the problem whose loss it minimises."""
         import torch
 
         from ...objectives.autograd.stochastic import stochastic
@@ -196,7 +197,10 @@ class Parametric(Estimator):
         Descent(training, training.state, training.settings.epochs, functions, saver).run()
 
     def _describe_run(self, training: Training) -> dict[str, Any]:
-        """Return what determines the run; the weights of the default encoder follow from the other entries."""
+        """Return the values that determine the run, for checkpoints.
+
+        The initial weights of a user-supplied encoder are included; those of the default encoder follow from the rest.
+        """
         from .training import to_arrays
 
         about = training.describe()
@@ -222,7 +226,7 @@ class Parametric(Estimator):
 
     @accepts_cupy
     def transform(self, X: Any) -> Any:
-        """Return the positions (m, d) of rows X (m, D) in float32, a tensor on the same device if X is one."""
+        """Return the float32 positions (m, d) of rows X (m, D); if X is a tensor, so are they, on the same device."""
         check_is_fitted(self, "embedding_")
         rows = _as_rows(X, 1)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -230,7 +234,7 @@ class Parametric(Estimator):
         return Y if is_tensor(X) else to_numpy(Y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Train the encoder on X and return the positions of its rows (n, d), a tensor if X is one."""
+        """Train the encoder on X and return the positions (n, d) of its rows; if X is a tensor, so are they."""
         return self.fit(X, y).embedding_
 
     def __getstate__(self) -> dict[str, Any]:
@@ -276,7 +280,9 @@ class Parametric(Estimator):
         check_objective(method.objective_from_rows(PAIR), repr(method))
         for name in ("metric", "affinity"):
             if isinstance(value := getattr(method, name, None), str) and value == "precomputed":
-                raise ValueError(f'an encoder needs a table of rows, which {name}="precomputed" does not provide')
+                raise ValueError(
+                    f'Parametric needs a table X (n, D), but its method has {name}="precomputed"; use another {name}'
+                )
 
 
 def _as_rows(X: Any, min_rows: int) -> Tensor:
@@ -284,7 +290,7 @@ def _as_rows(X: Any, min_rows: int) -> Tensor:
     import torch
 
     if is_space(X):
-        raise ValueError("an encoder needs a table of rows, but X is a metric space")
+        raise ValueError("Parametric needs a table X (n, D), but X is a metric space; fit the method itself instead")
     if not is_tensor(X):
         table = check_table(X, min_rows)
         with np.errstate(over="ignore"):
@@ -293,10 +299,14 @@ def _as_rows(X: Any, min_rows: int) -> Tensor:
         return torch.as_tensor(rows)
     if X.ndim != 2 or len(X) < min_rows or X.shape[1] == 0:
         raise ValueError(
-            f"X must be a table (n, D) of at least {plural(min_rows, 'row')}, got a tensor of shape {tuple(X.shape)}"
+            f"X must be a table (n, D) with at least {plural(min_rows, 'row')} and 1 column, got a tensor of shape"
+            f" {tuple(X.shape)}"
         )
     rows = X.detach().to(torch.float32)
     if not bool(rows.isfinite().all()):
         i, j = (int(k) for k in (~rows.isfinite()).nonzero()[0])
-        raise ValueError(f"X contains {float(rows[i, j])} at row {i}, column {j}; drop these rows or fill them in")
+        raise ValueError(
+            f"X in float32 contains {float(rows[i, j])} at row {i}, column {j}; drop such rows, fill in missing values,"
+            " or rescale X"
+        )
     return rows

@@ -121,7 +121,7 @@ class Training(Steps[TrainingState]):
         return int(np.random.SeedSequence([self.settings.seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
     def _pass(self, epoch: int) -> None:
-        """Take an optimiser step for each batch; every point is the head of one edge."""
+        """Take an optimiser step for each batch; one edge of every point is used."""
         settings = self.settings
         generator = torch.Generator(self.rows.device).manual_seed(self._seed(epoch))
         in_epoch = n_batches(self.edges.n, self.batch_size)
@@ -142,7 +142,7 @@ class Training(Steps[TrainingState]):
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.settings.exaggeration)
 
     def describe(self) -> dict[str, Any]:
-        """Return what determines a run before it starts, as fingerprints keyed by names for error messages."""
+        """Return the values or fingerprints that determine a run, by names for error messages; call before the run."""
         A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
@@ -205,7 +205,7 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def seeded(threads: int, seed: int, device: torch.device) -> Iterator[None]:
-    """Seed PyTorch's global random generator, which dropout uses, and set its threads; restore both afterwards."""
+    """Seed PyTorch's global random generator, which dropout uses, and limit its threads; restore both afterwards."""
     with limit_threads(threads), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
         if device.type == "cuda":
