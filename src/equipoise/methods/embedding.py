@@ -54,7 +54,7 @@ class Embedding(Estimator):
         A metric of scikit-learn, "inner_product", a function of two rows, or "precomputed". With "precomputed", X is a
         distance matrix (n, n), a sparse one that stores only the distances to neighbours, or a pair (indices,
         distances) of arrays (n, k) with at least as many neighbours as the method needs. With any other metric, a
-        sparse X is a table (n, D).
+        sparse X is a table (n, D). X may also be a metric space (see `spaces`).
     init : {"auto", "pca", "spectral", "random"} or ndarray of shape (n, d), default="auto"
         "pca": principal components; "spectral": Laplacian eigenmaps of P; "random": uniform in a disk or ball; or a
         user-supplied map. "auto" is "pca" if X contains coordinates or all distances, else "spectral". The default of
@@ -182,7 +182,7 @@ class Embedding(Estimator):
         bytes_per_pair = self._bytes_per_pair(data, engine)
         others = 'engine="grid" or "sampled", which store neighbours only'
         if self._all_pairs():
-            others = "a divergence with alpha < 1, which needs the affinities of neighbours only"
+            others = "an Alpha divergence with alpha < 1, which needs the affinities of neighbours only"
         if bytes_per_pair:
             require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, f"use fewer rows, or {others}")
 
@@ -361,7 +361,7 @@ class Embedding(Estimator):
         return on_device_of(given, Y) if is_tensor(given) and self.engine_ == "torch" else Y
 
     def pair_forces(self, r: Array, p: float = 1.0, Z: float = 1.0) -> tuple[Array, Array]:
-        """Return the sizes of attraction and repulsion of two points of affinity p at distances r; Z normalises k."""
+        """Return the attraction and the repulsion of two points at distances r, with affinity p and normalisation Z."""
         pair = np.array([[0.0, 1.0], [1.0, 0.0]])
         return self._objective(pair, self._kernel()).pair_forces(np.asarray(r), p, Z)
 

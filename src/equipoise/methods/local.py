@@ -33,9 +33,8 @@ def _warn_disconnected(method: str, components: Array) -> None:
         count = len(sizes) - 1
         axes = f"axis of {method} only separates" if count == 1 else f"{count} axes of {method} only separate"
         warn(
-            f"the neighbour graph has {len(sizes)} components, of {shown} points, and the first"
-            f" {axes} them; increase n_neighbors, or embed each component"
-            " separately",
+            f"the neighbour graph has {len(sizes)} components, of {shown} points, and the first {axes} them; connect"
+            " them, for example by a larger n_neighbors, or embed each component separately",
         )
 
 

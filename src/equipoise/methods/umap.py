@@ -53,7 +53,7 @@ class UMAP(Embedding):
         "fuzzy": memberships from the distances to neighbours. "precomputed": X contains the weights of a graph (n, n),
         dense or sparse and nonnegative; they are scaled so that the largest is 1, and μ is their fuzzy union.
     engine : str, default="auto"
-        An engine of every Embedding, or "negative_sampling". The old name of the latter, engine="sampled" with
+        One of the engines of every Embedding, or "negative_sampling". Its old name, engine="sampled" with
         loss="effective", is deprecated.
     n_iter : int or "auto", default="auto"
         "auto" is 200 above 10,000 points. For fewer points it is 300, or 500 with engine="negative_sampling", as in

@@ -109,7 +109,7 @@ class GradientSteps(Steps[State]):
         return self.phases[max(state.phase, 0)]
 
     def phase_at(self, iteration: int) -> int:
-        """Return the index of the phase that contains an iteration, if no phase ended early; at most the last index."""
+        """Return the index of the phase of an iteration if no phase has ended early; beyond the end, the last index."""
         return min(bisect_right(self.ends, iteration), len(self.phases) - 1)
 
     def prepare(self, state: State) -> None:

@@ -1,6 +1,6 @@
 """Stochastic steps by sampled edges and negatives, as in umap-learn, with the same bytes for any number of threads.
 
-An edge of weight μ attracts its ends every μ_max/μ iterations, where μ_max is the largest weight. Each time, either end
+An edge of weight μ attracts its ends every μ_max/μ iterations, where μ_max is the largest weight. Each time, each end
 and m random points repel each other. Steps are clipped, and the learning rate decreases linearly to zero (docs/math.md,
 section 16).
 """

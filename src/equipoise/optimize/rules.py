@@ -28,7 +28,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Length, exaggeration and learning rate of a descent, with "auto" not yet resolved."""
+    """Number of iterations, exaggeration and learning rate of a descent; the learning rate may be "auto"."""
 
     n_iter: int
     learning_rate: float | str
@@ -123,9 +123,9 @@ class Momentum:
     small at first, while the forces are large, so that the end of early exaggeration does not tear the map, and close
     to 1 later.
 
-    The quarter follows FIt-SNE and openTSNE, whose gradient omits the 4 of docs/math.md eq. (1), so that learning rates
-    carry over; "auto" is n / stiffness in units of the kernel's length, for t-SNE n / exaggeration (Belkina et al.
-    2019).
+    The rate is divided by 4 as in FIt-SNE and openTSNE, whose gradient omits the factor 4 of docs/math.md, eq. (1), so
+    that learning rates carry over. The rate "auto" is n / stiffness in units of the kernel's length, for t-SNE
+    n / exaggeration (Belkina et al. 2019).
 
     Parameters
     ----------

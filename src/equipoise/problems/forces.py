@@ -194,10 +194,10 @@ class Problem(ABC):
     def descent(
         self, n_iter: int | None = None, Y0: Array | None = None, callbacks: Sequence[Callback] = ()
     ) -> Descent[Any]:
-        """Return the optimisation from one start, to be advanced by hand; `Y`, `loss_curve` and `n_iter` follow it.
+        """Return the optimisation from one start, for the caller to advance with `step` or `run`.
 
-        The parameters are those of `optimize`, except that callbacks must be functions. By default the optimisation
-        starts at the first initial map.
+        `Y`, `loss_curve` and `n_iter` of the problem follow it. The parameters are those of `optimize`, except that
+        callbacks must be functions. By default the optimisation starts at the first initial map.
         """
         n_iter = self._default_n_iter if n_iter is None else check_n_iter(n_iter)
         state = self._start(self._starts()[0] if Y0 is None else self._check(Y0))

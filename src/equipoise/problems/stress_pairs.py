@@ -65,7 +65,7 @@ def condensed_weights(delta: Array, W: Matrix | None) -> Array:
 
 
 def random_pairs(n: int, seed: int) -> Matrix:
-    """Return the weights, CSR (n, n), of the pairs (i, i + o modulo n), o random offsets (docs/math.md, section 13)."""
+    """Return the weights, CSR (n, n), of pairs (i, i + o modulo n) for random offsets o (docs/math.md, section 13)."""
     offsets, weights = draw_offsets(n, PARTNERS, seed)
     columns = np.add.outer(np.arange(n, dtype=np.int32), offsets.astype(np.int32))
     columns %= n

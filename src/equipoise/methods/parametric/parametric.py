@@ -47,10 +47,9 @@ class Parametric(Estimator):
     Parameters
     ----------
     method : Embedding, optional
-        The method whose loss is used, `TSNE()` by default. It is `UMAP()` or a method of the SNE family, with an
-        `Alpha` divergence of order α < 1 (KL is −1) and without a function g. Its neighbours, affinities, kernel,
-        dimension and `exaggeration` apply; its initial map, iterations, learning rate, early exaggeration and callbacks
-        are ignored.
+        The method whose loss is used, `TSNE()` by default: `UMAP()`, or a method of the SNE family with an `Alpha`
+        divergence of order α < 1 (KL is −1) and without a function g. Its neighbours, affinities, kernel, dimension and
+        `exaggeration` apply; its initial map, iterations, learning rate, early exaggeration and callbacks are ignored.
     encoder : torch.nn.Module, optional
         Network that maps float32 rows (m, D) to positions (m, n_components); a copy of it is trained. By default it
         standardises the rows and has three hidden layers of 256 units.

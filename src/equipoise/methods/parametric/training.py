@@ -142,7 +142,7 @@ class Training(Steps[TrainingState]):
         return self.loss.linearized(Batch(self.edges.n, heads, U, d2, scaled), self.settings.exaggeration)
 
     def describe(self) -> dict[str, Any]:
-        """Return the values or fingerprints that determine a run, by names for error messages; call before the run."""
+        """Return the values or fingerprints that determine a run, keyed by names for error messages."""
         A, objective, settings = self._weights, self.loss.objective, self.settings
         numbers = {name: value for name, value in vars(objective).items() if isinstance(value, int | float | Kernel)}
         return {
