@@ -97,7 +97,7 @@ def test_missing_points_stay_nan(rng):
 
 
 def test_incomparable_maps_raise(rng):
-    with pytest.raises(ValueError, match="all points of a map coincide"):
+    with pytest.raises(ValueError, match="all points of a map are at the same position"):
         disagreement(np.ones((5, 2)), rng.normal(size=(5, 2)))
     maps = np.full((2, 10, 2), np.nan)
     maps[0, :6], maps[1, 4:] = rng.normal(size=(2, 6, 2))

@@ -21,7 +21,7 @@ def canonical_form(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Array:
-    """Return the canonical form of a surface: points whose Euclidean distances d approximate the geodesic ones d_g.
+    """Return the canonical form of a surface: points whose Euclidean distances d approximate geodesic distances d_g.
 
     It minimises Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
     translation, rotation and reflection (Elad & Kimmel 2003). Surfaces with more than `n_landmarks` vertices are
@@ -30,6 +30,7 @@ def canonical_form(
     Parameters
     ----------
     vertices : array-like of shape (n, 3)
+        Coordinates of the vertices.
     faces : array-like of int, shape (m, 3)
         Vertex indices of each triangle.
     n_landmarks : int, default=500
@@ -46,7 +47,7 @@ def canonical_form(
     Y : ndarray of shape (n, 3)
     """
     if not (is_integer(n_landmarks) and n_landmarks >= 4):
-        raise ValueError(f"n_landmarks must be at least 4 to span three dimensions, got {n_landmarks!r}")
+        raise ValueError(f"n_landmarks must be an integer of at least 4, to span three dimensions, got {n_landmarks!r}")
     n_threads = threads(n_jobs)
     space = MeshGeodesic(vertices, faces, method, n_threads=n_threads)
     landmarks, D = farthest_points(space, min(n_landmarks, space.n), random_state)

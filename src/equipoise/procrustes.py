@@ -35,10 +35,11 @@ class Similarity:
 
 
 def fit_similarity(Y: Array, target: Array) -> Similarity:
-    """Return the similarity that aligns Y (n, d) with `target` (n, d), min_R Σ_i ‖s (y_i − a) R + b − t_i‖².
+    """Return the similarity that aligns Y (n, d) with `target` T (n, d).
 
-    R = U Vᵀ for (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966), a and b are the centroids, and s is the ratio of the
-    radii. The least-squares s would shrink maps that agree poorly and hide the disagreement.
+    a and b are the centroids, and s is the ratio of the radii; the s of least squares would shrink maps that agree
+    poorly, and hide the disagreement. R minimises Σ_i ‖s (y_i − a) R + b − t_i‖²: R = U Vᵀ for the singular value
+    decomposition (Y − a)ᵀ (T − b) = U Σ Vᵀ (Schönemann 1966).
     """
     (Y, a, radius), (T, b, target_radius) = _center_both(Y, target)
     with one_blas_thread():
@@ -48,9 +49,11 @@ def fit_similarity(Y: Array, target: Array) -> Similarity:
 
 
 def disagreement(Y: Array, target: Array) -> float:
-    """Return √(1 − R), R = Σ σ_j / (‖Y‖ ‖T‖): 0 for the same shape, near 1 for unrelated maps.
+    """Return how much two maps differ after alignment: 0 for the same shape, near 1 for unrelated maps.
 
-    It is the root mean square variation of two maps (docs/math.md, section 20); 1 − R² is SciPy's disparity.
+    The result is √(1 − R), where R = Σ σ_j / (‖Y‖ ‖T‖) and σ_j are the singular values of YᵀT, for centred Y (n, d) and
+    `target` T (n, d). It is the root mean square variation of the two maps (docs/math.md, section 20); 1 − R² is
+    SciPy's disparity.
     """
     (Y, _, radius), (T, _, target_radius) = _center_both(Y, target)
     with one_blas_thread():
@@ -95,9 +98,10 @@ def mean_map(maps: Array) -> Array:
 
 
 def variation(maps: Array) -> Array:
-    """Return v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)) over the m_i of the maps (m, n, d) with point i; NaN if m_i < 2.
+    """Return the variation v_i (n,) of the position of each point over maps (m, n, d).
 
-    For superimposed maps it is 0 for a point with a fixed position and about 1 for a random position.
+    v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)) is a sum over the m_i maps that contain point i; it is NaN if m_i < 2. For
+    superimposed maps it is 0 for a point with a fixed position and about 1 for a random position.
     """
     count = (~np.isnan(maps[:, :, 0])).sum(axis=0)
     squared = np.nansum(((maps - mean_map(maps)) ** 2).sum(axis=2), axis=0)
@@ -116,7 +120,7 @@ def _center(Y: Array) -> tuple[Array, Array, float]:
     Y = Y - centroid
     radius = float(np.sqrt((Y**2).sum() / len(Y)))
     if radius == 0:
-        raise ValueError("all points of a map coincide, so it has no shape to align")
+        raise ValueError("all points of a map are at the same position, so it has no shape to align; leave the map out")
     return Y, centroid, radius
 
 

@@ -35,7 +35,7 @@ class Display(Protocol):
         """Record that `count` more units are complete."""
 
     def on_iteration(self, iteration: int, loss: float, Y: Array) -> None:
-        """Record an iteration of the optimiser; has the signature of a callback."""
+        """Record an iteration of the optimiser; this method has the signature of a callback."""
 
 
 class _Bars:
@@ -125,9 +125,11 @@ def stage(name: str, total: int | None = None, unit: str = "points") -> None:
     Parameters
     ----------
     name : str
+        Name of the stage, shown in front of its bar.
     total : int, optional
         Number of units of work, if known.
     unit : str, default="points"
+        Name of the units of work, in the plural.
     """
     if (display := _display.get()) is not None:
         display.begin(name, total, unit, 0)
@@ -146,7 +148,7 @@ def advance_callback() -> Callable[[int], None]:
 
 
 def start_optimizer_stage(n_iter: int, done: int) -> list[Callable[[int, float, Array], None]]:
-    """Begin the stage of an optimiser and return its callbacks: one if progress is displayed, else none."""
+    """Begin the stage of an optimiser and return its callbacks: a list of one, or an empty list without a display."""
     display = _display.get()
     if display is None:
         return []

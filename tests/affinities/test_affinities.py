@@ -174,8 +174,8 @@ def test_resolve_perplexity_accepts_scalars_and_sequences(perplexity):
     ("perplexity", "message"),
     [
         ("large", "perplexity must be a number, several numbers or \"auto\", got 'large'"),
-        ([[5, 10]], r"perplexity must be one number or a flat list of numbers, got \[\[5, 10\]\]"),
-        ([], r"perplexity must be one number or a flat list of numbers, got \[\]"),
+        ([[5, 10]], r"perplexity must be one number or a non-empty flat list of numbers, got \[\[5, 10\]\]"),
+        ([], r"perplexity must be one number or a non-empty flat list of numbers, got \[\]"),
         (0.5, "perplexity must be at least 1, got 0.5"),
         (-3, "perplexity must be at least 1, got -3"),
         (np.nan, "perplexity must be at least 1, got nan"),

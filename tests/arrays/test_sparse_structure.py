@@ -35,14 +35,14 @@ def test_sound_matrices_are_returned_unchanged(format, kind):
 @pytest.mark.parametrize(
     ("A", "message"),
     [
-        (changed("csr", "indices", 5, 4), "row 1 of X has the column index 4, but there are 4 columns"),
+        (changed("csr", "indices", 5, 4), "row 1 of X has the column index 4, but column indices run from 0 to 3"),
         (changed("csr", "indices", 0, -1), "row 0 of X has the column index -1"),
-        (changed("csc", "indices", 7, 6), "column 1 of X has the row index 6, but there are 6 rows"),
+        (changed("csc", "indices", 7, 6), "column 1 of X has the row index 6, but row indices run from 0 to 5"),
         (changed("bsr", "indices", 0, 99), "block row 0 of X has the block column index 99"),
-        (changed("csr", "indptr", 0, 2), "indptr\\[0\\] = 2"),
-        (changed("csr", "indptr", 3, 99), "decreasing indptr at row 3: 99, then 16"),
-        (changed("csr", "indptr", -1, 99), "24 values and 24 indices for the 99 entries"),
-        (damaged("csr", indptr=np.arange(5)), "6 rows, but its indptr has the shape \\(5,\\)"),
+        (changed("csr", "indptr", 0, 2), "indptr of X must start at 0, got indptr\\[0\\] = 2"),
+        (changed("csr", "indptr", 3, 99), "indptr of X must not decrease, but row 3 goes from 99 to 16"),
+        (changed("csr", "indptr", -1, 99), "24 values and 24 indices, but its indptr counts 99 entries"),
+        (damaged("csr", indptr=np.arange(5)), "6 rows, so its indptr must have the shape \\(7,\\), got \\(5,\\)"),
         (damaged("csr", indices=np.arange(23) % 4), "24 values and 23 indices"),
         (
             damaged("csr", indices=np.zeros(24)),
@@ -52,10 +52,10 @@ def test_sound_matrices_are_returned_unchanged(format, kind):
         (damaged("csr", indices=np.zeros((24, 1), int)), "must have one dimension"),
         (damaged("coo", col=np.full(24, 4)), "entry 0 of X has the column index 4"),
         (damaged("coo", row=np.full(24, -1)), "entry 0 of X has the row index -1"),
-        (damaged("coo", row=np.zeros(3, int)), "24 values, 3 row indices and 24 column indices"),
+        (damaged("coo", row=np.zeros(3, int)), "data, row and col .* must have the same length, got 24, 3 and 24"),
         (changed("lil", "rows", 2, [0, 1, 2, 9]), "row 2 of X has the column index 9"),
-        (changed("lil", "rows", 2, [0]), "row 2 of X has 1 indices and 4 values"),
-        (damaged("dia", offsets=np.zeros(9, int)), "each with an offset of its own"),
+        (changed("lil", "rows", 2, [0]), "row 2 of X has 1 index, but 4 values"),
+        (damaged("dia", offsets=np.zeros(9, int)), "one row of data for each offset, and no offset twice"),
     ],
 )
 def test_damaged_matrices_name_the_place(A, message):

@@ -47,7 +47,7 @@ def test_dense_decomposition_replaces_unconverged_lanczos(rng, monkeypatch):
     null = np.full((400, 1), 400**-0.5)
     np.testing.assert_allclose(eigen.bottom(L, null, 3)[0], np.linalg.eigvalsh(L.toarray())[1:4], rtol=1e-6)
     monkeypatch.setattr(eigen, "DENSE", 399)
-    with pytest.raises(RuntimeError, match="the eigenvectors of 400 points did not converge in 1 restarts"):
+    with pytest.raises(RuntimeError, match="the eigenvectors of a matrix with 400 rows did not converge in 1 restart "):
         eigen.top(A, 3)
 
 

@@ -164,7 +164,7 @@ def test_unconverged_lanczos_falls_back_to_dense_or_raises(monkeypatch):
     np.testing.assert_allclose(device_eigen.top(A, 1)[0], 1.0)  # a full decomposition instead
     monkeypatch.setattr(device_eigen, "DENSE", 399)
     with pytest.raises(
-        RuntimeError, match="of 400 points did not converge in 1 restarts; the eigenvalues may be nearly"
+        RuntimeError, match="with 400 rows did not converge in 1 restart; the eigenvalues may be nearly"
     ):
         device_eigen.top(A, 1)
 

@@ -105,5 +105,5 @@ def test_sphere_of_four_points_has_no_isometric_map():
 
 
 def test_different_numbers_of_points_raise():
-    with pytest.raises(ValueError, match="the space has 60 points and the map has 59; they must have the same points"):
+    with pytest.raises(ValueError, match="space has 60 points, but Y has 59; pass the same points in the same order"):
         dilation(X, Y[1:])

@@ -112,9 +112,12 @@ def test_user_defined_space():
     [
         (lambda: PNorm(X, 0.5), "p must be at least 1, got 0.5; for smaller p the triangle inequality does not hold"),
         (lambda: Discrete(0), "n must be at least 1"),
-        (lambda: Sphere(2 * UNIT), "row 0 of points is 2 from the origin, not on the sphere of radius 1"),
+        (lambda: Sphere(2 * UNIT), "row 0 of points has norm 2, so it is not on the sphere of radius 1"),
         (lambda: Sphere(UNIT, -1), "radius must be positive"),
-        (lambda: Restriction(Discrete(3), [0, 3]), "subset contains the index 3, but the 3 points have indices 0 to 2"),
+        (
+            lambda: Restriction(Discrete(3), [0, 3]),
+            "subset contains the index 3, but the indices of points run from 0 to 2",
+        ),
         (lambda: Restriction(Discrete(3), [1, 1]), "subset contains the index 1 more than once"),
         (lambda: Restriction(Discrete(3), np.array([], int)), "subset is empty"),
         (lambda: Discrete(3).distances([0.5]), "i must be a list of integers from 0 to 2, got float64"),
@@ -124,12 +127,15 @@ def test_user_defined_space():
         (lambda: Euclidean([[0.0], [np.nan]]), "X contains NaN at row 1"),
         (lambda: GraphGeodesic(X), "for a table of coordinates use GraphGeodesic.from_table"),
         (lambda: GraphGeodesic.from_table(X, 40), "n_neighbors must be between 1 and n_samples - 1 = 39, got 40"),
-        (lambda: farthest_points(Discrete(3), 4), "between 1 and n = 3, got 4"),
+        (
+            lambda: farthest_points(Discrete(3), 4),
+            "m must be between 1 and the number of points of the space, 3, got 4",
+        ),
         (
             lambda: farthest_points(Euclidean(np.ones((5, 2))), 2),
-            "only 1 distinct point; use at most 1 landmark, not 2",
+            "2 landmarks cannot be selected: the space has only 1 distinct point; use at most 1 landmark",
         ),
-        (lambda: check_metric(np.ones((2, 3))), "must be square, got shape"),
+        (lambda: check_metric(np.ones((2, 3))), "must be a MetricSpace or a square matrix of distances, got shape"),
         (lambda: check_metric([[0, np.inf], [1, 0]]), r"d\(0, 1\) = inf"),
     ],
 )

@@ -58,7 +58,7 @@ inline void require(bool holds, const char *message) {
     if (!holds) throw nb::value_error(message);
 }
 
-// Limits far above every use, so that products of sizes do not overflow, and int32 can number points.
+// Limits far above every use: products of sizes do not overflow, and indices of points fit into int32.
 constexpr std::size_t MOST_POINTS = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t MOST_COLUMNS = std::numeric_limits<std::int32_t>::max();  // of data
 constexpr std::size_t MOST_DIMENSIONS = 1 << 16;                                // of a map
@@ -82,7 +82,7 @@ template <class R> eq::Points<R> data_rows(const Matrix<R> &X) {
 
 inline eq::Charges as_charges(const Matrix<double> &charges) { return {charges.data(), int(charges.shape(1))}; }
 
-// float(d2 · scale) >> TABLE_BITS of a finite float that is not negative is from 0 to the end of a table.
+// For finite d2 >= 0, float(d2 · scale) >> TABLE_BITS is between 0 and `end`; a table must lie there too.
 inline eq::Table make_table(const Segments &segments, int first, float scale) {
     constexpr std::size_t end = 0x7F800000 >> eq::TABLE_BITS;
     require(segments.shape(0) > 0, "segments must have at least one row");

@@ -6,7 +6,7 @@
 
 namespace {
 
-// Checks that the half-edges form a surface: windows would be propagated for ever, or past the arrays, on another one.
+// Checks that the half-edges form a surface. Otherwise windows would be propagated for ever, or outside the arrays.
 void check_surface(const eq::Surface &S, std::int64_t half_edges) {
     const auto end_of = [&](std::int64_t h) { return S.faces[eq::next(std::int32_t(h))]; };
     for (std::int64_t h = 0; h < half_edges; ++h) {
@@ -77,7 +77,7 @@ void bind_geodesic(nb::module_ &m) {
             require(distances.shape(0) == count && distances.shape(1) == n, "distances must have shape (n_sources, n)");
             keep_apart(graph, distances);
             keep_apart(sources, distances);
-            keep_apart(lengths, distances);  // that they are not negative is checked before
+            keep_apart(lengths, distances);  // the checks above must remain true
             eq::ReleaseGil release;
             eq::shortest_paths(graph, values, sources.data(), std::int64_t(count), distances.data(), threads);
         },

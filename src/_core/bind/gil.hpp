@@ -1,7 +1,7 @@
-// Releases the GIL for a scope. CPython before 3.14 ends a thread that takes the GIL while the interpreter ends by
-// unwinding its stack, and C++ functions that must not throw turn this into an abort. Here such a thread waits for the
-// end of the process instead. `begin_exit`, called by Python's atexit, first lets threads through that were already
-// taking the GIL; only daemon threads are left by then.
+// Releases the GIL for a scope. If a thread takes the GIL while the interpreter shuts down, CPython before 3.14 ends
+// the thread by unwinding its stack, and C++ functions that must not throw turn this into an abort. Here such a thread
+// waits for the end of the process instead. `begin_exit`, called by Python's atexit, first waits for the threads that
+// were already taking the GIL; only daemon threads are left by then.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <pthread.h>

@@ -66,8 +66,8 @@ public:
         std::fill(best_at.begin(), best_at.end(), 0.0);
         d[source] = 0;
         shine(source);
-        // One angle, one split leaves at most a multiple of the square of the number of half-edges (Chen & Han 1990);
-        // where rounding breaks the rule, as in extremely thin faces, this ends the propagation.
+        // With the rule "one angle, one split", the number of windows is at most a multiple of the squared number of
+        // half-edges (Chen & Han 1990). Where rounding breaks the rule, as in very thin faces, `left` ends the loop.
         double left = 1000 + 16.0 * double(best.size()) * double(best.size());
         while (!queue.empty()) {
             if (--left < 0) {

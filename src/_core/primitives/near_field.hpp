@@ -37,7 +37,7 @@ template <int D, class R> struct Cells {
 
     EQ_INLINE std::int64_t cell(R y, int c) const {
         const R u = (y - R(mesh.origin[c])) * R(mesh.inverse_h);
-        if (!(u < R(mesh.size[c]))) return u > R(0) ? mesh.size[c] - 1 : 0;  // NaN are in the first cell
+        if (!(u < R(mesh.size[c]))) return u > R(0) ? mesh.size[c] - 1 : 0;  // NaN belong to the first cell
         const std::int64_t k = u > R(0) ? static_cast<std::int64_t>(u) : 0;
         return k >= mesh.size[c] ? mesh.size[c] - 1 : k;
     }

@@ -19,14 +19,15 @@ from ..arrays.namespace import is_positive
 @tagged("methods.kernel_neighborhoods.Bandwidth")
 @dataclass
 class Bandwidth:
-    """σ² of k_x = exp(−d² / 2σ²), from the k nearest neighbours.
+    """Squared bandwidths σ² of the kernel k_x = exp(−d² / 2σ²) on the data.
 
     Parameters
     ----------
     bandwidth : "local", "global" or float
-        σ_i of each point, the root of the mean σ_i² for all points, or σ itself.
+        "local" gives each point a σ_i of its own, whose square is the mean squared distance to its k nearest
+        neighbours; "global" gives all points the root of the mean σ_i². A number is σ itself.
     k : int
-        The number of neighbours.
+        Number of neighbours.
     """
 
     bandwidth: Any
@@ -34,7 +35,7 @@ class Bandwidth:
     _mean: float = field(default=np.nan, init=False)
 
     def fit(self, d2: Matrix) -> Array:
-        """Return σ_i² for the rows of CSR d2 (n, n), and store their mean for new rows."""
+        """Return σ_i² for each row of the squared distances, CSR d2 (n, n), and store their mean for new rows."""
         if not isinstance(self.bandwidth, str):
             return np.full(d2.shape[0], self.bandwidth**2)
         sigma2 = variances(d2, self.k)
@@ -51,14 +52,17 @@ class Bandwidth:
 
 
 def check_bandwidth(bandwidth: Any) -> Any:
-    """Return a bandwidth: "local", "global" or a positive number, which may be infinite; else raise ValueError."""
+    """Return a bandwidth; raise ValueError unless it is "local", "global" or a positive number, possibly infinite."""
     if isinstance(bandwidth, str) and bandwidth in ("local", "global"):
         return bandwidth
     return check_positive(bandwidth, "bandwidth", '"local", "global" or ')
 
 
 def check_positive(value: Any, name: str, alternatives: str = "") -> float:
-    """Return a positive number, which may be infinite; otherwise raise ValueError, which lists the `alternatives`."""
+    """Return a value as float; raise ValueError unless it is a positive number, possibly infinite.
+
+    The message lists the `alternatives`, other values that the caller accepts, before "a positive number".
+    """
     if not (is_positive(value) or (isinstance(value, float | np.floating) and value == np.inf)):
         raise ValueError(f"{name} must be {alternatives}a positive number, got {value!r}")
     return float(value)
@@ -80,13 +84,14 @@ def variances(d2: Matrix, k: int) -> Array:
 
 
 def positive(sigma2: Array, k: int) -> Array:
-    """Return σ² with zeros replaced by the smallest positive σ², or by 1 if there is none, and warn about them."""
+    """Return σ² with zeros replaced by the smallest positive σ², or by 1 if there is none; warn about such rows."""
     zero = sigma2 <= 0
     if not zero.any():
         return sigma2
-    count, one = plural(int(zero.sum()), "row"), int(zero.sum()) == 1
+    first, count = f"row {int(zero.argmax())}", int(zero.sum())
     warn(
-        f"{count} (the first is row {int(zero.argmax())}) {'has' if one else 'have'} {plural(k, 'duplicate')} or more,"
-        f" so {'its' if one else 'their'} bandwidth is 0; the smallest positive bandwidth is used",
+        f"{f'{first} has' if count == 1 else f'{count} rows (the first is {first}) have'} at least"
+        f" {plural(k, 'duplicate')}, so {'its' if count == 1 else 'their'} bandwidth is 0;"
+        f" {'1' if zero.all() else 'the smallest positive bandwidth'} is used instead",
     )
     return np.where(zero, sigma2[~zero].min(initial=np.inf) if not zero.all() else 1.0, sigma2)

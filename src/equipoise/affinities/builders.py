@@ -32,18 +32,21 @@ class Neighborhoods(Protocol):
     """A rule for affinities, with every "auto" resolved."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        """Return the rows p_{j|i}, for nearest neighbours only if `few`, and the recall of the neighbour search."""
+        """Return the rows p_{j|i} and the recall of the neighbour search; with `few`, only for nearest neighbours."""
         ...
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
-        """Return p_{j|i} from new rows to the fitted points, CSR (m, n), and the point that each row equals, or −1."""
+        """Return p_{j|i} from new rows to the fitted points, CSR (m, n), and the twins (m,) of the new rows.
+
+        The twin of a row is the index of the fitted point that equals it, or −1 if there is none.
+        """
         ...
 
 
 @tagged("methods.neighborhoods.Gaussian")
 @dataclass(frozen=True)
 class Gaussian:
-    """p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with the given perplexities."""
+    """Affinities p_{j|i} ∝ exp(−d²_ij / 2σ_i²) with a given perplexity; for several perplexities, their mean."""
 
     perplexities: Array
     n_threads: int
@@ -66,7 +69,7 @@ class Gaussian:
 @tagged("methods.neighborhoods.Uniform")
 @dataclass(frozen=True)
 class Uniform:
-    """p_{j|i} = 1/k on the k nearest neighbours, k the rounded perplexity."""
+    """Affinities p_{j|i} = 1/k on the k nearest neighbours, k the rounded perplexity; for several, their mean."""
 
     perplexities: Array
     n_threads: int
@@ -83,7 +86,7 @@ class Uniform:
 @tagged("methods.neighborhoods.Fuzzy")
 @dataclass(frozen=True)
 class Fuzzy:
-    """μ, the fuzzy union of memberships in neighbourhoods of k points; with labels, intersected with the classes."""
+    """The fuzzy union μ of memberships in neighbourhoods of k points; labels weaken the edges between classes."""
 
     k: int
     n_threads: int
@@ -101,7 +104,10 @@ class Fuzzy:
         if self.labels is not None:
             mu = fuzzy.intersected(mu, self.labels, self.target_weight)
         if mu.nnz == 0:
-            raise ValueError("no edges remain: no two neighbours share a label; lower target_weight")
+            raise ValueError(
+                f"no edges remain with target_weight={self.target_weight:g}: no two neighbours share a label;"
+                " lower target_weight"
+            )
         return mu, recall
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
@@ -135,7 +141,10 @@ def width(perplexities: Array, maximum: int) -> int:
 
 @tagged("methods.kernel_neighborhoods.LocallyLinear")
 class LocallyLinear:
-    """W with Σ_j w_ij = 1 on the k nearest neighbours, in the feature space of k_x, or in the space of X for σ = ∞."""
+    """Weights w_ij, Σ_j w_ij = 1, that reconstruct each point from its k nearest neighbours.
+
+    The reconstruction is in the feature space of the kernel k_x, or in the space of X if its bandwidth σ is infinite.
+    """
 
     def __init__(self, data: Input, bandwidth: Bandwidth, reg: float, n_threads: int):
         self.bandwidth, self.reg, self.n_threads = bandwidth, reg, n_threads
@@ -147,7 +156,10 @@ class LocallyLinear:
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
         if data.coordinates is None and sparse.issparse(X):
-            raise ValueError("locally linear weights of new points need dense distances to all n fitted points, (m, n)")
+            raise ValueError(
+                f"X contains only some of the distances to the {data.n} fitted points, but locally linear weights need"
+                f" all of them; pass a dense array (m, {data.n})"
+            )
         nearby = data.nearest(X, self.bandwidth.k, self.n_threads)
         return self._weights(data, nearby.d2, self.bandwidth.of_new(nearby.d2), X), nearby.twins
 
@@ -167,10 +179,10 @@ class LocallyLinear:
 
 @tagged("methods.kernel_neighborhoods.Radial")
 class Radial:
-    """K_X = exp(−d²_ij / 2σ_iσ_j) between all pairs, or between each point and its 3k nearest, made symmetric.
+    """The kernel k_x = exp(−d²_ij / 2σ_iσ_j) of all pairs, or of each point and its nearest neighbours, symmetrised.
 
-    With one σ for all this is the Gaussian kernel; the product of local ones follows Zelnik-Manor & Perona 2004. The
-    diagonal, which is 1, is not stored.
+    With the same σ for all points it is the Gaussian kernel; the product of local σ_i follows Zelnik-Manor & Perona
+    2004. The number of neighbours is 3k if k determine σ_i. The diagonal, which would be 1, is left out.
     """
 
     def __init__(self, bandwidth: Bandwidth, n_threads: int):
@@ -200,25 +212,32 @@ class Radial:
         return make_csr(self._value(d2, self.bandwidth.of_new(d2)), d2.indices, d2.indptr, d2.shape), nearby.twins
 
     def _value(self, d2: Matrix, sigma2: Array) -> Array:
-        """Return k_x at the stored entries of d2 (m, n), whose rows have variances `sigma2` (m,)."""
+        """Return k_x at the stored entries of the squared distances d2 (m, n), whose rows have σ² = `sigma2` (m,)."""
         return np.exp(-d2.data / (2 * np.sqrt(sigma2[entry_rows(d2)] * self._sigma2[d2.indices])))
 
 
 def _require_distances_among_neighbors(data: Input) -> None:
-    """Raise ValueError if the distances between two neighbours of a point, which its weights need, are unavailable."""
+    """Raise ValueError if the distances among the neighbours of a point are not available; its weights need them."""
     what = "locally linear weights need the distances among the neighbours of each point"
     if data.sparse:
         raise ValueError(
             f"{what}, but a sparse graph does not store them all; pass a table, or a dense distance matrix"
         )
     if isinstance(data, FromSpace) and data.n > MOST:
-        raise ValueError(f"{what}, which limits metric spaces to {MOST} points; this one has {data.n}")
+        raise ValueError(
+            f"{what}, and all distances of a metric space are stored, for at most {MOST} points; X has {data.n}."
+            " Use a Restriction to fewer points"
+        )
     if data.coordinates is None or is_euclidean(data.metric):
         return
     name = getattr(data.metric, "__name__", data.metric)
     if data.metric == "inner_product":
-        raise ValueError(f'{what}; inner products are comparable within a row only. Use metric="cosine"')
+        raise ValueError(
+            f'{what}, but with metric="inner_product" only the distances from the same point are comparable; use'
+            ' metric="cosine"'
+        )
     if data.n > MOST:
         raise ValueError(
-            f'{what}, which limits metric={name} to {MOST} points, and n_samples={data.n}; use metric="euclidean"'
+            f"{what}, and with metric={name} all distances are stored, for at most {MOST} points; X has {data.n}."
+            ' Use metric="euclidean", or fewer points'
         )

@@ -23,12 +23,12 @@ def memberships(D2: Matrix, k: int, dtype: type[np.floating], n_threads: int) ->
 
     ρ_i is the smallest positive distance; the nearest neighbour and all duplicates have weight 1 (McInnes et al. 2018,
     algorithm 3). As in umap-learn, a point counts among its own k neighbours. D2 contains squared distances, CSR, in
-    host memory or on a device. The core computes the memberships on the CPU, `membership_rows` on a device.
+    host memory or on a device. The compiled core computes the memberships on the CPU, `membership_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):
         return D2.with_data(membership_rows(D2.data.reshape(D2.shape[0], -1), k).flatten())
-    require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1")
+    require_neighbors(D2, k - 1, "n_neighbors − 1 =", "n_neighbors − 1 neighbours per row, or lower n_neighbors")
     if D2.nnz > D2.shape[0] * (k - 1):
         D2 = keep_entries(D2, D2.data, neighbor_ranks(D2) < k - 1)
     W = np.empty(D2.nnz, dtype)
@@ -68,8 +68,8 @@ def fuzzy_union(W: Matrix, n_threads: int = 1) -> Matrix:
 def intersected(mu: Matrix, labels: Array, weight: float) -> Matrix:
     """Return μ with weaker edges between different classes; labels are integers, −1 for a missing label.
 
-    As in umap-learn, these edges are multiplied by e^(−2.5/(1−w)) for the target weight w, or by e^(−1) if a label is
-    missing. Then every row is scaled to a maximum of 1, and the union is taken again.
+    As in umap-learn, an edge between different classes is multiplied by e^(−2.5/(1−w)), where w is `weight`, and an
+    edge with a missing label by e^(−1). Then every row is scaled to a maximum of 1, and the union is taken again.
     """
     mu = on_host(mu)
     i, j = labels[entry_rows(mu)], labels[mu.indices]

@@ -1,6 +1,6 @@
 """Locally linear weights: every point as a weighted mean of its neighbours, and the quadratic form of the residuals.
 
-As affinities: neighbours → W, with M = (I − W)ᵀ(I − W) (docs/math.md, "Locally linear weights").
+The weights form a matrix W, and the quadratic form is M = (I − W)ᵀ(I − W) (docs/math.md, "Locally linear weights").
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def lle_weights(
     Parameters
     ----------
     X : array, tensor or CSR matrix of shape (n, D)
-        The systems are solved on its device.
+        The linear systems for the weights are solved on the device of X.
     neighbors : array or tensor of shape (m, k)
-        The neighbours of each row, as rows of X.
+        Indices in X of the neighbours of each row.
     rows : array, tensor or CSR matrix of shape (m, D), default=None
-        The rows to be reconstructed; None for those of X.
+        The rows x_i to be reconstructed; by default, those of X.
     reg : float, default=1e-3
-        This multiple of its trace is added to the diagonal of each local Gram matrix.
+        Each local Gram matrix G becomes G + reg · tr(G) I.
     kernel : callable, default=None
-        φ is the feature map of k_x = kernel(d2 / scale); for None, φ(x) = x.
+        Function of squared distances: φ is the feature map of k_x = kernel(d2 / scale). By default, φ(x) = x.
     scale : float or array of shape (m,), default=1.0
-        One scale for all rows, or one per row.
+        Divisor of the squared distances: one for all rows, or one per row.
 
     Returns
     -------
@@ -84,8 +84,9 @@ def lle_weights_from_distances(
     kernel: KernelFunction | None = None,
     scale: Array | float = 1.0,
 ) -> Matrix:
-    """Return the W of `lle_weights` from squared distances D2 (n, n), and `rows` (m, n) for points not among the n.
+    """Return the weights W of `lle_weights` from squared distances D2 (n, n) instead of coordinates.
 
+    To reconstruct new points, pass their squared distances to the n points as `rows` (m, n). Inner products are
     ⟨x_a − x_i, x_b − x_i⟩ = ½ (d²_ia + d²_ib − d²_ab), for distances that are Euclidean in some space.
     """
     m, k = neighbors.shape
@@ -118,7 +119,7 @@ def lle_matrix(W: Matrix) -> Matrix:
 
 
 def _feature_gram(to: Any, among: Any, kernel: KernelFunction, scale: Any) -> Any:
-    """Return ⟨φ_a − φ_i, φ_b − φ_i⟩ = k(0) − k_ia − k_ib + k_ab from d² to the neighbours and among them."""
+    """Return ⟨φ_a − φ_i, φ_b − φ_i⟩ = k(0) − k_ia − k_ib + k_ab from d² `to` the neighbours and `among` them."""
     k_to = kernel(to / scale[:, None])
     k_among = kernel(among / scale[:, None, None])
     return float(kernel(np.zeros(1))[0]) - k_to[:, :, None] - k_to[:, None, :] + k_among

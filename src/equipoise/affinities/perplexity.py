@@ -41,15 +41,15 @@ def resolve_perplexity(perplexity: Any, n: int) -> Array:
         if perplexity != "auto":
             raise ValueError(f'perplexity must be a number, several numbers or "auto", got {perplexity!r}')
         return np.array([min(30.0, max((n - 1) / 3, np.sqrt(n - 1)))])
-    scales = _as_numbers(perplexity if isinstance(perplexity, Sequence | np.ndarray) else [perplexity])
+    scales = _as_numbers(perplexity)
     if scales.ndim != 1 or scales.size == 0:
-        raise ValueError(f"perplexity must be one number or a flat list of numbers, got {perplexity!r}")
+        raise ValueError(f"perplexity must be one number or a non-empty flat list of numbers, got {perplexity!r}")
     for value in scales:
         if not value >= 1:
             raise ValueError(f"perplexity must be at least 1, got {value:g}")
         if value > n - 1:
             raise ValueError(
-                f"perplexity={value:g} is too large for n_samples={n}: a point has {n - 1} neighbours;"
+                f"perplexity={value:g} is too large for n_samples={n}: a point has {plural(n - 1, 'neighbour')};"
                 f' use perplexity="auto" or at most {n - 1}'
             )
     return np.ascontiguousarray(scales)
@@ -57,13 +57,16 @@ def resolve_perplexity(perplexity: Any, n: int) -> Array:
 
 def _as_numbers(perplexity: Any) -> Array:
     try:
-        return np.asarray(perplexity, dtype=np.float64)
+        several = isinstance(perplexity, Sequence | np.ndarray)
+        return np.asarray(perplexity if several else [perplexity], dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"perplexity must be a number or several numbers, got {perplexity!r} ({error})") from error
+        raise ValueError(
+            f'perplexity must be a number, several numbers or "auto", got {perplexity!r} ({error})'
+        ) from error
 
 
 def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Array:
-    """Return p_{j|i} (n, n) from the Euclidean distances of the rows of X (n, D), which are not stored."""
+    """Return p_{j|i} (n, n) from the Euclidean distances between the rows of X (n, D), without storing them."""
     stage("affinities")
     X = np.ascontiguousarray(in_range(X))
     P, saturated = np.empty((len(X), len(X)), dtype), np.zeros(len(X), np.uint8)
@@ -73,10 +76,10 @@ def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating
 
 
 def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Matrix:
-    """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), each row of the given perplexity; the mean over several perplexities.
+    """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with σ_i such that each row has the perplexity; for several, the mean.
 
-    D2 contains squared distances: dense (n, n), or CSR with the neighbours of each point, on the host or on a device. P
-    has the same form. The core computes it on the CPU, `conditional_rows` on a device.
+    D2 contains squared distances: dense (n, n), or CSR with the neighbours of each point, in host memory or on a
+    device. The result has the same form. The compiled core computes it on the CPU, `conditional_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):
@@ -96,18 +99,18 @@ def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_thr
 
 
 def _warn_saturated(saturated: Any, perplexities: Array) -> None:
-    """Warn about rows for which no Gaussian has the perplexity."""
+    """Warn about rows for which no σ gives the perplexity, because too many neighbours are at the smallest distance."""
     if saturated.any():
-        count, one = plural(int(saturated.sum()), "row"), int(saturated.sum()) == 1
+        first, count = f"row {int(saturated.argmax())}", int(saturated.sum())
         warn(
-            f"{count} (the first is row {int(saturated.argmax())}) {'has' if one else 'have'} more neighbours at the"
+            f"{f'{first} has' if count == 1 else f'{count} rows (the first is {first}) have'} more neighbours at the"
             f" smallest distance (duplicates, for example) than the perplexity {perplexities.min():g};"
             " these neighbours get equal affinities",
         )
 
 
 def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
-    """Return p_{j|i} from CSR distances on a device, with the same number of neighbours in each row."""
+    """Return p_{j|i} from squared distances on a device, CSR with the same number of neighbours in each row."""
     d2 = D2.data.reshape(D2.shape[0], -1)
     _warn_saturated(saturated_rows(d2, float(perplexities.min())).int(), perplexities)
     first, *others = (conditional_rows(d2, float(perplexity)).flatten() for perplexity in perplexities)
@@ -115,14 +118,14 @@ def _conditional_on_device(D2: Any, perplexities: Array) -> Any:
 
 
 def conditional_rows(d2: Any, perplexity: float) -> Any:
-    """Return p_{j|i} ∝ exp(−β_i d²_ij) on the neighbours, each row with entropy log perplexity, by bisection.
+    """Return p_{j|i} ∝ exp(−β_i d²_ij), where bisection finds the β_i that gives row i the entropy log(perplexity).
 
-    If more neighbours are at the smallest distance than the perplexity, these have equal affinities.
+    If more neighbours than the perplexity are at the smallest distance, they get equal affinities.
 
     Parameters
     ----------
     d2 : array or tensor of shape (n, k)
-        Squared distances.
+        Squared distances to the neighbours.
     perplexity : float
 
     Returns
@@ -158,14 +161,14 @@ def conditional_rows(d2: Any, perplexity: float) -> Any:
 
 
 def saturated_rows(d2: Any, perplexity: float) -> Any:
-    """Return for each row of d2 (n, k) whether more neighbours are at its smallest distance than the perplexity."""
+    """Return, for each row of d2 (n, k), whether more neighbours than the perplexity are at its smallest distance."""
     xp = array_namespace(d2)
     nearest = xp.astype(d2 == xp.min(d2, axis=1, keepdims=True), xp.int64)
     return xp.sum(nearest, axis=1) > perplexity
 
 
 def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix:
-    """Return p_{j|i} = 1/k on the k nearest neighbours of each point, k the rounded perplexity, as CSR.
+    """Return p_{j|i} = 1/k on the k nearest neighbours of each point as CSR, where k is the rounded perplexity.
 
     D2 contains the squared distances of neighbours, CSR, in host memory or on a device. The result is the mean over
     the perplexities. Of neighbours at the same distance, those stored first are used.
@@ -185,7 +188,7 @@ def uniform(D2: Matrix, perplexities: Array, dtype: type[np.floating]) -> Matrix
 
 @tagged("affinities.of_total")
 def of_total(P: Matrix, dtype: type[np.floating]) -> Matrix:
-    """Return precomputed affinities P (n, n) scaled to the sum n, like rows p_{j|i}; their ratios do not change."""
+    """Return precomputed affinities P (n, n) multiplied by a constant, so that their sum is n as for rows p_{j|i}."""
     n = P.shape[0]
     return _divide_rows(P, np.full(n, _row_sums(P).sum() / n), dtype)
 
@@ -223,7 +226,7 @@ def joint(P: Matrix, n_threads: int = 1) -> Matrix:
 
 
 def neighbor_ranks(D2: Matrix) -> Array:
-    """Return the rank of each stored entry of CSR D2 in its row, by distance."""
+    """Return the rank, from 0, of each stored entry of CSR D2 within its row, in ascending order of distance."""
     rows, rank = entry_rows(D2), np.empty(D2.nnz, np.int64)
     rank[np.lexsort((D2.data, rows))] = np.arange(D2.nnz) - D2.indptr[rows]
     return rank
@@ -235,12 +238,20 @@ def keep_entries(A: Matrix, values: Array, keep: Array) -> Matrix:
     return make_csr(values[keep], A.indices[keep], indptr, A.shape)
 
 
-def require_neighbors(D2: Matrix, minimum: float, name: str = "the perplexity", remedy: str = "3 × perplexity") -> None:
-    """Raise ValueError if a row of CSR D2 stores fewer neighbours than `minimum`, the value of the parameter `name`."""
+def require_neighbors(
+    D2: Matrix,
+    minimum: float,
+    name: str = "the perplexity",
+    remedy: str = "3 × perplexity neighbours per row, or lower perplexity",
+) -> None:
+    """Raise ValueError if a row of CSR D2 stores fewer neighbours than `minimum`.
+
+    In the message, `name` comes before the minimum, and `remedy` after "store at least".
+    """
     counts = np.diff(D2.indptr)
     if counts.min() < minimum:
         i = int(counts.argmin())
         raise ValueError(
             f"row {i} of the precomputed graph stores {plural(counts[i], 'neighbour')}, fewer than {name}"
-            f" {minimum:g}; store at least {remedy} neighbours per row, or lower the parameter"
+            f" {minimum:g}; store at least {remedy}"
         )

@@ -29,7 +29,7 @@ FIXED_QUERY_ROWS = 65536  # queries of one faiss search, which chooses its metho
 FIXED_BRIDGE_ROWS = 1024  # points compared with all others to connect components
 FIXED_ENCODED = 2**24  # values encoded by a network
 FIXED_TILE = 2**24  # entries in the largest array of a tile on a device, 64 MB in float32; chosen
-FIXED_SEARCH_TILE = 2**28  # the same in a search of a GPU, 1 GB; chosen
+FIXED_SEARCH_TILE = 2**28  # the same in a search on a GPU, 1 GB; chosen
 
 
 @cache

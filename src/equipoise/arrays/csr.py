@@ -69,14 +69,14 @@ def stored_values(A: Any) -> Any:
 
 
 def with_values(A: Any, values: Any) -> Any:
-    """Return a matrix with the pattern of A and other values, in the form of `stored_values(A)`."""
+    """Return a matrix with the pattern of A and new values, which have the form of `stored_values(A)`."""
     if is_on_device(A):
         return A.with_data(values)
     return make_csr(values, A.indices, A.indptr, A.shape) if sparse.issparse(A) else values
 
 
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
-    """Return Σ f(a) over the entries a > 0 of a matrix in float64, one block of rows at a time on the CPU."""
+    """Return Σ f(a) over the positive entries a of a matrix, in float64; on the CPU, one block of them at a time."""
     values = stored_values(A)
     xp, total, rows = array_namespace(values), 0.0, values.shape[0]
     step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, rows)
@@ -102,9 +102,9 @@ def entries_where(A: Matrix, keep: Array) -> Matrix:
 
 
 def symmetrized(A: Matrix, n_threads: int = 1) -> Matrix:
-    """Return A + Aᵀ for CSR A (n, n) without duplicates, columns sorted.
+    """Return A + Aᵀ with sorted columns, for CSR A (n, n) without duplicate entries.
 
-    Allocates twice the entries of A, then frees the unused part.
+    Memory for twice the entries of A is allocated, and the unused part freed at the end.
     """
     if is_on_device(A):
         return A.symmetrized()
@@ -159,7 +159,8 @@ def compiled_pattern(A: Matrix) -> _core.Csr:
     """Return the pattern of CSR A for the compiled core, which checks row pointers and column indices.
 
     The check runs once for all matrices that share their index arrays, as long as one of them exists. Later
-    changes to the elements of these arrays go unnoticed. Raises ValueError with the row and column of a wrong index.
+    changes to the elements of these arrays go unnoticed. An index that is out of range raises ValueError, which names
+    its row.
     """
     key = id(A)
     known = _patterns_by_matrix.get(key)
@@ -169,14 +170,16 @@ def compiled_pattern(A: Matrix) -> _core.Csr:
     if checked is None or not checked.fits(A):
         csr = _core.Csr(np.require(A.indptr, np.int64, ["C", "A"]), _column_indices(A), A.shape[1])
         if csr.shape != A.shape:
-            raise ValueError(f"a matrix of shape {A.shape} has row pointers for {csr.shape[0]} rows")
+            raise ValueError(
+                f"indptr of a sparse matrix of shape {A.shape} must have {A.shape[0] + 1} elements, got {len(A.indptr)}"
+            )
         checked = _patterns_by_indices[id(A.indices)] = _Checked(csr, A.indptr, A.indices)
     _patterns_by_matrix[key] = weakref.ref(A, lambda _: _patterns_by_matrix.pop(key, None)), checked
     return checked.csr
 
 
 def check_indices(A: Matrix) -> None:
-    """Raise ValueError, with the row and column, if CSR A has an index that is out of range."""
+    """Raise ValueError, naming the row, if CSR A has a column index that is out of range."""
     if sparse.issparse(A):
         compiled_pattern(A)
 
@@ -194,6 +197,6 @@ def _column_indices(A: Matrix) -> Array:
         t = int((narrow != indices).argmax())
         row = int(np.searchsorted(A.indptr, t, side="right")) - 1
         raise ValueError(
-            f"row {row} has column index {indices[t]}, but the matrix has {A.shape[1]} columns, counted from 0"
+            f"row {row} has column index {indices[t]}, but the column indices run from 0 to {A.shape[1] - 1}"
         )
     return narrow

@@ -58,11 +58,11 @@ class Rows:
         return rows.repeat_interleave(self.counts(), output_size=self.nnz)
 
     def row_sums(self) -> torch.Tensor:
-        """Return the sum of each row in float64, added in a fixed order."""
+        """Return the sum of each row in float64, summed in a fixed order."""
         return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
 
     def __matmul__(self, U: torch.Tensor) -> torch.Tensor:
-        """Return A U for U (n, b), added in a fixed order."""
+        """Return A U for U (n, b), summed in a fixed order."""
         columns = [self.data * u[self.indices] for u in U.T]
         sums = [torch.segment_reduce(c, "sum", offsets=self.indptr, axis=0) for c in columns]
         return torch.stack(sums, dim=1)

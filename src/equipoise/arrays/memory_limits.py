@@ -26,7 +26,7 @@ GPU_ADVICE = 'use fewer rows or device="cpu"'  # engine="auto" would send a CUDA
 def physical_memory() -> float:
     """Return the main memory that this process may use, in bytes; infinity if the system does not report it.
 
-    It is that of the machine, or less if the control group or a resource limit of the process allows less.
+    It is the memory of the machine, or less if the control group or a resource limit of the process allows less.
     """
     try:
         machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -54,7 +54,7 @@ def address_space_left() -> float:
 
 
 def _group_limit() -> float:
-    """Return the memory limit of the control group of this process, and of those that contain it, in bytes."""
+    """Return the lowest memory limit, in bytes, of the control group of this process and the groups around it."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -73,7 +73,7 @@ def _group_limit() -> float:
 
 
 def _bytes_in(path: Path) -> float:
-    """Return the number in a file; infinity if there is none."""
+    """Return the limit in a file, in bytes; infinity if there is no file or no limit."""
     try:
         value = float(path.read_text(encoding="ascii"))
     except (OSError, ValueError):  # "max" is no limit
@@ -82,12 +82,12 @@ def _bytes_in(path: Path) -> float:
 
 
 def available_memory() -> float:
-    """Return the bytes that this process can still allocate: the least that machine, control group and limits leave."""
+    """Return how many bytes this process can still allocate, within the machine, the control group and the limits."""
     return min(_unused_memory(), _left_in_cgroup(), address_space_left())
 
 
 def require_memory(n_bytes: float, what: str, available: float, advice: str = ADVICE) -> None:
-    """Raise MemoryError if `what` needs more than the `available` bytes; `advice` says what to change."""
+    """Raise MemoryError if n_bytes exceed the `available` bytes: "`what` needs about ...; `advice`"."""
     if n_bytes > available:
         raise MemoryError(
             f"{what} needs about {n_bytes / 1e9:.3g} GB, but only {max(available, 0) / 1e9:.3g} GB are available;"
@@ -96,7 +96,7 @@ def require_memory(n_bytes: float, what: str, available: float, advice: str = AD
 
 
 def _unused_memory() -> float:
-    """Return the free memory of the machine with what the system can reclaim; all memory if it is not reported."""
+    """Return the free and reclaimable memory of the machine in bytes; all of its memory if that is not reported."""
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             return float(line.split()[1]) * 1024
@@ -104,7 +104,7 @@ def _unused_memory() -> float:
 
 
 def _left_in_cgroup() -> float:
-    """Return the bytes left below the limit of the control group, such as a container's."""
+    """Return the bytes left below the limit of the control group, such as a container; infinity without a limit."""
     for limit, usage in GROUP_USAGE:
         values = [next(iter(_lines(path)), "") for path in (limit, usage)]
         if all(value.isdecimal() for value in values):  # "max" is no limit

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state as random_state_of
 
+from .._plural import plural
 from .._types import Array, Matrix
 
 LARGEST = 1e300  # sums, differences and products by small numbers stay below the largest float64, 1.8e308
@@ -59,7 +60,7 @@ def is_device_array(x: Any) -> bool:
 
 
 def main_array(X: Any) -> Any:
-    """Return the array whose library and device results follow: X, or the distances of a pair (indices, distances)."""
+    """Return the array that sets the library and device of results: X, or the distances of (indices, distances)."""
     is_pair = isinstance(X, tuple | list) and len(X) == 2 and is_device_array(X[1]) and X[1].ndim == 2
     return X[1] if is_pair else X
 
@@ -104,8 +105,8 @@ def to_cupy(x: Any) -> Any:
 def array_like(x: Any, values: Any) -> Any:
     """Return `values` as an array of the library of x, on its device.
 
-    Values that already belong to that library are returned unchanged. Others are converted to the precision of x,
-    except that NumPy arrays keep the precision of `values`.
+    Values that already belong to that library are returned unchanged. Others are converted to the precision of x, or
+    keep their own if x is a NumPy array.
     """
     xp = array_namespace(x)
     if array_namespace(values) is xp:
@@ -115,7 +116,7 @@ def array_like(x: Any, values: Any) -> Any:
 
 
 def cast_like(x: Any, values: Any) -> Any:
-    """Return `values` with the library, the device and the precision of x; NumPy arrays keep their own precision."""
+    """Return `values` with the library, device and precision of x; the precision is kept if x is a NumPy array."""
     values = array_like(x, values)
     return values if is_numpy(x) else array_namespace(x).asarray(values, dtype=x.dtype, device=device_of(x))
 
@@ -134,7 +135,7 @@ def on_device_of(x: Any, values: Any) -> Any:
 
 
 def total(x: Any) -> Any:
-    """Return the sum of all entries in float64: a float, or for a tensor a scalar on its device."""
+    """Return the sum of all entries in float64: a float for a NumPy array, else a scalar on the device of x."""
     if is_numpy(x):
         return float(x.sum())
     if is_tensor(x) and x.is_cuda and x.numel():
@@ -169,7 +170,7 @@ def centered(U: Any) -> Any:
 
 
 def spread(U: Any) -> float:
-    """Return the largest standard deviation along an axis of U (n, d)."""
+    """Return the largest standard deviation of a column of U (n, d)."""
     if is_numpy(U):
         return float(np.ascontiguousarray(U.T).std(axis=1).max())
     xp = array_namespace(U)
@@ -189,7 +190,7 @@ def at_least(x: Any, bound: float) -> Any:
 
 
 def at_most(x: Any, bound: float) -> Any:
-    """Return min(x, bound), elementwise; a number for a number."""
+    """Return min(x, bound), elementwise; if x is a number, so is the result."""
     return min(x, bound) if isinstance(x, int | float) else array_namespace(x).where(x > bound, bound, x)
 
 
@@ -200,7 +201,7 @@ def to_float64(x: Any) -> Any:
 
 
 def times_matrix(x: Any, M: Array) -> Any:
-    """Return x M for a small matrix M, computed in float64, in the precision of x."""
+    """Return the product x M with a small matrix M, computed in float64 and rounded to the precision of x."""
     xp = array_namespace(x)
     return xp.astype(xp.astype(x, xp.float64) @ on_device_of(x, M), x.dtype)
 
@@ -221,8 +222,8 @@ def normal_like(x: Any, rng: np.random.RandomState) -> Any:
 def morton_order(U: Any) -> Any:
     """Return the order (n,) of the points U (n, d) along a Morton curve through their bounding box.
 
-    It puts neighbours in space close together in memory. Only the first three axes are used. The result has the array
-    library and the device of U.
+    Points in this order have their neighbours in space close by in memory. Only the first three axes are used. The
+    result has the array library and the device of U.
     """
     xp = array_namespace(U)
     axes = [xp.astype(U[:, c], xp.float64) for c in range(min(3, U.shape[1]))]  # each contiguous
@@ -264,7 +265,7 @@ def is_finite(value: Any) -> bool:
 
 
 def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
-    """Raise unless a parameter is a finite number that satisfies a condition, stated in words and as a function."""
+    """Raise ValueError unless a parameter is a finite number that satisfies `is_valid`; `condition` is its wording."""
     if not (is_finite(value) and is_valid(value)):
         raise ValueError(f"{name} must be {condition}, got {value!r}")
 
@@ -280,14 +281,14 @@ def is_auto(value: Any) -> bool:
 
 
 def check_random_state(seed: Any) -> np.random.RandomState:
-    """Return the RandomState of a seed, of a RandomState (itself) or of None (NumPy's global one)."""
+    """Return a RandomState: a new one for an integer seed, `seed` itself if it is one, NumPy's global one for None."""
     if isinstance(seed, Integral) and not 0 <= int(seed) <= LARGEST_SEED:
         raise ValueError(f"random_state must be between 0 and {LARGEST_SEED}, got {seed}")
     return random_state_of(seed)
 
 
 def check_finite(X: Matrix, name: str, columns: Any = None, power: int = 1) -> None:
-    """Raise if X contains NaN, inf or a value whose power would overflow, naming the first such entry.
+    """Raise ValueError, naming the first such entry, if X contains NaN, inf or a value whose power would overflow.
 
     Parameters
     ----------
@@ -310,8 +311,8 @@ def check_finite(X: Matrix, name: str, columns: Any = None, power: int = 1) -> N
     far = np.flatnonzero(np.abs(values.ravel()) > largest)
     i, j = entry_place(X, far[0])
     raise ValueError(
-        f"{name} contains {values.flat[far[0]]:g} at row {i}, {column_label(j, columns)}{_more(far)}; values beyond"
-        f" {largest:.0e} would overflow: rescale the column, or divide {name} by a constant"
+        f"{name} contains {values.flat[far[0]]:g} at row {i}, {column_label(j, columns)}{_more(far)}; magnitudes above"
+        f" {largest:.0e} would overflow: rescale the column, or divide all values by a constant"
     )
 
 
@@ -323,7 +324,7 @@ def entry_place(A: Matrix, t: int) -> tuple[int, int]:
 
 
 def not_finite(name: str, X: Matrix, bad: Array, columns: Any = None) -> ValueError:
-    """Return the error for the entries of X numbered `bad`, which are NaN or infinite."""
+    """Return the error for the entries of X at the indices `bad` (as in `entry_place`), which are NaN or infinite."""
     i, j = entry_place(X, bad[0])
     value = (X.data if sparse.issparse(X) else X.ravel())[bad[0]]
     kind = "NaN" if np.isnan(value) else f"{value:g}"
@@ -332,7 +333,7 @@ def not_finite(name: str, X: Matrix, bad: Array, columns: Any = None) -> ValueEr
 
 
 def _more(bad: Array) -> str:
-    return f", and {len(bad) - 1} more such entries" if len(bad) > 1 else ""
+    return f", and {plural(len(bad) - 1, 'more such entry', 'more such entries')}" if len(bad) > 1 else ""
 
 
 def column_label(j: int, columns: Any = None) -> str:

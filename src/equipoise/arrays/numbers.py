@@ -1,4 +1,4 @@
-"""Conversion of what the user passes to arrays of numbers, with errors of our own where other libraries would fail."""
+"""Conversion of the user's data to arrays of numbers, with errors that name the argument."""
 
 from __future__ import annotations
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._types import Array, Matrix
 
 
 def check_structure(A: Any, name: str = "X") -> Matrix:
-    """Return the sparse matrix A, safe to convert; raise ValueError, with the place, if its arrays are inconsistent.
+    """Return the sparse matrix A if it is safe to convert; raise ValueError if its arrays are inconsistent.
 
-    A matrix that claims to have sorted indices without duplicates, but has not, is returned as a new one without that
-    claim; otherwise A itself is returned.
+    If A is flagged as having sorted indices without duplicates, but does not, a new matrix without that flag is
+    returned; otherwise A itself. `name` is the name of A in the message.
     """
     if len(A.shape) != 2:
         raise ValueError(f"{name} must have two dimensions (n, D), got a sparse array of shape {A.shape}")
@@ -37,22 +38,28 @@ def _check_compressed(A: Any, name: str) -> None:
     what, other = ("column", "row") if A.format == "csc" else ("row", "column")
     if A.format == "bsr":
         if A.data.ndim != 3 or 0 in A.data.shape[1:] or rows % A.data.shape[1] or columns % A.data.shape[2]:
-            raise ValueError(f"{name} is a BSR matrix of shape {A.shape} whose data have the shape {A.data.shape}")
+            raise ValueError(
+                f"{name} is a BSR matrix of shape {A.shape} with data of shape {A.data.shape}; data must have the shape"
+                " (blocks, rows per block, columns per block), and the blocks must fill the matrix"
+            )
         rows, columns = rows // A.data.shape[1], columns // A.data.shape[2]
         what, other = "block row", "block column"
     indptr = A.indptr
     if indptr.shape != (rows + 1,):
-        raise ValueError(f"{name} has {rows} {what}s, but its indptr has the shape {indptr.shape}, not ({rows + 1},)")
+        raise ValueError(
+            f"{name} has {plural(rows, what)}, so its indptr must have the shape ({rows + 1},), got {indptr.shape}"
+        )
     if indptr[0] != 0:
-        raise ValueError(f"{name} has indptr[0] = {indptr[0]}; it must be 0")
+        raise ValueError(f"indptr of {name} must start at 0, got indptr[0] = {indptr[0]}")
     falls = np.flatnonzero(indptr[1:] < indptr[:-1])
     if falls.size:
         i = int(falls[0])
-        raise ValueError(f"{name} has a decreasing indptr at {what} {i}: {indptr[i]}, then {indptr[i + 1]}")
+        raise ValueError(f"indptr of {name} must not decrease, but {what} {i} goes from {indptr[i]} to {indptr[i + 1]}")
     size, stored = int(indptr[-1]), min(len(A.indices), len(A.data))
     if size > stored or len(A.indices) != len(A.data):
         raise ValueError(
-            f"{name} has {len(A.data)} values and {len(A.indices)} indices for the {size} entries counted by its indptr"
+            f"{name} has {plural(len(A.data), 'value')} and {plural(len(A.indices), 'index', 'indices')}, but its"
+            f" indptr counts {plural(size, 'entry', 'entries')}"
         )
     if (t := _first_outside(A.indices[:size], columns)) is not None:
         i = int(np.searchsorted(indptr, t, side="right")) - 1
@@ -64,7 +71,10 @@ def _check_coordinates(A: Any, name: str) -> None:
     row, column = A.row, A.col
     _check_types({"data": A.data, "row": row, "col": column}, name)
     if not len(row) == len(column) == len(A.data):
-        raise ValueError(f"{name} has {len(A.data)} values, {len(row)} row indices and {len(column)} column indices")
+        raise ValueError(
+            f"data, row and col of the sparse matrix {name} must have the same length, got {len(A.data)}, {len(row)}"
+            f" and {len(column)}"
+        )
     for indices, length, what in ((row, A.shape[0], "row"), (column, A.shape[1], "column")):
         if (t := _first_outside(indices, length)) is not None:
             raise _out_of_range(name, f"entry {t}", what, indices[t], length)
@@ -73,10 +83,15 @@ def _check_coordinates(A: Any, name: str) -> None:
 def _check_lists(A: Any, name: str) -> None:
     """Check LIL: a list of columns and a list of values for each row."""
     if not len(A.rows) == len(A.data) == A.shape[0]:
-        raise ValueError(f"{name} has {A.shape[0]} rows, {len(A.rows)} lists of indices and {len(A.data)} of values")
+        raise ValueError(
+            f"{name} has {plural(A.shape[0], 'row')}, but {plural(len(A.rows), 'list')} of indices and"
+            f" {plural(len(A.data), 'list')} of values"
+        )
     for i, (columns, values) in enumerate(zip(A.rows, A.data, strict=True)):
         if len(columns) != len(values):
-            raise ValueError(f"row {i} of {name} has {len(columns)} indices and {len(values)} values")
+            raise ValueError(
+                f"row {i} of {name} has {plural(len(columns), 'index', 'indices')}, but {plural(len(values), 'value')}"
+            )
         if (t := _first_outside(np.asarray(columns, dtype=np.int64), A.shape[1])) is not None:
             raise _out_of_range(name, f"row {i}", "column", columns[t], A.shape[1])
 
@@ -94,13 +109,13 @@ def _check_diagonals(A: Any, name: str) -> None:
     _check_types({"data": A.data, "offsets": A.offsets}, name)
     if A.data.ndim != 2 or A.offsets.shape != A.data.shape[:1] or len(np.unique(A.offsets)) != len(A.offsets):
         raise ValueError(
-            f"{name} has diagonals of shape {A.data.shape} for {A.offsets.size} offsets; it needs one row per diagonal,"
-            " each with an offset of its own"
+            f"{name} is a DIA matrix with data of shape {A.data.shape} and offsets {A.offsets.tolist()}; it needs one"
+            " row of data for each offset, and no offset twice"
         )
 
 
 def _check_types(arrays: dict[str, Any], name: str) -> None:
-    """Raise unless these are arrays: the first of numbers, the others of integers."""
+    """Raise ValueError unless `data` is an array of numbers, and the others are one-dimensional arrays of integers."""
     for part, array in arrays.items():
         kinds, wanted = ("biufc", "numbers") if part == "data" else ("iu", "integers")
         if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
@@ -118,11 +133,12 @@ def _first_outside(indices: Array, length: int) -> int | None:
 
 
 def _out_of_range(name: str, where: str, what: str, index: Any, length: int) -> ValueError:
-    return ValueError(f"{where} of {name} has the {what} index {index}, but there are {length} {what}s, counted from 0")
+    valid = f"{what} indices run from 0 to {length - 1}" if length else f"there are no {what}s"
+    return ValueError(f"{where} of {name} has the {what} index {index}, but {valid}")
 
 
 def _without_false_claims(A: Any) -> Any:
-    """Return A, or a new matrix with its arrays if A says that it is canonical and is not."""
+    """Return A, or a new matrix with the same arrays if A is flagged as canonical but is not."""
     if A.format == "bsr" or not A.has_canonical_format:
         return A
     size = int(A.indptr[-1])

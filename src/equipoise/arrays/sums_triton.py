@@ -12,7 +12,7 @@ WIDTH = 1024  # points added at a time
 
 @triton.jit(do_not_specialize=["n", "size"])
 def _parts(X, parts, n, size, D: tl.constexpr, WIDTH: tl.constexpr):
-    """Store the column sums of each part, `size` points of X (n, D), in `parts` (count, D)."""
+    """Store in `parts` (count, D) the column sums of each part of X (n, D); a part has `size` points."""
     start = tl.program_id(0).to(tl.int64) * size
     t = tl.arange(0, WIDTH)
     for c in tl.static_range(D):

@@ -9,7 +9,7 @@ from .memory_limits import gpu_out_of_memory, is_out_of_memory
 
 
 def in_tiles(n: int, width: int, act: Callable[[slice], None], tile: int = FIXED_TILE) -> None:
-    """Call `act` for slices that cover n rows of `width` entries each; halve them if GPU memory runs out."""
+    """Call `act` with slices that cover n rows of `width` entries each; halve the slices if GPU memory runs out."""
     step = max(1, min(n, tile // max(1, width)))
     start = 0
     while start < n:

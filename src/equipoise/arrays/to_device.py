@@ -14,7 +14,7 @@ def to_device(A: Array, device: str | None) -> Any:
         return A
     import torch
 
-    require_gpu_memory(2 * A.nbytes, f"a matrix {A.shape} and its derived arrays on the GPU", device)
+    require_gpu_memory(2 * A.nbytes, f"a matrix of shape {A.shape}, with its derived arrays, on the GPU", device)
     return torch.as_tensor(A, device=device)
 
 
@@ -33,7 +33,7 @@ def available_device(name: str) -> Any:
 
 
 def require_gpu_memory(n_bytes: float, what: str, device: str) -> None:
-    """Raise MemoryError if device is "cuda" and the GPU has fewer than n_bytes free."""
+    """Raise MemoryError if device is "cuda" and the GPU has less than n_bytes free; the message begins with `what`."""
     if device == "cuda":
         import torch
 

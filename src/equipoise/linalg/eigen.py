@@ -10,6 +10,7 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
+from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.memory_limits import available_memory
 from .pca import fix_signs, top_eigenvectors
@@ -54,11 +55,11 @@ def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tup
 
 
 def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
-    """Return the d smallest eigenvalues of a sparse A ≥ 0, ascending, and unit eigenvectors (n, d).
+    """Return the d smallest eigenvalues of a sparse, positive semidefinite A, ascending, and unit eigenvectors (n, d).
 
-    The span of `null` (n, c), orthonormal with A null = 0, is excluded: it is projected out of every product. Lanczos
-    runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation. If the factors would
-    be too large, it runs on A itself, and only if that does not converge is A factorised as a dense matrix.
+    `null` (n, c) has orthonormal columns with A null = 0; their span is projected out of every product, and so
+    excluded. Lanczos runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation.
+    If the factors would be too large, it runs on A itself; if that does not converge, A is factorised as a dense matrix.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:
@@ -112,9 +113,9 @@ def _bottom_without_factors(A: Matrix, null: Array, d: int) -> tuple[Array, Arra
 
 
 def _lanczos(multiply: Product, n: int, d: int, tol: float = 0.0) -> tuple[Array, Array]:
-    """Return the d largest eigenvalues, descending, of an operator, and unit eigenvectors; tol=0 is machine precision.
+    """Return the d largest eigenvalues, descending, of a symmetric operator on R^n, and unit eigenvectors (n, d).
 
-    Raises ArpackError if they do not converge.
+    tol=0 means machine precision. ArpackError is raised if the eigenvectors do not converge.
     """
     values, V = eigsh(_operator(multiply, n), d, which="LA", v0=_start(n), tol=tol, maxiter=RESTARTS)
     order = np.argsort(-values, kind="stable")
@@ -172,7 +173,7 @@ def _start(n: int) -> Array:
 def _not_converged(n: int, error: Exception) -> RuntimeError:
     """Return the error for a Lanczos run that did not converge."""
     return RuntimeError(
-        f"the eigenvectors of {n} points did not converge in {RESTARTS} restarts ({error}); the eigenvalues may be"
-        ' nearly equal: use solver="flow" (classical methods), another n_neighbors, fewer n_components or a sample of'
-        " the data"
+        f"the eigenvectors of a matrix with {n} rows did not converge in {plural(RESTARTS, 'restart')} ({error}); the"
+        ' eigenvalues may be nearly equal: use solver="flow" (classical methods), another n_neighbors, fewer'
+        " n_components or a sample of the data"
     )

@@ -1,4 +1,4 @@
-"""Centred Gram matrices C G C of points, as operators; with coordinates, the matrix is never formed.
+"""Centred Gram matrices C G C of points, as operators; large ones are not formed if the points have coordinates.
 
 C = I − 11ᵀ/n subtracts the mean (docs/math.md, "Gram matrices"). Arrays may be from NumPy, PyTorch or CuPy; maps and
 eigenvectors have the same library and device. Eigenvalues are always NumPy arrays.
@@ -62,7 +62,7 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define axes()")
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """Return the coordinates (m, d) of new points, with the `axes` of a solution."""
+        """Return the coordinates (m, d) of new points in the solution with these `axes`."""
         raise TypeError(f"{type(self).__name__} must define place()")
 
     def norm(self) -> float:
@@ -106,7 +106,7 @@ class Inner(Gram):
         return divide_columns(Y, column_squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """Return the coordinates of points with squared distances (m, n) to all points: Gower's formula (1968)."""
+        """Return the coordinates of new points from their squared distances (m, n) to all points (Gower 1968)."""
         K = -0.5 * new
         return multiply_rows(K - K.mean(axis=1, keepdims=True) - self._means + self._mean, axes)
 
@@ -118,7 +118,7 @@ class Inner(Gram):
 
 @tagged("gram.Factor")
 class Factor(Gram):
-    """B = C F Fᵀ C for coordinates F (n, r), dense or CSR; a product costs O(n r), and B is not formed."""
+    """B = C F Fᵀ C for coordinates F (n, r), dense or CSR; a product costs O(n r), and a large B is not formed."""
 
     definite = True
 
@@ -152,7 +152,7 @@ class Factor(Gram):
         return divide_columns(self.project_back(Y), column_squares(Y))
 
     def place(self, new: Matrix, axes: Array) -> Array:
-        """Return the coordinates of points with data coordinates (m, r)."""
+        """Return the coordinates (m, d) of new points from their data coordinates (m, r)."""
         return multiply_rows(new, axes) - multiply_vector(self.mean, axes)
 
     def times(self, V: Array) -> Array:
@@ -174,7 +174,7 @@ class Factor(Gram):
         return total
 
     def trace(self) -> float:
-        """Return Σ ‖x_i − x̄‖²."""
+        """Return the trace of B, the sum of squared distances between the rows of F and their mean."""
         if self.F.shape[1] <= min(self.n, SIDE):
             return float(self.scatter.trace())
         squares = self.F.multiply(self.F).sum() if sparse.issparse(self.F) else sum_squares(self.F)
@@ -215,7 +215,7 @@ class Factor(Gram):
 
 
 def divide_columns(V: Any, lengths: Array) -> Any:
-    """Return V (n, d) with each column divided by its entry of `lengths` (d,), or 0 where that is 0."""
+    """Return V (n, d) with each column divided by its entry of `lengths` (d,); a column of length 0 becomes 0."""
     return V / array_like(V, np.where(lengths > 0, lengths, np.inf))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._types import Array
 from ..arrays.namespace import array_like, array_namespace, device_of, on_device_of, to_float64, to_numpy
 from .eigen import DENSE, RESTARTS, SMALL
@@ -88,7 +89,7 @@ def lanczos(multiply: Product, start: Any, d: int, tol: float, restarts: int) ->
         retained = size - b * max(1, (size - d) // (2 * b))
         V[:retained, :] = _constant(start, S[:, :retained].T) @ V
         H = np.diag(np.concatenate([values[:retained], np.zeros(size - retained)]))
-    raise NotConverged(f"the eigenvectors of {n} points did not converge in {restarts} restarts")
+    raise NotConverged(f"the eigenvectors of a matrix with {n} rows did not converge in {plural(restarts, 'restart')}")
 
 
 def _constant(like: Any, values: Array) -> Any:
@@ -98,7 +99,10 @@ def _constant(like: Any, values: Array) -> Any:
 
 
 def _orthogonalize(U: Any, V: Any) -> tuple[Any, Array]:
-    """Return the part of U (n, b) orthogonal to the rows of V, and V U; twice is enough (Parlett 1998, section 6.9)."""
+    """Return the part of U (n, b) orthogonal to the rows of V, and V U.
+
+    U is projected twice, which is enough for full precision (Parlett 1998, section 6.9).
+    """
     h = V @ U
     U = U - V.T @ h
     correction = V @ U
@@ -115,6 +119,6 @@ def _replace_columns(Q: Any, exhausted: Array, fresh: Any, V: Any) -> Any:
 
 
 def _decompose(A: Any, d: int) -> tuple[Array, Any]:
-    """Return the d largest eigenvalues and eigenvectors of a dense A from all of them."""
+    """Return the d largest eigenvalues of a dense A, and unit eigenvectors, from a full decomposition."""
     values, V = top_eigenvectors(A, d)
     return to_numpy(values), array_namespace(A).astype(V, A.dtype, copy=False)

@@ -38,7 +38,7 @@ class NormalizedAffinities:
 
     @cached_property
     def _single(self) -> tuple[Any, Any, Any]:
-        """W, 1/√D_ii and the unit vector along √D, in float32."""
+        """W, the values 1/√D_ii, and the unit vector along `root`, in float32."""
         xp, root = array_namespace(self.root), self.root
         W = self.W.astype(np.float32) if is_numpy(self.W) and self.W.dtype != np.float32 else self.W
         return W, xp.astype(1 / root, xp.float32), xp.astype(root / (root @ root) ** 0.5, xp.float32)
@@ -83,7 +83,7 @@ def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any
 
 
 def _decompose(A: NormalizedAffinities, count: int) -> Array:
-    """Return the eigenvectors of few points, from the dense matrix."""
+    """Return the leading eigenvectors from the dense matrix, for few points."""
     M = dense(A.matrix())
     trivial = A.root / np.linalg.norm(A.root)
     M -= 2 * np.outer(trivial, trivial)  # moves its eigenvalue from 1 to −1, below all others
@@ -91,10 +91,10 @@ def _decompose(A: NormalizedAffinities, count: int) -> Array:
 
 
 def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Array, bool]:
-    """Return the eigenvectors of affinities on the CPU, where ARPACK is faster than blocks of vectors.
+    """Return the leading eigenvectors of affinities on the CPU by ARPACK, and whether they converged.
 
-    Measured in turn on UMAP's graphs of MNIST (15 neighbours, 2 eigenvectors, a tolerance of 1e-4; medians of 5 on two
-    cores): `_by_blocks` took 4 to 9 times as long for 20,000 points and 1.6 times as long for 70,000.
+    ARPACK is faster there than `_by_blocks`, which took 4 to 9 times as long for 20,000 points and 1.6 times as long
+    for 70,000 (UMAP's graphs of MNIST, 15 neighbours, 2 eigenvectors, tolerance 1e-4; medians of 5 runs on two cores).
     """
     n = len(A.root)
     start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
@@ -111,7 +111,7 @@ def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, s
 
 
 def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Any, bool]:
-    """Return the eigenvectors of affinities on a device."""
+    """Return the leading eigenvectors of affinities on a device by block Lanczos, and whether they converged."""
     from .lanczos import WIDTH, NotConverged, lanczos, start_block
 
     n, xp = A.root.shape[0], array_namespace(A.root)
@@ -123,7 +123,7 @@ def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, s
 
 
 def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
-    """Return V (n, b) after orthogonal iteration with (1 + A)/2, whose leading eigenvectors are those of A."""
+    """Return V (n, b) after orthogonal iteration with (I + A)/2, whose leading eigenvectors are those of A."""
     # NumPy's own QR would compute in float64.
     qr = partial(linalg.qr, mode="economic") if isinstance(V, np.ndarray) else array_namespace(V).linalg.qr
     for _ in range(steps):

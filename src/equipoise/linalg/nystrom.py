@@ -17,11 +17,12 @@ ROUNDING = 1e-12  # eigenvalues below this, relative to the largest, are roundin
 
 @tagged("landmarks.Landmarks")
 class Landmarks:
-    """Nyström's G' = K W⁺ Kᵀ from d² between n points and m of them, the landmarks (Williams & Seeger 2001).
+    """Nyström's approximation G' = K W⁺ Kᵀ of the Gram matrix of n points (Williams & Seeger 2001).
 
-    K (n, m) holds ⟨x_i − c, x_a − c⟩ = −½ (d²_ia − s_i − s_a) with c the mean of the landmarks,
-    s_i = mean_a d²_ia − ½ mean_ab d²_ab = ‖x_i − c‖², and W (m, m) its rows at the landmarks. `F` (n, r) holds
-    coordinates with F Fᵀ = G'; classical scaling of these is landmark MDS (Platt 2005).
+    It needs only the squared distances between the points and m of them, the landmarks. With c the mean of the
+    landmarks, K (n, m) contains the products ⟨x_i − c, x_a − c⟩ = −½ (d²_ia − s_i − s_a) of points i and landmarks a,
+    where s_i = mean_a d²_ia − ½ mean_ab d²_ab = ‖x_i − c‖²; W (m, m) contains the rows of K at the landmarks. `F`
+    (n, r) contains coordinates with F Fᵀ = G'; classical scaling of F is landmark MDS (Platt 2005).
 
     Parameters
     ----------
@@ -41,7 +42,9 @@ class Landmarks:
         # noise as well: division by their square roots would amplify it.
         keep = values > max(-values[0], ROUNDING * values[-1])
         if not keep.any():
-            raise ValueError("all landmarks coincide; raise n_landmarks")
+            raise ValueError(
+                "all landmarks coincide, or the distances between them are far from Euclidean; raise n_landmarks"
+            )
         self._whiten = np.ascontiguousarray((U[:, keep] / np.sqrt(values[keep]))[:, ::-1])
         self.F = self.coordinates(D2.T)
 
@@ -58,7 +61,7 @@ class Landmarks:
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
     def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
-        """Return estimates of ‖G − G'‖_F and ‖G‖_F from squared distances (q, n) of the points `which` to all.
+        """Return estimates of ‖G − G'‖_F and ‖G‖_F from the squared distances (q, n) between points `which` and all.
 
         Both matrices are centred at the mean c of the landmarks; centring at the mean of all points can only reduce the
         norms.
@@ -69,7 +72,10 @@ class Landmarks:
 
 
 def sampled_norm(rows: Array) -> float:
-    """Return an estimate of ‖R‖_F of a matrix (n, n) from a uniform sample of rows (q, n); its square is unbiased."""
+    """Return an estimate of the Frobenius norm of a matrix (n, n) from a uniform sample of its rows (q, n).
+
+    The square of the estimate is unbiased.
+    """
     q, n = rows.shape
     return float(np.sqrt(n / q * np.square(rows).sum()))
 

@@ -22,9 +22,9 @@ Settings = list[tuple[Any, int]]  # libraries and their numbers of threads
 
 
 class _SharedLimit:
-    """The limit on libraries whose number of threads belongs to the process.
+    """The limit to one thread of libraries that have one number of threads for the whole process.
 
-    The first of several contexts that overlap, in any threads, sets it, and the last one lifts it.
+    Contexts in several threads may overlap: the first to enter sets the limit, and the last to leave lifts it.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def on_one_blas_thread(function: F) -> F:
-    """Return the function, run within `one_blas_thread`."""
+    """Return a function that runs `function` within `one_blas_thread`."""
 
     @wraps(function)  # a decorator of our own: contextlib's would be the frame to which `_warn` attributes warnings
     def wrapped(*args: Any, **settings: Any) -> Any:
@@ -94,7 +94,7 @@ def on_one_blas_thread(function: F) -> F:
 
 @cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """Return the BLAS libraries whose number of threads belongs to the process, and those where each thread has one.
+    """Return the BLAS libraries that have one number of threads per process, and those that have one per thread.
 
     They are found once: finding them takes 5 ms, as long as a small PCA. OpenBLAS built with OpenMP is of the second
     kind.
@@ -108,7 +108,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 def _set(library: Any, threads: int) -> None:
-    """Set the number of threads of a library from any thread; threadpoolctl 3.8 ignores all threads but the first."""
+    """Set the number of threads of a library from any thread; by default, threadpoolctl 3.8 obeys only the first."""
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
     library.set_num_threads(threads)
@@ -116,7 +116,7 @@ def _set(library: Any, threads: int) -> None:
 
 
 def _limit(libraries: list[Any]) -> Settings:
-    """Set the libraries to one thread and return their settings before."""
+    """Set the libraries to one thread and return their previous settings."""
     before = [(library, library.num_threads) for library in libraries]
     for library in libraries:
         _set(library, 1)
@@ -131,7 +131,7 @@ def _restore(settings: Settings) -> None:
 def openmp_threads(n_threads: int) -> int:
     """Return how many threads faiss and PyTorch may use: `n_threads`, or 1 in a process forked after the import.
 
-    GNU's OpenMP would wait there for the threads of the parent, which do not exist in the child.
+    In such a process, GNU's OpenMP would wait for the threads of the parent, which do not exist in the child.
     """
     return n_threads if os.getpid() == _IMPORTED_IN else 1
 
@@ -139,7 +139,7 @@ def openmp_threads(n_threads: int) -> int:
 def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
     """Call work(item) for each item on up to n_threads threads, fewer if the system refuses to start them.
 
-    The caller is one of them. The first exception ends the loop and is raised.
+    The calling thread is one of them. After the first exception no further item is started, and it is raised.
     """
     left, lock, errors = iter(range(len(items))), Lock(), list[BaseException]()
 
@@ -173,7 +173,7 @@ JITTER = 0.01  # standard deviation of the noise, relative to the spread: just e
 
 
 def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return the first d principal components of X, scaled so that the first has unit standard deviation, with jitter.
+    """Return the first d principal components of X, scaled so that the first has standard deviation 1, plus jitter.
 
     Components beyond the rank of X are only jitter. BLAS runs on one thread, for the same bytes with every n_jobs.
 
@@ -196,7 +196,10 @@ def principal_components(X: Array, d: int, rng: np.random.RandomState) -> Array:
 
 
 def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Array:
-    """Return the same components from squared distances D2 (n, n), by classical scaling: eigenvectors of −½ C D2 C."""
+    """Return the result of `principal_components` from squared distances D2 (n, n), by classical scaling.
+
+    The components are scaled eigenvectors of −½ C D2 C, where C = I − 11ᵀ/n subtracts the mean.
+    """
     scale = max(D2.max(), np.finfo(np.float64).tiny)
     G = D2 / (-2 * scale)
     double_center(G)
@@ -206,7 +209,10 @@ def principal_coordinates(D2: Array, d: int, rng: np.random.RandomState) -> Arra
 
 
 def double_center(G: Any) -> Any:
-    """Replace G (n, m), an array of any library, by C G C, C = I − 11ᵀ/n; return the column means of G (m,)."""
+    """Subtract from G (n, m), in place, the column means and then the row means; return the column means (m,).
+
+    For a square G this is C G C, where C = I − 11ᵀ/n. G is an array of any library.
+    """
     xp = array_namespace(G)
     means = xp.mean(G, axis=0)
     G -= means
@@ -215,10 +221,10 @@ def double_center(G: Any) -> Any:
 
 
 def principal_scores(X: Any, d: int) -> Any:
-    """Return the coordinates (n, ≤ d) of centred rows X (n, D) along their first d principal axes.
+    """Return the coordinates (n, at most d) of centred rows X (n, D) along their first d principal axes.
 
-    X is an array of any library; the result has its device and its precision. Eigenvectors are computed in float64, of
-    the smaller of XᵀX and XXᵀ.
+    X is an array of any library; the result has its device and its precision. The axes are eigenvectors of XᵀX, or are
+    computed from those of XXᵀ if that is smaller.
     """
     xp = array_namespace(X)
     if X.shape[1] <= X.shape[0]:
@@ -229,7 +235,10 @@ def principal_scores(X: Any, d: int) -> Any:
 
 
 def top_eigenvectors(G: Any, d: int) -> tuple[Any, Any]:
-    """Return the d largest eigenvalues, descending, of a symmetric G (n, n), and unit eigenvectors, in float64."""
+    """Return the d largest eigenvalues, descending, of a symmetric G (n, n), and unit eigenvectors.
+
+    NumPy arrays are decomposed in their own precision, those of other libraries in float64.
+    """
     n = G.shape[0]
     if is_numpy(G):
         values, V = linalg.eigh(G, subset_by_index=[max(n - d, 0), n - 1])
@@ -249,9 +258,9 @@ def fix_signs(V: Any) -> Any:
 
 
 def finish(scores: Any, d: int, rng: np.random.RandomState) -> Any:
-    """Return scores (n, ≤ d), an array of any library, as a map (n, d) with unit spread along the first axis, jittered.
+    """Return scores (n, at most d) as a map (n, d) whose first axis has standard deviation 1, plus jitter.
 
-    The unit is one standard deviation. `rng` draws the jitter, or for a tensor the seed of a generator on its device.
+    `scores` is an array of any library. `rng` draws the jitter, or for a tensor the seed of a generator on its device.
     """
     xp = array_namespace(scores)
     Y = xp.zeros((scores.shape[0], d), dtype=scores.dtype, device=device_of(scores))

@@ -71,7 +71,7 @@ class Groups:
         k : int
         queries : array of float32, shape (m, D)
         parts : list of int arrays
-            Rows of the queries that have the same candidates, so that their distances are one matrix product.
+            Each array lists queries with the same candidates, so that their distances are one matrix product.
         near : callable
             near(i) returns the groups that contain the candidates of parts[i].
         store : callable
@@ -92,10 +92,10 @@ class Groups:
 
 
 def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
-    """Return the indices (q, k), int32, of the k nearest of `points` (m, D) to each query of Q (q, D).
+    """Return the indices (q, k), int32, of the k `points` (m, D) nearest to each query of Q (q, D).
 
-    Distances come from products. Where the rounding of products could change the result, because neighbours are much
-    nearer to one another than to the origin, they come from differences.
+    `norms` (m,) are the squared norms of the points. Distances are computed from matrix products, but from differences
+    where rounding could change the result: where neighbours are much nearer to one another than to the origin.
     """
     dots, found = Q @ points.T, np.empty((len(Q), k), np.int32)
     _core.nearest(dots, norms, found)
@@ -116,7 +116,10 @@ def joined(parts: list[Array]) -> Array:
 
 
 def scan(base: Array, queries: Array, k: int, n_threads: int) -> Array:
-    """Return the k nearest points of `base` (n, D), float32, to each query (n, D) other than itself: (n, k) int32."""
+    """Return the indices (n, k), int32, of the k points of `base` (n, D), float32, nearest to each query (n, D).
+
+    Query i belongs to point i, which is not its own neighbour.
+    """
     n = len(base)
     all_points = Groups(base, np.zeros(n, np.int64), 1)
     result, advance = np.empty((n, k), np.int32), advance_callback()
@@ -151,7 +154,7 @@ class Cells:
         self._all_ranks = count + self._listed.shape[1]  # larger than any rank
 
     def _ranks(self, cell: int, below: int) -> Array:
-        """Return the rank of every cell seen from this one, the best over its members, and at most `below`."""
+        """Return the rank of every cell as seen from cell `cell`, or `below` if that is smaller."""
         listed = self._listed[self._members[cell]]
         ranks = np.full(len(self._centres), below, np.int32)
         if below > listed.shape[1]:  # beyond the listed cells, by the distance between centres
@@ -163,9 +166,9 @@ class Cells:
         return ranks
 
     def search_with_recall(self, k: int, min_recall: float) -> tuple[Array, float]:
-        """Return the k nearest points (n, k), int32, from as many cells as the recall requires, and that recall.
+        """Return the k nearest points (n, k), int32, in as many cells as `min_recall` requires, and the recall.
 
-        A sample of rows determines the number of cells and estimates the recall.
+        The number of cells and the recall are estimated on a sample of rows.
         """
         rows = sample_rows(len(self.queries))
         truth = self._true_neighbors(rows, k)
@@ -183,14 +186,14 @@ class Cells:
         return np.square(self.base[near] - self.queries[i]).sum(axis=1)
 
     def reach(self, rows: Array, truth: Array, min_recall: float) -> int:
-        """Return how many ranks to search for a recall, from the true neighbours (m, k) of some rows (m,)."""
+        """Return how many ranks must be searched to reach a recall, if `truth` (m, k) are the neighbours of `rows`."""
         ranks = np.empty(truth.shape, np.int32)
         for t, i in enumerate(rows):
             ranks[t] = self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]]
         return reach_for_recall(ranks, min_recall)
 
     def search(self, k: int, count: int) -> Array:
-        """Return the k nearest of the points in cells of rank below `count`, (n, k) int32, without the point itself."""
+        """Return the k nearest other points (n, k), int32, in the cells of rank below `count`."""
         sizes = self._groups.sizes
 
         def near(cell: int) -> Array:
@@ -237,7 +240,7 @@ class _Centres:
         return np.concatenate([faiss.knn(part, self._regions, 1)[1][:, 0] for part in parts])
 
     def nearest(self, points: Array, k: int, n_threads: int) -> Array:
-        """Return the k cells nearest to each point, nearest first (n, k) int32, among those in the nearest regions."""
+        """Return the k cells nearest to each point, nearest first, (n, k) int32; only nearby regions are searched."""
         sizes = self._groups.sizes
         enough = min(COMPARED, len(self.points))
 

@@ -19,7 +19,7 @@ WORTH = 0.5  # largest fraction of the blocks for which a search in blocks is fa
 
 
 def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
-    """Return the k nearest other rows of X to each row.
+    """Return the k other rows of X nearest to each row, with their squared distances and the recall.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def search(X: torch.Tensor, k: int, min_recall: float) -> Found:
 
 
 def search_blocks(blocks: Blocks, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k nearest other points (n, k) within the `width` nearest blocks, and their d²."""
+    """Return the k other points (n, k) nearest to each point within the `width` nearest blocks, and their d²."""
     if not blocks.X.is_cuda:
         return blocks.nearest(k, width)
     from . import sieve_triton as sieve

@@ -1,8 +1,8 @@
 """Blocks of nearby points, and neighbour search in nearby blocks: the PyTorch counterpart of cells.py.
 
 The points are sorted by k-means cell, the cells by the first principal component of their centres, and then cut into
-blocks of equal size. The distance from a block to another is that from its nearest point to the centre of the other.
-The true neighbours of a sample determine how many of the nearest blocks must be searched for a recall.
+blocks of equal size. The distance from block A to block B is that from the centre of B to the nearest point of A. The
+true neighbours of a sample determine how many of the nearest blocks must be searched to reach a recall.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ ITERATIONS = 8  # of k-means
 
 
 class Blocks:
-    """Points in blocks.
+    """Points sorted into blocks of nearby points, `BLOCK` in each.
 
     Attributes
     ----------
     X : tensor, shape (n, D)
     order : tensor of int64
-        The points, block by block; the last block is padded with points of the previous one.
+        Indices of the points, block by block; the last block is padded with points of the previous one.
     block : tensor of int64, shape (n,)
-        The block of each point.
+        Index of the block of each point.
     centers : tensor, shape (b, D)
         Mean of each block.
     """
@@ -47,7 +47,7 @@ class Blocks:
         self.centers = X[self.order].reshape(-1, BLOCK, D).mean(dim=1)
 
     def lists(self, width: int, blocks: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the `width` blocks nearest to each block, or to some blocks, nearest first (b, width) int32."""
+        """Return the blocks nearest to each block, or to each of `blocks` (b,), nearest first: (b, width) int32."""
         which = torch.arange(len(self.centers), device=self.X.device) if blocks is None else blocks
         norms = self.centers.square().sum(dim=1)
         result = torch.empty((len(which), width), dtype=torch.int32, device=self.X.device)
@@ -63,7 +63,7 @@ class Blocks:
         return result
 
     def nearest(self, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the k nearest other points (n, k) within the `width` nearest blocks, and their d², on the CPU."""
+        """Return the result of `gpu.search_blocks`, on the CPU."""
         lists = self.lists(width)
         n = len(self.X)
         members = self.order.reshape(-1, BLOCK)
@@ -79,9 +79,10 @@ class Blocks:
 
 
 def reach(blocks: Blocks, sample: torch.Tensor, true: torch.Tensor, recall: float) -> int:
-    """Return how many blocks to search for a recall, from the true neighbours (m, k) of a sample of points (m,).
+    """Return how many of the nearest blocks must be searched to reach a recall.
 
-    A point may be listed among its own neighbours; it is not counted.
+    `true` (m, k) contains the true neighbours of the points `sample` (m,). A point that is listed among its own
+    neighbours is not counted.
     """
     count = len(blocks.centers)
     rank = torch.empty(true.shape, dtype=torch.int64, device=true.device)
@@ -112,7 +113,7 @@ def cells(X: torch.Tensor) -> torch.Tensor:
 
 
 def nearest_center(X: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
-    """Return the index of the centre (c, D) nearest to each row of X."""
+    """Return, for each row of X, the index of the nearest of the `centers` (c, D)."""
     norms = centers.square().sum(dim=1)
     cell = torch.empty(len(X), dtype=torch.int64, device=X.device)
 

@@ -22,8 +22,9 @@ class Found(NamedTuple):
 def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None = None) -> Found:
     """Return the k rows of X nearest to each row of Q.
 
-    Products select candidates; the distances, and so their order, are sums of squared differences. Queries whose
-    candidates are uncertain because products are rounded, as in tight clusters far apart, are repeated in float64.
+    Matrix products select candidates; their distances, and so their order, are computed from differences. Where the
+    rounding of the products leaves the candidates uncertain, as in tight clusters far apart, the search is repeated in
+    float64.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def nearest(Q: torch.Tensor, X: torch.Tensor, k: int, own: torch.Tensor | None =
     X : tensor, shape (n, D)
     k : int
     own : tensor of int64, shape (m,), default=None
-        Index of each query in X, if it is one of its rows; a row is not its own neighbour.
+        Index in X of each query, if the queries are rows of X: a row is not its own neighbour.
     """
     m, n = len(Q), len(X)
     indices = torch.empty((m, k), dtype=torch.int32, device=X.device)

@@ -14,33 +14,37 @@ ROUNDING = 1e-5  # relative difference between float32 sums of squares that are 
 
 
 def sample_rows(n: int) -> Array:
-    """Return at most 500 of n rows, sorted and always the same, on which the search on the CPU estimates its recall."""
+    """Return the indices of at most 500 of n rows, sorted, on which the search on the CPU estimates its recall.
+
+    They are the same in every call with this n.
+    """
     return np.sort(np.random.RandomState(0).permutation(n)[:SAMPLE])
 
 
 def estimate_recall(d2: Any, kth: Any) -> float:
     """Return the fraction of the neighbours found that are no farther than the true k-th neighbour.
 
-    Of points at equal distance, any one counts.
+    So of several points at the distance of the k-th neighbour, any counts as a true neighbour.
 
     Parameters
     ----------
     d2 : array or tensor of shape (m, k)
-        Squared distances of the sampled rows to the neighbours found.
+        Squared distances from the sampled rows to the neighbours found.
     kth : array or tensor of shape (m,)
-        Squared distances to their true k-th neighbours.
+        Squared distances from the sampled rows to their true k-th neighbours.
     """
     xp = array_namespace(d2)
     return float(xp.mean(xp.astype(d2 <= (kth * (1 + ROUNDING))[:, None], xp.float64)))
 
 
 def reach_for_recall(ranks: Any, min_recall: float) -> int:
-    """Return how many of the nearest cells must be searched for a recall.
+    """Return how many of the nearest cells must be searched to reach a recall.
 
     Parameters
     ----------
     ranks : array or tensor of int
-        For each true neighbour of a sample of points, the rank from 0 of its cell among the cells nearest to the point.
+        For each sampled point and each of its true neighbours: the rank, counted from 0, of the neighbour's cell among
+        the cells nearest to the point.
     min_recall : float
         Fraction of the true neighbours that must lie in the searched cells.
     """

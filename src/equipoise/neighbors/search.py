@@ -1,10 +1,10 @@
 """The k nearest neighbours of every row of a table, with an estimate of the recall.
 
-Euclidean metrics in up to five columns use a k-d tree. The other metrics of vectors.py use matrix products and faiss:
-an exact scan for small data and for L1 and L∞; in large data each point is compared with the points of the k-means
-cells near its own (cells.py). The result has the same bytes for any number of threads; faiss's HNSW graphs do not have
-this property and are not used. Other metrics are searched exactly, block by block, and so are sparse tables
-(sparse.py).
+The metrics of vectors.py that become Euclidean distances use a k-d tree in up to five columns. With more columns, all
+pairs are compared if the data are small; in large data each point is compared only with the points of the k-means cells
+near its own (cells.py). L1 and L∞ distances are computed for all pairs by faiss, and those of other metrics by
+scikit-learn, block by block; sparse tables have a search of their own (sparse.py). The result has the same bytes for
+any number of threads; faiss's HNSW graphs do not have this property and are not used.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def nearest_neighbors(
         Number of neighbours, from 1 to n − 1.
     metric : str or callable, default="euclidean"
         "euclidean", "cosine", "correlation", "inner_product", "manhattan" and "chebyshev" are fast; other metrics of
-        scikit-learn and functions of two rows work too.
+        scikit-learn and functions of two rows work too. For sparse X the metric must be "euclidean", "sqeuclidean",
+        "cosine", "inner_product", "manhattan" or a function.
     n_threads : int, default=1
         Number of threads; the result does not depend on it.
     min_recall : float, default=0.99
@@ -64,8 +65,8 @@ def nearest_neighbors(
     Raises
     ------
     ValueError
-        If X is not a table of finite numbers whose squares are finite, k is out of range, or the metric fails or gives
-        a negative or undefined distance.
+        If X is not a table of finite numbers, if distances would overflow, if k or another parameter is out of range,
+        or if the metric is unknown or gives a distance that is negative or not finite.
     """
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
@@ -76,11 +77,11 @@ def nearest_neighbors(
         raise ValueError(f"n_threads must be an integer from 1 to {MOST_THREADS}, got {n_threads!r}")
     n = X.shape[0]
     if not (is_integer(k) and 0 < k < n):
-        raise ValueError(f"k must be between 1 and n_samples - 1 = {n - 1}, got {k!r}")
+        raise ValueError(f"k must be an integer from 1 to n_samples - 1 = {n - 1}, got {k!r}")
     if sparse.issparse(X):
         return SparseSearcher(X, metric).within(k)
     if isinstance(metric, str) and metric == "precomputed":
-        raise ValueError('metric="precomputed" is not available here; X must be a table (n, D)')
+        raise ValueError('metric="precomputed" is not available here; pass a table (n, D) and the metric between rows')
     check_range(X, metric)
     check_metric(X, metric)
     progress.stage("neighbours", n)
@@ -93,7 +94,7 @@ def nearest_neighbors(
 
 
 class Searcher:
-    """Exact search for the rows of a table X (n, D) nearest to new rows; each new row is searched independently."""
+    """Exact search in a table X (n, D) for the rows nearest to each new row, independently of the other new rows."""
 
     SPARE = 16  # candidates beyond k found in float32; float64 then selects the k nearest
 
@@ -102,7 +103,7 @@ class Searcher:
         self._vectors: Vectors | None = None
 
     def nearest(self, X_new: Array, k: int) -> Graph:
-        """Return the k nearest rows of X to each row of X_new (m, D)."""
+        """Return the k rows of X nearest to each row of X_new (m, D), sorted by index."""
         self._vectors = self._vectors or make_vectors(self.X, self.metric)
         if self._vectors is None:
             blocks = pairwise_distances_chunked(
@@ -117,7 +118,7 @@ class Searcher:
         return Graph(np.take_along_axis(found, near.indices, axis=1), near.distances)
 
     def _candidates(self, vectors: Vectors, Q: Array, width: int) -> Array:
-        """Return the `width` vectors nearest to each query in float32, (m, width)."""
+        """Return the indices (m, width) of the vectors nearest to each query, as computed in float32."""
         if not hasattr(self, "_base"):
             self._unit = UnitScale(vectors.base)
             self._base = self._unit.float32(vectors.base)
@@ -127,12 +128,12 @@ class Searcher:
 
 
 def nearest_in_matrix(D: Array, k: int) -> Graph:
-    """Return the k nearest neighbours of each point from all distances, D (n, n)."""
+    """Return the k nearest neighbours of each point, from the matrix D (n, n) of all distances."""
     return nearest_in_rows(D, np.arange(len(D)), k)
 
 
 def nearest_in_rows(D: Array, rows: Array, k: int) -> Graph:
-    """Return the k nearest neighbours of the points `rows` (m,) from their distances to all points, D (m, n)."""
+    """Return the k nearest neighbours of the points `rows` (m,), from their distances D (m, n) to all points."""
     D = D.copy()
     D[np.arange(len(rows)), rows] = np.inf
     near = np.argpartition(D, k - 1, axis=1)[:, :k]
@@ -164,7 +165,7 @@ Search = Callable[[Array, int], Array]  # queries (m, D) and k → indices (m, k
 
 
 def _faiss_scan(base: Array, search: str) -> Search:
-    """Return an exact search in `base`, float32, which is not copied."""
+    """Return a function that searches `base` (n, D), float32, exactly; `base` is not copied."""
     import faiss
 
     metric = {"l2": faiss.METRIC_L2, "l1": faiss.METRIC_L1, "linf": faiss.METRIC_Linf}[search]
@@ -172,7 +173,7 @@ def _faiss_scan(base: Array, search: str) -> Search:
 
 
 def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tuple[Array, float]:
-    """Return the neighbours (n, k) of every row, int32, and the recall."""
+    """Return the indices (n, k), int32, of the neighbours of every row, and the recall."""
     unit = UnitScale(vectors.base)
     if vectors.search == "l2" and vectors.base.shape[1] <= TREE:
         tree = cKDTree((vectors.base - unit.center) / unit.scale)
@@ -190,9 +191,10 @@ def _search(vectors: Vectors, k: int, n_threads: int, min_recall: float) -> tupl
 
 
 def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, Array], Array] | None = None) -> Array:
-    """Return the results of a search as int32, a block of queries at a time: faiss returns twice the bytes, int64.
+    """Search for the neighbours of a block of queries at a time, and return all indices as int32.
 
-    `postprocess(found, rows)`, if not None, is applied to the result of each block.
+    Without blocks, faiss would return all indices as int64, which take twice the memory. `postprocess(found, rows)`, if
+    not None, is applied to the indices found for each block of queries `rows`.
     """
     result: Array | None = None
     advance = progress.advance_callback()
@@ -206,7 +208,7 @@ def _in_blocks(search: Search, Q: Array, k: int, postprocess: Callable[[Array, A
 
 
 def _scan_by_metric(X: Array, k: int, metric: Any) -> Graph:
-    """Return the exact neighbours under any scikit-learn metric or callable, in blocks of rows."""
+    """Return the exact neighbours under any scikit-learn metric or callable, computed in blocks of rows."""
     metric_parameters(X, metric)  # raises if the metric does not exist for these rows
     indices, distances = np.empty((len(X), k), np.int32), np.empty((len(X), k))
     start, advance = 0, progress.advance_callback()

@@ -1,7 +1,7 @@
-"""Neighbour search on a GPU without storing distances: a bound for each row, then only the candidates below it.
+"""Neighbour search on a GPU without storing distances: find a bound for each row, then collect what lies below it.
 
-A random sample of points gives a bound on the distance to the k-th neighbour of each row; with many points, every
-fourth block of them then gives a tighter one. One pass over all pairs, as matrix products on the tensor cores, collects
+A random sample of points gives a bound on the distance to the k-th neighbour of each row. If there are many points,
+every fourth block then gives a tighter bound. One pass over all pairs, as matrix products on the tensor cores, collects
 the candidates below the bound, and their distances are recomputed from differences. A row with too few candidates, or
 more than can be stored, is searched again in full.
 """
@@ -21,9 +21,9 @@ from .gpu_blocks import BLOCK
 from .gpu_scan import nearest as scan
 
 FIRST, SECOND = 1024, 16384  # sampled points for the first bound, and for a tighter one
-GROUPS = 4  # of the first sample: the bound is the largest of their smallest distances; about 8 points lie below it
+GROUPS = 4  # groups of the first sample; the bound is the largest of their minima, so about 8 of its points lie below
 ROOM = 512  # candidates stored per row
-FEW = 8  # expected neighbours in the second sample below which every `STRIDE`-th block is used for the bound
+FEW = 8  # if fewer neighbours are expected in the second sample, every `STRIDE`-th block is used for the bound
 STRIDE = 4
 PRECISIONS = "tf32", "tf32x3"  # of products on the tensor cores: 11 bits, then about 22
 
@@ -129,9 +129,10 @@ class Sieve:
     def candidates(
         self, rows: slice, P: Cloud, bound: torch.Tensor, room: int, lists: torch.Tensor | None, stride: int = 1
     ) -> Candidates:
-        """Return the points of P below the bound of each row, other than the row itself if P is all points.
+        """Return, for each row x, the points p of P with ‖p‖² − 2 x·p below its bound.
 
-        All blocks of P are searched, or only those in `lists`; of these, every `stride`-th.
+        If P contains all points, x itself is left out. Every `stride`-th block of P is searched, or every `stride`-th
+        of the blocks in `lists` for the row.
         """
         m, (n, D) = rows.stop - rows.start, P.X.shape
         count = torch.zeros(m, dtype=torch.int32, device=P.X.device)
@@ -145,7 +146,7 @@ class Sieve:
         return Candidates(count, found)
 
     def select(self, rows: slice, P: Cloud, candidates: Candidates, output: Output) -> None:
-        """Write the nearest of the candidates to the rows of the output."""
+        """Select the nearest candidates of each row, and write them to the output."""
         count, found = candidates
         indices, d2, base, names = output
         m, room = found.shape
@@ -155,7 +156,7 @@ class Sieve:
         )  # fmt: skip
 
     def bound(self, rows: slice, k: int, lists: torch.Tensor | None) -> torch.Tensor:
-        """Return a bound on ‖p‖² − 2 x·p for each row, probably a little above that of its k-th neighbour."""
+        """Return for each row x a bound on ‖p‖² − 2 x·p, probably a little above the value at its k-th neighbour."""
         rough = torch.addmm(self.few.norms, self.all.X[rows], self.few.X.T, alpha=-2)
         first = rough.reshape(len(rough), GROUPS, -1).amin(dim=2).amax(dim=1)
         below = self.candidates(rows, self.more, first, ROOM, None)
@@ -180,23 +181,23 @@ class Sieve:
 
 
 def nearest(X: torch.Tensor, k: int, precision: str = PRECISIONS[0]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k nearest other rows of centred X to each row, (n, k) int32, and their d²."""
+    """Return the k other rows nearest to each row of centred X, (n, k) int32, and their d²."""
     return _sieve(X, k, None, None, precision)
 
 
 def nearest_in_blocks(
     X: torch.Tensor, order: torch.Tensor, lists: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the same as `Blocks.nearest`: `order` lists the points block by block, `lists` the blocks to search."""
+    """Return the result of `Blocks.nearest`; `order` lists the points block by block, `lists` the blocks to search."""
     return _sieve(X, k, order, lists, PRECISIONS[0])
 
 
 def _sieve(
     X: torch.Tensor, k: int, order: torch.Tensor | None, lists: torch.Tensor | None, precision: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k nearest other points of X (n, D) to each point, and their d².
+    """Return the k other points nearest to each point of X (n, D), and their d².
 
-    `order` and `lists` as in `nearest_in_blocks`, or None to search all blocks.
+    `order` and `lists` are those of `nearest_in_blocks`, or None to search all blocks.
     """
     n = len(X)
     sieve = Sieve(X if order is None else X[order[:n]], precision)

@@ -1,4 +1,4 @@
-"""Exact neighbour search in a sparse table, by products of blocks of rows; the table is never made dense."""
+"""Exact neighbour search in a sparse table, one block of rows at a time; the table is never made dense."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_sparse_metric(metric: Any) -> None:
 
 
 def search_work(X: Matrix, metric: Any) -> float:
-    """Return the cost of an exact search of CSR X (n, D): multiplications, plus n² comparisons."""
+    """Return the approximate number of operations of an exact search in CSR X (n, D): products, and n² comparisons."""
     n = float(X.shape[0])
     if metric not in PRODUCTS:
         return n * (X.nnz + n)
@@ -40,7 +40,8 @@ def search_work(X: Matrix, metric: Any) -> float:
 class SparseSearcher:
     """Exact search for the nearest rows of a sparse table.
 
-    Euclidean distances are ‖x‖² + ‖y‖² − 2 x·y with all three summed in the same order, so equal rows are at exactly 0.
+    Squared Euclidean distances are computed as ‖x‖² + ‖y‖² − 2 x·y. The two norms and the product are summed in the
+    same order, so the distance between equal rows is exactly 0.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class SparseSearcher:
             self._norm2 = _norm2(self.X)
 
     def within(self, k: int) -> Graph:
-        """Return the k nearest other rows to each row."""
+        """Return the k other rows nearest to each row."""
         n = self.X.shape[0]
         indices, distances = np.empty((n, k), np.int32), np.empty((n, k))
         stage("neighbours", n)
@@ -73,7 +74,7 @@ class SparseSearcher:
         return Graph(indices, distances)
 
     def nearest(self, X_new: Matrix, k: int) -> Graph:
-        """Return the k nearest rows to each row of X_new (m, D)."""
+        """Return the k rows of the table nearest to each row of X_new (m, D), sorted by index."""
         parts = []
         for _, block in self._blocks(self._rows(X_new)):
             near = smallest(block, k)
@@ -91,28 +92,31 @@ class SparseSearcher:
         return D
 
     def to_all(self, X_new: Matrix) -> Array:
-        """Return the distances (m, n) from each row of X_new to every row."""
+        """Return the distances (m, n) from each row of X_new (m, D) to every row of the table."""
         return np.vstack([self._finish(block) for _, block in self._blocks(self._rows(X_new))])
 
     def _rows(self, X: Matrix) -> Matrix:
-        """Return the rows as they are compared: unit vectors for the cosine metric."""
+        """Return the rows that are compared: unit vectors for the cosine metric, otherwise X itself."""
         return self.unit_rows(X) if self.metric == "cosine" else X
 
     @staticmethod
     def unit_rows(X: Matrix) -> Matrix:
-        """Return the rows divided by their norms."""
+        """Return the rows of X divided by their norms; raise ValueError if a row is zero."""
         norm = np.sqrt(_norm2(X))
         if not norm.all():
             raise undefined_for_row(int(norm.argmin()), "cosine")
         return (sparse.diags(1 / norm) @ X).tocsr()
 
     def _blocks(self, Q: Matrix) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of Q and their scores (rows, n), small for near rows: distances, squared distances, or −q·x."""
+        """Yield slices of the rows of Q, each with the scores (q, n) of its rows against all rows of the table.
+
+        A small score means a near row. Scores are distances, squared distances, or −q·x, depending on the metric.
+        """
         for rows in row_blocks(Q.shape[0], 8 * ARRAYS * self.X.shape[0]):
             yield rows, self._scores(Q[rows])
 
     def _scores(self, Q: Matrix) -> Array:
-        """Return the scores (q, n) between the rows of Q and all rows, as `_blocks` yields them."""
+        """Return the scores (q, n) of the rows of Q (q, D) against all rows of the table; see `_blocks`."""
         if self.metric not in PRODUCTS:
             return np.asarray(pairwise_distances(Q, self.X, metric=self.metric))
         G = (Q @ self._XT).toarray()
@@ -123,7 +127,7 @@ class SparseSearcher:
         return np.maximum(G, 0.0, out=G)
 
     def _finish(self, scores: Array) -> Array:
-        """Return distances from the scores of `_blocks`; infinite entries mark the row itself."""
+        """Return the distances that belong to scores of `_blocks`; an infinite score marks the row itself."""
         if self.metric == "inner_product":
             return product_distances(-scores)
         if is_euclidean(self.metric):

@@ -1,4 +1,4 @@
-"""`Vectors`, which a neighbour search compares, and `Graph`, its result.
+"""`Vectors`, the rows that a neighbour search compares, and `Graph`, the result of the search.
 
 | metric | searched as | distance |
 |---|---|---|
@@ -36,7 +36,7 @@ class Graph:
     indices : array of int32, shape (n, k)
         The neighbours of each point, without the point itself.
     distances : array of float64, shape (n, k)
-        Distances to them.
+        Distances from each point to its neighbours.
     recall : float
         Fraction of the true neighbours that were found, estimated on a sample; 1.0 for exact searches.
     """
@@ -50,7 +50,7 @@ class Graph:
         return f"<{k:,} neighbours of each of {n:,} points, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int) -> Matrix:
-        """Return d² as CSR (m, n), scaled into range; this overwrites `distances` to save memory."""
+        """Return the squared distances as CSR (m, n), scaled as by `in_range`; `distances` is overwritten."""
         m, k = self.indices.shape
         d2 = np.square(in_range(self.distances), out=self.distances)
         return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
@@ -88,19 +88,19 @@ def metric_parameters(X: Array, metric: Any) -> dict[str, Array]:
             return {"VI": np.linalg.inv(np.atleast_2d(np.cov(X.T))).T}
         except np.linalg.LinAlgError as error:
             raise ValueError(
-                'metric="mahalanobis" needs columns whose covariance can be inverted; remove columns that are constant'
-                " or depend on others"
+                'metric="mahalanobis" requires columns with an invertible covariance matrix; remove columns that are'
+                " constant or linear combinations of others"
             ) from error
     return {}
 
 
 class Vectors:
-    """A table (n, D) as vectors for a search.
+    """The rows of a table (n, D) as the vectors that a search compares.
 
     Attributes
     ----------
     base : array of float64
-        The vectors in which neighbours are searched.
+        The vectors among which neighbours are found.
     own : array of float64
         The rows of the table as query vectors.
     search : {"l2", "l1", "linf"}
@@ -119,7 +119,10 @@ class Vectors:
         return np.ascontiguousarray(X, dtype=np.float64)
 
     def distances(self, Q: Array, found: Array) -> Array:
-        """Return the distances (m, k) from each query to the rows `found` (m, k), independently for each query."""
+        """Return the distances (m, k) from each query to the rows with indices `found` (m, k).
+
+        The result for a query does not depend on the other queries.
+        """
         result = np.empty(found.shape)
         step = rows_per_block(8 * found.shape[1] * self.base.shape[1])
         for start in range(0, len(Q), step):
@@ -128,20 +131,20 @@ class Vectors:
         return self._finish(result)
 
     def own_distances(self, found: Array, n_threads: int) -> Array:
-        """Return the distances (n, k) from each row of the table to the rows `found` (n, k)."""
+        """Return the distances (n, k) from each row of the table to the rows with indices `found` (n, k)."""
         return self.distances(self.own, found)
 
     def _pairs(self, q: Array, x: Array) -> Array:
-        """Return the sums (m, k) that determine the distances from q (m, 1, D) to x (m, k, D)."""
+        """Return the values (m, k) from which `_finish` computes the distances from q (m, 1, D) to x (m, k, D)."""
         raise TypeError(f"{type(self).__name__} must define _pairs()")
 
     def _finish(self, result: Array) -> Array:
-        """Return distances from the sums of `_pairs`, in place."""
+        """Return the distances that belong to values of `_pairs`, which may be overwritten."""
         return result
 
 
 class EuclideanVectors(Vectors):
-    """Distances that are Euclidean, or a function of Euclidean distances."""
+    """Vectors whose distances are Euclidean, or a function of Euclidean distances."""
 
     def queries(self, X: Array) -> Array:
         if self.metric in (*EUCLIDEAN, "sqeuclidean"):
@@ -169,7 +172,7 @@ class EuclideanVectors(Vectors):
 
 
 class InnerProduct(Vectors):
-    """Distances from inner products: the nearest row is the one with the largest product.
+    """Vectors whose distances are computed from inner products: the nearest row has the largest product.
 
     With M the largest norm, base vectors (x, √(M² − ‖x‖²)) and queries (q, 0) have d² = M² + ‖q‖² − 2 q·x (Bachrach et
     al. 2014), so a Euclidean search finds the largest products. The affinities exp(−d²/2σ²) of a row do not change if
@@ -196,7 +199,7 @@ class InnerProduct(Vectors):
 
 
 class Manhattan(Vectors):
-    """Σ |x − y|."""
+    """Vectors with the L1 distance, Σ |x − y|."""
 
     search = "l1"
 
@@ -205,7 +208,7 @@ class Manhattan(Vectors):
 
 
 class Chebyshev(Vectors):
-    """max |x − y|."""
+    """Vectors with the L∞ distance, max |x − y|."""
 
     search = "linf"
 
@@ -222,15 +225,15 @@ VECTORS: dict[str, type[Vectors]] = {
 
 
 def check_metric(X: Matrix, metric: Any) -> None:
-    """Raise if a metric, by name or a function of two rows, is not defined for the rows of X (n, D), n ≥ 2.
+    """Raise ValueError for a function that does not return one number, and for "haversine" unless X has two columns.
 
-    X is dense or CSR; a function is called with the first two rows.
+    X (n, D), n ≥ 2, is dense or CSR. A function is called with its first two rows.
     """
     if callable(metric):
         value = metric(X[0], X[1])
         if np.ndim(value) or not isinstance(value, int | float | np.number | np.bool_) or np.iscomplexobj(value):
             name = getattr(metric, "__name__", type(metric).__name__)
-            raise ValueError(f"metric must return the distance between two rows, a number; {name} returned {value!r}")
+            raise ValueError(f"metric must return one number, the distance between two rows; {name} returned {value!r}")
     elif metric == "haversine" and X.shape[1] != 2:
         raise ValueError(
             f'metric="haversine" requires two columns, latitude and longitude in radians; X has {X.shape[1]}'
@@ -238,7 +241,7 @@ def check_metric(X: Matrix, metric: Any) -> None:
 
 
 def check_range(X: Matrix, metric: Any) -> None:
-    """Raise if X (n, D), dense or CSR, is not finite or the sums or squares of its values in a metric overflow."""
+    """Raise ValueError if X (n, D), dense or CSR, is not finite, or if its values would overflow in the metric."""
     linear = callable(metric) or metric in LINEAR
     check_finite(X, "X", power=1 if linear else 2)
 
@@ -249,13 +252,13 @@ def make_vectors(X: Array, metric: Any) -> Vectors | None:
 
 
 def product_distances(S: Array) -> Array:
-    """Return √(2 (m_i − S_ij)), m_i the largest entry of row i of the inner products S, in place."""
+    """Return √(2 (m_i − S_ij)) for inner products S, where m_i is the largest entry of row i; S is overwritten."""
     np.subtract(S.max(axis=1, keepdims=True), S, out=S)
     S *= 2
     return np.sqrt(S, out=S)
 
 
 def undefined_for_row(i: int, metric: str) -> ValueError:
-    """Return the error for a row without a direction, to which no angle is defined."""
+    """Return the error for row i, which has no direction, so that its angles to other rows are not defined."""
     kind = "constant" if metric == "correlation" else "zero"
     return ValueError(f"row {i} is {kind}, so metric={metric!r} is not defined for it; remove the row")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._plural import plural
 from .._types import Array
 from .base import MetricSpace
 
@@ -22,7 +23,7 @@ class Violation:
     points : tuple of int
         A pair (x, y), or a triple (x, y, z) with d(x, z) + d(z, y) < d(x, y).
     amount : float
-        Size of the violation.
+        Size of the violation, a distance; 0 for two different points at distance 0.
     text : str
         Description with the distances involved.
     """
@@ -35,7 +36,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class MetricReport:
-    """Result of `check_metric`: the largest violation of each axiom; truthy if there are none.
+    """Result of `check_metric`: the largest violation of each violated axiom; bool(report) is True if there are none.
 
     Attributes
     ----------
@@ -52,8 +53,9 @@ class MetricReport:
 
     def __str__(self) -> str:
         if not self.violations:
-            return f"a metric on {self.n} points"
-        return f"not a metric on {self.n} points: " + "; ".join(violation.text for violation in self.violations)
+            return f"a metric on {plural(self.n, 'point')}"
+        points = plural(self.n, "point")
+        return f"not a metric on {points}: " + "; ".join(violation.text for violation in self.violations)
 
     def require(self) -> None:
         """Raise ValueError, naming the violated axioms and the points, if this is not a metric."""
@@ -62,7 +64,7 @@ class MetricReport:
 
 
 def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> MetricReport:
-    """Check the axioms of a metric.
+    """Check the axioms of a metric, and return a report of the violations.
 
     The check takes O(n³) time; for a large space, check a `Restriction` to fewer points.
 
@@ -81,10 +83,10 @@ def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> Metric
     """
     D = space.matrix() if isinstance(space, MetricSpace) else np.ascontiguousarray(space, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not D.size:
-        raise ValueError(f"a matrix of distances must be square, got shape {D.shape}")
+        raise ValueError(f"space must be a MetricSpace or a square matrix of distances, got shape {D.shape}")
     if not np.isfinite(D).all():
         i, j = np.argwhere(~np.isfinite(D))[0]
-        raise ValueError(f"distances must be finite: d({i}, {j}) = {D[i, j]}")
+        raise ValueError(f"distances must be finite, but d({i}, {j}) = {D[i, j]}")
     slack = tol * float(np.abs(D).max())
     checks = [_non_negative(D, slack), _indiscernible(D, slack), _symmetric(D, slack), _triangle(D, slack, n_threads)]
     return MetricReport(len(D), tuple(violation for violation in checks if violation is not None))

@@ -13,8 +13,8 @@ from ..arrays.memory_limits import available_memory, require_memory
 class MetricSpace:
     """n points, with indices 0 to n − 1, and the distance d(x, y) between any two of them (Rodolà, "Metric spaces").
 
-    A metric has d(x, y) = 0 only for x = y (identity of indiscernibles), d(x, y) = d(y, x) (symmetry) and
-    d(x, y) ≤ d(x, z) + d(z, y) (triangle inequality); `check_metric` checks these axioms.
+    In a metric space, d(x, y) is 0 if x = y and positive otherwise (identity of indiscernibles), d(x, y) = d(y, x)
+    (symmetry), and d(x, y) ≤ d(x, z) + d(z, y) (triangle inequality); `check_metric` checks these axioms.
 
     To define a space, derive from this class, set `n`, and implement `_block(i, j)`, which returns the distances
     (len(i), len(j)) from the points i to the points j.
@@ -55,7 +55,8 @@ class MetricSpace:
 
     def _points(self, i: Any, name: str) -> Array:
         if i is None or isinstance(i, slice):
-            require_memory(8.0 * self.n, f"{name}, the indices of all {self.n} points,", available_memory())
+            advice = f"pass an array of fewer indices as {name}"
+            require_memory(8.0 * self.n, f"an array of the indices of all {self.n} points", available_memory(), advice)
             return np.arange(self.n)[i or slice(None)]
         return check_points(i, self.n, name)
 
@@ -72,6 +73,6 @@ def check_points(points: Any, n: int, name: str) -> Array:
     outside = np.flatnonzero((points < 0) | (points >= n))
     if outside.size:
         raise ValueError(
-            f"{name} contains the index {points[outside[0]]}, but the {n} points have indices 0 to {n - 1}"
+            f"{name} contains the index {points[outside[0]]}, but the indices of points run from 0 to {n - 1}"
         )
     return points.astype(np.int64)

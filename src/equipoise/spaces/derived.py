@@ -1,4 +1,4 @@
-"""Spaces derived from other spaces: compressed, products, subsets."""
+"""Spaces derived from other spaces: compressed distances, products and subsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class LogCompressed(MetricSpace):
 
 
 class Product(MetricSpace):
-    """All pairs (a, b) of points of two spaces, with distance √(d_A² + d_B²); the pair (a, b) has index a · B.n + b."""
+    """All pairs (x, y) of a point x of space `a` and a point y of space `b`, with the distance √(d_a² + d_b²).
+
+    The pair (x, y) has the index x · b.n + y.
+    """
 
     def __init__(self, a: MetricSpace, b: MetricSpace):
         self.a, self.b, self.n = a, b, a.n * b.n

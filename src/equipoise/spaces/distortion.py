@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._plural import plural
 from .._types import Array
 from ..arrays.blocks import FIXED_ENTRIES
 from .base import MetricSpace
@@ -37,13 +38,13 @@ def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
 
 
 def distortion(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
-    """Return |d_Y − d_X| (len(i), len(j)) for pairs of points i and j, all by default; see `dilation`."""
+    """Return |d_Y − d_X| for pairs of points, an array (len(i), len(j)); the parameters are those of `dilation`."""
     X, Y = _same_points(space, Y)
     return np.abs(Y.distances(i, j) - X.distances(i, j))
 
 
 def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
-    """Return whether d_Y = d_X for every pair, up to the fraction `tol` of the largest distance in the data."""
+    """Return whether d_Y = d_X for every pair, up to an error of `tol` times the largest distance in the data."""
     worst = largest = 0.0
     for _, _, d_x, d_y in _pairs(*_same_points(space, Y)):
         worst = max(worst, float(np.abs(d_y - d_x).max(initial=0.0)))
@@ -53,7 +54,7 @@ def is_isometry(space: Any, Y: Any, tol: float = 1e-8) -> bool:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, extremes and quantiles over all pairs; only quantiles have a relative error, of up to 6e-5."""
+    """Mean, extremes and quantiles over all pairs; the quantiles have a relative error of up to 6e-5."""
 
     mean: float
     min: float
@@ -82,7 +83,7 @@ class Distortion:
     expansion, contraction : float
         The largest d_Y/d_X and the largest d_X/d_Y.
     expanded, contracted : tuple of int
-        The pairs with the largest and the smallest dilation.
+        The two points with the largest dilation, and the two with the smallest.
     """
 
     pairs: int
@@ -102,14 +103,14 @@ class Distortion:
     def __str__(self) -> str:
         quantiles = self.dilation.quantiles
         return (
-            f"dilation {self.dilation.min:.3g} to {self.dilation.max:.3g}, median {self.dilation.median:.3g},"
-            f" 90 % of the pairs {quantiles[0.05]:.3g} to {quantiles[0.95]:.3g}; distortion {self.distortion:.3g};"
+            f"dilation {self.dilation.min:.3g} to {self.dilation.max:.3g}, median {self.dilation.median:.3g}, for 90 %"
+            f" of the pairs {quantiles[0.05]:.3g} to {quantiles[0.95]:.3g}; distortion {self.distortion:.3g};"
             f" absolute distortion {self.absolute.mean:.3g} on average, at most {self.absolute.max:.3g}"
         )
 
 
 def summarize_distortion(space: Any, Y: Any) -> Distortion:
-    """Summarise dilation and absolute distortion over all pairs, a block of rows at a time; see `dilation`."""
+    """Return a summary of dilation and absolute distortion over all pairs; the parameters are those of `dilation`."""
     X, Y = _same_points(space, Y)
     ratios, gaps = _Tally(), _Tally()
     stress = 0.0
@@ -139,7 +140,7 @@ def summarize_distortion(space: Any, Y: Any) -> Distortion:
 def _same_points(X: Any, Y: Any) -> tuple[MetricSpace, MetricSpace]:
     X, Y = as_space(X), as_space(Y)
     if X.n != Y.n:
-        raise ValueError(f"the space has {X.n} points and the map has {Y.n}; they must have the same points")
+        raise ValueError(f"space has {plural(X.n, 'point')}, but Y has {Y.n}; pass the same points in the same order")
     return X, Y
 
 
@@ -160,7 +161,10 @@ def _ratio(d_x: Array, d_y: Array) -> Array:
 
 
 class _Tally:
-    """Running mean and extremes, and a histogram for quantiles with a bin per float32 of 13 mantissa bits."""
+    """Running mean and extremes, and a histogram for the quantiles.
+
+    A bin of the histogram counts the float32 values that agree in their first 13 mantissa bits.
+    """
 
     SHIFT = 10  # truncated bits of float32: the relative width of a bin is 2⁻¹³
 

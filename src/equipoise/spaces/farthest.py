@@ -13,10 +13,11 @@ from .base import MetricSpace
 
 
 def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[Array, Array]:
-    """Return m points, each as far as possible from the preceding ones.
+    """Return m points of a space, each as far as possible from the preceding ones, and their distances to all points.
 
-    The first is the farthest from a random point. Balls around the m points cover the space with at most twice
-    the smallest possible radius for m points (Gonzalez 1985). Only m + 1 rows of distances are computed.
+    The first is the farthest from a random point. Balls around the m points cover the space if their radius is at most
+    twice the smallest radius with which any m balls can cover it (Gonzalez 1985). Only m + 1 rows of distances are
+    computed.
 
     Parameters
     ----------
@@ -28,11 +29,12 @@ def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[
     Returns
     -------
     points : array of int64, shape (m,)
+        Indices of the points, in the order of their selection.
     distances : array of float64, shape (m, n)
         Distances from these points to all points.
     """
     if not 1 <= m <= space.n:
-        raise ValueError(f"the number of landmarks must be between 1 and n = {space.n}, got {m}")
+        raise ValueError(f"m must be between 1 and the number of points of the space, {space.n}, got {m}")
     first = int(check_random_state(random_state).randint(space.n))
     points, rows = np.empty(m, np.int64), np.empty((m, space.n))
     gap = space.distances([first])[0]  # distance of each point from the nearest landmark
@@ -40,7 +42,8 @@ def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[
         points[k] = gap.argmax()
         if k and gap[points[k]] == 0:
             raise ValueError(
-                f"the space has only {plural(k, 'distinct point')}; use at most {plural(k, 'landmark')}, not {m}"
+                f"{plural(m, 'landmark')} cannot be selected: the space has only {plural(k, 'distinct point')};"
+                f" use at most {plural(k, 'landmark')}"
             )
         rows[k] = space.distances(points[k : k + 1])[0]
         gap = rows[0].copy() if k == 0 else np.minimum(gap, rows[k], out=gap)

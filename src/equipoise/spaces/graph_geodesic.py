@@ -30,9 +30,10 @@ class GraphGeodesic(MetricSpace):
 
     Parameters
     ----------
-    graph : sparse matrix, shape (n, n), or (indices, distances)
-        Lengths of the edges. An edge stored in one direction can be used in both; if the two lengths differ, the
-        shorter one is used. A stored zero connects two points at distance 0. The graph must be connected.
+    graph : sparse matrix, shape (n, n), or (indices, distances), each of shape (n, k)
+        Lengths of the edges, or the neighbours of each point and their distances. An edge stored in one direction can
+        be used in both; if the two lengths differ, the shorter one is used. A stored zero connects two points at
+        distance 0. The graph must be connected.
     n_threads : int, default=1
     """
 
@@ -45,8 +46,8 @@ class GraphGeodesic(MetricSpace):
             sizes = np.bincount(part)
             raise ValueError(
                 f"the graph has {count} components, of {_largest(sizes)} points, and there is no path from point"
-                f" 0 to point {int((part != part[0]).argmax())}; add edges between them, use one component, or build"
-                " the graph with GraphGeodesic.from_table, which connects them"
+                f" 0 to point {int((part != part[0]).argmax())}; add edges between the components, use one of them, or"
+                " build the graph with GraphGeodesic.from_table, which connects them"
             )
 
     @classmethod
@@ -98,7 +99,10 @@ class GraphGeodesic(MetricSpace):
 
 
 def connect_components(graph: Matrix, closest: Closest) -> Matrix:
-    """Return a graph, CSR (n, n), with bridges added between its components; warn if there are several components."""
+    """Return a graph, CSR (n, n), with bridges added between its components; warn if there are several components.
+
+    `closest(a, b)` returns the nearest points of two sets, one of each, and their distance.
+    """
     n, bridges = graph.shape[0], []
     count, part = csgraph.connected_components(graph, directed=False)
     sizes = np.bincount(part)
@@ -112,10 +116,11 @@ def connect_components(graph: Matrix, closest: Closest) -> Matrix:
     if not bridges:
         return graph
     i, j, length = (np.array(column) for column in zip(*bridges, strict=True))
+    lengths = f"{length.min():.3g} to {length.max():.3g}, the longest" if len(bridges) > 1 else f"{length[0]:.3g}"
     warn(
         f"the neighbour graph has {count} components, of {_largest(sizes)} points; they are connected by"
-        f" {plural(len(bridges), 'bridge')}, of length {length.min():.3g} to {length.max():.3g}, the longest between"
-        f" points {i[length.argmax()]} and {j[length.argmax()]}; a larger n_neighbors may connect them better",
+        f" {plural(len(bridges), 'bridge')}, of length {lengths} between points {i[length.argmax()]} and"
+        f" {j[length.argmax()]}; a larger n_neighbors may connect them better",
     )
     rows = np.concatenate([entry_rows(graph), i])
     columns, values = np.concatenate([graph.indices, j]), np.concatenate([graph.data, length])

@@ -69,7 +69,7 @@ class Precomputed(MetricSpace):
 
 
 class Sphere(MetricSpace):
-    """Points (n, D) on a sphere around the origin, with the length of the great circle between them.
+    """Points (n, D) on a sphere around the origin, with the length of the shortest great-circle arc between them.
 
     d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖) for u = x/R, v = y/R: equal to arccos⟨u, v⟩, but without its loss
     of digits for nearby and opposite points (Kahan 2006).
@@ -84,13 +84,13 @@ class Sphere(MetricSpace):
 
     def __init__(self, points: Any, radius: float = 1.0):
         if not 0 < radius < np.inf:
-            raise ValueError(f"radius must be positive, got {radius}")
+            raise ValueError(f"radius must be positive and finite, got {radius}")
         points = check_table(points)
         norm = np.linalg.norm(points, axis=1)
         off = np.flatnonzero(np.abs(norm - radius) > self.TOLERANCE * radius)
         if off.size:
             raise ValueError(
-                f"row {off[0]} of points is {norm[off[0]]:g} from the origin, not on the sphere of radius {radius:g};"
+                f"row {off[0]} of points has norm {norm[off[0]]:g}, so it is not on the sphere of radius {radius:g};"
                 " divide each row by its norm, or pass the radius"
             )
         self.radius = float(radius)

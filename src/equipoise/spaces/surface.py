@@ -21,14 +21,16 @@ LENGTHENING = 1e-6  # fraction of the mean edge length added to all edges of a s
 
 
 def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
-    """Return the vertices (n, 3), float64, and triangles (m, 3), int32, of a connected surface."""
+    """Return vertices (n, 3), float64, and triangles (m, 3), int32; raise unless they form a connected surface."""
     vertices, faces = np.asarray(to_numpy(vertices)), np.asarray(to_numpy(faces))
     if vertices.ndim != 2 or vertices.shape[1] != 3 or vertices.dtype.kind not in "iuf":
-        raise ValueError(f"vertices must be numbers (n, 3), got {vertices.dtype} of shape {vertices.shape}")
+        raise ValueError(
+            f"vertices must be an array of numbers of shape (n, 3), got {vertices.dtype} of shape {vertices.shape}"
+        )
     if faces.ndim != 2 or faces.shape[1] != 3 or not len(faces) or faces.dtype.kind not in "iu":
         raise ValueError(
-            f"faces must be triangles, integers (m, 3), got {faces.dtype} of shape {faces.shape};"
-            " split larger polygons first"
+            f"faces must be an array of integers of shape (m, 3), m > 0, got {faces.dtype} of shape {faces.shape};"
+            " split larger polygons into triangles"
         )
     vertices = np.ascontiguousarray(vertices, dtype=np.float64)
     check_finite(vertices, "vertices")
@@ -37,7 +39,7 @@ def check_surface(vertices: Any, faces: Any) -> tuple[Array, Array]:
     if outside.size:
         f, k = outside[0]
         raise ValueError(
-            f"face {f} contains the vertex {faces[f, k]}, but the {n} vertices have indices 0 to {n - 1}; if the"
+            f"face {f} contains the vertex {faces[f, k]}, but the indices of vertices run from 0 to {n - 1}; if the"
             " file counts from 1, use faces - 1"
         )
     degenerate = np.flatnonzero((faces == faces[:, [1, 2, 0]]).any(axis=1))
@@ -95,10 +97,11 @@ def _lengthened(lengths: Array, faces: Array) -> Array:
         return lengths
     extra = LENGTHENING * lengths.mean()
     if not extra:
-        raise ValueError("all vertices are at the same position")
+        raise ValueError("all vertices are at the same position; pass the vertices of a surface with an area")
+    first = f"face {flat[0]}, with vertices {faces[flat[0]].tolist()}"
     warn(
-        f"{flat.size} faces have no area, the first is face {flat[0]} with vertices {faces[flat[0]].tolist()}; all"
-        f" edges are lengthened by {extra:.2g}, {LENGTHENING:g} of their mean length",
+        f"{f'{first}, has' if flat.size == 1 else f'{flat.size} faces (the first is {first}) have'} no area; all edges"
+        f" are lengthened by {extra:.2g}, their mean length times {LENGTHENING:g}",
     )
     return lengths + extra
 
@@ -122,7 +125,10 @@ def _half_edge_twins(faces: Array) -> Array:
 
 
 def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
-    """Return whether a shortest path may bend at a vertex, uint8: total angle above 2π, boundary, or several fans."""
+    """Return, for each vertex, whether a shortest path may bend there, as uint8.
+
+    It may if the total angle of its faces exceeds 2π, on the boundary, and where several fans of faces meet.
+    """
     at, corners = faces.ravel(), np.arange(faces.size)
     ab, ca = lengths.ravel(), lengths[:, [2, 0, 1]].ravel()  # the two edges at each corner
     cosine = (ab**2 + ca**2 - lengths[:, [1, 2, 0]].ravel() ** 2) / (2 * ab * ca)

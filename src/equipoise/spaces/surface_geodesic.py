@@ -21,12 +21,14 @@ class MeshGeodesic(MetricSpace):
     Parameters
     ----------
     vertices : array-like, shape (n, 3)
+        Coordinates of the vertices.
     faces : array-like of int, shape (m, 3)
+        Vertex indices of each triangle.
     method : {"heat", "exact"}, default="heat"
         "exact" unfolds straight lines from face to face (Chen & Han 1990; Xin & Wang 2009). "heat" solves two sparse
-        linear systems per vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: it is faster
-        on large meshes and smoother, with errors of a few per cent. Its distances are not symmetric; where `distances`
-        solves from both points of a pair, as in `matrix()`, it returns the mean of the two.
+        linear systems per source vertex (Crane et al. 2013) with potpourri3d, `pip install "equipoise[mesh]"`: it is
+        faster on large meshes, and its distances are smoother, with errors of a few per cent. They are not symmetric;
+        where both points of a pair are sources, as in `matrix()`, the mean of the two distances is returned.
     n_threads : int, default=1
     """
 
