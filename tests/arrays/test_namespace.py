@@ -287,7 +287,7 @@ def test_check_finite_names_the_first_value_whose_power_overflows(container):
     X[2, 1], X[3, 2] = -1e80, 1e90
     namespace.check_finite(container(X), "X")
     namespace.check_finite(container(X), "X", power=2)
-    message = r"X contains -1e\+80 at row 2, column 1 \('b'\), and 1 more such entry; .* above 1e\+75 .* rescale"
+    message = r"X contains -1e\+80 at row 2, column 1 \('b'\), and 1 more such entry; .* beyond 1e\+75 .* rescale"
     with pytest.raises(ValueError, match=message):
         namespace.check_finite(container(X), "X", ["a", "b", "c"], power=4)
     X[1, 0] = np.nan

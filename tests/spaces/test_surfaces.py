@@ -158,7 +158,7 @@ SHEET, FACES = sheet(2, 2)
     [
         (SHEET[:, :2], FACES, r"vertices must be an array of numbers of shape \(n, 3\), got float64 of shape \(9, 2\)"),
         (SHEET, FACES + 0.5, r"faces must be an array of integers of shape \(m, 3\), m > 0, got float64"),
-        (SHEET, [[0, 1, 4, 3]], "split larger polygons first"),
+        (SHEET, [[0, 1, 4, 3]], "split larger polygons into triangles"),
         (
             SHEET,
             FACES + 1,

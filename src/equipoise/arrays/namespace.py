@@ -311,7 +311,7 @@ def check_finite(X: Matrix, name: str, columns: Any = None, power: int = 1) -> N
     far = np.flatnonzero(np.abs(values.ravel()) > largest)
     i, j = entry_place(X, far[0])
     raise ValueError(
-        f"{name} contains {values.flat[far[0]]:g} at row {i}, {column_label(j, columns)}{_more(far)}; magnitudes above"
+        f"{name} contains {values.flat[far[0]]:g} at row {i}, {column_label(j, columns)}{_more(far)}; values beyond"
         f" {largest:.0e} would overflow: rescale the column, or divide all values by a constant"
     )
 
