@@ -23,7 +23,7 @@ def canonical_form(
 ) -> Array:
     """Return the canonical form of a surface: points whose Euclidean distances d approximate geodesic distances d_g.
 
-    It minimises Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
+    The points minimise Σ_{i<j} (d − d_g)². Nearly isometric poses of a shape have nearly the same canonical form, up to
     translation, rotation and reflection (Elad & Kimmel 2003). Surfaces with more than `n_landmarks` vertices are
     approximated: `MDS` embeds a farthest-point sample, and every other vertex is placed where its stress is minimal.
 
@@ -44,7 +44,7 @@ def canonical_form(
 
     Returns
     -------
-    Y : ndarray of shape (n, 3)
+    Y : ndarray of float32, shape (n, 3)
     """
     if not (is_integer(n_landmarks) and n_landmarks >= 4):
         raise ValueError(f"n_landmarks must be an integer of at least 4, to span three dimensions, got {n_landmarks!r}")

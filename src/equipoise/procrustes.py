@@ -29,7 +29,7 @@ class Similarity:
     s: float
 
     def __call__(self, Y: Array) -> Array:
-        """Return the transformed points Y (m, d)."""
+        """Return the images (m, d) of the points Y (m, d)."""
         with one_blas_thread():
             return self.s * (np.asarray(Y, dtype=np.float64) - self.a) @ self.R + self.b
 
@@ -100,8 +100,8 @@ def mean_map(maps: Array) -> Array:
 def variation(maps: Array) -> Array:
     """Return the variation v_i (n,) of the position of each point over maps (m, n, d).
 
-    v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)) is a sum over the m_i maps that contain point i; it is NaN if m_i < 2. For
-    superimposed maps it is 0 for a point with a fixed position and about 1 for a random position.
+    v_i = √(Σ_r ‖y_i^r − ȳ_i‖² / (m_i − 1)), where r runs over the m_i maps that contain point i; NaN if m_i < 2. For
+    superimposed maps, v_i is 0 for a point with a fixed position and about 1 for a random position.
     """
     count = (~np.isnan(maps[:, :, 0])).sum(axis=0)
     squared = np.nansum(((maps - mean_map(maps)) ** 2).sum(axis=2), axis=0)
@@ -131,7 +131,7 @@ def _normalize(mean: Array) -> Array:
 
 
 def _align(Y: Array, mean: Array, present: Array, r: int) -> Array:
-    """Return map number r aligned with the mean map by their common points."""
+    """Return map number r, Y (n, d), aligned with the mean map by the points that both contain."""
     shared = present & ~np.isnan(mean[:, 0])
     if shared.sum() <= Y.shape[1]:
         raise ValueError(

@@ -32,7 +32,7 @@ class Neighborhoods(Protocol):
     """A rule for affinities, with every "auto" resolved."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        """Return the rows p_{j|i} and the recall of the neighbour search; with `few`, only for nearest neighbours."""
+        """Return the rows p_{j|i}, only on nearest neighbours if `few` is True, and the recall of their search."""
         ...
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
@@ -46,7 +46,7 @@ class Neighborhoods(Protocol):
 @tagged("methods.neighborhoods.Gaussian")
 @dataclass(frozen=True)
 class Gaussian:
-    """Affinities p_{j|i} ∝ exp(−d²_ij / 2σ_i²) with a given perplexity; for several perplexities, their mean."""
+    """Affinities p_{j|i} ∝ exp(−d²_ij / 2σ_i²) of a given perplexity; those of several perplexities are averaged."""
 
     perplexities: Array
     n_threads: int
@@ -69,7 +69,10 @@ class Gaussian:
 @tagged("methods.neighborhoods.Uniform")
 @dataclass(frozen=True)
 class Uniform:
-    """Affinities p_{j|i} = 1/k on the k nearest neighbours, k the rounded perplexity; for several, their mean."""
+    """Affinities p_{j|i} = 1/k on the k nearest neighbours, where k is the rounded perplexity.
+
+    Those of several perplexities are averaged.
+    """
 
     perplexities: Array
     n_threads: int
@@ -135,7 +138,10 @@ class Given:
 
 
 def width(perplexities: Array, maximum: int) -> int:
-    """Return the number of neighbours per row: beyond 3 · perplexity, p_{j|i} is negligible (van der Maaten 2014)."""
+    """Return the number of neighbours per row: beyond 3 · perplexity, p_{j|i} is negligible (van der Maaten 2014).
+
+    It is at most `maximum`.
+    """
     return min(maximum, int(np.ceil(3 * perplexities.max())))
 
 
@@ -143,7 +149,7 @@ def width(perplexities: Array, maximum: int) -> int:
 class LocallyLinear:
     """Weights w_ij, Σ_j w_ij = 1, that reconstruct each point from its k nearest neighbours.
 
-    The reconstruction is in the feature space of the kernel k_x, or in the space of X if its bandwidth σ is infinite.
+    The reconstruction is in the feature space of the kernel k_x, or in the space of X if the bandwidth σ is infinite.
     """
 
     def __init__(self, data: Input, bandwidth: Bandwidth, reg: float, n_threads: int):
@@ -182,7 +188,8 @@ class Radial:
     """The kernel k_x = exp(−d²_ij / 2σ_iσ_j) of all pairs, or of each point and its nearest neighbours, symmetrised.
 
     With the same σ for all points it is the Gaussian kernel; the product of local σ_i follows Zelnik-Manor & Perona
-    2004. The number of neighbours is 3k if k determine σ_i. The diagonal, which would be 1, is left out.
+    2004. σ_i is computed from k neighbours, and the kernel is stored for 3k. The diagonal, which would be 1, is left
+    out.
     """
 
     def __init__(self, bandwidth: Bandwidth, n_threads: int):

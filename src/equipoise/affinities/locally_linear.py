@@ -33,7 +33,7 @@ def lle_weights(
     kernel: KernelFunction | None = None,
     scale: Array | float = 1.0,
 ) -> Matrix:
-    """Return the weights W with Σ_j w_ij = 1 that minimise ‖φ(x_i) − Σ_j w_ij φ(x_j)‖².
+    """Return the weights w_ij of neighbours j, Σ_j w_ij = 1, that minimise ‖φ(x_i) − Σ_j w_ij φ(x_j)‖².
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def lle_weights(
     rows : array, tensor or CSR matrix of shape (m, D), default=None
         The rows x_i to be reconstructed; by default, those of X.
     reg : float, default=1e-3
-        Each local Gram matrix G becomes G + reg · tr(G) I.
+        Regularisation: each local Gram matrix G is replaced by G + reg · tr(G) I.
     kernel : callable, default=None
         Function of squared distances: φ is the feature map of k_x = kernel(d2 / scale). By default, φ(x) = x.
     scale : float or array of shape (m,), default=1.0

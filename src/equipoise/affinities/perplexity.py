@@ -24,7 +24,7 @@ HALVINGS = 60  # bisections of a row's precision on a device; chosen: float32 ha
 
 
 def resolve_perplexity(perplexity: Any, n: int) -> Array:
-    """Return the perplexities to average over, for n points.
+    """Return the perplexities over which the affinities of n points are averaged.
 
     Parameters
     ----------
@@ -76,10 +76,11 @@ def conditional_of_points(X: Array, perplexities: Array, dtype: type[np.floating
 
 
 def conditional(D2: Matrix, perplexities: Array, dtype: type[np.floating], n_threads: int) -> Matrix:
-    """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with σ_i such that each row has the perplexity; for several, the mean.
+    """Return p_{j|i} ∝ exp(−d²_ij / 2σ_i²), with σ_i such that each row has the perplexity.
 
-    D2 contains squared distances: dense (n, n), or CSR with the neighbours of each point, in host memory or on a
-    device. The result has the same form. The compiled core computes it on the CPU, `conditional_rows` on a device.
+    With several perplexities, the result is the mean. D2 contains squared distances: dense (n, n), or CSR with the
+    neighbours of each point, in host memory or on a device. The result has the same form. The compiled core computes it
+    on the CPU, `conditional_rows` on a device.
     """
     stage("affinities")
     if is_on_device(D2):

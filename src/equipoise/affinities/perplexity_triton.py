@@ -1,4 +1,4 @@
-"""Affinities of a given perplexity on a GPU, in Triton: bisection of the precision, one row per program."""
+"""Affinities of a given perplexity on a GPU, in Triton: bisection of the precision β_i = 1/2σ_i², a program per row."""
 
 from __future__ import annotations
 

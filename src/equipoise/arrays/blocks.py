@@ -1,7 +1,7 @@
 """Block sizes: how much is processed at once.
 
-Sizes derived from the machine are for work whose result does not depend on the block size. The constants are for the
-rest: sums and matrix products over a block depend on its shape in their last digits.
+Sizes derived from the machine are for work whose result does not depend on the block size. The constants are for all
+other work: the last digits of sums and matrix products over a block depend on its shape.
 """
 
 from __future__ import annotations

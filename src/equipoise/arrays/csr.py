@@ -46,7 +46,7 @@ def on_host(A: Any) -> Matrix:
 
 
 def dense(A: Any) -> Any:
-    """Return a dense or sparse matrix in host memory as a dense one."""
+    """Return a SciPy matrix as a dense array, and a dense array unchanged."""
     return A.toarray() if sparse.issparse(A) else A
 
 

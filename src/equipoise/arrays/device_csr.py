@@ -58,7 +58,7 @@ class Rows:
         return rows.repeat_interleave(self.counts(), output_size=self.nnz)
 
     def row_sums(self) -> torch.Tensor:
-        """Return the sum of each row in float64, summed in a fixed order."""
+        """Return the row sums in float64, added in a fixed order."""
         return torch.segment_reduce(self.data.double(), "sum", offsets=self.indptr, axis=0)
 
     def __matmul__(self, U: torch.Tensor) -> torch.Tensor:

@@ -87,7 +87,10 @@ def available_memory() -> float:
 
 
 def require_memory(n_bytes: float, what: str, available: float, advice: str = ADVICE) -> None:
-    """Raise MemoryError if n_bytes exceed the `available` bytes: "`what` needs about ...; `advice`"."""
+    """Raise MemoryError if n_bytes exceed the `available` bytes.
+
+    The message is "`what` needs about … GB, but only … GB are available; `advice`".
+    """
     if n_bytes > available:
         raise MemoryError(
             f"{what} needs about {n_bytes / 1e9:.3g} GB, but only {max(available, 0) / 1e9:.3g} GB are available;"

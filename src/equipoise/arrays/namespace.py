@@ -60,7 +60,10 @@ def is_device_array(x: Any) -> bool:
 
 
 def main_array(X: Any) -> Any:
-    """Return the array that sets the library and device of results: X, or the distances of (indices, distances)."""
+    """Return the array that determines the library and the device of results.
+
+    It is the second array if X is a pair (indices, distances) on a device, otherwise X.
+    """
     is_pair = isinstance(X, tuple | list) and len(X) == 2 and is_device_array(X[1]) and X[1].ndim == 2
     return X[1] if is_pair else X
 
@@ -116,13 +119,13 @@ def array_like(x: Any, values: Any) -> Any:
 
 
 def cast_like(x: Any, values: Any) -> Any:
-    """Return `values` with the library, device and precision of x; the precision is kept if x is a NumPy array."""
+    """Return `values` with the library, device and precision of x; if x is a NumPy array, they keep their precision."""
     values = array_like(x, values)
     return values if is_numpy(x) else array_namespace(x).asarray(values, dtype=x.dtype, device=device_of(x))
 
 
 def on_device_of(x: Any, values: Any) -> Any:
-    """Return `values` in their own precision as an array of the library of x, on its device; NumPy for x = None."""
+    """Return `values`, in their own precision, as an array of the library and device of x; NumPy's if x is None."""
     if is_numpy(x):
         return to_numpy(values)
     xp = array_namespace(x)
@@ -207,9 +210,9 @@ def times_matrix(x: Any, M: Array) -> Any:
 
 
 def normal_like(x: Any, rng: np.random.RandomState) -> Any:
-    """Return standard normal numbers in the shape of x, drawn by `rng`; for a tensor, by a generator on its device.
+    """Return standard normal numbers in the shape of x, drawn by `rng`.
 
-    That generator is seeded by `rng`.
+    For a tensor they are drawn by a generator on its device, which `rng` seeds.
     """
     if not is_tensor(x):
         return array_like(x, rng.standard_normal(x.shape))
@@ -265,7 +268,7 @@ def is_finite(value: Any) -> bool:
 
 
 def require(value: Any, name: str, condition: str, is_valid: Callable[[Any], bool]) -> None:
-    """Raise ValueError unless a parameter is a finite number that satisfies `is_valid`; `condition` is its wording."""
+    """Raise ValueError, "`name` must be `condition`", unless a parameter is a finite number with is_valid(value)."""
     if not (is_finite(value) and is_valid(value)):
         raise ValueError(f"{name} must be {condition}, got {value!r}")
 

@@ -29,7 +29,7 @@ def as_numbers(X: Any, name: str = "X", **settings: Any) -> Matrix:
     Raises
     ------
     ValueError or TypeError
-        If X is not numeric, has another number of dimensions or too few rows, or is a sparse matrix with inconsistent
+        If X is not numeric, does not have two dimensions, has too few rows, or is a sparse matrix with inconsistent
         arrays.
     """
     if sparse.issparse(X):

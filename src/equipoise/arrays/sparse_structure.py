@@ -32,7 +32,7 @@ def check_structure(A: Any, name: str = "X") -> Matrix:
 
 
 def _check_compressed(A: Any, name: str) -> None:
-    """Check CSR, CSC or BSR."""
+    """Check the arrays of a CSR, CSC or BSR matrix."""
     _check_types({"data": A.data, "indices": A.indices, "indptr": A.indptr}, name)
     rows, columns = A.shape if A.format != "csc" else A.shape[::-1]
     what, other = ("column", "row") if A.format == "csc" else ("row", "column")
@@ -67,7 +67,7 @@ def _check_compressed(A: Any, name: str) -> None:
 
 
 def _check_coordinates(A: Any, name: str) -> None:
-    """Check COO."""
+    """Check the arrays of a COO matrix."""
     row, column = A.row, A.col
     _check_types({"data": A.data, "row": row, "col": column}, name)
     if not len(row) == len(column) == len(A.data):
@@ -81,7 +81,7 @@ def _check_coordinates(A: Any, name: str) -> None:
 
 
 def _check_lists(A: Any, name: str) -> None:
-    """Check LIL: a list of columns and a list of values for each row."""
+    """Check a LIL matrix, which has a list of columns and a list of values for each row."""
     if not len(A.rows) == len(A.data) == A.shape[0]:
         raise ValueError(
             f"{name} has {plural(A.shape[0], 'row')}, but {plural(len(A.rows), 'list')} of indices and"
@@ -97,7 +97,7 @@ def _check_lists(A: Any, name: str) -> None:
 
 
 def _check_keys(A: Any, name: str) -> None:
-    """Check DOK: a dictionary from (row, column) to values."""
+    """Check a DOK matrix, a dictionary from (row, column) to values."""
     keys = np.array(list(A.keys()), dtype=np.int64).reshape(-1, 2)
     for axis, what in enumerate(("row", "column")):
         if (t := _first_outside(keys[:, axis], A.shape[axis])) is not None:
@@ -105,7 +105,7 @@ def _check_keys(A: Any, name: str) -> None:
 
 
 def _check_diagonals(A: Any, name: str) -> None:
-    """Check DIA: a row of values for each diagonal."""
+    """Check a DIA matrix, which has a row of values for each diagonal."""
     _check_types({"data": A.data, "offsets": A.offsets}, name)
     if A.data.ndim != 2 or A.offsets.shape != A.data.shape[:1] or len(np.unique(A.offsets)) != len(A.offsets):
         raise ValueError(

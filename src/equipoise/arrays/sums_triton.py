@@ -32,7 +32,7 @@ def _sum_parts(parts, out, count, PARTS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "count"])
 def _subtract_mean(X, parts, out, n, count, D: tl.constexpr, PARTS: tl.constexpr, WIDTH: tl.constexpr):
-    """Store X (n, D) minus its mean, which is computed from the partial sums."""
+    """Store X (n, D) minus its mean row, which is computed from the partial sums."""
     t = tl.arange(0, PARTS)
     i = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     for c in tl.static_range(D):

@@ -123,7 +123,7 @@ def _lanczos(multiply: Product, n: int, d: int, tol: float = 0.0) -> tuple[Array
 
 
 def _operator(multiply: Product, n: int) -> LinearOperator:
-    """Return v ↦ multiply(v) on R^n for SciPy, which also passes columns (n, 1)."""
+    """Return v ↦ multiply(v) on R^n as an operator for SciPy, which also passes columns (n, 1)."""
     return LinearOperator((n, n), matvec=lambda v: multiply(np.asarray(v).ravel()), dtype=np.float64)
 
 
@@ -136,7 +136,7 @@ def _widest_level(A: Matrix) -> int:
 
 
 def norm(multiply: Product, n: int) -> float:
-    """Return an upper bound on the largest |eigenvalue| of an operator on R^n, within one percent."""
+    """Return an upper bound on the largest |eigenvalue| of an operator on R^n, at most one per cent above it."""
     if n < 3:
         return float(np.linalg.norm(np.column_stack([multiply(e) for e in np.eye(n)]), 2))
     if not multiply(_start(n)).any():

@@ -66,7 +66,7 @@ class Gram:
         raise TypeError(f"{type(self).__name__} must define place()")
 
     def norm(self) -> float:
-        """Return an upper bound on the spectral norm ‖B‖₂, within one percent."""
+        """Return an upper bound on the spectral norm ‖B‖₂, at most one per cent above it."""
         return eigen.norm(self.product, self.n)
 
     def product(self, V: Array) -> Array:

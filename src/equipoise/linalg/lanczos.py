@@ -110,7 +110,10 @@ def _orthogonalize(U: Any, V: Any) -> tuple[Any, Array]:
 
 
 def _replace_columns(Q: Any, exhausted: Array, fresh: Any, V: Any) -> Any:
-    """Return Q (n, b) with its exhausted columns replaced by `fresh`, orthonormal and orthogonal to the rows of V."""
+    """Return Q (n, b) with the `exhausted` columns replaced by those of `fresh`.
+
+    The result is orthonormal, and orthogonal to the rows of V.
+    """
     xp = array_namespace(Q)
     Q = xp.where(on_device_of(Q, exhausted), fresh, Q)
     for _ in range(2):  # a short column loses digits when it is normalised: its part along V is then not negligible

@@ -17,7 +17,7 @@ from .pca import fix_signs, top_eigenvectors
 
 
 class NormalizedAffinities:
-    """D^(−1/2) W D^(−1/2), as an operator in float32 and as a matrix in float64.
+    """The normalised affinities D^(−1/2) W D^(−1/2), as an operator in float32 and as a matrix in float64.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class NormalizedAffinities:
         return W, xp.astype(1 / root, xp.float32), xp.astype(root / (root @ root) ** 0.5, xp.float32)
 
     def times(self, U: Any) -> Any:
-        """Return the product with U (n, b) in float32, with the eigenvector √D projected out; sums in a fixed order."""
+        """Return the product with U (n, b) in float32, summed in a fixed order; the eigenvector √D is projected out."""
         W, inverse, trivial = self._single
         U = U - trivial[:, None] * (trivial @ U)
         U = inverse[:, None] * (W @ (inverse[:, None] * U))
@@ -68,8 +68,8 @@ def eigenmap(W: Any, d: int, tol: float, restarts: int, steps: int) -> tuple[Any
     """Return D^(−1/2) times the leading eigenvectors of D^(−1/2) W D^(−1/2), and whether they converged.
 
     The first eigenvector, which gives a constant, is left out: the result is (n, min(d, n − 1)), in float64, on the
-    device of W. The graph of W must be connected. If the eigenvectors do not converge to `tol` within `restarts`, the
-    result of `steps` steps of orthogonal iteration replaces them.
+    device of W. The graph of W must be connected. If the eigenvectors do not converge to `tol` within `restarts`
+    restarts, the result of `steps` steps of orthogonal iteration replaces them.
     """
     A = NormalizedAffinities(W)
     count, converged = min(d, W.shape[0] - 1), True
@@ -93,8 +93,9 @@ def _decompose(A: NormalizedAffinities, count: int) -> Array:
 def _by_arpack(A: NormalizedAffinities, count: int, tol: float, restarts: int, steps: int) -> tuple[Array, bool]:
     """Return the leading eigenvectors of affinities on the CPU by ARPACK, and whether they converged.
 
-    ARPACK is faster there than `_by_blocks`, which took 4 to 9 times as long for 20,000 points and 1.6 times as long
-    for 70,000 (UMAP's graphs of MNIST, 15 neighbours, 2 eigenvectors, tolerance 1e-4; medians of 5 runs on two cores).
+    On a CPU, ARPACK is faster than `_by_blocks`, which took 4 to 9 times as long for 20,000 points and 1.6 times as
+    long for 70,000 (UMAP's graphs of MNIST, 15 neighbours, 2 eigenvectors, tolerance 1e-4; medians of 5 runs on two
+    cores).
     """
     n = len(A.root)
     start = np.random.RandomState(0).standard_normal((n, count)).astype(np.float32)
@@ -123,7 +124,10 @@ def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, s
 
 
 def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
-    """Return V (n, b) after orthogonal iteration with (I + A)/2, whose leading eigenvectors are those of A."""
+    """Return V (n, b) after `steps` steps of orthogonal iteration with (I + A)/2.
+
+    Its leading eigenvectors are those of A.
+    """
     # NumPy's own QR would compute in float64.
     qr = partial(linalg.qr, mode="economic") if isinstance(V, np.ndarray) else array_namespace(V).linalg.qr
     for _ in range(steps):

@@ -61,7 +61,7 @@ class Landmarks:
         return -0.5 * (d2 - self.squared_norms(d2)[:, None] - self._own)
 
     def error(self, D2_rows: Array, which: Array) -> tuple[float, float]:
-        """Return estimates of ‖G − G'‖_F and ‖G‖_F from the squared distances (q, n) between points `which` and all.
+        """Return estimates of ‖G − G'‖_F and ‖G‖_F from squared distances (q, n) from points `which` to all points.
 
         Both matrices are centred at the mean c of the landmarks; centring at the mean of all points can only reduce the
         norms.

@@ -108,7 +108,10 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 def _set(library: Any, threads: int) -> None:
-    """Set the number of threads of a library from any thread; by default, threadpoolctl 3.8 obeys only the first."""
+    """Set the number of threads of a library from any thread.
+
+    By default, threadpoolctl 3.8 ignores all threads but the first that sets it.
+    """
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
     library.set_num_threads(threads)
@@ -139,7 +142,7 @@ def openmp_threads(n_threads: int) -> int:
 def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
     """Call work(item) for each item on up to n_threads threads, fewer if the system refuses to start them.
 
-    The calling thread is one of them. After the first exception no further item is started, and it is raised.
+    The calling thread is one of them. After an exception no further item is started, and the exception is raised.
     """
     left, lock, errors = iter(range(len(items))), Lock(), list[BaseException]()
 

@@ -26,7 +26,7 @@ Store = Callable[[Array, Array], None]  # receives rows (m,) and their neighbour
 
 @contextmanager
 def faiss_threads(n_threads: int) -> Iterator[None]:
-    """Set the number of threads of faiss, and restore it afterwards."""
+    """Set the number of threads of faiss for a `with` block, and restore it afterwards."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -38,7 +38,7 @@ def faiss_threads(n_threads: int) -> Iterator[None]:
 
 
 def without_self(found: Array, rows: Array) -> Array:
-    """Remove each point of `rows` (m,) from its own k + 1 nearest points `found` (m, k + 1)."""
+    """Return `found` (m, k + 1), the points nearest to the points `rows` (m,), without these themselves: (m, k)."""
     m, width = found.shape
     own = found == rows[:, None]
     own[~own.any(axis=1), -1] = True  # not found among many points at distance 0: drop the farthest instead
@@ -186,7 +186,7 @@ class Cells:
         return np.square(self.base[near] - self.queries[i]).sum(axis=1)
 
     def reach(self, rows: Array, truth: Array, min_recall: float) -> int:
-        """Return how many ranks must be searched to reach a recall, if `truth` (m, k) are the neighbours of `rows`."""
+        """Return how many ranks to search to reach `min_recall`, given the true neighbours `truth` (m, k) of `rows`."""
         ranks = np.empty(truth.shape, np.int32)
         for t, i in enumerate(rows):
             ranks[t] = self._ranks(self._own[i], self._all_ranks)[self._cell[truth[t]]]

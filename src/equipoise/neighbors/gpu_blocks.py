@@ -1,8 +1,9 @@
 """Blocks of nearby points, and neighbour search in nearby blocks: the PyTorch counterpart of cells.py.
 
-The points are sorted by k-means cell, the cells by the first principal component of their centres, and then cut into
-blocks of equal size. The distance from block A to block B is that from the centre of B to the nearest point of A. The
-true neighbours of a sample determine how many of the nearest blocks must be searched to reach a recall.
+The points are sorted by k-means cell, and the cells by the first principal component of their centres; the sorted
+points are cut into blocks of equal size. The distance from block A to block B is that from the centre of B to the
+nearest point of A. The true neighbours of a sample determine how many of the nearest blocks must be searched to reach a
+recall.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class Blocks:
         return result
 
     def nearest(self, k: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the result of `gpu.search_blocks`, on the CPU."""
+        """Return the k other points (n, k) nearest to each point in the `width` blocks nearest to its own, and d².
+
+        The computation runs on the CPU.
+        """
         lists = self.lists(width)
         n = len(self.X)
         members = self.order.reshape(-1, BLOCK)

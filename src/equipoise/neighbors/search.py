@@ -1,6 +1,6 @@
 """The k nearest neighbours of every row of a table, with an estimate of the recall.
 
-The metrics of vectors.py that become Euclidean distances use a k-d tree in up to five columns. With more columns, all
+Metrics that vectors.py turns into Euclidean distances use a k-d tree in up to five columns. With more columns, all
 pairs are compared if the data are small; in large data each point is compared only with the points of the k-means cells
 near its own (cells.py). L1 and L∞ distances are computed for all pairs by faiss, and those of other metrics by
 scikit-learn, block by block; sparse tables have a search of their own (sparse.py). The result has the same bytes for
@@ -55,7 +55,7 @@ def nearest_neighbors(
     n_threads : int, default=1
         Number of threads; the result does not depend on it.
     min_recall : float, default=0.99
-        Recall that the search in large data must reach, estimated on a sample.
+        Minimum recall of the search in large data, estimated on a sample; small data are searched exactly.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def nearest_neighbors(
     ------
     ValueError
         If X is not a table of finite numbers, if distances would overflow, if k or another parameter is out of range,
-        or if the metric is unknown or gives a distance that is negative or not finite.
+        or if the metric is unknown, is not defined for a row, or gives a distance that is negative or not finite.
     """
     if not (type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2):
         X = as_numbers(X, accept_sparse="csr", ensure_min_samples=2)
@@ -103,7 +103,7 @@ class Searcher:
         self._vectors: Vectors | None = None
 
     def nearest(self, X_new: Array, k: int) -> Graph:
-        """Return the k rows of X nearest to each row of X_new (m, D), sorted by index."""
+        """Return the k rows of X nearest to each row of X_new (m, D); the k neighbours are sorted by index."""
         self._vectors = self._vectors or make_vectors(self.X, self.metric)
         if self._vectors is None:
             blocks = pairwise_distances_chunked(

@@ -67,7 +67,7 @@ def _select(
     X, P, found, count, names, indices, d2, start, base, k,
     D: tl.constexpr, ROOM: tl.constexpr, PART: tl.constexpr, NAMED: tl.constexpr,
 ):  # fmt: skip
-    """Write the k nearest candidates of a row by squared differences; ties go to the lower index."""
+    """Write the k nearest candidates of a row, by distances computed from differences; ties go to the lower index."""
     i = tl.program_id(0)
     x = X + (start + i).to(tl.int64) * D
     t = tl.arange(0, ROOM)

@@ -30,7 +30,7 @@ def check_sparse_metric(metric: Any) -> None:
 
 
 def search_work(X: Matrix, metric: Any) -> float:
-    """Return the approximate number of operations of an exact search in CSR X (n, D): products, and n² comparisons."""
+    """Return the approximate number of multiplications and comparisons of an exact search in CSR X (n, D)."""
     n = float(X.shape[0])
     if metric not in PRODUCTS:
         return n * (X.nnz + n)
@@ -46,7 +46,7 @@ class SparseSearcher:
     Parameters
     ----------
     X : CSR matrix of float64, shape (n, D)
-        With sorted column indices.
+        The table; its column indices must be sorted.
     metric : str or callable
         One of `SPARSE_METRICS`, or a function of two rows.
     """
@@ -74,7 +74,7 @@ class SparseSearcher:
         return Graph(indices, distances)
 
     def nearest(self, X_new: Matrix, k: int) -> Graph:
-        """Return the k rows of the table nearest to each row of X_new (m, D), sorted by index."""
+        """Return the k rows of the table nearest to each row of X_new (m, D); the k neighbours are sorted by index."""
         parts = []
         for _, block in self._blocks(self._rows(X_new)):
             near = smallest(block, k)
@@ -108,7 +108,7 @@ class SparseSearcher:
         return (sparse.diags(1 / norm) @ X).tocsr()
 
     def _blocks(self, Q: Matrix) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of the rows of Q, each with the scores (q, n) of its rows against all rows of the table.
+        """Yield slices of the rows of Q, each with the scores (q, n) of its q rows against all n rows of the table.
 
         A small score means a near row. Scores are distances, squared distances, or −q·x, depending on the metric.
         """

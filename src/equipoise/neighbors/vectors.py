@@ -47,10 +47,10 @@ class Graph:
 
     def __repr__(self) -> str:
         n, k = self.indices.shape
-        return f"<{k:,} neighbours of each of {n:,} points, recall {self.recall:.3g}>"
+        return f"<{k:,} neighbour{'s' * (k != 1)} of each of {n:,} point{'s' * (n != 1)}, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int) -> Matrix:
-        """Return the squared distances as CSR (m, n), scaled as by `in_range`; `distances` is overwritten."""
+        """Return the squared distances as CSR with n columns, scaled as by `in_range`; `distances` is overwritten."""
         m, k = self.indices.shape
         d2 = np.square(in_range(self.distances), out=self.distances)
         return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))

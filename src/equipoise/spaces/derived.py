@@ -37,7 +37,7 @@ class Product(MetricSpace):
 
 
 class Restriction(MetricSpace):
-    """Some points of a space, with its distances.
+    """Some points of a space, with the distances of that space.
 
     Parameters
     ----------

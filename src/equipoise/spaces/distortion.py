@@ -1,4 +1,4 @@
-"""Distortion of the metric by a map: dilation and absolute distortion of pairs, and a summary (docs/math.md, 18)."""
+"""How a map distorts distances: dilation and absolute distortion of pairs, and a summary (docs/math.md, section 18)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
-    """Return d_Y/d_X for pairs of points; 1 where the distance does not change.
+    """Return d_Y/d_X, the distance in the map divided by that in the data, for pairs of points.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def dilation(space: Any, Y: Any, i: Any = None, j: Any = None) -> Array:
     Returns
     -------
     array of float64, shape (len(i), len(j))
-        inf for two points that coincide in the data but not in the map.
+        1 where the two distances are equal, also if both are 0; inf for points that coincide in the data only.
     """
     X, Y = _same_points(space, Y)
     return _ratio(X.distances(i, j), Y.distances(i, j))
@@ -97,7 +97,7 @@ class Distortion:
 
     @property
     def distortion(self) -> float:
-        """Expansion times contraction; 1 for an isometry, whatever the unit of length."""
+        """Expansion times contraction; 1 if the map multiplies all distances by the same factor."""
         return self.expansion * self.contraction
 
     def __str__(self) -> str:

@@ -15,9 +15,8 @@ from .base import MetricSpace
 def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[Array, Array]:
     """Return m points of a space, each as far as possible from the preceding ones, and their distances to all points.
 
-    The first is the farthest from a random point. Balls around the m points cover the space if their radius is at most
-    twice the smallest radius with which any m balls can cover it (Gonzalez 1985). Only m + 1 rows of distances are
-    computed.
+    The first is the farthest from a random point. The radius at which balls around the m points cover the space is at
+    most twice the smallest possible for any m points (Gonzalez 1985). Only m + 1 rows of distances are computed.
 
     Parameters
     ----------
@@ -42,8 +41,7 @@ def farthest_points(space: MetricSpace, m: int, random_state: Any = 0) -> tuple[
         points[k] = gap.argmax()
         if k and gap[points[k]] == 0:
             raise ValueError(
-                f"{plural(m, 'landmark')} cannot be selected: the space has only {plural(k, 'distinct point')};"
-                f" use at most {plural(k, 'landmark')}"
+                f"m={m} points cannot be selected: the space has only {plural(k, 'distinct point')}; use at most {k}"
             )
         rows[k] = space.distances(points[k : k + 1])[0]
         gap = rows[0].copy() if k == 0 else np.minimum(gap, rows[k], out=gap)

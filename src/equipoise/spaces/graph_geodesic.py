@@ -87,7 +87,7 @@ class GraphGeodesic(MetricSpace):
 
     @cached_property
     def _edges(self) -> Matrix:
-        """The graph as a symmetric CSR matrix, with the shorter of two lengths."""
+        """The graph as a symmetric CSR matrix; an edge stored with two lengths has the shorter one."""
         rows, columns = entry_rows(self.graph), self.graph.indices
         begin, end = np.concatenate([rows, columns]), np.concatenate([columns, rows])
         lengths = np.concatenate([self.graph.data, self.graph.data])

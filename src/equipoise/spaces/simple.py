@@ -71,8 +71,8 @@ class Precomputed(MetricSpace):
 class Sphere(MetricSpace):
     """Points (n, D) on a sphere around the origin, with the length of the shortest great-circle arc between them.
 
-    d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖) for u = x/R, v = y/R: equal to arccos⟨u, v⟩, but without its loss
-    of digits for nearby and opposite points (Kahan 2006).
+    For the radius R, d(x, y) = R θ, with θ = 2 atan2(‖u − v‖, ‖u + v‖), u = x/R and v = y/R. θ equals arccos⟨u, v⟩, but
+    loses no digits for nearby and opposite points (Kahan 2006).
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ def _half_edge_twins(faces: Array) -> Array:
 def _bends(faces: Array, lengths: Array, twins: Array, n: int) -> Array:
     """Return, for each vertex, whether a shortest path may bend there, as uint8.
 
-    It may if the total angle of its faces exceeds 2π, on the boundary, and where several fans of faces meet.
+    It may at a vertex whose angles add up to more than 2π, on the boundary, and where several fans of faces meet.
     """
     at, corners = faces.ravel(), np.arange(faces.size)
     ab, ca = lengths.ravel(), lengths[:, [2, 0, 1]].ravel()  # the two edges at each corner
