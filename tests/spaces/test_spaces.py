@@ -135,7 +135,10 @@ def test_user_defined_space():
             lambda: farthest_points(Euclidean(np.ones((5, 2))), 2),
             "m=2 points cannot be selected: the space has only 1 distinct point; use at most 1",
         ),
-        (lambda: check_metric(np.ones((2, 3))), "must be a MetricSpace or a square matrix of distances, got shape"),
+        (
+            lambda: check_metric(np.ones((2, 3))),
+            "must be a MetricSpace or a non-empty square matrix of distances, got shape",
+        ),
         (lambda: check_metric([[0, np.inf], [1, 0]]), r"d\(0, 1\) = inf"),
     ],
 )

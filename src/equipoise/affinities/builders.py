@@ -233,7 +233,7 @@ def _require_distances_among_neighbors(data: Input) -> None:
     if isinstance(data, FromSpace) and data.n > MOST:
         raise ValueError(
             f"{what}, and all distances of a metric space are stored, for at most {MOST} points; X has {data.n}."
-            " Use a Restriction to fewer points"
+            " Use spaces.Restriction to keep fewer points"
         )
     if data.coordinates is None or is_euclidean(data.metric):
         return

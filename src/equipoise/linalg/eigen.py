@@ -59,7 +59,7 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
 
     `null` (n, c) has orthonormal columns with A null = 0; their span is projected out of every product, and so
     excluded. Lanczos runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation.
-    If the factors would be too large, it runs on A itself; if that does not converge, A is factorised as a dense matrix.
+    If the factors would be too large, it runs on A itself; if that does not converge, the dense matrix is factorised.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:

@@ -83,7 +83,7 @@ def check_metric(space: Any, tol: float = 1e-8, *, n_threads: int = 1) -> Metric
     """
     D = space.matrix() if isinstance(space, MetricSpace) else np.ascontiguousarray(space, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not D.size:
-        raise ValueError(f"space must be a MetricSpace or a square matrix of distances, got shape {D.shape}")
+        raise ValueError(f"space must be a MetricSpace or a non-empty square matrix of distances, got shape {D.shape}")
     if not np.isfinite(D).all():
         i, j = np.argwhere(~np.isfinite(D))[0]
         raise ValueError(f"distances must be finite, but d({i}, {j}) = {D[i, j]}")
