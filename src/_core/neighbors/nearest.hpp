@@ -35,10 +35,10 @@ EQ_INLINE bool any(Integers holds) {
 }
 
 // For each row of dots (rows, columns): the columns of the k smallest norm - 2 dot in ascending order, the first of
-// ties. Returns false if a row has fewer than k values that are not NaN, or if NaN hide others. Values t with the same
-// t modulo L form a class. There are L >= 4 k classes, so the k-th smallest of their minima bounds the k smallest
-// values from above, and few other values are below it. The first pass finds the minima; the second lists the values
-// up to that bound, 32 at a time.
+// ties. Returns false if fewer than k values of a row are found because of NaN. Values t with the same t modulo L form a
+// class. There are L >= 4 k classes, so the k-th smallest of their minima bounds the k smallest values from above, and
+// few other values are below it. The first pass finds the minima; the second lists the values up to that bound, 32 at a
+// time.
 inline bool nearest(const float *dots, const float *norms, std::int64_t rows, std::int64_t columns, std::int64_t k,
                     std::int32_t *out) {
     const std::int64_t whole = columns / 32 * 32;
