@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """Return a count with its noun: "1 row", "2 rows", or with the irregular plural `nouns`, "2 axes"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun + 's' if nouns is None else nouns}"
+    """Return a count with its noun: "1 row", "1,797 rows", or with the irregular plural `nouns`, "2 axes"."""
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun + 's' if nouns is None else nouns}"

@@ -32,7 +32,7 @@ class Neighborhoods(Protocol):
     """A rule for affinities, with every "auto" resolved."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        """Return the rows p_{j|i}, only on nearest neighbours if `few` is True, and the recall of their search."""
+        """Return p_{j|i}, (n, n), and the recall of the neighbour search; CSR, for few pairs only, if `few` is True."""
         ...
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:

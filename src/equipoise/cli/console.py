@@ -26,8 +26,3 @@ class Console:
     def __call__(self, iteration: int, loss: float, Y: Array) -> None:
         if iteration % EVERY == 0:
             self.print(f"iteration {iteration:5d}{self.total}   loss {progress.format_loss(loss)}")
-
-
-def plural(count: int, thing: str) -> str:
-    """Return a count with its noun: "1 row", "1,797 rows"."""
-    return f"{count:,} {thing}{'s' * (count != 1)}"

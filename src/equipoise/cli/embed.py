@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from .. import progress
+from .._plural import plural
 from ..data import Dataset
 from ..data.read.selection import list_names
 from ..methods import MDS, PCA, ClassicalMDS, Isomap
 from ..saving.checkpoint import Checkpoint
-from .console import Console, plural
+from .console import Console
 from .interrupts import describe, exit_code
 from .map_files import class_names
 from .method_options import add_parameters, given_parameters, is_closed_form, make_method

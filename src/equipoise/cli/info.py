@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from .. import _core
+from .._plural import plural
 from .._version import __version__
 from ..engines import ENGINES
 from ..methods.estimator import threads
-from .console import plural
 from .options import add_verb
 
 DEVELOPER_EXTRAS = ("test", "docs")

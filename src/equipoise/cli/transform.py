@@ -6,8 +6,9 @@ import argparse
 import sys
 from typing import Any
 
+from .._plural import plural
 from ..progress import shown
-from .console import Console, plural
+from .console import Console
 from .options import add_source, add_verb, read_source
 from .outputs import add_outputs, choose_outputs, report_written
 from .saved_model import load_model

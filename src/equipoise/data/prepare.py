@@ -42,8 +42,7 @@ class Preparation:
     def __str__(self) -> str:
         parts = ["log(1 + x)"] * self.log1p + ["standardised"] * (self.scale is not None)
         if self.directions is not None:
-            count = self.directions.shape[1]
-            parts.append(f"{count} principal component{'s' * (count != 1)}")
+            parts.append(plural(self.directions.shape[1], "principal component"))
         return ", ".join(parts) or "unchanged"
 
     def __repr__(self) -> str:

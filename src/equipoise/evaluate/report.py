@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._atomic import atomic_write
+from .._plural import plural
 from .._types import Array
 from ..data import as_array
 from ..inputs import is_space
@@ -264,7 +265,7 @@ def _describe_data(X: Any, metric: Any) -> str:
     if isinstance(metric, str) and metric == "precomputed":
         return "precomputed distances"
     name = metric if isinstance(metric, str) else "custom"
-    return f"{shape[1]:,} column{'s' * (shape[1] != 1)}, {name} distances"
+    return f"{plural(shape[1], 'column')}, {name} distances"
 
 
 def _dimensions(d: int) -> str:

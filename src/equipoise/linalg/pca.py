@@ -1,4 +1,4 @@
-"""Principal components of tables and of squared distances, the sign convention of eigenvectors, and threads of BLAS."""
+"""Principal components of tables and of squared distances, the sign convention of eigenvectors, and thread control."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def threads(n_jobs: Any) -> int:
         raise ValueError(f"n_jobs must be a positive integer, or -1 or None for all cores, got {n_jobs!r}")
     if n_jobs > MOST_THREADS:
         raise ValueError(
-            f"n_jobs must be at most {MOST_THREADS}, got {n_jobs}; use None for all cores (here {available})"
+            f"n_jobs must be at most {MOST_THREADS}, got {n_jobs}; use -1 for all cores (here {available})"
         )
     return available if n_jobs == -1 else int(n_jobs)
 

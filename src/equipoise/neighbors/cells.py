@@ -193,7 +193,10 @@ class Cells:
         return reach_for_recall(ranks, min_recall)
 
     def search(self, k: int, count: int) -> Array:
-        """Return the k nearest other points (n, k), int32, in the cells of rank below `count`."""
+        """Return the indices (n, k), int32, of the k other points nearest to each point.
+
+        Cells of rank below `count` are searched, and further cells in order of rank if those contain too few points.
+        """
         sizes = self._groups.sizes
 
         def near(cell: int) -> Array:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.blocks import rows_per_block
 from ..arrays.csr import make_csr
@@ -47,7 +48,7 @@ class Graph:
 
     def __repr__(self) -> str:
         n, k = self.indices.shape
-        return f"<{k:,} neighbour{'s' * (k != 1)} of each of {n:,} point{'s' * (n != 1)}, recall {self.recall:.3g}>"
+        return f"<{plural(k, 'neighbour')} of each of {plural(n, 'point')}, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int) -> Matrix:
         """Return the squared distances as CSR with n columns, scaled as by `in_range`; `distances` is overwritten."""

@@ -98,9 +98,9 @@ class JointDivergence:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """Return the force on new points, as `Objective.freeze` describes.
+        """Return the function that `Objective.freeze` describes.
 
-        A new point counts as one of the n, P_ij = p_{j|i}/n; Z and T of the map do not change.
+        A new point is treated as one of the n points, so P_ij = p_{j|i}/n; Z and T are those of the fitted map.
         """
         s, e, n = self.s, self.e, Y.shape[0]
         psi, _ = engine.edges(Y, self.weights, self.kernel, -s, potential=True)

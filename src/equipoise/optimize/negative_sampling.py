@@ -49,7 +49,8 @@ class NegativeSamplingSteps(GradientSteps):
     def __init__(self, objective: Objective, engine: Sampled, geometry: Geometry, rule: Rule, phases: list[Phase]):
         if not (isinstance(objective, EffectiveCrossEntropy) and isinstance(objective.kernel, Membership)):
             raise TypeError(
-                f"negative sampling optimises the effective cross-entropy of UMAP, not {type(objective).__name__}"
+                "negative sampling requires an EffectiveCrossEntropy with a Membership kernel, got"
+                f" {type(objective).__name__} with {type(objective.kernel).__name__}; use another engine"
             )
         super().__init__(EngineForces(objective, engine), geometry, rule, phases)
         self.cross_entropy, self.kernel, self.sampled = objective, objective.kernel, engine

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._atomic import atomic_write
+from .._plural import plural
 from .._types import Array
 from ..data.checks.maps import check_map
 from .coloring import assign_colors, color_limits, color_ramp
@@ -140,7 +141,7 @@ def page(
     html = render_page(
         "page",
         __package__,
-        title=escape(title or f"Map of {len(Y):,} point{'s' * (len(Y) > 1)}"),
+        title=escape(title or f"Map of {plural(len(Y), 'point')}"),
         theme=theme,
         themes=_css(),
         bokeh=scripts,

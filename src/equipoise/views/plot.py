@@ -53,7 +53,8 @@ def plot(
     color : array-like of shape (n,), optional
         One value per point. Text, booleans, and integers and dates with at most 20 distinct values are classes, whose
         names are written near their points; other numbers and dates are coloured from dark to bright. Missing values
-        are grey. Text with a different value for most points is an identifier, and then all points get the same colour.
+        are grey. Text with more than 200 distinct values, and more than half as many as there are points, is an
+        identifier, and then all points get the same colour.
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""

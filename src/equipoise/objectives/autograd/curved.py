@@ -83,7 +83,8 @@ class Curved:
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
         raise ValueError(
-            "transform needs a constant g, a matrix: a function g(Y) defines the metric only at the fitted points"
+            "transform is not available if g is a function, because g(Y) defines the metric only at the fitted points;"
+            " pass g as a constant matrix"
         )
 
     def pair_forces(self, r: Array, p: float, Z: float) -> tuple[Array, Array]:

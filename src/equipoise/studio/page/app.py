@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from ..._plural import plural
 from ...data import Dataset
 from ..data_sources import DataSources, public_message
 from ..limits import Limits
@@ -140,7 +141,7 @@ class Page:
         dataset = self._picture.dataset
         n, D = dataset.X.shape
         rate = f" · {self._flow.rate:.0f} frames/s" if self._flow.rate and self._player.playing else ""
-        return f"{dataset.name} · {n:,} points × {D:,} column{'s' * (D != 1)}{rate}" if n else ""
+        return f"{dataset.name} · {n:,} points × {plural(D, 'column')}{rate}" if n else ""
 
     def _drawn(self, tags: list[Any]) -> None:
         self._flow.drawn(int(tags[0]) if tags else 0)
