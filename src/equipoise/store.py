@@ -35,7 +35,7 @@ OMITTED = {  # attributes that are not needed after the fit
 NOT_STATE = ("_problem", "_objective")  # attributes of a method for inspection only, in the process that fitted it
 REMEDIES = {
     "metric": 'name a metric, or compute the distances and use metric="precomputed"',
-    "g": "functions cannot be saved; save the map, embedding_, instead",
+    "g": "save the map, embedding_, instead",
     "h": 'compute the distances under h and use metric="precomputed"',
     "kernel": "use a kernel of equipoise.kernels",
     "divergence": "use a divergence of equipoise.divergences",
