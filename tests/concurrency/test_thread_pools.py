@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -102,6 +104,35 @@ def test_openmp_works_in_a_process_forked_after_its_use(name):
         assert pool.apply_async(openmp_result, [name]).get(timeout=60) == expected
     after = settings()
     assert {library: after[library] for library in before} == before
+
+
+TIGHT_CLUSTERS = """
+import os
+import numpy as np
+import equipoise as eq
+
+table = np.random.default_rng(0).normal(size=(1500, 12))
+table = table[np.arange(1500) % 10] + 1e-5 * table
+method = eq.TSNE(n_iter=1, init="random", perplexity=10, random_state=0, n_jobs=1)  # its fit imports faiss
+expected = method.fit_transform(table)
+child = os.fork()
+if child == 0:
+    os._exit(0 if (method.fit_transform(table) == expected).all() else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@linux
+def test_search_in_tight_clusters_works_in_a_process_forked_after_it():
+    """Where products are too inaccurate, faiss compares the rows again."""
+    command = [sys.executable, "-W", "ignore", "-c", TIGHT_CLUSTERS]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
+        try:
+            _, errors = program.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(program.pid, signal.SIGKILL)  # the child too
+            raise
+    assert program.returncode == 0, errors
 
 
 class Stop(Exception):

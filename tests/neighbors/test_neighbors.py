@@ -61,6 +61,27 @@ def test_neighbors_are_identical_for_any_number_of_threads(rng, metric):
         assert len({graph.indices.tobytes() + graph.distances.tobytes() for graph in graphs}) == 1
 
 
+def test_each_thread_of_a_scan_runs_faiss_on_one_thread(rng, monkeypatch):
+    import faiss
+
+    threads, knn = [], faiss.knn
+
+    def record(Q, points, k):
+        threads.append(faiss.omp_get_max_threads())
+        return knn(Q, points, k)
+
+    monkeypatch.setattr(faiss, "knn", record)
+    tight_clusters = rng.standard_normal((10, 12))[np.arange(2000) % 10] + 1e-5 * rng.standard_normal((2000, 12))
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(3)
+    try:
+        nearest_neighbors(tight_clusters, 5, n_threads=2)
+        assert faiss.omp_get_max_threads() == 3
+    finally:
+        faiss.omp_set_num_threads(before)
+    assert set(threads) == {1}
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "inner_product", "chebyshev"])
 def test_block_size_does_not_change_the_neighbors(rng, metric, monkeypatch):
     X = rng.standard_normal((250, 6))

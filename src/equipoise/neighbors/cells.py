@@ -106,7 +106,8 @@ def nearest_of(Q: Array, points: Array, norms: Array, k: int) -> Array:
     if unsure.any():
         import faiss  # sums squared differences
 
-        found[unsure] = faiss.knn(Q[unsure], points, k)[1]
+        with faiss_threads(1):  # the caller is one of several threads, each with its own setting
+            found[unsure] = faiss.knn(Q[unsure], points, k)[1]
     return found
 
 
