@@ -106,6 +106,33 @@ def test_openmp_works_in_a_process_forked_after_its_use(name):
     assert {library: after[library] for library in before} == before
 
 
+@linux
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("Method", [eq.TSNE, eq.PCA], ids=lambda Method: Method.__name__)
+def test_transform_by_torch_works_in_a_process_forked_after_a_fit(Method):
+    import torch
+
+    table = np.random.default_rng(0).normal(size=(2000, 12))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        fitted = brief(Method, engine="torch", device="cpu", n_iter=2).fit(table)
+        expected = fitted.transform(table[:500] + 0.1).tobytes()
+
+        def transform():
+            found = fitted.transform(table[:500] + 0.1).tobytes()
+            os._exit(0 if found == expected and torch.get_num_threads() == 1 else 1)
+
+        child = multiprocessing.get_context("fork").Process(target=transform)
+        child.start()
+        child.join(60)
+        child.kill()
+        assert child.exitcode == 0
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 TIGHT_CLUSTERS = """
 import os
 import numpy as np

@@ -91,7 +91,7 @@ def choose_device(engine: str, device: str, X: Any = None) -> tuple[str, str]:
     import torch
 
     if torch.get_num_threads() != openmp_threads(torch.get_num_threads()):
-        torch.set_num_threads(1)  # for the rest of this forked process, where more threads never start
+        torch.set_num_threads(1)  # imported after a fork, perhaps with the OpenMP that faiss used before it
     available = torch.cuda.is_available()
     if device == "cuda" and not available:
         raise ValueError(f'device="cuda", but PyTorch {torch.__version__} finds no GPU; use device="cpu" or "auto"')

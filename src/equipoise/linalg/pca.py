@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
@@ -137,6 +138,17 @@ def openmp_threads(n_threads: int) -> int:
     In such a process, GNU's OpenMP would wait for the threads of the parent, which do not exist in the child.
     """
     return n_threads if os.getpid() == _IMPORTED_IN else 1
+
+
+def _limit_torch_after_fork() -> None:
+    """Set PyTorch to one thread in a child process; `transform` uses it without asking for a number of threads."""
+    set_num_threads = getattr(sys.modules.get("torch"), "set_num_threads", None)
+    if set_num_threads is not None:  # imported, and completely
+        set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit_torch_after_fork)
 
 
 def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
