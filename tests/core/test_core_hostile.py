@@ -226,8 +226,13 @@ def test_targets_that_are_the_first_points_of_the_map(rng):
         _core.edges_to(*arguments, targets, points, force, 1)
         _core.edges_to(*arguments, targets.copy(), points.copy(), copied, 1)
         np.testing.assert_array_equal(force, copied)
-        near = [np.zeros((len(targets), 1)), np.zeros((len(targets), 1, 3))], mesh(8, 8, 8), np.ones((len(points), 1))
-        _core.near(near[1], *table().values(), targets, points, near[2], *near[0], 1)
+        near, charges = (mesh(8, 8, 8), *table().values()), np.ones((len(points), 1))
+        sums, of_copies = ([np.zeros((len(targets), 1)), np.zeros((len(targets), 1, 3))] for _ in range(2))
+        _core.near(*near, targets, points, charges, *sums, 1)
+        _core.near(*near, targets.copy(), points.copy(), charges, *of_copies, 1)
+        for found, expected in zip(sums, of_copies, strict=True):
+            assert expected.any()
+            np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, -1e300])
