@@ -1,5 +1,8 @@
 """Work on several threads beside BLAS."""
 
+import threading
+import time
+
 import pytest
 
 from equipoise.linalg import pca
@@ -27,3 +30,51 @@ def test_error_in_a_thread_is_raised_in_the_caller():
 
     with pytest.raises(MemoryError, match="item"):
         pca.run_on_threads(fail, range(10), 3)
+
+
+def test_interrupt_between_items_stops_the_threads(monkeypatch):
+    class InterruptedLock:
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def __enter__(self):
+            if threading.current_thread() is threading.main_thread() and len(done) > 2:
+                raise KeyboardInterrupt
+            return self.lock.__enter__()
+
+        def __exit__(self, *exception):
+            return self.lock.__exit__(*exception)
+
+    def work(item):
+        time.sleep(0.01)
+        done.append(item)
+
+    done, before = [], threading.active_count()
+    monkeypatch.setattr(pca, "Lock", InterruptedLock)
+    with pytest.raises(KeyboardInterrupt):
+        pca.run_on_threads(work, range(100), 3)
+    assert threading.active_count() == before and len(done) < 50
+
+
+def test_interrupt_while_waiting_for_threads_lets_them_finish(monkeypatch):
+    join, taken, interrupted, done = pca.Thread.join, threading.Event(), threading.Event(), []
+
+    def interrupted_join(thread, timeout=None):
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+        join(thread, timeout)
+
+    def work(item):
+        if threading.current_thread() is threading.main_thread():
+            assert taken.wait(60)
+            return
+        taken.set()
+        assert interrupted.wait(60)
+        time.sleep(0.2)
+        done.append(item)
+
+    monkeypatch.setattr(pca.Thread, "join", interrupted_join)
+    with pytest.raises(KeyboardInterrupt):
+        pca.run_on_threads(work, range(100), 2)
+    assert len(done) == 1

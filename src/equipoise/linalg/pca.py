@@ -154,7 +154,8 @@ if hasattr(os, "register_at_fork"):
 def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads: int) -> None:
     """Call work(item) for each item on up to n_threads threads, fewer if the system refuses to start them.
 
-    The calling thread is one of them. After an exception no further item is started, and the exception is raised.
+    The calling thread is one of them. After an exception no further item is started, and the exception is raised when
+    the threads have ended.
     """
     left, lock, errors = iter(range(len(items))), Lock(), list[BaseException]()
 
@@ -169,17 +170,24 @@ def run_on_threads(work: Callable[[Any], None], items: Sequence[Any], n_threads:
             except BaseException as error:
                 errors.append(error)
 
-    started = []
-    for _ in range(min(n_threads, len(items)) - 1):
-        thread = Thread(target=run)
-        try:
-            thread.start()
-        except RuntimeError:  # no memory for its stack, or too many threads
-            break
-        started.append(thread)
-    run()
-    for thread in started:
-        thread.join()
+    started: list[Thread] = []
+    try:
+        for _ in range(min(n_threads, len(items)) - 1):
+            started.append(Thread(target=run))
+            try:
+                started[-1].start()
+            except RuntimeError:  # no memory for its stack, or too many threads
+                started.pop()
+                break
+        run()
+        for thread in started:
+            thread.join()
+    except BaseException as error:  # Ctrl-C between items
+        errors.append(error)
+        for thread in started:
+            if thread.is_alive():
+                thread.join()
+        raise
     if errors:
         raise errors[0]
 
