@@ -33,3 +33,34 @@ def test_interpreter_ends_while_a_fit_runs_in_a_daemon_thread(name, ending, code
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert child.returncode == code, child.stderr
     assert "Fatal" not in child.stderr
+
+
+JOINING = """
+import atexit, os, threading
+
+@atexit.register  # before the import of equipoise: handlers run in reverse order
+def join():
+    ending.set()
+    thread.join(60)
+    os._exit(1 if thread.is_alive() else 3)
+
+import numpy as np
+import equipoise as eq
+
+def callback(i, loss, Y):
+    running.set()
+    if ending.is_set():
+        raise SystemExit
+
+X = np.random.default_rng(0).normal(size=(3000, 20))
+running, ending = threading.Event(), threading.Event()
+method = eq.TSNE(n_iter=10**6, n_jobs=2, random_state=0, callbacks=[callback])
+thread = threading.Thread(target=method.fit, args=[X], daemon=True)
+thread.start()
+assert running.wait(120)
+"""
+
+
+def test_a_handler_of_atexit_can_join_a_daemon_thread():
+    child = subprocess.run([sys.executable, "-c", JOINING], capture_output=True, text=True, timeout=300)
+    assert child.returncode == 3, child.stderr

@@ -43,8 +43,6 @@ NB_MODULE(_core, m) {
     m.def("instruction_set", &instruction_set, "The instruction set in use: avx2 or base.");
     m.def("use_base_instruction_set", &use_base_instruction_set, "base"_a,
           "Turn AVX2 off, or on again if the processor has it. Results are the same.");
-    eq::ReleaseGil::prepare();
-    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&eq::ReleaseGil::begin_exit));
     bind_csr(m);
     bind_primitives(m);
     bind_mesh(m);
