@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from support.parametric_cases import METHODS, X, small
@@ -103,3 +105,35 @@ def test_callbacks_get_the_map_and_stop_the_run():
 def test_verbose_prints_the_loss_without_a_progress_bar(capsys):
     small(verbose=1, epochs=2).fit(X)
     assert capsys.readouterr().out.count("epoch") == 2
+
+
+def test_overlapping_limits_restore_the_number_of_threads_from_before_the_first():
+    from equipoise.methods.parametric.training import limit_threads
+
+    entered, leave, found = threading.Event(), threading.Event(), []
+
+    def hold():
+        with limit_threads(1):
+            entered.set()
+            assert leave.wait(60)
+        found.append(torch.get_num_threads())
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        other = threading.Thread(target=hold)
+        later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        with limit_threads(2):
+            with limit_threads(1):
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 2
+            other.start()  # its first call of PyTorch: it inherits the limit
+            assert entered.wait(60)
+        assert torch.get_num_threads() == 3
+        leave.set()
+        other.join()
+        later.start()
+        later.join()
+        assert found == [3, 3]
+    finally:
+        torch.set_num_threads(before)

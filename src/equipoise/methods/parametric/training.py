@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import cos, pi
+from threading import Lock, get_ident
 from typing import Any
 
 import numpy as np
@@ -192,15 +194,51 @@ def _to_tensors(values: dict[str, Any]) -> dict[str, Tensor]:
     return {name: torch.as_tensor(value) for name, value in values.items()}
 
 
+class _SharedThreads:
+    """PyTorch's number of threads before the first of several contexts that overlap.
+
+    A thread that first uses PyTorch within a context of another one finds the limit, not the number to restore.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all contexts: the other threads do not exist in a forked process, and one may have held the lock."""
+        self.lock = Lock()
+        self.inside: set[int] = set()  # threads of the program
+        self.before = 1
+
+    def enter(self, threads: int) -> tuple[int, bool]:
+        """Set the number of threads; return the one to restore, and whether this thread was within a context."""
+        with self.lock:
+            found, nested = torch.get_num_threads(), get_ident() in self.inside
+            if not self.inside:
+                self.before = found
+            self.inside.add(get_ident())
+            torch.set_num_threads(openmp_threads(threads))
+            return found if nested else self.before, nested
+
+    def leave(self, before: int, nested: bool) -> None:
+        with self.lock:
+            if not nested:
+                self.inside.discard(get_ident())
+            torch.set_num_threads(openmp_threads(before))
+
+
+_shared = _SharedThreads()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_shared.reset)
+
+
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Limit PyTorch to `threads` threads within the context."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(openmp_threads(threads))
+    """Limit PyTorch to `threads` threads within the context; contexts of several threads may overlap."""
+    before, nested = _shared.enter(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _shared.leave(before, nested)
 
 
 @contextmanager
