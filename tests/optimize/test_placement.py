@@ -1,4 +1,7 @@
+import multiprocessing
 import pickle
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -6,6 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import equipoise as eq
 from equipoise import data
+from equipoise.engines import Grid
 from equipoise.methods import METHODS
 
 DIGITS = data.load("digits")
@@ -90,3 +94,47 @@ def test_divergences_over_all_pairs_have_no_transform():
     method = eq.GSNE(alpha=1.5, random_state=0, n_iter=5).fit(DIGITS.X[OLD[:40]])
     with pytest.raises(ValueError, match="transform needs an Alpha divergence"):
         method.transform(DIGITS.X[NEW[:2]])
+
+
+def test_first_transforms_in_several_threads_freeze_the_map_once(monkeypatch):
+    method = eq.TSNE(random_state=0, engine="grid", n_iter=50).fit(DIGITS.X[OLD])
+    expected = pickle.loads(pickle.dumps(method)).transform(DIGITS.X[NEW]).tobytes()
+    freeze, frozen, results = Grid.freeze, [], []
+
+    def slow_freeze(engine, *arguments):
+        frozen.append(engine)
+        threading.Event().wait(0.2)
+        return freeze(engine, *arguments)
+
+    monkeypatch.setattr(Grid, "freeze", slow_freeze)
+    work = [threading.Thread(target=lambda: results.append(method.transform(DIGITS.X[NEW]))) for _ in range(3)]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    assert len(frozen) == 1 and [Y.tobytes() for Y in results] == [expected] * 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_transform_works_in_a_process_forked_while_another_thread_freezes_the_map(monkeypatch):
+    method = eq.TSNE(random_state=0, engine="grid", n_iter=50).fit(DIGITS.X[OLD])
+    freeze, entered, leave, main = Grid.freeze, threading.Event(), threading.Event(), threading.get_ident()
+
+    def waiting_freeze(engine, *arguments):
+        if threading.get_ident() != main:
+            entered.set()
+            assert leave.wait(120)
+        return freeze(engine, *arguments)
+
+    monkeypatch.setattr(Grid, "freeze", waiting_freeze)
+    other = threading.Thread(target=method.transform, args=[DIGITS.X[NEW]])
+    other.start()
+    assert entered.wait(60)
+    child = multiprocessing.get_context("fork").Process(target=method.transform, args=[DIGITS.X[NEW]])
+    child.start()
+    child.join(60)
+    child.kill()
+    leave.set()
+    other.join()
+    assert child.exitcode == 0

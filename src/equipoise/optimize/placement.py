@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,18 @@ STEPS = 25  # chosen, not tuned
 RULE = Momentum(momentum=(0.5, 0.8), friction=0, max_step=1.0)  # at most one kernel length per step
 STRESS_STEPS = 100  # chosen, not tuned
 RELAXATION = 1.5  # factor on the majorising step; below 2 the stress still decreases, as the majoriser is a parabola
+
+_freezing = Lock()  # one for all maps: several may share an engine
+
+
+def _renew_lock() -> None:
+    """Replace the lock in a forked process, where the thread that held it does not exist."""
+    global _freezing
+    _freezing = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @tagged("placement.Placement")
@@ -52,14 +65,17 @@ class FrozenMap:
     exaggeration: float
     _known: list[dict[str, Any]]
 
-    @cached_property
     def _force(self) -> Callable[[Array, Matrix], Array]:
-        """The force of the map on new points, as a function of their positions and affinities."""
-        restore_engine(self.engine, self._known)
-        return self.objective.to(HOST).freeze(self.geometry.work(self.Y), self.engine, self.exaggeration)
+        """Return the force of the map on new points, as a function of their positions and affinities; computed once."""
+        with _freezing:  # computed twice, in two threads, it would change the state of the engine twice
+            if "_frozen" not in vars(self):
+                restore_engine(self.engine, self._known)
+                Y = self.geometry.work(self.Y)
+                self._frozen = self.objective.to(HOST).freeze(Y, self.engine, self.exaggeration)
+            return self._frozen
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_force"}
+        return {name: value for name, value in vars(self).items() if name != "_frozen"}
 
     def place(self, P: Matrix) -> Array:
         """Return the positions (m, d) of new points with affinities p_{j|i} to the points of the map, CSR (m, n)."""
@@ -72,7 +88,7 @@ class FrozenMap:
         rate = RULE.auto_rate(len(self.Y), self.objective.mass * max(1.0, self.exaggeration), length)
         early = STEPS // 2
         phases = [Phase(early, 1.0, rate, late=False), Phase(STEPS - early, 1.0, rate, late=True)]
-        steps = PlacementSteps(FrozenForces(self._force, P, length), self.geometry, RULE, phases)
+        steps = PlacementSteps(FrozenForces(self._force(), P, length), self.geometry, RULE, phases)
         return self.geometry.map(Descent(steps, state, STEPS).run().U)
 
 
