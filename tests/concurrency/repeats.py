@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.methods import NEW, X, brief
 
 import equipoise as eq
+from concurrency.clusters import NEW, X, brief_on_clusters
 
 
 def digest(values: Any) -> str:
@@ -53,7 +53,7 @@ def save_and_load(method: Any) -> tuple[bytes, Any]:
 
 def differing_repeats(Method: Any, repeats: int, **parameters: Any) -> list[str]:
     """Return which results of a method differ between runs, or between a method and its loaded copy."""
-    runs = [run_digests(brief(Method, n_jobs=2, **parameters)) for _ in range(repeats)]
+    runs = [run_digests(brief_on_clusters(Method, **parameters)) for _ in range(repeats)]
     return differing_digests(runs)
 
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.methods import NEW, PUBLIC, X, brief
+from support.methods import PUBLIC
+
+from concurrency.clusters import NEW, X, brief_on_clusters
 
 WARM_UP = 2 * len(PUBLIC)  # fits after which all libraries are loaded and the allocator's pools have their size
 GROWTH = 16.0  # MB of resident memory that fragmentation may add after the warm-up; chosen, 300 fits added 0.6
@@ -35,7 +37,7 @@ def fit_once(i: int) -> None:
     """Fit and transform the i-th method of the registry, in turn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        brief(PUBLIC[i % len(PUBLIC)], n_jobs=2).fit(X).transform(NEW)
+        brief_on_clusters(PUBLIC[i % len(PUBLIC)]).fit(X).transform(NEW)
 
 
 def fit_many(fits: int, report: Callable[[Any], None] = lambda line: None) -> list[str]:

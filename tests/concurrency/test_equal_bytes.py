@@ -4,11 +4,12 @@ import os
 
 import numpy as np
 import pytest
-from support.methods import NEW, X, brief, every_method
+from support.methods import brief, every_method
 from threadpoolctl import threadpool_limits
 
 import equipoise as eq
 from concurrency.busy import busy_cores
+from concurrency.clusters import NEW, X, brief_on_clusters
 from concurrency.repeats import differing_digests, differing_repeats, run_digests
 from equipoise.evaluate import shepard, stress
 
@@ -38,7 +39,7 @@ def test_bytes_do_not_depend_on_the_alignment_of_the_input(Method):
     runs = []
     for i in range(0, 16, 5):
         with threadpool_limits(1 + i % 3, user_api="blas"):
-            runs.append(run_digests(brief(Method), shifted(X, 4 * i), shifted(NEW, 4 * (15 - i))))
+            runs.append(run_digests(brief_on_clusters(Method), shifted(X, 4 * i), shifted(NEW, 4 * (15 - i))))
     for run in runs:
         assert run.keys() == runs[0].keys()
     assert differing_digests([{name: run[name] for name in run if name != "saved file"} for run in runs]) == []

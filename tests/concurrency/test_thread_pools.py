@@ -12,10 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import joblib
 import numpy as np
 import pytest
-from support.methods import NEW, PUBLIC, X, brief
+from support.methods import PUBLIC, brief
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import equipoise as eq
+from concurrency.clusters import NEW, X, brief_on_clusters
 from equipoise.linalg.pca import one_blas_thread
 
 METHODS = [Method for Method in PUBLIC if Method is not eq.Parametric]
@@ -27,7 +28,7 @@ def result(Method):
     """Return the map and the transform of a method as bytes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = brief(Method, n_jobs=2).fit(X)
+        fitted = brief_on_clusters(Method).fit(X)
         return np.asarray(fitted.embedding_).tobytes() + np.asarray(fitted.transform(NEW)).tobytes()
 
 
@@ -48,6 +49,32 @@ def two_blas_threads():
         yield
         after = settings()
     assert {name: after[name] for name in before} == before
+
+
+COUNTING = """
+import os
+import faiss
+import equipoise as eq
+from concurrency.clusters import X, brief_on_clusters
+
+def knn(Q, points, k, search=faiss.knn):
+    searched.append(len(Q))
+    return search(Q, points, k)
+
+searched, faiss.knn = [], knn
+brief_on_clusters(eq.TSNE, n_jobs=1).fit(X)
+before = len(os.listdir("/proc/self/task"))
+fitted = brief_on_clusters(eq.TSNE, n_jobs=2).fit(X)
+print(fitted.engine_, len(searched) > 0, len(os.listdir("/proc/self/task")) > before)
+"""
+
+
+@linux
+def test_fits_use_the_mesh_faiss_and_the_thread_pool():
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "ignore", "-c", COUNTING]
+    child = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert child.stdout.split() == ["grid", "True", "True"], child.stdout + child.stderr
 
 
 def test_fits_in_a_thread_pool_equal_fits_alone(alone):
@@ -174,7 +201,7 @@ def test_a_callback_that_raises_reaches_the_caller_and_leaves_nothing(alone, Met
     flow = {"solver": "flow"} if Method is eq.PCA else {}
     before = threading.active_count()
     with pytest.raises(Stop, match="at"):
-        brief(Method, callbacks=[fail], n_jobs=2, **flow).fit(X)
+        brief_on_clusters(Method, callbacks=[fail], **flow).fit(X)
     assert threading.active_count() == before
     assert result(Method) == alone[Method]
 
