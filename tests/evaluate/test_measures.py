@@ -329,7 +329,7 @@ def test_invalid_arguments_raise():
         with pytest.raises(ValueError, match=match):
             call()
     for method in (eq.TSNE, "t-SNE"):
-        with pytest.raises(TypeError, match="method must be an instance of a method of this package"):
+        with pytest.raises(TypeError, match=r"method must be an estimator with a problem\(\) method"):
             ev.loss(method, X, Y)
 
 

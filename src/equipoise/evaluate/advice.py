@@ -42,7 +42,7 @@ def describe_setting(setting: Mapping[str, Any]) -> str:
 
 
 def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], steps: Array) -> list[str]:
-    """Return sentences about the m maps of a sweep.
+    """Return sentences about the m maps of a sweep; for a single map, only what its parameters do.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], s
         sentences.append("The scores hardly depend on the value: choose the map that is easiest to read.")
     elif large[j] - large[i] < NEGLIGIBLE:
         sentences.append(
-            f"Choose {names[i]}: it keeps the most neighbours ({local[i]:.0%}), and as much of the large"
+            f"Choose {names[i]}: it keeps the most neighbours ({local[i]:.0%}), and about as much of the large"
             f" structure as any other ({large[i]:.2f})."
         )
     elif local[i] - local[j] < NEGLIGIBLE:
         sentences.append(
-            f"Choose {names[j]}: it keeps the most large structure ({large[j]:.2f}), and as many neighbours as"
-            f" any other ({local[j]:.0%})."
+            f"Choose {names[j]}: it keeps the most large structure ({large[j]:.2f}), and about as many neighbours"
+            f" as any other ({local[j]:.0%})."
         )
     else:
         sentences.append(
@@ -87,5 +87,7 @@ def advise(settings: Sequence[Mapping[str, Any]], scores: Mapping[str, Array], s
                 f"The arrangement changes most at {names[largest]}; distrust features visible only before or after it."
             )
         else:
-            sentences.append("The arrangement is the same in all maps: what they show does not depend on the value.")
+            sentences.append(
+                "The arrangement changes little from map to map: what they show hardly depends on the value."
+            )
     return sentences + effects

@@ -32,7 +32,7 @@ def one_nn_error(Y: Any, labels: Any, folds: int = 10) -> Measured:
     labels : array-like of shape (n,)
         The class of each point.
     folds : int, default=10
-        Number of folds; reduced to the size of the smallest class, but to no less than 2.
+        Number of folds, at least 2; never more than the size of the smallest class, unless that is 1.
 
     Returns
     -------

@@ -16,14 +16,14 @@ from .report_table import as_html, as_text, comparison_rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOTE = "* closest to a perfect map; differences below twice the standard errors are not significant"
+NOTE = "* closest to a perfect map; differences below twice the standard errors may be due to chance"
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Reports on several maps of the same data.
 
-    `print` shows them as a table; `comparison[name]` is the report of one map.
+    `print(comparison)` shows them as a table; `comparison[name]` is the report of one map.
 
     Attributes
     ----------
@@ -87,7 +87,8 @@ def compare(
     metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int or RandomState, default=0
         Seed of the samples.
 

@@ -19,7 +19,8 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     Parameters
     ----------
     method : estimator
-        A method of the package, such as `eq.TSNE(perplexity=30)`; need not be fitted and is not modified.
+        A method of the package other than `Parametric`, such as `eq.TSNE(perplexity=30)`; need not be fitted and is
+        not modified.
     X : array-like
         The data, as for `method.fit`, but not as neighbour lists.
     Y : array-like of shape (n, d)
@@ -30,7 +31,7 @@ def loss(method: Any, X: Any, Y: Any) -> float:
     loss : float
     """
     if isinstance(method, type) or not hasattr(method, "problem"):
-        raise TypeError(f"method must be an instance of a method of this package, such as eq.TSNE(), got {method!r}")
+        raise TypeError(f"method must be an estimator with a problem() method, such as eq.TSNE(), got {method!r}")
     Y = check_map(Y)
     d = method.n_components
     if Y.shape[1] != d:

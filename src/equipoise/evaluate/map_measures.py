@@ -62,7 +62,8 @@ class MapMeasures:
     def stretch(self) -> float:
         """Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map over that in the data.
 
-        It is 1 if the map has the same scale everywhere, and infinite if the 5 % quantile is 0.
+        The pairs are those of `shepard` with a positive distance in the data. The ratio is 1 if the map has the same
+        scale everywhere, and infinite if the 5 % quantile is 0.
         """
         distinct = self.shepard.d_x > 0
         low, high = np.quantile(self.shepard.d_y[distinct] / self.shepard.d_x[distinct], (0.05, 0.95))

@@ -30,7 +30,8 @@ def trustworthiness(
     metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int or RandomState, default=0
         Seed of the sample of points, if there are more than 20,000.
 
@@ -59,7 +60,8 @@ def continuity(
     metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int or RandomState, default=0
         Seed of the sample of points, if there are more than 20,000.
 
@@ -86,7 +88,8 @@ def neighbor_recall(
     metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int or RandomState, default=0
         Seed of the sample of points, if there are more than 20,000.
 
@@ -119,7 +122,8 @@ def recall_curve(
     metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int or RandomState, default=0
         Seed of the sample of points, if there are more than 20,000.
 
@@ -161,7 +165,8 @@ def preservation_ratio(
     metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int or RandomState, default=0
         Seed of the sample of points, if there are more than 20,000.
 

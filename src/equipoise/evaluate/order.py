@@ -19,7 +19,7 @@ from ..inputs import Input
 HALF_ULP = 2.0**-24  # relative error of one rounding in float32
 TILE = _core.RANK_TILE
 MAX_CACHED = 2**26  # maximum number of coordinates cached in float32, 256 MB; larger data are converted in parts
-RANGE = 40  # largest binary exponent of coordinates: their squares are well within the range of float32
+RANGE = 40  # data whose largest coordinate is not within 2**±40 are scaled, so that squares are in the range of float32
 
 
 class Buffer:
@@ -131,5 +131,5 @@ class BlockOrder(Order):
 
 
 def make_order(data: Input) -> Order:
-    """Return the order of the points of an input, by coordinates if it is Euclidean, else by blocks of distances."""
+    """Return the order of the points of an input, by coordinates if it is a dense Euclidean table, else by blocks."""
     return BlockOrder(data) if data.points is None else PointOrder(data.points)

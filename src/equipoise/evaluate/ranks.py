@@ -39,7 +39,8 @@ class Neighborhoods:
     metric : str or callable, default="euclidean"
         Metric of the data, as in the methods.
     n_jobs : int, default=None
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int, RandomState or None, default=0
         Seed of the sample.
 

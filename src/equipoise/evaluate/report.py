@@ -75,7 +75,8 @@ class Report(MapMeasures):
     trust, continuity_of_points, kept : ndarray of shape (m,)
         Trustworthiness, continuity and recall per point.
     stretch : float
-        Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map divided by that in the data.
+        Ratio of the 95 % to the 5 % quantile of the dilation, a pair's distance in the map divided by that in the data,
+        over the pairs of `shepard`.
     """
 
     @cached_property
@@ -186,7 +187,8 @@ def evaluate(
     metric : str or callable, default="euclidean"
         Metric of the data; "precomputed" if X is a distance matrix.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads for a dense table with Euclidean distances; by default all cores, or OMP_NUM_THREADS if that
+        is fewer. Other data use one thread.
     random_state : int or RandomState, default=0
         Seed of the samples of points, pairs and triplets.
 
@@ -211,7 +213,7 @@ def measure_map(
 ) -> Report:
     """Return the report of `evaluate`.
 
-    If `other` is given, a report on another map of the same data, its neighbours in the data are reused. `sampling`
+    `other`, if given, is a report on another map of the same data; its neighbours in the data are reused. `sampling`
     contains `n_jobs` and `random_state`.
     """
     random_state = sampling["random_state"]
@@ -255,7 +257,7 @@ def _class_errors(hoods: Neighborhoods, number: Array) -> tuple[Measured, Measur
 
 
 def _describe_data(X: Any, metric: Any) -> str:
-    """Return the shape and metric of the data in words."""
+    """Describe the data: its columns and metric, the space, or that distances are precomputed."""
     shape = getattr(X, "shape", None)
     if shape is None:
         if not is_space(X):

@@ -23,7 +23,7 @@ class Row(NamedTuple):
     form : str
         Format of the number.
     perfect, random : callable
-        Return the values of a perfect and of a random map; None if unknown.
+        Return the value of a perfect map, and that of a random map or None if it is unknown.
     """
 
     name: str
@@ -95,7 +95,10 @@ def report_rows(measures: MapMeasures) -> tuple[list[str], list[list[str]]]:
 
 
 def comparison_rows(reports: Mapping[str, MapMeasures]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table of several maps; the best values of a row are starred."""
+    """Return the header and the rows of the table of several maps; the values closest to perfect are starred.
+
+    Measures that some of the maps lack are left out.
+    """
     rows = []
     for row in ROWS:
         values = [row.value(report) for report in reports.values()]

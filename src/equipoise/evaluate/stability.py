@@ -39,7 +39,7 @@ class Stability:
     maps : ndarray of shape (runs, n, d)
         The maps, aligned with their mean, which has radius 1; NaN for points that were not part of a run.
     mean : ndarray of shape (n, d)
-        Mean position of each point.
+        Mean position of each point over the runs that contain it; NaN if none does.
     variation : ndarray of shape (n,)
         Root mean square distance of a point from its mean position, in units of the radius of the map (docs/math.md,
         section 20). It is 0 if the point is at the same position in every run, about 1 if its position is random, and
@@ -152,7 +152,7 @@ def stability(
     --------
     >>> import equipoise as eq
     >>> X = eq.data.load("iris").X
-    >>> result = eq.stability(eq.PCA(), X, runs=3)  # PCA has no random numbers
+    >>> result = eq.stability(eq.PCA(), X, runs=3)  # by default, PCA uses no random numbers
     >>> bool(result.variation.max() < 1e-6)
     True
     """

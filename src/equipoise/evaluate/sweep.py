@@ -117,21 +117,21 @@ def sweep(
     Each map starts from the previous one, without early exaggeration, so that two maps differ only by the effect of the
     parameter and not by where clusters happen to land. The first map starts as usual: list first the value that
     preserves the most large-scale structure, such as the largest perplexity or exaggeration. Methods that cannot
-    continue from a map (the classical ones, and those of other packages) start from scratch at each value, and so do
-    all methods when the parameter is `early_exaggeration` or `init`.
+    continue from a map (the classical ones, `Parametric`, and those of other packages) start from scratch at each
+    value, and so do all methods when a parameter is `early_exaggeration` or `init`.
 
     Parameters
     ----------
     method : estimator
         An unfitted estimator with `fit_transform`; it is not modified.
-    X : array-like of shape (n, D), or distances (n, n) if the metric is "precomputed"
-        The data.
+    X : array-like or sparse matrix of shape (n, D), distance matrix (n, n) or MetricSpace
+        The data, as for `method.fit`, but not as neighbour lists or affinities.
     values : mapping of str to sequence
         The values of one or two parameters, such as {"perplexity": [100, 30, 10]}.
     labels : array-like of shape (n,), optional
         The class of each point; adds the score "classes", the accuracy of a k-nearest-neighbour classifier.
     k : int, default=10
-        Number of neighbours in the local scores.
+        Number of neighbours in the local scores and of the classifier.
     random_state : int or RandomState, default=0
         Seed of each run, and of the samples in the scores.
 

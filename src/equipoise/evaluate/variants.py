@@ -1,4 +1,4 @@
-"""Perturbed versions of a data set: random subsamples, or added noise."""
+"""Perturbed versions of a data set: random subsamples, added noise, or both."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .._types import Array
 from .dates import read_dates
 
 MAX_INTEGER_CLASSES = 20  # integers or dates with more distinct values are a quantity, not classes; chosen
-MAX_CLASSES = 200  # a text column with more distinct values, most of them rare, is an identifier; chosen
+MAX_CLASSES = 200  # a text column with more distinct values may be an identifier, see `Classes.is_identifier`; chosen
 EXACT = 2**53  # larger integers are not exact in float64: they are treated as identifiers and stored as text
 
 
@@ -26,7 +26,7 @@ class Numbers:
     values : ndarray of float64, shape (n,)
         NaN where missing.
     integral : bool, default=False
-        Whether all values are integers.
+        Whether all values are integers; False for an array of floats, even if these are integers.
     dates : bool, default=False
         Whether the values are dates, in seconds since 1970 (UTC).
     """
@@ -68,9 +68,9 @@ Column = Numbers | Classes
 def read_column(values: Any, n: int, argument: str, names: Any = None) -> Column:
     """Return n values as classes or as numbers, depending on their type.
 
-    Text, booleans, categories, and integers and dates with at most 20 distinct values become classes. Other numbers
-    stay numbers. Other dates (datetime64, or text such as 2024-05-31 or 2024-05-31T12:00:00Z) become seconds since
-    1970.
+    Text, booleans, integers beyond ±2**53, and other integers and dates with at most 20 distinct values become classes;
+    categories are read like their values. Other numbers stay numbers. Other dates (datetime64, or text such as
+    2024-05-31 or 2024-05-31T12:00:00Z) become seconds since 1970.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 from .._types import Array
 
 BLUR = 0.8  # standard deviation of the Gaussian that blurs a point, in pixels; chosen
-FAINT = 0.35  # opacity of an isolated point; chosen
+FAINT = 0.35  # minimum opacity at the centre of a point; chosen
 
 
 def density_image(pixels: Array, colors: Array, shape: tuple[int, int]) -> Array:

@@ -46,7 +46,7 @@ def read_script(name: str, package: str = __package__) -> str:
 def render_page(name: str, package: str, **parts: str) -> str:
     """Return the template `name`.html of a package, filled with `parts`, elements.js and `name`.js.
 
-    The page gets a content security policy: only the scripts of the template run, and nothing is loaded.
+    The page gets a content security policy: only the scripts written in it run, and nothing is loaded.
     """
     page = Template(files(package).joinpath(f"{name}.html").read_text(encoding="utf-8"))
     html = page.substitute(parts, script=read_script("elements") + read_script(name, package))

@@ -1,4 +1,4 @@
-"""Static plots of maps: 1-D as a strip, 2-D flat, 3-D in perspective, spheres in the Mollweide projection."""
+"""Static plots of maps: strips (1-D), flat (2-D), perspective (3-D), Mollweide (spheres), principal components."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plot(
     """Plot a map with matplotlib, with equal axes.
 
     Above 100,000 points, a flat map shows the density of the points in their mean colour, unless `size` or `images` is
-    given.
+    given. Maps with more than three dimensions are projected to their first two principal components.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def plot(
     color : array-like of shape (n,), optional
         One value per point. Text, booleans, and integers and dates with at most 20 distinct values are classes, whose
         names are written near their points; other numbers and dates are coloured from dark to bright. Missing values
-        are grey. Text with more than 200 distinct values, and more than half as many as there are points, is an
-        identifier, and then all points get the same colour.
+        are grey. Text with more than 200 distinct values, and more than half as many as there are points with a value,
+        is an identifier, and then all points get the same colour.
     names : sequence of str, optional
         Names of the classes 0, 1, …, if `color` contains integers.
     title : str, default=""
@@ -126,7 +126,7 @@ def plot(
 
 def _check_reference(over: Any, d: int) -> Array:
     """Return the map `over`, which must have d dimensions."""
-    reference = check_map(over)
+    reference = check_map(over, "over")
     if reference.shape[1] != d:
         raise ValueError(
             f"Y is {d}-D, but the map passed as `over` is {reference.shape[1]}-D; pass the map in which Y was placed"

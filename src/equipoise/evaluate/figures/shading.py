@@ -15,7 +15,7 @@ from ..reading import KEPT, NEAR
 # P. Tol, "Colour Schemes", 2021, four colours of the sunset scheme, distinct under all common colour blindnesses.
 SHADES = ("#364b9a", "#6ea6cd", "#fdb366", "#a50026")
 UNMEASURED = "#cccccc"
-BEST = 0.99  # lower limit of trust and continuity in the first shade; the other limits are those of reading.py
+BEST = 0.99  # lower limit of trust and continuity in the first shade; their other limits are those of reading.py
 
 TRUST = "Trust is 1 if all neighbours in the map are neighbours in the data, and low if some are false neighbours."
 CONTINUITY = "Continuity is 1 if all neighbours in the data are neighbours in the map, and low if some are far away."

@@ -62,7 +62,7 @@ class Run:
     recipe : Recipe, optional
         Method, values, seed and changes; t-SNE by default.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
     """
 
     def __init__(self, X: Array, recipe: Recipe | None = None, n_jobs: int | None = None):
