@@ -138,6 +138,6 @@ def _print_quality(console: Console, method: Any, dataset: Dataset) -> None:
     if dataset.labels is None:
         return
     try:
-        console.print(f"1-NN class error    {one_nn_error(Y, class_names(dataset)):.1%} (10-fold)")
+        console.print(f"1-NN class error    {one_nn_error(Y, class_names(dataset)):.1%} (cross-validated)")
     except ValueError as error:
         console.print(f"1-NN class error    not measured: {error}")

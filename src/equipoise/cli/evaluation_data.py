@@ -27,7 +27,7 @@ class EvaluationData:
 
 
 def add_evaluation_options(verb: argparse.ArgumentParser, maps: str, nargs: str | None) -> None:
-    """Add the argument DATA with its options, the argument named `maps`, and the options --k and --metric."""
+    """Add the argument DATA with its options, the argument named `maps`, --coordinates, --k and --metric."""
     add_data(verb)
     verb.add_argument(
         maps,

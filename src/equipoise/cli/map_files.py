@@ -59,14 +59,14 @@ def add_coordinates(verb: argparse.ArgumentParser) -> None:
 
 
 def read_map(source: str, coordinates: Sequence[str] | None = None) -> MapFile:
-    """Read a map from a file, which may also contain a saved method.
+    """Read a map from a table, or from the file of a saved method.
 
     Parameters
     ----------
     source : str
         Path, or "-" for standard input.
     coordinates : sequence of str, optional
-        Columns of the coordinates; by default y1, y2, …, or all columns if they have no names.
+        Columns of the coordinates; by default y1, y2, …, or all columns if they have no names or the file is .h5ad.
     """
     if source != STDIN and not Path(source).exists():
         raise ValueError(f"the map {source!r} does not exist; make one with `equipoise embed DATA`")
@@ -131,7 +131,7 @@ def _as_integers(values: Array) -> Array:
 
 
 def read_maps(sources: list[str], coordinates: Sequence[str] | None) -> dict[str, MapFile]:
-    """Read maps, and return them by file name, or by path where several files have the same name."""
+    """Read maps, and return them by file name without suffix, or by path where several of these names are equal."""
     maps = [read_map(source, coordinates) for source in sources]
     stems = [loaded.name for loaded in maps]
     names = [stem if stems.count(stem) == 1 else str(Path(source)) for stem, source in zip(stems, sources, strict=True)]

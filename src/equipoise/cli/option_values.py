@@ -86,7 +86,10 @@ OPTIMIZERS = {rule.__name__: rule for rule in (optimize.Momentum, optimize.Gradi
 
 
 def object_parser(classes: dict[str, Any]) -> Callable[[str], Any]:
-    """Return a function that parses an object of one of these classes, written as in Python: StudentT(dof=0.5)."""
+    """Return a function that parses an object of one of these classes, written as in Python: StudentT(dof=0.5).
+
+    It returns None for "none".
+    """
 
     def parse(text: str) -> Any:
         if text.lower() == "none":

@@ -63,7 +63,10 @@ def render(format: str, drawing: Drawing) -> bytes:
 
 
 def with_reference(drawing: Drawing, over: Array) -> Drawing:
-    """Return a drawing with the rows of `over` prepended; their values are missing, so they are grey."""
+    """Return a drawing with the rows of `over` prepended; their values are missing, so they are grey.
+
+    Without a column to colour by, a new column `placed` marks the other rows.
+    """
     columns, color = drawing.columns, drawing.color
     if color is None:
         color = PLACED

@@ -27,13 +27,14 @@ def add(verbs: Any) -> None:
         "--address",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="address to listen on (default: 127.0.0.1, this machine only; others require the printed token)",
+        help="address to listen on (default: 127.0.0.1, this machine only; on an address that other machines can reach,"
+        " pages need the token in the printed URL)",
     )
     group.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the studio until Ctrl-C."""
+    """Serve the studio until Ctrl-C or SIGTERM."""
     require_bokeh()
     from ..studio.data_sources import GivenData
     from ..studio.server.serve import serve

@@ -100,10 +100,10 @@ class DataSources:
             raise ValueError(f"the file exceeds the limit of {format_size(self.limit)}; use fewer rows or columns")
         plain = re.sub(r"[^\w.-]+", "_", PurePosixPath(name.replace("\\", "/")).name).lstrip(".")
         stem, dot, suffix = plain.rpartition(".")
-        # The hash gives equal content the same name, so that links keep working, and different content different names.
+        # The hash keeps the name if the same file is uploaded again, so that links work, and differs for other content.
         stored = f"{stem[:60]}-{hashlib.sha256(content).hexdigest()[:8]}{dot}{suffix.lower()}"
         path = self.path(stored)
-        with self._storing:  # one at a time, because reading a table may take many times its memory
+        with self._storing:  # one at a time, because reading a table may need many times its size in memory
             others = sum(size for name, (_, size) in self._uploads.items() if name != stored)
             if others + len(content) > self._total:
                 raise ValueError(
@@ -142,7 +142,7 @@ def format_size(size: int) -> str:
 
 
 def read_table(path: Path) -> Dataset:
-    """Read a data file. The last text column whose values are not dates or identifiers, if any, gives the classes."""
+    """Read a data file; the last text column that `read_column` reads as classes, not identifiers, sets the labels."""
     try:
         dataset = read(path)
     except ValueError as error:

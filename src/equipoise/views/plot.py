@@ -1,4 +1,4 @@
-"""Static plots of maps: strips (1-D), flat (2-D), perspective (3-D), Mollweide (spheres), principal components."""
+"""Static plots of maps: 1-D as a strip, 3-D in perspective, spheres in the Mollweide projection, others flat."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Layout:
             name="transport",
             children=[self.play, self.step, self.reset, self.speed, self.history],
             sizing_mode="stretch_width",
-            styles={"align-items": "center", "flex-wrap": "wrap", "row-gap": "6px"},  # the slider below the buttons
+            styles={"align-items": "center", "flex-wrap": "wrap", "row-gap": "6px"},  # wraps on narrow pages
         )
 
     def _make_side(self, models: Any, session: str) -> None:

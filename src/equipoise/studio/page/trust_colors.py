@@ -66,7 +66,7 @@ class TrustWatch:
         self._thread: threading.Thread | None = None
 
     def watch(self, shot: Shot | None) -> None:
-        """Measure a shot next, replacing any that is still waiting; None stops measuring."""
+        """Measure a shot next, in place of one that is still waiting; None only discards the waiting one."""
         with self._changed:
             self._next = shot
             self._changed.notify()

@@ -18,7 +18,7 @@ from ..limits import Limits
 LOG = logging.getLogger(__name__)
 AT_ONCE = 128  # connections accepted before other work continues; the usual length of the system's queue
 RETRY = 1.0  # seconds without accepting after the system had no file descriptor left
-QUIET = 60.0  # minimum seconds between two equal warnings
+QUIET = 60.0  # minimum seconds between two warnings
 BUFFER = 4 * 2**20  # bytes read ahead of a connection; uploads are read in smaller parts
 HEADER = 64 * 2**10  # bytes of the header of a request
 RESERVED = 0.5  # fraction of the file descriptors of the process that connections may use

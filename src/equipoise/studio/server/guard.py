@@ -61,7 +61,9 @@ class Guard:
 
 
 def _same_site(request: RequestHandler) -> bool:
-    """Return whether a request comes from the studio, from outside a browser, or from a user who followed a link.
+    """Return whether a request comes from the studio, from outside a browser, or from a user who opened the page.
+
+    The user may have typed the address or followed a link on another site.
 
     Browsers send no Origin with scripts, images and frames of other sites, but they do send Sec-Fetch headers.
     """

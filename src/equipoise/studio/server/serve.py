@@ -162,7 +162,8 @@ def serve(
     limit : int or Limits, optional
         Maximum size of an upload in bytes (default 200 MB), or all limits: `equipoise.studio.Limits`.
     n_jobs : int, optional
-        Number of threads; by default one fewer than the cores, to leave one to the browser.
+        Number of threads; by default one fewer than the cores, or than OMP_NUM_THREADS if that is fewer, but at least
+        one, to leave a core to the browser.
     """
     studio = Studio(data, port=port, address=address, hosts=hosts, folder=folder, limit=limit, n_jobs=n_jobs)
     print(f"Equipoise studio at {studio.url} (press Ctrl-C to stop)", flush=True)

@@ -41,7 +41,11 @@ class Recipe:
             raise ValueError("the changes of a run (events) must be sorted by iteration")
 
     def with_event(self, event: Event) -> Recipe:
-        """Return the recipe with one more change; a change at iteration 0 replaces the initial value."""
+        """Return the recipe with one more change.
+
+        A change at iteration 0 replaces the initial value. A change of the same parameter at the same iteration as the
+        last change replaces that one.
+        """
         if event.iteration == 0 and event.name != RESET_MOMENTUM:
             return replace(self, first=tuple({**dict(self.first), event.name: event.value}.items()))
         last = self.events[-1] if self.events else None

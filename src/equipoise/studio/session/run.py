@@ -224,7 +224,8 @@ class Run:
     def rewind(self, iteration: int) -> Frame:
         """Go back to the last stored frame at or before an iteration, and return it.
 
-        The momentum is reset, and later frames and changes are dropped.
+        The momentum is reset, and later frames and changes are dropped. At iteration 0, however, the parameters keep
+        their current values, as in `reset`.
         """
         frame = self.history.at(iteration)
         if frame.iteration == 0:

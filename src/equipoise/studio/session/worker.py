@@ -39,8 +39,8 @@ class Shot(NamedTuple):
 class Worker:
     """Steps the runs while playing, at most one shot ahead of the page.
 
-    Only commands access the runs, and this thread executes them one after another. If a command or a step fails, the
-    message is passed to `report` and playing stops. `wake` is called when there is a new shot.
+    Only this thread changes the runs: it executes commands one after another, and steps between them. If a command or a
+    step fails, the message is passed to `report` and playing stops. `wake` is called when there is a new shot.
     """
 
     def __init__(self, report: Callable[[str], None], wake: Callable[[], None]):
@@ -71,7 +71,7 @@ class Worker:
         self._commands.put((description, command))
 
     def stop(self) -> None:
-        """End the thread after the current command."""
+        """End the thread after the commands that are already in the queue."""
         self.playing = False
         self._commands.put(None)
 
@@ -79,7 +79,7 @@ class Worker:
         self._thread.join(seconds)
 
     def publish(self, frames: tuple[Frame, ...] | None = None) -> None:
-        """Publish a frame of each run, by default the current one, in place of a waiting shot; called by commands."""
+        """Publish a frame of each run, by default the current one, in place of a waiting shot; only for this thread."""
         shot = Shot.of(self.runs, tuple(run.frame for run in self.runs) if frames is None else frames, self.point)
         self._drop()
         self.shown = shot
