@@ -167,7 +167,7 @@ def davies_bouldin_curve(
     Y : array-like of shape (n, d)
         The map.
     clusters : iterable of int, default=range(2, 31)
-        Numbers of clusters to try, each at least 2 and less than the number of distinct points.
+        Numbers of clusters to try, each at least 2 and less than the number of distinct points that are clustered.
     random_state : int or RandomState, default=0
         Seed of the sample and of k-means.
 

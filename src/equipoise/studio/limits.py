@@ -14,7 +14,8 @@ class Limits:
     Parameters
     ----------
     upload : int, default=200 * 2**20
-        Maximum size of an uploaded file in bytes. The default allows 70,000 rows of 350 float64 numbers in .npy.
+        Maximum size in bytes of an uploaded file, or of a file opened from the studio's folder. The default allows
+        70,000 rows of 350 float64 numbers in .npy.
     uploads : int, default=2**30
         Maximum size of all uploaded files together, in bytes.
     uploading : int, default=2
