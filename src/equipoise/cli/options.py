@@ -89,7 +89,10 @@ def add_source(verb: argparse.ArgumentParser, *, optional: bool = False) -> None
     )
     group = verb.add_argument_group("data")
     group.add_argument(
-        "--columns", metavar="A,B,…", type=column_names, help="columns to embed (default: all numeric columns)"
+        "--columns",
+        metavar="A,B,…",
+        type=column_names,
+        help="columns to use (default: those of the saved model, if there is one, else all numeric columns)",
     )
     group.add_argument("--label", metavar="COLUMN", help="column with the classes")
     group.add_argument("--id", metavar="COLUMN", help="column with the names of the rows")
