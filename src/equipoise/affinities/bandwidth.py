@@ -35,7 +35,7 @@ class Bandwidth:
     _mean: float = field(default=np.nan, init=False)
 
     def fit(self, d2: Matrix) -> Array:
-        """Return σ_i² for each row of the squared distances, CSR d2 (n, n), and store their mean for new rows."""
+        """Return σ_i² for each row of the squared distances, CSR d2 (n, n); "global" stores their mean for new rows."""
         if not isinstance(self.bandwidth, str):
             return np.full(d2.shape[0], self.bandwidth**2)
         sigma2 = variances(d2, self.k)

@@ -32,7 +32,11 @@ class Neighborhoods(Protocol):
     """A rule for affinities, with every "auto" resolved."""
 
     def rows(self, data: Input, dtype: type[np.floating], *, few: bool) -> tuple[Matrix, float]:
-        """Return p_{j|i}, (n, n), and the recall of the neighbour search; CSR, for few pairs only, if `few` is True."""
+        """Return the affinities p_{j|i}, (n, n), and the recall of the neighbour search.
+
+        If `few` is True, the affinities are CSR, and those that are not precomputed are stored for nearest neighbours
+        only. If `few` is False, they may be dense.
+        """
         ...
 
     def new_rows(self, data: Input, X: Matrix) -> tuple[Matrix, Array]:
@@ -138,9 +142,9 @@ class Given:
 
 
 def width(perplexities: Array, maximum: int) -> int:
-    """Return the number of neighbours per row: beyond 3 · perplexity, p_{j|i} is negligible (van der Maaten 2014).
+    """Return the number of neighbours per row: 3 times the largest perplexity, but at most `maximum`.
 
-    It is at most `maximum`.
+    Beyond 3 · perplexity neighbours, p_{j|i} is negligible (van der Maaten 2014).
     """
     return min(maximum, int(np.ceil(3 * perplexities.max())))
 
@@ -188,8 +192,8 @@ class Radial:
     """The kernel k_x = exp(−d²_ij / 2σ_iσ_j) of all pairs, or of each point and its nearest neighbours, symmetrised.
 
     With the same σ for all points it is the Gaussian kernel; the product of local σ_i follows Zelnik-Manor & Perona
-    2004. σ_i is computed from k neighbours, and the kernel is stored for 3k. The diagonal, which would be 1, is left
-    out.
+    2004. σ_i is computed from k neighbours; the kernel is stored for 3k neighbours, or for all pairs. The diagonal,
+    which would be 1, is left out.
     """
 
     def __init__(self, bandwidth: Bandwidth, n_threads: int):

@@ -41,7 +41,7 @@ def is_on_device(A: Any) -> bool:
 
 
 def on_host(A: Any) -> Matrix:
-    """Return a matrix as a NumPy array or a SciPy matrix in host memory."""
+    """Return a CSR matrix on a device as a SciPy matrix in host memory, and anything else unchanged."""
     return A.host() if is_on_device(A) else A
 
 
@@ -76,7 +76,7 @@ def with_values(A: Any, values: Any) -> Any:
 
 
 def sum_positive(A: Any, f: Callable[[Any], Any]) -> float:
-    """Return Σ f(a) over the positive entries a of a matrix, in float64; on the CPU, one block of them at a time."""
+    """Return Σ f(a) over the positive entries a of a matrix, in float64; those of NumPy arrays, one block at a time."""
     values = stored_values(A)
     xp, total, rows = array_namespace(values), 0.0, values.shape[0]
     step = max(1, FIXED_SUM // max(1, values[:1].size)) if is_numpy(values) else max(1, rows)

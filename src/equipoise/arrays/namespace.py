@@ -138,7 +138,7 @@ def on_device_of(x: Any, values: Any) -> Any:
 
 
 def total(x: Any) -> Any:
-    """Return the sum of all entries in float64: a float for a NumPy array, else a scalar on the device of x."""
+    """Return the sum of all entries: for a NumPy array a float, else a float64 scalar on the device of x."""
     if is_numpy(x):
         return float(x.sum())
     if is_tensor(x) and x.is_cuda and x.numel():

@@ -130,7 +130,7 @@ class Engine(Protocol):
         ...
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return the field of the points Y as a function of targets (t, d), including points at a target."""
+        """Return a function that gives the field of Y at targets (t, d); a point at a target contributes too."""
         ...
 
     def edges_to(self, targets: Array, Y: Array, A: Matrix, kernel: Kernel, b: float) -> Array:

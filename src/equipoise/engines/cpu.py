@@ -59,7 +59,7 @@ def charge_columns(charges: Array | None, n: int) -> tuple[Array, Array]:
 
 
 class CompiledKernels:
-    """Kernels as compiled code: a built-in kernel itself, a user-defined kernel as a table of k and k'."""
+    """Kernels as compiled code: a table of k and k' replaces user-defined kernels and others without compiled code."""
 
     def __init__(self) -> None:
         self._tables: dict[Kernel, Table] = {}  # they must outlive the compiled kernels

@@ -19,7 +19,8 @@ from .reference import Reference
 class Exact(CpuEngine):
     """Direct sums in the precision of Y, accumulated in float64; the same bytes for any number of threads.
 
-    User-defined kernels, which are formulas in NumPy, and the sums for new points are left to the reference engine.
+    The reference engine computes the sums for new points, and those of kernels without compiled code: user-defined ones
+    and the squares of most built-in ones.
 
     Parameters
     ----------

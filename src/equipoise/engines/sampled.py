@@ -42,7 +42,7 @@ class Sampled(CpuEngine):
     n_threads : int
     seed : int
     partners : int, default=512
-        Number of random partners of every point.
+        Approximate number of random partners of every point; all other points if there are no more than this.
     sources : int, default=32768
         Maximum number of points of the embedding whose field acts on new points.
     """
@@ -84,7 +84,7 @@ class Sampled(CpuEngine):
         self._always = indptr, indices
 
     def sum_exactly(self, P: Matrix, d: int) -> None:
-        """From now on, include every pair stored in P, CSR (n, n), in either direction, in every sample.
+        """From now on, include in every sample each pair that P, CSR (n, n), stores in either direction.
 
         These pairs are neighbours in the data, and most neighbours in the embedding are among them. The pairs left to
         chance are distant ones, whose contribution to the field is smooth.
@@ -111,7 +111,10 @@ class Sampled(CpuEngine):
         return Field(potential.reshape(c.shape), (2 * half).reshape(*c.shape, Y.shape[1]))
 
     def freeze(self, Y: Array, kernel: Kernel, charges: Array | None = None) -> Callable[[Array], Field]:
-        """Return the field of at most `sources` points, the same for every target, so that targets are independent."""
+        """Return a function that gives the field of at most `sources` points at targets (t, d).
+
+        The points are the same for every target, so that the result for a target does not depend on the others.
+        """
         n, d = Y.shape
         c, columns = charge_columns(charges, n)
         if n > self.sources:

@@ -1,4 +1,4 @@
-"""Extreme eigenvectors of symmetric matrices and operators, to machine precision, with a bound on the work."""
+"""Extreme eigenvectors of symmetric matrices and operators, with a bound on the work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def top(A: Array, d: int) -> tuple[Array, Array]:
 def top_of(multiply: Product, n: int, d: int, dense: Callable[[], Array]) -> tuple[Array, Array]:
     """Return the d largest eigenvalues, descending, of a symmetric operator on R^n, and unit eigenvectors (n, d).
 
-    `dense` returns its matrix, which is decomposed if Lanczos does not converge.
+    `dense` returns its matrix, which is decomposed if Lanczos does not converge; if n exceeds `DENSE`, RuntimeError is
+    raised instead.
     """
     try:
         return _lanczos(multiply, n, d)
@@ -59,7 +60,8 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
 
     `null` (n, c) has orthonormal columns with A null = 0; their span is projected out of every product, and so
     excluded. Lanczos runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation.
-    If the factors would be too large, it runs on A itself; if that does not converge, the dense matrix is factorised.
+    If the factors would be too large, it runs on A itself, to the tolerance `LOOSE`; if that does not converge, the
+    dense matrix is factorised. Small matrices are decomposed directly. RuntimeError is raised if a large one fails.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:

@@ -40,7 +40,7 @@ def top_of(multiply: Product, n: int, d: int, like: Any, dense: Callable[[], Any
     """Return the d largest eigenvalues, descending, of a symmetric operator on R^n, and unit eigenvectors (n, d).
 
     Vectors have the library, the device and the precision of `like`. `dense` returns the matrix of the operator, which
-    is decomposed if Lanczos does not converge.
+    is decomposed if Lanczos does not converge; if n exceeds `DENSE`, RuntimeError is raised instead.
     """
     try:
         return lanczos(multiply, start_block(n, min(d, WIDTH), like), d, EXACT, RESTARTS)

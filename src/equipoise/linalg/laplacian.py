@@ -126,7 +126,7 @@ def _by_blocks(A: NormalizedAffinities, count: int, tol: float, restarts: int, s
 def _smooth(A: NormalizedAffinities, V: Any, steps: int) -> Any:
     """Return V (n, b) after `steps` steps of orthogonal iteration with (I + A)/2.
 
-    Its leading eigenvectors are those of A.
+    (I + A)/2 has the leading eigenvectors of A, and no negative eigenvalues.
     """
     # NumPy's own QR would compute in float64.
     qr = partial(linalg.qr, mode="economic") if isinstance(V, np.ndarray) else array_namespace(V).linalg.qr

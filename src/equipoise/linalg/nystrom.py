@@ -86,7 +86,7 @@ def choose(n: int, m: int, rng: np.random.RandomState) -> Array:
 
 
 def factor_error(exact: Gram, approximate: Gram, rng: np.random.RandomState) -> tuple[float, float]:
-    """Return estimates of ‖G − G'‖_F and ‖G‖_F for two centred Gram matrices, from a sample of their rows."""
+    """Return estimates of ‖G − G'‖_F and ‖G‖_F, for G = `exact` and G' = `approximate`, from a sample of their rows."""
     which = choose(exact.n, min(PROBES, exact.n), rng)
     rows = to_numpy(exact.rows(which))
     return sampled_norm(rows - to_numpy(approximate.rows(which))), sampled_norm(rows)

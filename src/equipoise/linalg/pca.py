@@ -23,7 +23,7 @@ Settings = list[tuple[Any, int]]  # libraries and their numbers of threads
 
 
 class _SharedLimit:
-    """The limit to one thread of libraries that have one number of threads for the whole process.
+    """A limit of one thread for libraries whose number of threads is set for the whole process.
 
     Contexts in several threads may overlap: the first to enter sets the limit, and the last to leave lifts it.
     """

@@ -41,7 +41,7 @@ def without_self(found: Array, rows: Array) -> Array:
     """Return `found` (m, k + 1), the points nearest to the points `rows` (m,), without these themselves: (m, k)."""
     m, width = found.shape
     own = found == rows[:, None]
-    own[~own.any(axis=1), -1] = True  # not found among many points at distance 0: drop the farthest instead
+    own[~own.any(axis=1), -1] = True  # a point not found, as among many at distance 0: drop the farthest instead
     return found[~own].reshape(m, width - 1)
 
 
@@ -167,9 +167,9 @@ class Cells:
         return ranks
 
     def search_with_recall(self, k: int, min_recall: float) -> tuple[Array, float]:
-        """Return the k nearest points (n, k), int32, in as many cells as `min_recall` requires, and the recall.
+        """Return the indices (n, k), int32, of the k other points nearest to each point, and the recall.
 
-        The number of cells and the recall are estimated on a sample of rows.
+        As many cells are searched as `min_recall` requires; this number and the recall are estimated on a sample.
         """
         rows = sample_rows(len(self.queries))
         truth = self._true_neighbors(rows, k)

@@ -51,7 +51,7 @@ class Graph:
         return f"<{plural(k, 'neighbour')} of each of {plural(n, 'point')}, recall {self.recall:.3g}>"
 
     def into_squared(self, n: int) -> Matrix:
-        """Return the squared distances as CSR with n columns, scaled as by `in_range`; `distances` is overwritten."""
+        """Return the squares of `in_range(distances)` as CSR with n columns; `distances` is overwritten."""
         m, k = self.indices.shape
         d2 = np.square(in_range(self.distances), out=self.distances)
         return make_csr(d2.ravel(), self.indices.ravel(), np.arange(0, m * k + 1, k, dtype=np.int64), (m, n))
@@ -228,7 +228,7 @@ VECTORS: dict[str, type[Vectors]] = {
 def check_metric(X: Matrix, metric: Any) -> None:
     """Raise ValueError for a function that does not return one number, and for "haversine" unless X has two columns.
 
-    X (n, D), n ≥ 2, is dense or CSR. A function is called with its first two rows.
+    X (n, D), n ≥ 2, is dense or CSR. A function is called with the first two rows of X.
     """
     if callable(metric):
         value = metric(X[0], X[1])

@@ -15,8 +15,8 @@ class Balance(NamedTuple):
 
     attraction: Array  # (n, d)
     repulsion: Array  # (n, d)
-    loss: float  # NaN if it was not requested
-    stiffness: float  # total weight of the attraction, 1 for KL on joint affinities; divides the learning rate
+    loss: float  # may be NaN if it was not requested
+    stiffness: float  # a scale of the curvature, 1 for KL on joint affinities; divides the learning rate
 
 
 class Objective(Protocol):
@@ -28,7 +28,7 @@ class Objective(Protocol):
     def kernel(self) -> Kernel: ...
     @property
     def mass(self) -> float:
-        """Σ P: 1 for joint affinities, n for conditional ones; loss and gradient are proportional to it."""
+        """The scale of the gradient, as a rule Σ P: 1 for joint affinities, n for conditional ones."""
         ...
 
     def balance(self, Y: Array, engine: Engine, *, loss: bool, exaggeration: float = 1.0) -> Balance:

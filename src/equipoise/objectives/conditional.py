@@ -84,7 +84,7 @@ class ConditionalKL:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """Return the force on new points, as `Objective.freeze` describes.
+        """Return the function that `Objective.freeze` describes.
 
         A new point has its own row p_{j|i} = p_{i|j} and its own Z_i; the Z_j of the map do not change.
         """

@@ -56,7 +56,7 @@ class CrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """Return the force on new points, as `Objective.freeze` describes.
+        """Return the function that `Objective.freeze` describes.
 
         The map acts on a new point, but not the reverse: μ_ij is the affinity w_ij of the new point, not symmetrised.
         """
@@ -124,7 +124,7 @@ class EffectiveCrossEntropy:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """Return the force on new points, as `Objective.freeze` describes.
+        """Return the function that `Objective.freeze` describes.
 
         A new point has its own degree; the degrees of the map do not change.
         """

@@ -71,7 +71,7 @@ class DoubleKernelLLE:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """Return the force on new points, as `Objective.freeze` describes.
+        """Return the function that `Objective.freeze` describes.
 
         A new point is reconstructed from points of the map, and none of these from a new point: M_ij = −w_ij.
         """
@@ -150,7 +150,7 @@ class DoubleKernelPCA:
         return other
 
     def freeze(self, Y: Array, engine: Engine, exaggeration: float = 1.0) -> Callable[[Array, Matrix], Array]:
-        """Return the force on new points, as `Objective.freeze` describes.
+        """Return the function that `Objective.freeze` describes.
 
         A new point has its own row of K_X; the means of the map do not change.
         """

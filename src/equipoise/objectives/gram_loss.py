@@ -82,7 +82,7 @@ class GramLoss(ClosedForm):
         return values, V * array_like(V, np.sqrt(np.maximum(values, 0.0)))
 
     def minimum_loss(self, values: Array) -> float:
-        """Return the minimum of the loss: ‖B‖²_F minus the sum of squares of the positive eigenvalues."""
+        """Return the minimum of the loss: ‖B‖²_F minus the sum of squares of the positive ones among `values`."""
         return max(self.norm2 - float(np.square(np.maximum(values, 0.0)).sum()), 0.0)
 
     def start(self, d: int, rng: np.random.RandomState) -> Array:

@@ -62,7 +62,7 @@ class MetricSpace:
 
 
 def check_points(points: Any, n: int, name: str) -> Array:
-    """Return indices of points as int64, or raise ValueError if one is not between 0 and n − 1."""
+    """Return a list of indices of points as int64; raise ValueError unless they are integers from 0 to n − 1."""
     points = np.asarray(points)
     if points.shape == (0,):
         return points.astype(np.int64)

@@ -57,7 +57,8 @@ class GraphGeodesic(MetricSpace):
         """Return the geodesics of the graph that connects each row of a table to its nearest neighbours.
 
         If the graph has several components, they are connected by the shortest bridges, with a warning: the shortest
-        edge out of each component is added, as in Borůvka's minimum spanning tree, until one component remains.
+        edge out of each component but the largest is added, as in Borůvka's minimum spanning tree, until one component
+        remains.
 
         Parameters
         ----------

@@ -50,14 +50,17 @@ class ToleranceRecord:
     charged: bool  # whether the field was computed for given charges
     d: int  # dimension of the embedding
     level: int = 0
-    rungs: tuple[int, ...] = ()  # extents of the box for which the mesh was planned
+    rungs: tuple[int, ...] = ()  # extents of the box: for "grid" at the last check, for "torch" of the current mesh
     checked: tuple[int, ...] = ()  # for "torch": the rungs at the last check; its meshes have room to grow
     fields: int = 0  # computed since the last check
     warned: bool = False
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> ToleranceRecord:
-        """Return a record from its attributes in a file; raise ValueError if these have wrong types or lengths."""
+        """Return a record from its attributes in a file.
+
+        Raise ValueError if a number is not an integer, or if `rungs` or `checked` has neither 0 nor d entries.
+        """
         record = cls(**plain)
         integers = (record.d, record.level, record.fields, *record.rungs, *record.checked)
         sides = {len(record.rungs), len(record.checked)}
@@ -159,7 +162,10 @@ class MeshEngine(ABC):
         return self._cached_transform(kernel, self._plan(kernel, n, rungs, level))
 
     def _check_due(self, record: ToleranceRecord, rungs: tuple[int, ...], checked: tuple[int, ...]) -> bool:
-        """Return whether a check is due: an extent has changed by MOVED rungs, or CHECK fields were computed."""
+        """Return whether the tolerance must be checked.
+
+        This is so if it never was, if an extent has changed by MOVED rungs, or if CHECK fields were computed since.
+        """
         far = not checked or max(abs(a - b) for a, b in zip(rungs, checked, strict=True)) >= self.MOVED
         return far or record.fields >= self.CHECK
 
@@ -186,7 +192,7 @@ class MeshEngine(ABC):
     def _meet_tolerance(self, kernel: Kernel, source: Any, record: ToleranceRecord) -> Any:
         """Return a transform that meets the tolerance, after refining the plan if needed or coarsening it if possible.
 
-        Warn, once for each record, if no plan meets the tolerance.
+        If refining no longer helps, return the last transform; warn, once for each record, if its error exceeds `tol`.
         """
         check = ForceCheck(kernel, source, self._direct(kernel, source), self.n_threads)
 

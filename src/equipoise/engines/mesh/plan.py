@@ -67,8 +67,8 @@ class Source:
 class Transform:
     """The Fourier transform of a kernel on a padded mesh, divided by the squared symbol of the spline.
 
-    The mesh is padded to twice its size. The symbol is the Fourier transform of the B-spline on the mesh (docs/math.md,
-    section 10).
+    If the plan has a near field, only the smooth part of the kernel is transformed (see `split`). The mesh is padded to
+    twice its size. The symbol is the Fourier transform of the B-spline on the mesh (docs/math.md, section 10).
     """
 
     def __init__(self, kernel: Kernel, plan: Plan):
@@ -97,7 +97,10 @@ class Transform:
         return _core.Mesh(origin, self.h, size.astype(np.int64))
 
     def solve(self, source: Source, n_threads: int) -> Callable[[Array], tuple[Array, Array]]:
-        """Return a function of targets (t, d) that gives Φ (t, m) and ∇Φ (t, m, d) of a source, self terms included."""
+        """Return a function of targets (t, d) that gives Φ (t, m) and ∇Φ (t, m, d) of a source, self terms included.
+
+        At the source's own points, the near part of the self term is left out: Φ_i includes c_i times `at_zero`.
+        """
         m = source.charges.shape[1]
         mesh = self.place(source.low, source.high)
         Y = source.Y.astype(self.dtype, copy=False)
@@ -233,10 +236,10 @@ def check_span(span: Array) -> None:
 
 
 def rungs_of(span: Array, length: float, per_octave: int, room: float = 1.0) -> tuple[int, ...]:
-    """Return the sides `span` (d,) of a box, times `room`, as rungs; rung q is a side of length · 2^(q/per_octave).
+    """Return the sides `span` (d,) of a box, times `room`, as rungs, rounded up.
 
-    `length` is the kernel's length. Sides are rounded up. A side counts as at least 1/64 of the widest, so that no mesh
-    is degenerate.
+    Rung q stands for the side `length` · 2^(q/per_octave), where `length` is the kernel's length. A side counts as at
+    least 1/64 of the widest, so that no mesh is degenerate.
     """
     shortest = max(float(span.max()) / 64, 1e-12 * length)
     return tuple(int(np.ceil(per_octave * np.log2(room * max(s, shortest) / length))) for s in span)
@@ -283,8 +286,8 @@ def mesh_width(kernel: Kernel, error: float, d: int) -> float:
 def near_radius(kernel: Kernel, error: float, d: int, h: float) -> float:
     """Return the smallest radius of the near field for which a mesh of width h has at most this pair error.
 
-    Radii from 2 h to 24 h are tried, but none so small that a kink of the kernel is not well inside. If all of them are
-    too small, the largest is returned.
+    Radii from 2 h to 24 h are tried, each raised if necessary, so that a kink of the kernel lies well inside. If all of
+    them are too small, the largest is returned.
     """
     # The smooth part retains 1 − χ ≈ 35 (kink/a)^8 of a kink.
     minimum = kernel.kink * (35 / error) ** (1 / 8)

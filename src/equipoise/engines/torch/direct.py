@@ -1,4 +1,4 @@
-"""The field by direct sums over all pairs, for kernels that no mesh resolves and in more than three dimensions."""
+"""The field by direct sums over all pairs, where a mesh is impossible or costs more."""
 
 from __future__ import annotations
 

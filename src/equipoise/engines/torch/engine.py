@@ -48,10 +48,11 @@ DIRECT, SAMPLED = Plan(0.0, (), 0.0, np.float32), Plan(-1.0, (), 0.0, np.float32
 class Torch(MeshEngine):
     """Edges over the stored pairs and field on a mesh, on a device.
 
-    Kernels, user-defined ones too, are tabulated for edges and direct sums. No kernel is split: if no mesh resolves it,
-    and in more than three dimensions, the field is summed over all pairs. For many points in more than three dimensions
-    it is sampled as by engine="sampled". Edges of NumPy arrays in float64, or along dense matrices, are summed on the
-    CPU as by engine="exact".
+    Kernels, user-defined ones too, are tabulated for edges and direct sums. No kernel is split: the field is summed
+    over all pairs if no mesh resolves the kernel, if the mesh would be too large or cost more than the sum, and in more
+    than three dimensions, where it is sampled as by engine="sampled" if there are many points. Edges of NumPy arrays
+    are summed on the CPU, as by engine="exact", if they are in float64 or the matrix is dense. Edges to new points are
+    always summed on the CPU.
 
     Parameters
     ----------
@@ -108,7 +109,10 @@ class Torch(MeshEngine):
         self.restore(state["state"])
 
     def sum_exactly(self, P: Any, d: int) -> None:
-        """If the field will be sampled, include every pair stored in P, in either direction, in every sample."""
+        """In more than three dimensions, for many points and a sparse P, sample the field from now on.
+
+        Every sample includes each pair that P stores in either direction.
+        """
         if d > 3 and P.shape[0] >= HIGH_CROSSOVER and is_sparse(P):
             rows = P if isinstance(P, Rows) else Rows.of(P, self.device)
             pairs = rows.with_data(torch.ones_like(rows.data)).symmetrized()
@@ -142,7 +146,7 @@ class Torch(MeshEngine):
         return DeviceSource(self._to_float32(Y), None if charges is None else self._to_float32(charges))
 
     def _on_device(self, A: Matrix) -> Rows:
-        """Return a copy of a matrix on the device, cached as long as A exists."""
+        """Return a CSR matrix on the device, cached as long as A exists."""
         if id(A) not in self._rows:
             self._rows[id(A)] = Rows.of(A, self.device)
             weakref.finalize(A, self._rows.pop, id(A), None)
@@ -197,7 +201,7 @@ class Torch(MeshEngine):
     def plan_ahead(self, U: Any) -> bool:
         """Plan for the embedding U, as the next step would, and return whether a plan or a check was due.
 
-        With charges, do nothing and return False.
+        If a field was computed for given charges, do nothing and return False.
         """
         if any(record.charged for record in self._records.values()):
             return False
@@ -249,7 +253,7 @@ class Torch(MeshEngine):
 class GraphStepper:
     """Replays steps as a CUDA graph as long as the embedding fits its planned meshes.
 
-    On the CPU and in more than three dimensions it replays none.
+    On the CPU, in more than three dimensions and with direct sums it replays none.
     """
 
     def __init__(self, engine: Torch, graph: CudaGraph):

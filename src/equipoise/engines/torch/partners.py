@@ -48,7 +48,7 @@ class Partners:
         return solution
 
     def _of_sample(self, source: DeviceSource) -> Solution:
-        """Return the field of at most SOURCES points of a source, with charges scaled to represent all its points."""
+        """Return a function that gives the field of at most SOURCES points, with charges scaled to represent all."""
         n = len(source.Y)
         if n > SOURCES:
             chosen = np.sort(np.random.default_rng(self.seed).choice(n, SOURCES, replace=False))
@@ -76,7 +76,10 @@ class Partners:
         return potential, gradient
 
     def _weighted(self, offsets: Any, weights: Any) -> Rows:
-        """Return the pairs that are always included, each with 1 minus the weight of its offset, 0 if not drawn."""
+        """Return the pairs that are always included, with the values 1 − w.
+
+        w is the weight of the offset of a pair, or 0 if the offset was not drawn.
+        """
         if self._corrected is None:
             A = self._always
             n = A.shape[0]

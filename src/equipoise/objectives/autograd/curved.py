@@ -3,7 +3,7 @@
     ∂E/∂y_i = Σ_kl (∂E/∂d2_kl) ∂d2_kl/∂y_i                                                   docs/math.md, eq. (G1)
 
 Each loss gives the attractive and the repulsive weights ∂E/∂d2 in closed form; autograd differentiates d2, including g.
-The sums run over all pairs, in float64. With g = 1 these are the losses of joint.py, dense.py and conditional.py.
+The sums run over all pairs, in float64. With g = I these are the losses of joint.py, dense.py and conditional.py.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ class Curved:
 
     @cached_property
     def P(self) -> torch.Tensor:
-        """The dense affinities (n, n) in float64 on the device; on the CPU a dense float64 array is not copied."""
+        """The dense affinities (n, n) in float64 on the device.
+
+        On the CPU, a dense float64 array is not copied if it is writable and in C order.
+        """
         P = dense(on_host(self.affinities))
         return torch.from_numpy(np.require(P, np.float64, ["C", "W"])).to(self.device)
 

@@ -110,7 +110,10 @@ class WatchedLoss(OwnLoss):
         return Balance(-gradient, 0 * gradient, value, len(Y) * self.curvature / 4)
 
     def _initial_curvature(self, Y: Array, gradient: Array) -> float:
-        """Return the largest |eigenvalue| of the Hessian at Y, by power iteration."""
+        """Return an estimate of the largest |eigenvalue| of the Hessian at Y, by power iteration.
+
+        Raise ValueError if it is 0 or not finite.
+        """
         along = np.random.RandomState(0).standard_normal(Y.shape)
         step, curvature = NUDGE * (1 + np.linalg.norm(Y)), 0.0
         for _ in range(PROBES):
