@@ -291,7 +291,7 @@ def test_check_finite_names_the_first_value_whose_power_overflows(container):
     with pytest.raises(ValueError, match=message):
         namespace.check_finite(container(X), "X", ["a", "b", "c"], power=4)
     X[1, 0] = np.nan
-    with pytest.raises(ValueError, match="X contains NaN at row 1, column 0; drop these rows"):
+    with pytest.raises(ValueError, match="X contains NaN at row 1, column 0; drop such rows"):
         namespace.check_finite(container(X), "X", power=4)
     namespace.check_finite(container(np.zeros((3, 0))), "X")
 

@@ -74,7 +74,7 @@ def test_invalid_table_raises(data, words):
 
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array, sparse.csc_matrix])
 def test_invalid_sparse_table_raises(container):
-    fit_raises(eq.TSNE(), container(changed(X, 3, 2, np.nan)), r"X contains NaN at row 3, column 2\b.*drop these rows")
+    fit_raises(eq.TSNE(), container(changed(X, 3, 2, np.nan)), r"X contains NaN at row 3, column 2\b.*drop such rows")
     two = changed(changed(X, 0, 3, -np.inf), 7, 1, np.nan)
     fit_raises(eq.TSNE(), container(two), "inf at row 0, column 3, and 1 more")
     fit_raises(eq.TSNE(), container(X[:1]), "1 sample")

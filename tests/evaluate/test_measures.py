@@ -264,7 +264,7 @@ def test_invalid_data_and_maps_raise(measure):
         (X, Y[1:], "X has 120 points and Y has 119; they must be the same points"),
         (X, corrupted(Y, np.nan), "Y contains NaN at row 3, column 1"),
         (X, corrupted(Y, np.inf), "Y contains inf at row 3, column 1"),
-        (corrupted(X, np.nan), Y, "X contains NaN at row 3, column 1; drop these rows or fill them in"),
+        (corrupted(X, np.nan), Y, "X contains NaN at row 3, column 1; drop such rows, or replace the values"),
         (X, np.ones_like(Y), "all 120 points of Y are at the same position"),
         (X, Y[:, 0], r"Y must be a map of shape \(n, d\) with one row per point, got shape \(120,\); for a map in one"),
         (X[:2], Y[:2], "at least 3 are needed"),

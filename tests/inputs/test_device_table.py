@@ -178,7 +178,7 @@ def table_with(value):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (table_with(torch.nan), "X contains NaN at row 12, column 2; drop these rows or fill them in"),
+        (table_with(torch.nan), "X contains NaN at row 12, column 2; drop such rows, or replace the values"),
         (table_with(-torch.inf), "X contains -inf at row 12, column 2"),
         (table_with(torch.nan).numpy(), "row 12, column 2"),
         (torch.zeros(30), r"X must be a table of at least 2 rows and one column, got shape \(30,\)"),

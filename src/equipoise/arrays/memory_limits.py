@@ -36,7 +36,7 @@ def physical_memory() -> float:
 
 
 def address_limit() -> float:
-    """Return the smaller of the limits `ulimit -v` and `ulimit -d` of this process in bytes; infinity without a limit."""
+    """Return the smaller of the limits `ulimit -v` and `ulimit -d` of this process in bytes; infinity without any."""
     limits = [getrlimit(kind)[0] for kind in RESOURCE_LIMITS]
     return min((float(limit) for limit in limits if limit != RLIM_INFINITY), default=float("inf"))
 

@@ -331,7 +331,7 @@ def not_finite(name: str, X: Matrix, bad: Array, columns: Any = None) -> ValueEr
     i, j = entry_place(X, bad[0])
     value = (X.data if sparse.issparse(X) else X.ravel())[bad[0]]
     kind = "NaN" if np.isnan(value) else f"{value:g}"
-    remedy = "; drop these rows or fill them in" if name == "X" else ""
+    remedy = "; drop such rows, or replace the values" if name == "X" else ""
     return ValueError(f"{name} contains {kind} at row {i}, {column_label(j, columns)}{_more(bad)}{remedy}")
 
 

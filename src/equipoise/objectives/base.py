@@ -20,7 +20,7 @@ class Balance(NamedTuple):
 
 
 class Objective(Protocol):
-    """A loss of maps Y (n, d), computed from the edges and the field of any engine."""
+    """A loss of maps Y (n, d); most are computed from the edges and the field of any engine."""
 
     @property
     def affinities(self) -> Matrix: ...

@@ -40,8 +40,8 @@ def check_kernel(kernel: Kernel) -> None:
     if rises.size:
         i = int(rises[0])
         raise ValueError(
-            f"{name}.value must decrease with the squared distance, but it rises from {k[i]:.3g} at d2 = {d2[i]:.3g} to"
-            f" {k[i + 1]:.3g} at d2 = {d2[i + 1]:.3g}"
+            f"{name}.value must not increase with the squared distance, but it rises from {k[i]:.3g} at"
+            f" d2 = {d2[i]:.3g} to {k[i + 1]:.3g} at d2 = {d2[i + 1]:.3g}"
         )
     _check_slope(kernel, name, d2, slope)
 

@@ -122,7 +122,7 @@ def _symmetric(D: Array, slack: float) -> Violation | None:
 
 
 def _triangle(D: Array, slack: float, n_threads: int) -> Violation | None:
-    """Return the largest excess of a d(x, y) over the shortest detour, min_z d(x, z) + d(z, y), or None."""
+    """Return the largest violation, an excess of d(x, y) over the shortest detour, min_z d(x, z) + d(z, y), or None."""
     excess, where = np.empty(len(D)), np.empty(len(D), np.int64)
     _core.longest_excess(D, excess, where, n_threads)
     x = int(excess.argmax())
