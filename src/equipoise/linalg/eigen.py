@@ -61,7 +61,8 @@ def bottom(A: Matrix, null: Array, d: int) -> tuple[Array, Array]:
     `null` (n, c) has orthonormal columns with A null = 0; their span is projected out of every product, and so
     excluded. Lanczos runs on the inverse of A + εI, whose eigenvalues are well separated, by a sparse factorisation.
     If the factors would be too large, it runs on A itself, to the tolerance `LOOSE`; if that does not converge, the
-    dense matrix is factorised. Small matrices are decomposed directly. RuntimeError is raised if a large one fails.
+    dense matrix is factorised. Matrices of up to `SMALL` rows are decomposed directly. RuntimeError is raised if
+    Lanczos does not converge and the matrix is too large to be treated as dense.
     """
     n = A.shape[0]
     if n <= SMALL or 5 * d > n:

@@ -220,10 +220,10 @@ def mesh_size(h: float, span: tuple[float, ...]) -> tuple[int, ...]:
 
 
 def needs_float64(kernel: Kernel, n: int, span: tuple[float, ...], size: tuple[int, ...]) -> bool:
-    """Return whether a mesh of this size for n points in a box with sides `span` is computed in float64.
+    """Return whether a mesh of this size for n points in a box with sides `span` needs float64 or can afford it.
 
-    Float64 is used if the box is smaller than the kernel's length, because forces are then small differences of large
-    values, and for few points on a small mesh, where it costs little.
+    Float64 is needed if the box is smaller than the kernel's length, because forces are then small differences of large
+    values. For few points on a small mesh it costs little.
     """
     small = np.prod(size) <= DOUBLE[0] and n <= DOUBLE[1]
     return bool(small or max(span) < kernel.length)

@@ -20,7 +20,7 @@ from .device_arrays import DeviceSource, like_input
 
 LARGEST_SUM = 2.0**62  # maximum sum of integer charges on a node: int64 with a bit to spare
 FINEST = 2.0**FIXED_POINT_BITS  # maximum number of integer units in a charge of 1
-COPIES = 64, 2**18  # maximum copies of a small mesh, and nodes in all: fewer points collide on a node; chosen
+COPIES = 64, 2**18  # maximum number of copies of a mesh, which reduce collisions, and of nodes in all copies; chosen
 
 
 class ParticleMesh:
