@@ -91,8 +91,8 @@ def test_precomputed_graph_gives_the_same_map_as_metric_precomputed():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"perplexity": 20}, "obsp['distances'] has 14 neighbours per point, but 60 are needed"),
-        ({"perplexity": [4, 10]}, "has 14 neighbours per point, but 30 are needed"),
+        ({"perplexity": 20}, "row 0 of obsp['distances'] has 14 neighbours, but 60 are needed"),
+        ({"perplexity": [4, 10]}, "has 14 neighbours, but 30 are needed"),
         ({"metric": "cosine"}, "metric applies to columns, not to the graph in obsp['distances']"),
     ],
 )
@@ -107,7 +107,7 @@ def test_unsuitable_graph_is_ignored_and_reported(parameters, words, capsys):
 
 def test_umap_ignores_graph_with_too_few_neighbors(capsys):
     eq.anndata.umap(annotated(), n_neighbors=20, **QUICK)
-    assert "has 14 neighbours per point, but 19 are needed" in capsys.readouterr().out
+    assert "has 14 neighbours, but 19 are needed" in capsys.readouterr().out
     method = eq.anndata.umap(annotated(neighbors=9), **QUICK)
     assert method.n_neighbors == 10 and isinstance(method._data, Distances)
 
@@ -173,7 +173,7 @@ def test_overwriting_a_map_of_another_width_warns():
     ("options", "words"),
     [
         ({"use_rep": "X_scvi"}, r"use_rep='X_scvi' is not a key of adata.obsm; choose from 'X', 'X_pca'"),
-        ({"neighbors_key": "mine"}, "adata.uns has no key 'mine'; choose from 'neighbors'"),
+        ({"neighbors_key": "mine"}, "neighbors_key='mine' is not a key of adata.uns; its keys are 'neighbors'"),
         ({"use_rep": "X", "neighbors_key": "neighbors"}, "exclude each other"),
         ({"perplexities": 5}, "unexpected keyword argument 'perplexities'"),
     ],

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from ._file_locks import is_at, remove_abandoned, try_lock
 
-MAX_NAME = 48  # characters of the file's name in that of its temporary file: 192 bytes at most, of 255
+MAX_NAME = 48  # characters of a file's name that its temporary file repeats: at most 192 of the 255 bytes of a name
 PARTIAL = re.compile(r"\..+\.equipoise-\d+-[0-9a-f]{8}\.part")
 
 _swept: set[Path] = set()  # folders from which this process has removed abandoned files
@@ -40,7 +40,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises
     ------
     OSError
-        If the file cannot be written; the error names `path`.
+        If the file cannot be written; the error names `path`, or its folder if that does not exist.
     """
     path = Path(path)
     target = Path(os.path.realpath(path))

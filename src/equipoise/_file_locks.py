@@ -25,7 +25,7 @@ def try_lock(file: int) -> bool | None:
     Returns
     -------
     locked : bool or None
-        False if another open file holds the lock; None if the file system does not support locks.
+        True if the file is now locked, False if it was locked already; None if the file system does not support locks.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -68,7 +68,8 @@ def is_at(path: Path, file: int) -> bool:
 def remove_abandoned(path: Path, remove: Callable[[Path], object] = Path.unlink) -> None:
     """Delete the file at `path`, or call `remove` on it, if no process holds its lock.
 
-    An OSError of `remove` is ignored.
+    Nothing is removed if the file is not a regular one or its file system does not support locks. An OSError of
+    `remove` is ignored.
     """
     file = open_regular(path)
     if file is None:
@@ -101,7 +102,7 @@ class LockFile:
     Raises
     ------
     Locked
-        If another process, or another lock of this process, holds the file.
+        If another process, or another `LockFile` of this process, holds the lock.
     """
 
     def __init__(self, path: Path):

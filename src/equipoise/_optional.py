@@ -21,7 +21,7 @@ def import_optional(package: str, extra: str, purpose: str) -> Any:
     Raises
     ------
     ImportError
-        If the package is missing; the message says how to install it.
+        If the package cannot be imported; the message says how to install it.
     """
     try:
         return import_module(package)

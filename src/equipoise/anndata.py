@@ -1,7 +1,8 @@
 """Embed AnnData objects, in the style of scanpy: `equipoise.anndata.tsne(adata)`.
 
-There is one function per method. It embeds the cells, writes the map to `adata.obsm["X_tsne"]` and the parameters and
-final loss to `adata.uns["tsne"]`, and returns the fitted method. Its arguments are the parameters of the method, and:
+There is one function per method. It embeds the cells, writes the map to `adata.obsm["X_tsne"]`, writes the parameters,
+the final loss and the number of iterations to `adata.uns["tsne"]`, and returns the fitted method. Its arguments are the
+parameters of the method, and:
 
 Parameters
 ----------
@@ -46,9 +47,9 @@ class GraphUse:
     Attributes
     ----------
     required : callable
-        Returns the number of neighbours needed for the user's parameters; 0 if any number will do.
+        Returns the number of neighbours per point needed for the user's parameters; 0 if any number will do.
     parameters : callable
-        Returns the parameters to set for a graph with k neighbours, if any number of neighbours will do.
+        Returns the parameters to set for a graph with k neighbours per point, if any number of neighbours will do.
     """
 
     required: Callable[[Parameters], float]
@@ -112,7 +113,8 @@ def _make_function(Method: type[Any], name: str, graph: GraphUse | None) -> Call
     embed.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
     embed.__name__ = embed.__qualname__ = name
     embed.__doc__ = (
-        f"Embed an AnnData object with `equipoise.{Method.__name__}` and write obsm['X_{name}'] and uns['{name}']."
+        f"Embed an AnnData object with `equipoise.{Method.__name__}`; write the map to obsm['X_{name}'] and the"
+        f" parameters to uns['{name}']; `key_added` replaces both keys."
     )
     return embed
 
@@ -145,7 +147,8 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
     if key not in adata.uns:
         keys = ", ".join(map(repr, adata.uns))
         raise ValueError(
-            f"adata.uns has no key {key!r}; {f'choose from {keys}' if keys else 'run scanpy.pp.neighbors first'}"
+            f"neighbors_key={key!r} is not a key of adata.uns;"
+            f" {f'its keys are {keys}' if keys else 'run scanpy.pp.neighbors first'}"
         )
     stored = adata.uns[key].get("distances_key", "distances")
     location = f"obsp[{stored!r}]"
@@ -167,7 +170,7 @@ def _read_graph(adata: Any, key: str, graph: GraphUse | None, name: str, given: 
         return f"row {int(counts.argmin())} of {location} has no neighbours"
     required = graph.required(given)
     if required > k:
-        return f"{location} has {plural(k, 'neighbour')} per point, but {required:g} are needed"
+        return f"row {int(counts.argmin())} of {location} has {plural(k, 'neighbour')}, but {required:g} are needed"
     extra = {} if required else graph.parameters(k)
     return Representation(f"the {k} neighbours per point in {location}", D, {"metric": "precomputed", **extra})
 

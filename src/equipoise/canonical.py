@@ -40,7 +40,7 @@ def canonical_form(
     random_state : int or RandomState, default=0
         Seed of the sample and of MDS.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
 
     Returns
     -------

@@ -43,7 +43,8 @@ class Divergence:
     Attributes
     ----------
     s : float or None, default=None
-        (1−α)/2 for the α family with α < 1, whose loss and gradient need only pairs with P > 0 (docs/math.md, eq. 3).
+        (1−α)/2 for members of the α family with α < 1, whose loss and gradient need only pairs with P > 0
+        (docs/math.md, eq. 3); None for other divergences.
     """
 
     s: float | None = None

@@ -50,7 +50,7 @@ def forces(*methods: NeighborEmbedding, r: Array | None = None, p: float = 1.0, 
     Parameters
     ----------
     *methods : estimators
-        Unfitted methods, such as TSNE() or GSNE(beta=2, eta=0.25).
+        Methods with a kernel, such as TSNE() or GSNE(beta=2, eta=0.25); they need not be fitted.
     r : array-like of shape (m,), optional
         Distances in the map; by default 400 distances from 0.02 to 5.
     p : float, default=1.0

@@ -27,7 +27,7 @@ TINY = 1e-30  # lower bound of d2 where a slope is infinite at 0, so that coinci
 
 
 class Kernel:
-    """A radial kernel k(d2), positive and decreasing.
+    """A radial kernel k(d2), positive and nowhere increasing.
 
     To define a kernel, subclass this and define `value` and `slope`; if it has parameters, make it a frozen dataclass.
 
@@ -40,7 +40,8 @@ class Kernel:
     rational : tuple of float or None, default=None
         (a, c) if k'/k = −a/(c + d2), otherwise None.
     spread : float, default=1e-4
-        Standard deviation of the initial map, in units of `length`; inside the plateau, as in van der Maaten & Hinton.
+        Standard deviation of the initial map, in units of `length`. The default is inside the plateau, as in van der
+        Maaten & Hinton.
     """
 
     length: float = 1.0
@@ -384,7 +385,7 @@ def _fit_membership(min_dist: float, spread: float) -> tuple[float, float]:
 
 
 def _check_parameters(kernel: Kernel, *names: str) -> None:
-    """Raise unless the named parameters are positive and the kernel's length is between 1e-100 and 1e100."""
+    """Raise ValueError unless the named parameters are positive and the length is between 1e-100 and 1e100."""
     for name in names:
         require(getattr(kernel, name), name, "> 0", lambda x: x > 0)
     try:

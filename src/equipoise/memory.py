@@ -25,13 +25,14 @@ GPU_NEIGHBOR = 140  # bytes on a GPU per neighbour, most of them while P is symm
 GPU_NODE = 40  # bytes on a GPU per node of the padded mesh: charges, transforms, inverse transforms, 8 cached kernels
 GPU_NODES = 96  # nodes of the padded mesh per point on a GPU; 89 were measured on Fashion-MNIST in 2-D
 NODES = 64  # nodes of the padded mesh per point; 53 were measured on Fashion-MNIST in 2-D, 3-D was not measured
-LIBRARIES = 500e6  # bytes of address space for libraries loaded by a first fit or transform and BLAS; 470 MB measured
+LIBRARIES = 500e6  # bytes of address space for BLAS and libraries that a first fit or transform loads; 470 MB measured
 THREAD = 80e6  # bytes of address space per thread: a stack of 8 MB and an arena of malloc, 64 MB
 
 
 def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
-    """Raise MemoryError if a resource limit leaves too little address space for arrays of n_bytes, BLAS and threads.
+    """Raise MemoryError if a resource limit leaves too little address space for a computation.
 
+    It needs space for arrays of `n_bytes` bytes in all, for BLAS and other libraries, and for `n_threads` threads.
     NumPy and the core raise MemoryError when an allocation fails, but BLAS and OpenMP end the process or hang.
     """
     need, left = n_bytes + LIBRARIES + n_threads * THREAD, address_space_left()
@@ -102,9 +103,10 @@ def estimate_memory(
     engine : str, default="auto"
         With "torch" the result is the GPU memory.
     kl : bool, default=True
-        Whether the loss is KL on joint affinities, as for t-SNE; other losses store a second copy of P.
+        Whether the loss is KL on joint affinities, as for t-SNE; other losses store further arrays of the size of P.
     metric : str, default="euclidean"
-        Metrics without a search of their own are computed in blocks, whose size is scikit-learn's `working_memory`.
+        Distances in metrics without a search of their own are computed in blocks of up to scikit-learn's
+        `working_memory`.
 
     Returns
     -------

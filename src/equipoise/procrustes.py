@@ -62,7 +62,7 @@ def disagreement(Y: Array, target: Array) -> float:
 
 
 def superimpose(maps: Array) -> Array:
-    """Return maps (m, n, d) aligned with their mean, which has radius 1: generalised Procrustes (Gower 1975).
+    """Return maps (m, n, d) aligned with their mean, scaled to radius 1: generalised Procrustes (Gower 1975).
 
     Rows of NaN mark points missing from a map, which is then aligned by its other points. Each map is first aligned
     with the mean of the preceding ones; then all are aligned repeatedly with their common mean until it converges.

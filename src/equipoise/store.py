@@ -166,7 +166,7 @@ def _without(state: dict[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _make(tag: str, state: Any) -> Any:
-    """Create an object from its tag and state; a dataclass validates its fields."""
+    """Return the function with a tag, or an instance of the class with it; a dataclass validates its fields."""
     tag, state = migrate(tag, state)
     if tag in ON_DEVICE:
         _import_torch_module(tag)

@@ -233,7 +233,7 @@ def test_invalid_k_and_n_jobs_raise():
         (lambda: preservation_ratio(X, Y, 5, 5), "l must be smaller than m, got l=5 and m=5"),
         (lambda: preservation_ratio(X, Y, 0, 5), "l must be between 1"),
         (lambda: Neighborhoods(X, Y, 5).recall(6), "k=6 is larger than k=5 of these Neighborhoods"),
-        (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a positive integer, or -1 or None for all cores"),
+        (lambda: trustworthiness(X, Y, n_jobs=0), "n_jobs must be a positive integer, -1 for all cores, or None"),
     ):
         with pytest.raises(ValueError, match=match):
             call()

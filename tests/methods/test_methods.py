@@ -232,5 +232,5 @@ def test_threads_follow_n_jobs_and_omp_num_threads(monkeypatch):
     for value, expected in {"1": 1, "1,2": 1}.items():
         monkeypatch.setenv("OMP_NUM_THREADS", value)
         assert threads(None) == expected and threads(-1) == all_cores
-    with pytest.raises(ValueError, match="n_jobs must be a positive integer, or -1 or None for all cores"):
+    with pytest.raises(ValueError, match="n_jobs must be a positive integer, -1 for all cores, or None"):
         threads(0)

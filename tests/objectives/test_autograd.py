@@ -300,7 +300,7 @@ def test_fitted_method_with_a_metric_can_be_pickled(X):
 
 
 def test_unsupported_uses_of_a_function_g_raise(X, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r'needs all pairs, but engine=.grid. omits some; use engine="exact"'):
+    with pytest.raises(ValueError, match=r'needs exact sums .* engine=.grid. does not compute; use engine="exact"'):
         eq.TSNE(g=local_metric, engine="grid").fit(X)
     with pytest.raises(ValueError, match="a checkpoint cannot identify a function g"):
         eq.TSNE(g=local_metric, random_state=0, callbacks=[eq.Checkpoint(tmp_path / "run.eqc")]).fit(X)

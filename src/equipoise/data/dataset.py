@@ -26,8 +26,9 @@ class Dataset:
         Names of the D columns of X; empty if they have none.
     ids : array of str, shape (n,), default=None
         Row names; None if the rows have none.
-    extra : dict of str to array, shape (n,)
+    extra : dict of str to array, shape (n,), default={}
         Columns that are not part of X, by name: arrays of str objects, or of float64 with NaN for missing values.
+        Arrays of NPZ files keep their dtype.
     """
 
     name: str

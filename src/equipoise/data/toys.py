@@ -100,7 +100,7 @@ def trefoil(n: int = 200) -> Dataset:
 
 
 def random_walk(n: int = 500, D: int = 100, random_state: Any = 0) -> Dataset:
-    """Return n steps of a random walk in D dimensions, which many maps show as a smooth curve."""
+    """Return n successive positions of a random walk in D dimensions, which many maps show as a smooth curve."""
     X = check_random_state(random_state).standard_normal((n, D)).cumsum(axis=0)
     labels, classes = _parts(np.arange(n))
     return Dataset("random_walk", X, labels, classes)
@@ -121,7 +121,7 @@ def plane(n: int = 1000, random_state: Any = 0) -> Dataset:
 
 
 def plane_and_line(n: int = 1000, line: int = 100, random_state: Any = 0) -> Dataset:
-    """Return the n points of `plane` and a perpendicular line through its centre, four times as long as its side."""
+    """Return the n points of `plane`, and `line` points of a perpendicular line of length 4 through its centre."""
     flat = plane(n, random_state)
     upright = np.column_stack([np.full((line, 2), 0.5), np.linspace(-2, 2, line)])
     labels = np.concatenate([flat.labels, np.full(line, PARTS)])

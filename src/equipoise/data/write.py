@@ -26,8 +26,8 @@ def write_map(path: str | Path, Y: Array, dataset: Dataset) -> None:
 
     The columns are `id` if rows have names, y1, y2, …, `class` if there are classes, then the `extra` columns. In CSV
     and TSV an apostrophe precedes a text that a spreadsheet would run as a formula; `read` removes it. NPY
-    contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, and the other columns in `obs`. The file is
-    written atomically.
+    contains Y alone; H5AD contains Y in `X` and `obsm["X_map"]`, the row names in `obs_names`, and the other columns in
+    `obs`. The file is written atomically.
 
     Parameters
     ----------
@@ -59,7 +59,10 @@ def check_map_path(path: str | Path) -> None:
 
 
 def map_columns(Y: Array, dataset: Dataset) -> dict[str, Array]:
-    """Return the columns of a map file by name; underscores are appended to names in `extra` that are already used."""
+    """Return the columns of a map file by name.
+
+    Underscores are appended to names in `extra` that are already used, or could be those of coordinates (y1, y2, …).
+    """
     columns: dict[str, Array] = {} if dataset.ids is None else {"id": to_texts(np.asarray(dataset.ids))}
     columns |= {name: Y[:, c] for c, name in enumerate(map_names(Y))}
     if dataset.labels is not None:

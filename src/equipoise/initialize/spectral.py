@@ -31,7 +31,8 @@ def spectral(W: Matrix, d: int, rng: np.random.RandomState) -> Array:
     The diagonal matrix D contains the row sums of W, and L = D − W is the graph Laplacian (Belkin & Niyogi 2003). Each
     connected component has its own solutions, in a cell whose volume is proportional to its number of points; cells are
     placed row by row from the largest to the smallest. The scale is that of `principal_components`: standard deviation
-    1 along the first axis. Eigenvectors of affinities on a device are computed there if the affinities are connected.
+    1 along the first axis. Eigenvectors of affinities on a device are computed there, but on the CPU if there are few
+    points or several components.
     """
     if is_on_device(W):
         Y = _on_device(W, d)

@@ -37,7 +37,7 @@ class Input:
     limit : int
         Largest possible dimension of a map: the number of points or of columns, whichever is smaller.
     sparse : bool
-        Whether the distances of only some pairs are known, as a sparse matrix.
+        Whether only some pairs are known, and their distances or affinities are stored in a sparse matrix.
     recall : float
         Recall of the search that found these pairs; 1 if it was exact or there was none.
     on_device : bool

@@ -67,8 +67,8 @@ def make_input(
         Memory layout of a dense table. "C" is C-contiguous, as neighbour searches need it; with "rows" each row is
         contiguous, and there may be gaps between rows.
     device : {"cpu", "cuda"}, default=None
-        Convert the table to a PyTorch tensor on this device if its metric is one of `DEVICE_METRICS`. A tensor is used
-        directly, without conversion to NumPy.
+        Convert a dense table to a PyTorch tensor on this device, if its metric is one of `DEVICE_METRICS` and `h` is
+        None. A tensor is used directly, without conversion to NumPy.
     pairs : bool, default=False
         Whether the input is for stress or measures, which compare distances of pairs rather than neighbours. Distances
         may then be missing: NaN in a dense matrix, or not stored in a sparse one. metric="inner_product" raises

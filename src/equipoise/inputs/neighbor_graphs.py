@@ -42,10 +42,10 @@ def limit_neighbors(n_neighbors: int, largest: int, n: int) -> int:
 
 
 def neighbor_graph(data: Input, k: int, n_threads: int) -> tuple[Matrix, float]:
-    """Return a connected graph, CSR (n, n), of the distances to the k nearest neighbours of each point, and the recall.
+    """Return the graph, CSR (n, n), of distances to the k nearest neighbours of each point, and the search's recall.
 
-    A precomputed graph is returned unchanged, connected or not. Any other graph that is not connected gets the shortest
-    bridges between its components, with a warning.
+    A graph that is not connected gets the shortest bridges between its components, with a warning. A precomputed graph
+    is returned unchanged, connected or not.
     """
     D2, recall = data.measured_neighbors(k, n_threads)
     graph = make_csr(np.sqrt(D2.data), D2.indices, D2.indptr, D2.shape)

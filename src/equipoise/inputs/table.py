@@ -45,7 +45,7 @@ class Table(Input):
     metric : str or callable
         One of `METRICS`, or a function of two rows.
     h : array, default=None
-        Metric tensor (D, D) or diagonal (D,): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
+        Metric tensor (D, D): d² = (x_i − x_j)ᵀ h (x_i − x_j), with metric="euclidean".
     """
 
     _vectors: Vectors | None = None  # the rows as vectors for distances of pairs, made when first needed

@@ -18,7 +18,7 @@ from .table import Table
 
 
 def with_metric_function(X: Array, h: Callable[[Array], Any]) -> Input:
-    """Return the rows X (n, D) with the metric tensors h(X): one for all rows, (D, D), or one per row, (n, D, D)."""
+    """Return rows X (n, D) as an input with metric tensors h(X): one for all rows, (D, D), or one each, (n, D, D)."""
     H = _tensors(h, X)
     return Table(X, "euclidean", H) if H.ndim == 2 else Varying(X, H, h)
 

@@ -56,15 +56,16 @@ class ClassicalEmbedding(Estimator):
         The flow stops when the norm of the gradient is below this fraction of the norm for a map unrelated to the data.
     engine : {"auto", "torch"}, default="auto"
         "torch" computes the parts named in the description of the method with PyTorch in float64, on a GPU or the CPU;
-        "auto" uses NumPy. The steps of a flow are taken on the CPU; for PCA, classical MDS and Isomap, products with
-        the Gram matrix of the data are computed on the device.
+        "auto" uses NumPy, unless `device` or X selects "torch". The steps of a flow are taken on the CPU; for PCA,
+        classical MDS and Isomap, products with the Gram matrix of the data are computed on the device.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
         tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
     random_state : int, RandomState or None, default=None
         Seed of the initial map of the flow and of the choice of landmarks.
     n_jobs : int, optional
-        Number of threads of the neighbour search; all cores by default.
+        Number of threads of the neighbour search and, for Isomap, of the shortest paths; by default all cores, or
+        OMP_NUM_THREADS if that is fewer.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called by the flow with (iteration, loss, Y) every 10 steps and stop it by returning True. A
         `Checkpoint` saves the flow to a file, to resume it after an interruption.

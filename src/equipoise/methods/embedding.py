@@ -74,7 +74,7 @@ class Embedding(Estimator):
         "reference" and "exact" sum over all pairs. "grid" and "sampled" are linear in n and use affinities of the
         nearest neighbours: "grid" for up to 3 dimensions; "sampled" for any, with the repulsion of a random sample of
         pairs, so that forces and loss are estimates. "torch" is "grid", or above 3 dimensions "sampled", in PyTorch, on
-        a GPU or the CPU. "auto" chooses one of the CPU engines.
+        a GPU or the CPU. "auto" chooses one of the CPU engines, unless `device` or X selects "torch".
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
         tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
@@ -86,7 +86,7 @@ class Embedding(Estimator):
     random_state : int, RandomState or None, default=None
         The same seed gives the same bytes, for any number of threads.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called with (iteration, loss, Y) every `optimizer.every` iterations and stop the run by returning
         True. A `Checkpoint` saves the run to a file, to resume it after an interruption.
@@ -98,7 +98,7 @@ class Embedding(Estimator):
     embedding_ : ndarray or Tensor of shape (n, d)
         The map.
     loss_ : float
-        Final loss; an estimate with engine="sampled".
+        Final loss; an estimate if the engine sums a sample of the pairs.
     loss_curve_ : ndarray of shape (m, 2)
         Iteration and loss at each of m evaluations.
     n_iter_ : int
@@ -252,7 +252,7 @@ class Embedding(Estimator):
         return problem, data, neighborhoods
 
     def _neighbors_cache(self, data: Input) -> AbstractContextManager[None]:
-        """Return a context in which a neighbour search is loaded from, or saved to, a file next to each checkpoint."""
+        """Return a context in which neighbours are loaded from, or found and saved to, a file next to a checkpoint."""
         _, checkpoints = split_callbacks(self.callbacks)
         return cache_neighbors(data, checkpoints) if checkpoints else nullcontext()
 

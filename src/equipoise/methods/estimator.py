@@ -168,7 +168,7 @@ def threads(n_jobs: Any) -> int:
         limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
         return min(available, int(limit)) if limit.isdecimal() and int(limit) > 0 else available
     if not is_integer(n_jobs) or n_jobs < -1 or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a positive integer, or -1 or None for all cores, got {n_jobs!r}")
+        raise ValueError(f"n_jobs must be a positive integer, -1 for all cores, or None, got {n_jobs!r}")
     if n_jobs > MOST_THREADS:
         raise ValueError(
             f"n_jobs must be at most {MOST_THREADS}, got {n_jobs}; use -1 for all cores (here {available})"
@@ -203,7 +203,7 @@ def check_callbacks(callbacks: Any, random_state: Any) -> None:
 
 
 def lock_checkpoints(callbacks: Any) -> AbstractContextManager[None]:
-    """Return a context that locks the checkpoints among the callbacks, even before `check_callbacks`."""
+    """Return a context that locks the checkpoints among `callbacks`, which need not have been checked yet."""
     checkpoints = [c for c in callbacks if isinstance(c, Checkpoint)] if isinstance(callbacks, Sequence) else []
     return locked(checkpoints) if checkpoints else nullcontext()
 

@@ -76,8 +76,9 @@ class MDS(Estimator):
         "ordinal" uses only the order of δ: the loss is Kruskal's stress-1 squared, and pairs of equal δ may differ in
         the map (the primary treatment of ties).
     init : {"auto", "classical", "pca", "random"} or ndarray of shape (n, d), default="auto"
-        "classical": classical scaling; "pca": principal components of the table; "random": uniform in a disk or ball;
-        or a user-supplied map. "auto" is "classical".
+        "classical": classical scaling, which is "pca" for the metric stress of all pairs of a dense Euclidean table and
+        otherwise uses the distances to at most 200 points; "pca": principal components of the table; "random": uniform
+        in a disk or ball; or a user-supplied map. "auto" is "classical".
     n_init : int, default=1
         Number of starts, of which the best map is returned; all but the first are random.
     n_iter : int, default=300
@@ -92,16 +93,16 @@ class MDS(Estimator):
         without storing them; "listed" uses the pairs of sparse weights or distances; "random_pairs" compares each point
         with 512 random ones, so that the loss is an estimate; "torch" compares all pairs with PyTorch on a GPU or the
         CPU, in float64, while input checks, distances of metrics other than the Euclidean, the initial map, the steps
-        and `transform` run on the CPU. "auto" is "listed" for sparse weights or distances; otherwise "stored" for
-        weights, missing distances or up to 10,000 points, and "random_pairs" in all other cases. The old name of
-        "random_pairs", "sampled", is deprecated.
+        and `transform` run on the CPU. Unless `device` or X selects "torch", "auto" is "listed" for sparse weights or
+        distances; otherwise "stored" for weights, missing distances or up to 10,000 points, and "random_pairs" in all
+        other cases. The old name of "random_pairs", "sampled", is deprecated.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device for engine="torch"; "auto" is a GPU if one is available. With engine="auto", device="cuda" or a PyTorch
         tensor X on a GPU selects engine="torch". With that engine, the map of a tensor is a tensor on the same device.
     random_state : int, RandomState or None, default=None
         The same seed gives the same bytes, for any number of threads.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads; by default all cores, or OMP_NUM_THREADS if that is fewer.
     callbacks : sequence of callable or Checkpoint, default=()
         Functions are called with (iteration, loss, Y) after every iteration and stop the run by returning True. A
         `Checkpoint` saves the run to a file, to resume it after an interruption.
@@ -118,7 +119,8 @@ class MDS(Estimator):
     loss_curve_ : ndarray of shape (m, 2)
         Iteration and loss at each of m evaluations.
     stress_1_ : float
-        Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²).
+        Kruskal's stress-1, √(Σ w (d − δ)² / Σ w d²). For stress="ordinal", the values nearest to d that are in the
+        order of δ replace δ.
     n_iter_ : int
         Iterations of the best start.
     engine_ : str

@@ -90,7 +90,8 @@ class PCA(Scaling):
     """Principal components: E = ‖C(XXᵀ − YYᵀ)C‖²_F, minimised by projection on the directions of largest variance.
 
     C = I − 11ᵀ/n subtracts the mean. X is a table (n, D), dense or sparse. For more than 1,000 rows, XXᵀ is not formed.
-    With engine="torch", which needs dense tables, everything runs on the device except the basis of the landmarks.
+    With engine="torch", which needs dense tables, everything runs on the device except the basis of the landmarks and
+    the steps of a flow.
 
     Parameters
     ----------

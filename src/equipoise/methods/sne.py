@@ -110,8 +110,8 @@ class NeighborEmbedding(Embedding):
         import_optional("torch", "gpu", "a function g(Y), which is differentiated,")
         if isinstance(self.engine, str) and self.engine in ("grid", "sampled"):
             raise ValueError(
-                f'a function g(Y) needs all pairs, but engine={self.engine!r} omits some; use engine="exact", or'
-                ' "torch" for a GPU'
+                f"a function g(Y) needs exact sums over all pairs, which engine={self.engine!r} does not compute; use"
+                ' engine="exact", or "torch" for a GPU'
             )
         check_callbacks(self.callbacks, self.random_state)
         if any(isinstance(callback, Checkpoint) for callback in self.callbacks):

@@ -150,7 +150,7 @@ class Steps(ABC, Generic[S]):
             raise FloatingPointError(f"the loss is {loss} at iteration {state.iteration}")
 
     def check_result(self, state: S) -> None:
-        """Raise FloatingPointError if the final map is not finite."""
+        """Raise FloatingPointError if the final map is not finite; the default accepts every map."""
 
     def on_report(self, state: S) -> None:
         """Display a report that does not need the map; runs before the callbacks."""

@@ -42,7 +42,7 @@ class Forces(Protocol):
     mass: float  # Σ P, the scale of the gradient
 
     def at(self, U: Array, exaggeration: float, loss: bool) -> Force:
-        """Return the force on each point at U (n, d)."""
+        """Return the force on each point at U (n, d), the loss (NaN unless `loss`) and the stiffness."""
         ...
 
     def sort(self, U: Array) -> Array | None:
@@ -68,7 +68,7 @@ class EngineForces:
         return Force(balance.attraction + balance.repulsion, balance.loss, balance.stiffness)
 
     def sort(self, U: Array) -> Array | None:
-        """Sort the points in Morton order if the engine is faster when neighbours in the map are close in memory."""
+        """Sort at least LOCALITY points of up to 3 dimensions in Morton order, if this makes the engine faster."""
         if not self.engine.traits.gains_from_locality or len(U) < LOCALITY or U.shape[1] > 3:
             return None
         order = morton_order(U)

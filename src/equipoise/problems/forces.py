@@ -133,7 +133,7 @@ class Problem(ABC):
 
     @on_one_blas_thread
     def repulsion(self, Y: Array) -> Array:
-        """Return the repulsive force on each point at Y, (n, d). The two forces sum to minus the gradient."""
+        """Return the repulsive force on each point at Y, (n, d); attraction plus repulsion is minus the gradient."""
         return self._repulsion_at(self._check(Y))
 
     @on_one_blas_thread
@@ -148,7 +148,7 @@ class Problem(ABC):
         Parameters
         ----------
         n_iter : int, optional
-            Maximum number of iterations; by default `n_iter` of the method.
+            Maximum number of iterations; by default the `n_iter` with which the problem was built.
         Y0 : ndarray of shape (n, d), optional
             The initial map; by default, each initial map of the problem is used in turn. Early exaggeration runs in
             either case: to continue from a finished map, build the problem with early_exaggeration equal to

@@ -77,7 +77,7 @@ def stress_on_device(device: str, source: Input, W: Matrix | None, max_stored: i
     """Return the stress over all pairs on a PyTorch device, with dense weights or none.
 
     The Euclidean distances of a table are stored on the device for up to `max_stored` points; for more, they are
-    recomputed at every evaluation.
+    recomputed at every evaluation. All other distances are stored.
     """
     from ..objectives.stress.torch_stress import DeviceStress, Recomputed, Stored
 

@@ -34,8 +34,9 @@ class Checkpoint:
     The file is replaced atomically every `every` iterations, so that it is complete even after Ctrl-C or a power
     failure. With `resume` the fit continues from the file, if it exists, and ends with the same bytes as an
     uninterrupted run. Affinities and the initial map are recomputed and must agree: different data, parameters or
-    `random_state` raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. For 10,000 rows or more, the
-    neighbours are saved once in a second file, `path`.neighbors, which takes 12 bytes per neighbour.
+    `random_state` raise ValueError. `n_jobs`, `verbose` and other callbacks may differ. The neighbours of a dense table
+    of 10,000 rows or more, if found on the CPU, are saved once in a second file, `path`.neighbors, which takes 12 bytes
+    per neighbour.
 
     During the fit the file `path`.lock is locked; a second fit with the same checkpoint raises RuntimeError.
 
@@ -89,7 +90,8 @@ class Checkpoint:
         try:
             if not lock.supported:
                 warn(
-                    f"the file system of {str(self.path)!r} does not support locks; make sure that no other run uses it"
+                    f"the file system of {str(self.path)!r} does not support locks; make sure that no other run uses"
+                    " this checkpoint"
                 )
             remove_partial_files(path.parent)
             yield

@@ -46,7 +46,8 @@ class NeighborsCache:
     def graph(self, X: Array, k: int, settings: list[Any], search: Callable[[], Graph]) -> Graph:
         """Return the k neighbours of each row of X.
 
-        They are read from a file if X, k and the settings agree with those saved; else they are found and saved.
+        They are read from the file of a checkpoint with `resume`, if X, k and the settings agree with those saved;
+        otherwise they are found, and saved unless this would overwrite the neighbours of another run.
         """
         about = {"kind": "neighbours", "format": FORMAT, "equipoise": archive.version()}
         about["search"] = fingerprint(X, k, settings)

@@ -26,8 +26,9 @@ NOT_A_NUMBER = ("could not convert string", "float() argument", "with a sequence
 
 
 def as_array(X: Any) -> Any:
-    """Return X as a NumPy array or SciPy matrix in memory; lists and data frames are returned unchanged.
+    """Return X as a NumPy array or SciPy matrix in memory; lists, data frames and unknown types are returned unchanged.
 
+    Raise ValueError if an entry is masked, the number of rows is unknown, or a column contains dates or categories.
     An array whose elements are not aligned, such as a view of a byte buffer, is copied, because the compiled core needs
     aligned elements. Arrays of dask, zarr and PyTorch are recognised by their attributes, without an import.
     """

@@ -45,13 +45,13 @@ def read(
     Returns
     -------
     dataset : Dataset
-        Columns that are not selected are in `dataset.extra`.
+        Columns that are not selected are in `dataset.extra`, except those of X in AnnData.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, or a value to embed is not a finite number. The message names the row or line, and
-        the column.
+        If the file cannot be read, or if a value to embed is not a finite number; then the message names the row or
+        line, and the column.
     FileNotFoundError
         If there is no such file or folder.
     """

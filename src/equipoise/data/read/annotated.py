@@ -40,7 +40,7 @@ def read_h5ad(path: Path, selection: Selection) -> Dataset:
 
 
 def _check_in_separate_process(path: Path) -> None:
-    """Raise if the file crashes the HDF5 library, as some damaged files do.
+    """Raise if the file crashes the HDF5 library, as some damaged files do; warn if that cannot be checked.
 
     A separate process (hdf5_trial.py) reads the file first. That process imports nothing from the current folder, which
     the author of the file may control.

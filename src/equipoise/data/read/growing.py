@@ -48,7 +48,10 @@ class GrowingTable:
 
 
 class SideColumn:
-    """A column that is not embedded: float64 as long as all cells are numbers or missing, otherwise text."""
+    """A column that is not embedded: float64 if all of its values are numbers, otherwise text.
+
+    Cells may be missing. A column without any value is text, and so is a column with `is_text`.
+    """
 
     SHARED = 10_000  # distinct strings up to which equal ones share an object; chosen: row names are all distinct
 

@@ -20,7 +20,8 @@ def read_images(path: Path, selection: Selection) -> Dataset:
     """Return the data set of a folder of images: one row per image, with pixel values from 0 to 255.
 
     A row has height · width values for a greyscale image, and height · width · 3 for a colour image. Images are sorted
-    by path; their paths are the `ids`, and the subfolders of the folder are the classes. Hidden files are ignored.
+    by path; their paths are the `ids`. The subfolders, if any, are the classes; images outside them have the class
+    "missing". Hidden files and folders are ignored.
     """
     source = str(path)
     selection.require_none(source, "a folder of images")

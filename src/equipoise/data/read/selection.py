@@ -111,9 +111,9 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def to_classes(values: Array) -> tuple[Array, tuple[str, ...]]:
-    """Return the class index of each row and the class names, sorted as numbers if all are numbers.
+    """Return the class index of each row and the class names, sorted as numbers if all are numbers, else as text.
 
-    Rows without a value get the class "missing".
+    Rows without a value get the class "missing", which is text.
     """
     texts = to_texts(values)
     texts[texts == ""] = MISSING
@@ -134,7 +134,7 @@ def to_texts(values: Array) -> Array:
 
 
 def to_text(value: Any) -> str:
-    """Return a value as the shortest text that reads back to the same value; a missing value is an empty string."""
+    """Return a value as text: a float in the shortest form that reads back equal, a missing value as ""."""
     if isinstance(value, float):
         return "" if value != value else repr(value).removesuffix(".0")
     if isinstance(value, bytes):

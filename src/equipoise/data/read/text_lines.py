@@ -88,7 +88,7 @@ class Lines:
         return bool(following)
 
     def drop(self, lines: int) -> None:
-        """Remove the first lines from the block."""
+        """Remove the first `lines` lines from the block."""
         dropped = self.block.splitlines(keepends=True)[:lines]
         self.block = self.block[sum(map(len, dropped)) :]
         self.number += lines
@@ -178,7 +178,7 @@ class Lines:
 
 
 class CsvError(ValueError):
-    """Raised for quotes that Python's csv module does not accept."""
+    """Raised for text that Python's csv module does not accept, usually because of its quotes."""
 
     @property
     def is_unclosed(self) -> bool:

@@ -25,7 +25,7 @@ WIDE = 256  # columns above which numbers are parsed as one column; measured: Ar
 EXPECTED_ROWS = 1024  # if the size of the file is unknown; chosen
 SPARE = 1.02  # allocated rows relative to those expected from the first block; chosen
 QUOTED_BLOCKS = (
-    4  # blocks appended so that a block ends outside a quoted cell, before it is parsed cell by cell; chosen
+    4  # maximum number of blocks appended so that a block ends outside a quoted cell, before parsing by cell; chosen
 )
 
 
@@ -34,8 +34,8 @@ def read_text_table(
 ) -> Dataset:
     """Return the table of a CSV or TSV stream.
 
-    The first row is a header if none of its cells is a number, or if it contains a selected name. If the header leaves
-    the first column unnamed, that column contains the row names.
+    The first row is a header if it contains text but no number, or if it contains a selected name. If the header leaves
+    the first column unnamed and no `id` is selected, that column contains the row names.
 
     Parameters
     ----------

@@ -47,12 +47,13 @@ class Parametric(Estimator):
     Parameters
     ----------
     method : Embedding, optional
-        The method whose loss is used, `TSNE()` by default: `UMAP()`, or a method of the SNE family with an `Alpha`
-        divergence of order α < 1 (KL is −1) and without a function g. Its neighbours, affinities, kernel, dimension and
-        `exaggeration` apply; its initial map, iterations, learning rate, early exaggeration and callbacks are ignored.
+        The method whose loss is used; `TSNE()` by default. It must be `UMAP()`, or a method of the SNE family with an
+        `Alpha` divergence of order α < 1 (KL is −1) and without a function g. Its neighbours, affinities, kernel,
+        dimension and `exaggeration` apply; its initial map, iterations, learning rate, early exaggeration and callbacks
+        are ignored.
     encoder : torch.nn.Module, optional
-        Network that maps float32 rows (m, D) to positions (m, n_components); a copy of it is trained. By default it
-        standardises the rows and has three hidden layers of 256 units.
+        Network that maps float32 rows (m, D) to positions (m, n_components); a copy of it is trained. The default
+        network subtracts the mean row, divides by one number for all columns, and has three hidden layers of 256 units.
     epochs : int, default=200
         Number of epochs; in each, one random edge of every point is used.
     batch_size : int, default=512
@@ -69,7 +70,8 @@ class Parametric(Estimator):
     verbose : int, default=0
         1 shows progress: a bar in a terminal or notebook, otherwise lines with the loss.
     n_jobs : int, optional
-        Number of threads; all cores by default.
+        Number of threads. By default the affinities are computed with `method.n_jobs`; the training uses all cores, or
+        OMP_NUM_THREADS if that is fewer.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class Parametric(Estimator):
     encoder_ : torch.nn.Module
         The trained encoder.
     loss_ : float
-        The loss of `embedding_` as defined by the method, over all pairs.
+        The loss of `embedding_` as defined by the method and computed by its engine.
     loss_curve_ : ndarray of shape (n_epochs_, 2)
         Epoch and loss, estimated from the batches of the epoch.
     affinities_ : ndarray or csr_matrix of shape (n, n)

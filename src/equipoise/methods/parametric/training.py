@@ -1,4 +1,4 @@
-"""Training an encoder on batches of a neighbour graph; an epoch depends only on the seed and its number."""
+"""Training an encoder on batches of a neighbour graph; the seed and the epoch determine all random numbers."""
 
 from __future__ import annotations
 
