@@ -136,7 +136,7 @@ def _require_storable(name: str, value: Any) -> None:
         archive.check(value, _describe)
     except Unstorable as error:
         remedy = REMEDIES.get(name, "use a number, a string or an array")
-        raise ValueError(f"{name} ({error}) cannot be saved without code; {remedy}") from None
+        raise ValueError(f"{name} ({error}) cannot be saved; {remedy}") from None
 
 
 def _describe(item: Any) -> tuple[str, Any] | None:

@@ -48,7 +48,8 @@ class UMAP(Embedding):
         "effective" has c = (d_i + d_j) m/2n, "intended" has c = 1 − μ.
     target_weight : float, default=0.5
         Weight in [0, 1] of the labels y passed to `fit`. Edges between classes are multiplied by
-        e^(−2.5/(1 − target_weight)), or removed if target_weight is 1. The label −1 means unknown.
+        e^(−2.5/(1 − target_weight)), or removed if target_weight is 1. The label −1 means unknown; edges of a point
+        with an unknown label are multiplied by 1/e.
     affinity : {"fuzzy", "precomputed"}, default="fuzzy"
         "fuzzy": memberships from the distances to neighbours. "precomputed": X contains the weights of a graph (n, n),
         dense or sparse and nonnegative; they are scaled so that the largest is 1, and μ is their fuzzy union.
