@@ -69,16 +69,61 @@ def test_neighbour_engines_need_no_memory_for_all_pairs(monkeypatch):
     eq.TSNE(engine="grid", n_iter=1).fit(np.random.default_rng(0).normal(size=(60, 5)))
 
 
-def test_available_memory_heeds_the_control_group_and_the_address_space(monkeypatch, tmp_path):
-    (tmp_path / "max").write_text("5000\n")
-    (tmp_path / "current").write_text("2000\n")
-    monkeypatch.setattr(memory_limits, "GROUP_USAGE", ((str(tmp_path / "max"), str(tmp_path / "current")),))
+def group(folder, limit, usage, **stat):
+    """Write the files of a control group of version 2."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{usage}\n")
+    (folder / "memory.stat").write_text("".join(f"{name} {value}\n" for name, value in stat.items()))
+
+
+@pytest.fixture
+def groups(monkeypatch, tmp_path):
+    """Return the root of control groups that holds this process in job/step."""
+    (tmp_path / "own").write_text("0::/job/step\n")
+    monkeypatch.setattr(memory_limits, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory_limits, "CGROUPS", tmp_path / "root")
+    return tmp_path / "root"
+
+
+def test_available_memory_heeds_the_nearest_limit_of_nested_control_groups(groups):
+    group(groups / "job" / "step", "max", 2000)
+    group(groups / "job", 5000, 2000)
+    group(groups, 90_000, 2000)
     assert memory_limits.available_memory() == 3000
-    (tmp_path / "max").write_text("max\n")
+    assert memory_limits.physical_memory() == 5000
+    group(groups, 2500, 2000)
+    assert memory_limits.available_memory() == 500
+    group(groups / "job" / "step", 2200, 2000)
+    assert memory_limits.available_memory() == 200
+    for folder in (groups / "job" / "step", groups / "job", groups):
+        group(folder, "max", 2000)
     assert memory_limits.available_memory() > 1e6
-    pytest.importorskip("resource")
-    monkeypatch.setattr(memory_limits, "getrlimit", lambda _: (10**15, 10**15))
-    assert 10**15 - 10**13 < memory_limits.address_space_left() < 10**15
+
+
+def test_cached_files_of_a_control_group_count_as_available(groups):
+    group(groups / "job", 5000, 4990, anon=1000, inactive_file=3000, active_file=500)
+    assert memory_limits.available_memory() == 3510
+    (groups.parent / "own").write_text("4:memory:/job\n3:cpu:/other\n")  # version 1
+    folder = groups / "memory" / "job"
+    folder.mkdir(parents=True)
+    (folder / "memory.limit_in_bytes").write_text("6000\n")
+    (folder / "memory.usage_in_bytes").write_text("5990\n")
+    (folder / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 4000\ntotal_active_file 90\n")
+    assert memory_limits.available_memory() == 4100
+
+
+def test_each_resource_limit_is_compared_with_what_counts_towards_it(monkeypatch, tmp_path):
+    resource = pytest.importorskip("resource")
+    page, limits = resource.getpagesize(), {resource.RLIMIT_AS: 5000, resource.RLIMIT_DATA: 1000}
+    (tmp_path / "statm").write_text("2000 900 300 1 0 400 0\n")  # pages: all, ..., private data
+    monkeypatch.setattr(memory_limits, "STATM", tmp_path / "statm")
+    monkeypatch.setattr(memory_limits, "getrlimit", lambda kind: (limits[kind] * page,) * 2)
+    assert memory_limits.address_space_left() == 600 * page  # of private data
+    limits[resource.RLIMIT_DATA] = 4000
+    assert memory_limits.address_space_left() == 3000 * page  # of the address space
+    monkeypatch.setattr(memory_limits, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert memory_limits.address_space_left() == memory_limits.address_limit() == float("inf")
 
 
 def test_estimate_grows_with_samples_features_and_perplexity():

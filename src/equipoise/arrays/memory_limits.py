@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 try:
     from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, getrlimit
 except ImportError:  # Windows has no resource limits
-    RESOURCE_LIMITS: tuple[int, ...] = ()
+    RESOURCE_LIMITS: tuple[tuple[int, int], ...] = ()
 else:
-    RESOURCE_LIMITS = (RLIMIT_AS, RLIMIT_DATA)
+    RESOURCE_LIMITS = ((RLIMIT_AS, 0), (RLIMIT_DATA, 5))  # with the field of /proc/self/statm that counts towards each
 
+STATM = Path("/proc/self/statm")
+OWN_GROUPS = Path("/proc/self/cgroup")
 CGROUPS = Path("/sys/fs/cgroup")
 NO_LIMIT = 2.0**60  # bytes; control groups of version 1 without a limit report nearly 2**63
-GROUP_FILES = "memory.max", "memory.limit_in_bytes"  # of control groups, versions 2 and 1
-GROUP_USAGE = (  # files with the limit and the usage of a control group, versions 2 and 1
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+GROUP_FILES = (  # the limit and the usage of a control group, versions 2 and 1
+    ("memory.max", "memory.current"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
 ADVICE = "use fewer rows"
 GPU_ADVICE = 'use fewer rows or device="cpu"'  # engine="auto" would send a CUDA tensor back to the GPU
@@ -37,39 +39,64 @@ def physical_memory() -> float:
 
 def address_limit() -> float:
     """Return the smaller of the limits `ulimit -v` and `ulimit -d` of this process in bytes; infinity without any."""
-    limits = [getrlimit(kind)[0] for kind in RESOURCE_LIMITS]
-    return min((float(limit) for limit in limits if limit != RLIM_INFINITY), default=float("inf"))
+    return min((limit for limit, _ in _resource_limits()), default=float("inf"))
 
 
 def address_space_left() -> float:
     """Return how many bytes the address space may still grow; infinity without a resource limit."""
-    limit = address_limit()
-    if limit == float("inf"):
-        return limit
+    limits = _resource_limits()
+    if not limits:
+        return float("inf")
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        pages = [int(field) for field in STATM.read_text(encoding="ascii").split()]
     except (OSError, ValueError):
-        return limit
-    return max(0.0, limit - pages * os.sysconf("SC_PAGE_SIZE"))
+        return address_limit()
+    page = os.sysconf("SC_PAGE_SIZE")
+    return max(0.0, min(limit - pages[field] * page for limit, field in limits))
+
+
+def _resource_limits() -> list[tuple[float, int]]:
+    """Return the resource limits that are set, in bytes, each with the field of statm that counts towards it."""
+    limits = [(getrlimit(kind)[0], field) for kind, field in RESOURCE_LIMITS]
+    return [(float(limit), field) for limit, field in limits if limit != RLIM_INFINITY]
+
+
+def _groups() -> Iterator[Path]:
+    """Yield the folders of the control groups of this process and of those that contain them."""
+    for line in _lines(OWN_GROUPS):  # number:controllers:path
+        _, _, rest = line.partition(":")
+        controllers, separator, path = rest.partition(":")
+        if not separator or controllers not in ("", "memory"):
+            continue
+        group = CGROUPS / controllers / path.lstrip("/")
+        for folder in (group, *group.parents):
+            yield folder
+            if folder == CGROUPS:
+                break
 
 
 def _group_limit() -> float:
     """Return the lowest memory limit, in bytes, of the control group of this process and the groups around it."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return float("inf")
-    limit = float("inf")
-    for line in lines:  # number:controllers:path
-        _, controllers, path = line.split(":", 2)
-        if controllers not in ("", "memory"):
-            continue
-        group = CGROUPS / controllers / path.lstrip("/")
-        for folder in (group, *group.parents):
-            limit = min(limit, *(_bytes_in(folder / name) for name in GROUP_FILES))
-            if folder == CGROUPS:
-                break
-    return limit
+    return min((_bytes_in(group / name) for group in _groups() for name, _ in GROUP_FILES), default=float("inf"))
+
+
+def _left_in_groups() -> float:
+    """Return the bytes left below the limits of the control groups. Cached files count as left: they can be reclaimed."""
+    left = float("inf")
+    for group in _groups():
+        for limit, usage in GROUP_FILES:
+            if (most := _bytes_in(group / limit)) < float("inf"):
+                used = _bytes_in(group / usage)
+                used = 0.0 if used == float("inf") else max(0.0, used - _file_cache(group))
+                left = min(left, max(0.0, most - used))
+    return left
+
+
+def _file_cache(group: Path) -> float:
+    """Return the bytes of cached files that count as used by a control group and the groups inside it."""
+    fields = dict(line.split(" ", 1) for line in _lines(group / "memory.stat") if " " in line)
+    names = ("inactive_file", "active_file")  # version 1 counts the groups inside under "total_" only
+    return sum(float(fields.get(f"total_{name}", fields.get(name, 0))) for name in names)
 
 
 def _bytes_in(path: Path) -> float:
@@ -83,7 +110,7 @@ def _bytes_in(path: Path) -> float:
 
 def available_memory() -> float:
     """Return how many bytes this process can still allocate, within the machine, the control group and the limits."""
-    return min(_unused_memory(), _left_in_cgroup(), address_space_left())
+    return min(_unused_memory(), _left_in_groups(), address_space_left())
 
 
 def require_memory(n_bytes: float, what: str, available: float, advice: str = ADVICE) -> None:
@@ -100,24 +127,15 @@ def require_memory(n_bytes: float, what: str, available: float, advice: str = AD
 
 def _unused_memory() -> float:
     """Return the free and reclaimable memory of the machine in bytes; all of its memory if that is not reported."""
-    for line in _lines("/proc/meminfo"):
+    for line in _lines(Path("/proc/meminfo")):
         if line.startswith("MemAvailable:"):
             return float(line.split()[1]) * 1024
     return physical_memory()
 
 
-def _left_in_cgroup() -> float:
-    """Return the bytes left below the limit of the control group, such as a container; infinity without a limit."""
-    for limit, usage in GROUP_USAGE:
-        values = [next(iter(_lines(path)), "") for path in (limit, usage)]
-        if all(value.isdecimal() for value in values):  # "max" is no limit
-            return float(values[0]) - float(values[1])
-    return float("inf")
-
-
-def _lines(path: str) -> list[str]:
+def _lines(path: Path) -> list[str]:
     try:
-        return Path(path).read_text(encoding="ascii", errors="replace").split("\n")
+        return path.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
     except OSError:
         return []
 

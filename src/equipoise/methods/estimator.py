@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from .._plural import plural
 from ..arrays.csr import is_sparse
-from ..arrays.memory_limits import RESOURCE_LIMITS, gpu_out_of_memory, is_out_of_memory
+from ..arrays.memory_limits import address_limit, gpu_out_of_memory, is_out_of_memory
 from ..arrays.namespace import (
     array_namespace,
     from_cupy,
@@ -32,9 +32,6 @@ from ..memory import require_address_space
 from ..neighbors.search import MOST_THREADS
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
-
-if RESOURCE_LIMITS:
-    from resource import RLIM_INFINITY, getrlimit
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,7 +102,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _require_address_space(self, X: Any) -> None:
         """Raise MemoryError if the limit on the address space of this process leaves too little for X."""
-        if not any(getrlimit(kind)[0] != RLIM_INFINITY for kind in RESOURCE_LIMITS):
+        if address_limit() == float("inf"):
             return
         try:
             n, D = self._shape_of(X)
