@@ -61,3 +61,21 @@ def test_tied_distances_may_have_different_disparities():
     for low, high in itertools.pairwise(values):
         assert target[flat == low].max() <= target[flat == high].min()
     assert any(np.ptp(target[flat == a]) > 0 for a in np.unique(flat))
+
+
+def test_ordinal_stress_with_weights_is_that_of_the_weighted_pairs():
+    n = len(X)
+    plain, equal = (
+        eq.MDS(stress="ordinal", weights=w, random_state=0, n_iter=30).problem(X) for w in (None, np.full((n, n), 2.0))
+    )
+    assert equal.loss(Y) == pytest.approx(plain.loss(Y), rel=1e-5)
+    np.testing.assert_allclose(equal.gradient(Y), plain.gradient(Y), rtol=1e-3, atol=1e-7)
+    w = squareform(np.random.RandomState(0).rand(n * (n - 1) // 2))
+    method = eq.MDS(stress="ordinal", weights=w, random_state=0).fit(X)
+    problem, (d, w) = method.problem(X), (pdist(method.embedding_.astype(float)), squareform(w))
+    target = problem.stress.disparities(method.embedding_)
+    assert np.sqrt((w * (d - target) ** 2).sum() / (w * d**2).sum()) == pytest.approx(method.stress_1_, rel=1e-3)
+    missing = D.copy()
+    missing[0, 1] = missing[1, 0] = np.nan
+    fitted = eq.MDS(stress="ordinal", metric="precomputed", random_state=0, n_iter=30).fit(missing)
+    assert np.isfinite(fitted.embedding_).all()

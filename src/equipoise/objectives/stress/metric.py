@@ -92,7 +92,7 @@ class AllPairs(Metric):
         Y = np.asarray(Y, dtype=np.float64)
         if not len(self.weights):
             return len(Y) * Y - Y.sum(axis=0)
-        return self._pass(np.zeros_like(self.delta), Y)[1]  # with δ = 0, G = V Y
+        return self._pass(np.zeros(len(self.weights), np.float32), Y)[1]  # with δ = 0, G = V Y
 
 
 class FromPoints(Metric):
