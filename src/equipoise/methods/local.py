@@ -19,6 +19,7 @@ from ..inputs import Input, make_input
 from ..inputs.base import square
 from ..inputs.neighbor_graphs import resolve_neighbors
 from ..linalg.laplacian import normalized_laplacian
+from ..memory import require_memory_for_pairs
 from ..objectives import TraceQuotient
 from ..progress import stage
 from .closed_form import ClassicalEmbedding, Model
@@ -86,12 +87,19 @@ class LLE(ClassicalEmbedding):
         self._record_features(X, data)
         self._check_dimension(data.n - 1, f"n_samples={data.n}")
         self._k = resolve_neighbors(self.n_neighbors, data.n)
+        self._require_memory_for_pairs(data)
         near, recall = data.neighbors(self._k, self._n_threads())
         self.weights_ = self._weights(data, near.indices.reshape(data.n, self._k))
         M = lle.lle_matrix(self.weights_)
         objective = TraceQuotient(M, np.ones(data.n), M)
         _warn_disconnected("LLE", objective.components)
         return Model(data, objective, Orthonormal(objective.root), recall)
+
+    @staticmethod
+    def _require_memory_for_pairs(data: Input) -> None:
+        """Raise MemoryError if weights come from the distances of all pairs and these do not fit into memory."""
+        if data.coordinates is None:
+            require_memory_for_pairs(data.n, 16.0, "LLE", "use fewer rows or a table of coordinates")  # d and d²
 
     def _weights(self, data: Input, neighbors: Array, rows: Any = None) -> Matrix:
         """Return the weights W of the fitted points, or of new rows if these are given."""
@@ -111,6 +119,7 @@ class LLE(ClassicalEmbedding):
                 f"LLE needs the distances of new points to all {self._data.n} fitted points, but X is sparse; pass a"
                 f" dense array (m, {self._data.n})"
             )
+        self._require_memory_for_pairs(self._data)
         near = self._data.nearest(X, self._k, self._n_threads())
         W = self._weights(self._data, near.d2.indices.reshape(-1, self._k), X)
         fitted = to_numpy(self.embedding_)

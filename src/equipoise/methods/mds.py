@@ -24,6 +24,7 @@ from ..initialize.classical_scaling import check_start, first_map
 from ..initialize.random import random_ball
 from ..inputs import Distances, FromSpace, Input, make_input
 from ..linalg.pca import on_one_blas_thread, one_blas_thread
+from ..memory import require_memory_for_pairs
 from ..objectives.stress.metric import AllPairs, FromPoints, Listed, Stress
 from ..objectives.stress.ordinal import OrdinalStress
 from ..optimize.majorize import SOLVERS
@@ -156,8 +157,14 @@ class MDS(Estimator):
         source = make_input(X, self.metric, pairs=True).centered()
         self._record_features(X, source)
         check_start(self.init, source)
+        if self.weights is not None and not sparse.issparse(self.weights):  # a copy, W − Wᵀ and a mask
+            require_memory_for_pairs(source.n, 17.0, "MDS", "use fewer rows or sparse weights")
         W = None if self.weights is None else check_pair_weights(self.weights, source.n)
         engine = self._choose_engine(requested, source, W)
+        if bytes_per_pair := self._bytes_per_pair(source, engine):
+            sampled = self.stress == "metric" and W is None and source.known is None
+            advice = "use fewer rows" + (' or engine="random_pairs"' if sampled else "")
+            require_memory_for_pairs(source.n, bytes_per_pair, "MDS", advice)
         known = known_pairs(source, W)
         if known is not None:
             require_connected(known)
@@ -203,6 +210,16 @@ class MDS(Estimator):
             return AllPairs(delta, n, n_threads, w), source
         ranks = Distances(squareform(rankdata(delta)))
         return OrdinalStress(delta, n, n_threads, w), ranks
+
+    def _bytes_per_pair(self, source: Input, engine: str) -> float:
+        """Return the bytes of main memory per pair, of n² pairs, at the peak of a fit; 0 if not all are stored."""
+        # Measured as the peak of fits of 4,000 points, less blocks of fixed size: δ of the pairs i < j in float32; for
+        # ordinal stress δ, its ranks and their order in float64; for PyTorch both halves of δ, and distances.
+        if self.stress == "ordinal":
+            return 34.0
+        if engine == "torch" and (source.points is None or source.n <= STORED):
+            return 8.0
+        return 2.0 if engine == "stored" else 0.0
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         return 16.0 * n * (n + D)  # all δ, if they are stored, and a tile of distances
