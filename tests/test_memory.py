@@ -5,11 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 from support.memory_limits import verdict
 
 import equipoise as eq
 from equipoise.arrays import memory_limits
-from equipoise.memory import OVERHEAD
+from equipoise.memory import GPU_OVERHEAD, OVERHEAD, host_memory
 
 CHILD = """
 import sys
@@ -56,6 +57,13 @@ def test_peak_memory_stays_below_the_estimate(n, D, engine, metric, n_iter):
         (eq.DKPCA(engine="reference"), r'DKPCA compares all pairs of 60 points.*; use fewer rows, or engine="grid"'),
         (eq.Isomap(), r"Isomap compares all pairs of 60 points.*; use fewer rows or n_landmarks=500"),
         (eq.ClassicalMDS(metric="cosine"), r"ClassicalMDS compares all pairs of 60 points.*n_landmarks=500"),
+        (eq.MDS(), r'MDS compares all pairs of 60 points.*; use fewer rows or engine="random_pairs"$'),
+        (eq.MDS(engine="stored", metric="cosine"), r"needs about 7.2e-06 GB"),
+        (eq.MDS(stress="ordinal"), r"needs about 0.000122 GB, but only 1e-06 GB are available; use fewer rows$"),
+        (
+            eq.MDS(weights=np.ones((60, 60))),
+            r"MDS compares all pairs of 60 points.*; use fewer rows or sparse weights$",
+        ),
     ],
 )
 def test_all_pairs_beyond_the_available_memory_raise_before_they_are_allocated(method, message, monkeypatch):
@@ -64,9 +72,101 @@ def test_all_pairs_beyond_the_available_memory_raise_before_they_are_allocated(m
         method.fit(np.random.default_rng(0).normal(size=(60, 5)))
 
 
+def test_lle_from_distances_raises_before_all_pairs_are_allocated(monkeypatch):
+    space = eq.spaces.Euclidean(np.random.default_rng(0).normal(size=(60, 5)))
+    fitted = eq.LLE(metric="precomputed").fit(space.matrix())
+    monkeypatch.setattr("equipoise.memory.available_memory", lambda: 1e3)
+    message = r"LLE compares all pairs of 60 points, which needs about 5.76e-05 GB.*; use fewer rows or a table"
+    for call in (
+        lambda: eq.LLE().fit(space),
+        lambda: eq.LLE(metric="precomputed").fit(space.matrix()),
+        lambda: fitted.transform(space.matrix()[:3] + 1),
+    ):
+        with pytest.raises(MemoryError, match=message):
+            call()
+    eq.LLE().fit(np.random.default_rng(0).normal(size=(60, 5)))
+
+
+def test_mds_of_some_pairs_needs_no_memory_for_all_pairs(monkeypatch):
+    monkeypatch.setattr("equipoise.memory.available_memory", lambda: 1e3)
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    for engine in ("recomputed", "random_pairs"):
+        eq.MDS(engine=engine, n_iter=1).fit(X)
+    eq.MDS(weights=sparse.csr_matrix(np.ones((60, 60))), n_iter=1).fit(X)
+
+
 def test_neighbour_engines_need_no_memory_for_all_pairs(monkeypatch):
     monkeypatch.setattr("equipoise.memory.available_memory", lambda: 1e3)
     eq.TSNE(engine="grid", n_iter=1).fit(np.random.default_rng(0).normal(size=(60, 5)))
+
+
+BLOBS = np.random.default_rng(0).normal(size=(60, 5))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        eq.TSNE(engine="grid", n_iter=1),
+        eq.PowerSNE(engine="sampled", n_iter=1),
+        eq.UMAP(engine="negative_sampling", n_iter=1),
+        eq.DKLLE(engine="grid", n_iter=1),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+@pytest.mark.parametrize("call", ["fit", "problem"])
+def test_linear_engines_raise_if_the_available_memory_is_too_small(method, call, monkeypatch):
+    monkeypatch.setattr("equipoise.methods.estimator.FEW", 0)
+    monkeypatch.setattr("equipoise.methods.estimator.available_memory", lambda: 1e4)
+    name = type(method).__name__
+    message = rf"^{name} with 60 rows of 5 columns needs about \S+ GB, but only 1e-05 GB are available; use fewer rows$"
+    with pytest.raises(MemoryError, match=message):
+        getattr(method, call)(BLOBS)
+    monkeypatch.setattr("equipoise.methods.estimator.available_memory", lambda: 1e8)
+    getattr(method, call)(BLOBS)
+
+
+def need(method, X):
+    """Return the memory that a method expects to need for X."""
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("equipoise.methods.estimator.FEW", 0)
+        patch.setattr("equipoise.methods.estimator.require_memory", lambda n_bytes, *_: seen.append(n_bytes))
+        method.set_params(n_iter=1).problem(X)
+    return seen[0]
+
+
+def test_the_need_of_a_fit_counts_the_copies_for_its_metric():
+    X = np.random.default_rng(0).normal(size=(100, 2000)) + 1
+    table = X.nbytes
+    euclidean = need(eq.TSNE(perplexity=5, engine="grid"), X)
+    assert need(eq.TSNE(perplexity=5, engine="grid", metric="cosine"), X) >= euclidean + table
+    assert need(eq.TSNE(perplexity=5, engine="grid", metric="correlation"), X) >= euclidean + 2 * table
+    assert need(eq.TSNE(perplexity=5, engine="grid"), X.astype(np.float32)) == euclidean + table
+    assert need(eq.UMAP(engine="negative_sampling", init="random"), X) > 8 * X.shape[0] * X.shape[1]
+    assert need(eq.TSNE(perplexity=5, engine="grid", metric=lambda a, b: abs(a - b).sum()), X) > 0
+
+
+def test_the_need_of_sparse_tables_and_metric_spaces_does_not_grow_with_their_shape():
+    wide = sparse.random(200, 10**6, 1e-5, "csr", random_state=0)
+    assert need(eq.TSNE(perplexity=5, engine="grid", init="random"), wide) < 1e7
+    ring = sparse.diags([np.ones(1999), np.ones(1999)], [-1, 1], format="csr")
+    for method in (eq.TSNE(affinity="precomputed"), eq.UMAP(affinity="precomputed")):
+        assert need(method.set_params(engine="grid", init="random"), ring) < 2e7
+    space = eq.spaces.GraphGeodesic(ring, n_threads=1)
+    assert need(eq.UMAP(engine="grid", init="random"), space) < 2e7
+
+
+def test_main_memory_for_a_fit_on_a_gpu_excludes_what_is_on_the_gpu():
+    on_gpu, on_cpu = (host_memory(10**6, 50, 2, 90, engine, "euclidean", kl=True) for engine in ("cuda", "torch"))
+    assert on_gpu == 16 * 50e6 + 160e6
+    assert on_cpu == eq.estimate_memory(10**6, 50, perplexity=30, engine="torch").peak - GPU_OVERHEAD
+
+
+def test_fits_that_need_little_memory_do_not_read_the_limits(monkeypatch):
+    monkeypatch.setattr("equipoise.methods.estimator.available_memory", lambda: 1e3)
+    eq.TSNE(engine="grid", n_iter=1).problem(BLOBS)
+    with pytest.raises(MemoryError, match="TSNE with 7000 rows of 1 column needs"):
+        eq.TSNE(n_iter=1).fit(np.zeros((7000, 1)))
 
 
 def group(folder, limit, usage, **stat):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
@@ -46,6 +47,27 @@ def require_address_space(n_bytes: float, n_threads: int, what: str) -> None:
 def gpu_memory(n: int, D: int, k: int) -> int:
     """Return an upper bound, in bytes, of the GPU memory for n points with D columns and k neighbours each."""
     return int(GPU_OVERHEAD + 16 * n * D + GPU_NEIGHBOR * n * k)
+
+
+def host_memory(n: int, D: int, d: int, k: int, engine: str, metric: Any, *, kl: bool) -> float:
+    """Return an upper bound, in bytes, of the main memory that grows with the data of an embedding.
+
+    Parameters are those of `estimate_memory`; k is the number of neighbours of a point, d the dimension of the map.
+    engine="cuda" is "torch" on a GPU: main memory holds the table in float64, a copy of it, and the map.
+    """
+    if engine == "cuda":
+        return 16.0 * n * D + 80.0 * n * d
+    by_name = isinstance(metric, str) and metric in METRICS
+    need = estimate_memory(
+        n,
+        D,
+        n_components=d,
+        perplexity=max(1.0, k / 3),
+        engine=engine,
+        kl=kl,
+        metric=metric if by_name else "minkowski",  # like a function, computed in blocks
+    )
+    return need.peak - (GPU_OVERHEAD if engine == "torch" else OVERHEAD)
 
 
 def require_memory_for_pairs(n: int, bytes_per_pair: float, method: str, advice: str) -> None:

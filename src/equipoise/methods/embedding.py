@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import progress
@@ -21,7 +22,7 @@ from ..initialize.start import Start
 from ..inputs import Input, make_input
 from ..kernels import Kernel
 from ..linalg.pca import one_blas_thread
-from ..memory import OVERHEAD, estimate_memory, gpu_memory, require_memory_for_pairs
+from ..memory import gpu_memory, host_memory, require_memory_for_pairs
 from ..objectives import Objective, check_kernel
 from ..optimize.descent import split_callbacks
 from ..optimize.placement import FrozenMap
@@ -179,11 +180,10 @@ class Embedding(Estimator):
         return 0.0
 
     def _require_memory_for_pairs(self, data: Input, engine: str) -> None:
-        bytes_per_pair = self._bytes_per_pair(data, engine)
         others = 'engine="grid" or "sampled", which store neighbours only'
         if self._all_pairs():
             others = "an Alpha divergence with alpha < 1, which needs the affinities of neighbours only"
-        if bytes_per_pair:
+        if bytes_per_pair := self._bytes_per_pair(data, engine):
             require_memory_for_pairs(data.n, bytes_per_pair, type(self).__name__, f"use fewer rows, or {others}")
 
     def _engine(self, requested: str, n: int) -> str:
@@ -218,6 +218,9 @@ class Embedding(Estimator):
         kernel, geometry, rule = self._kernel(), self._geometry(), self._rule()
         if type(kernel).__module__ != Kernel.__module__:  # tests compare the built-in ones with their closed forms
             check_kernel(kernel)
+        (requested, device), all_pairs = choose_device(self.engine, self.device, X), self._all_pairs()
+        if requested not in ("exact", "reference") and not all_pairs:
+            self._require_free_memory(X)
         data = self._input(X)
         self._record_features(X, data)
         if (excess := self._map_dimension() - data.limit) > 0:
@@ -228,8 +231,7 @@ class Embedding(Estimator):
         schedule = self._schedule(data.n)
         if init is not None:
             schedule = replace(schedule, early_exaggeration=schedule.exaggeration)
-        neighborhoods, all_pairs = self._neighborhoods(data, y), self._all_pairs()
-        requested, device = choose_device(self.engine, self.device, X)
+        neighborhoods = self._neighborhoods(data, y)
         name = self._engine(requested, data.n)
         self._require_memory_for_pairs(data, name)
         start = Start(self.init if init is None else init, data, self.n_components, kernel, geometry)
@@ -260,11 +262,17 @@ class Embedding(Estimator):
         """Return the number of neighbours per point that the method needs for n points."""
         raise TypeError(f"{type(self).__name__} must define _neighbors()")
 
-    def _cpu_bytes(self, n: int, D: int) -> float:
-        name, _ = choose_device(self.engine, self.device, None)
-        perplexity = max(1.0, self._neighbors(n) / 3)
-        d = self.n_components
-        return estimate_memory(n, D, n_components=d, perplexity=perplexity, engine=name, kl=False).peak - OVERHEAD
+    def _kl(self) -> bool:
+        """Return whether the loss is KL on joint affinities, which stores P once."""
+        return False
+
+    def _cpu_bytes(self, X: Any) -> float:
+        (n, D), (requested, device) = self._stored_shape(X), choose_device(self.engine, self.device, X)
+        given = "precomputed" in (self.metric, getattr(self, "affinity", None))
+        k = min(D, n - 1) if given and sparse.issparse(X) else self._neighbors(n)
+        name = "cuda" if device == "cuda" else self._engine(requested, n)
+        need = host_memory(n, max(D, 1), self.n_components, k, name, self.metric, kl=self._kl())
+        return need if given else need - self._shared_bytes(X)
 
     def _gpu_bytes(self, n: int, D: int) -> float:
         return gpu_memory(n, D, self._neighbors(n))
@@ -321,14 +329,8 @@ class Embedding(Estimator):
         self.loss_curve_ = problem.loss_curve
         self.loss_ = float(self.loss_curve_[-1, 1]) if len(self.loss_curve_) else np.nan
         self.n_iter_ = problem.n_iter
-        self._placement = FrozenMap(
-            problem.objective,
-            problem.geometry,
-            problem.engine,
-            to_numpy(self.embedding_),
-            problem.schedule.exaggeration,
-            engine_state(problem.engine),
-        )
+        Y, late, state = to_numpy(self.embedding_), problem.schedule.exaggeration, engine_state(problem.engine)
+        self._placement = FrozenMap(problem.objective, problem.geometry, problem.engine, Y, late, state)
 
     def fit_transform(self, X: Any, y: Any = None, *, init: Any = None) -> Array:
         """Embed X and return the map (n, d); parameters as for `fit`."""

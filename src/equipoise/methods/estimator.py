@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,12 +10,19 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from .._plural import plural
 from ..arrays.csr import is_sparse
-from ..arrays.memory_limits import address_limit, gpu_out_of_memory, is_out_of_memory
+from ..arrays.memory_limits import (
+    RESOURCE_LIMITS,
+    available_memory,
+    gpu_out_of_memory,
+    is_out_of_memory,
+    require_memory,
+)
 from ..arrays.namespace import (
     array_namespace,
     from_cupy,
@@ -32,6 +40,13 @@ from ..memory import require_address_space
 from ..neighbors.search import MOST_THREADS
 from ..problems.forces import ForceProblem, Problem
 from ..saving.checkpoint import Checkpoint, locked
+
+if RESOURCE_LIMITS:
+    from resource import RLIM_INFINITY, getrlimit
+
+# Entries, columns or neighbours, below which a fit is not compared with the available memory: the limits take longer to
+# read than to decide that 200 MB, 80 bytes per neighbour (memory.py), are there. Rows count as at least WIDTH entries.
+FEW, WIDTH = 2.5e6, 400
 
 
 def accepts_cupy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,19 +117,44 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _require_address_space(self, X: Any) -> None:
         """Raise MemoryError if the limit on the address space of this process leaves too little for X."""
-        if address_limit() == float("inf"):
+        if not any(getrlimit(kind)[0] != RLIM_INFINITY for kind, _ in RESOURCE_LIMITS):
             return
+        if (n_bytes := self._estimate(X)) is not None:
+            require_address_space(n_bytes, self._n_threads(), self._describe_fit(X))
+
+    def _require_free_memory(self, X: Any) -> None:
+        """Raise MemoryError if X is large and the available memory is too small to fit it."""
+        if (n_bytes := self._estimate(X, FEW)) is not None:
+            require_memory(n_bytes, self._describe_fit(X), available_memory())
+
+    def _estimate(self, X: Any, few: float = 0) -> float | None:
+        """Return `_cpu_bytes(X)`, or None if X has few entries or is invalid; the checks of X explain what is wrong."""
         try:
             n, D = self._shape_of(X)
-            n_bytes = self._cpu_bytes(n, D)
-        except (TypeError, ValueError):  # the checks of X and of the parameters explain what is wrong
-            return
-        what = f"{type(self).__name__} with {plural(n, 'row')} of {plural(D, 'column')}"
-        require_address_space(n_bytes, self._n_threads(), what)
+            return self._cpu_bytes(X) if n * max(D, WIDTH) >= few else None
+        except (TypeError, ValueError, OverflowError):
+            return None
 
-    def _cpu_bytes(self, n: int, D: int) -> float:
-        """Return an upper bound, in bytes, on the memory needed to fit (n, D) data."""
+    def _describe_fit(self, X: Any) -> str:
+        n, D = self._shape_of(X)
+        return f"{type(self).__name__} with {plural(n, 'row')} of {plural(D, 'column')}"
+
+    def _cpu_bytes(self, X: Any) -> float:
+        """Return an upper bound, in bytes, on the memory needed to fit X."""
+        n, D = self._stored_shape(X)
         return 8.0 * n * (4 * D + 4 * min(n, 5000))
+
+    def _stored_shape(self, X: Any) -> tuple[int, int]:
+        """Return the number of rows of an input, and how many float64 values it takes to store each."""
+        n, D = self._shape_of(X)
+        if is_space(X):
+            return n, 1  # distances are computed in blocks of rows
+        return n, math.ceil(1.5 * X.nnz / max(n, 1)) if sparse.issparse(X) else D  # an index and a value per entry
+
+    @staticmethod
+    def _shared_bytes(X: Any) -> int:
+        """Return the size of a table that needs no conversion, so that a fit stores no copy of it, in bytes."""
+        return X.nbytes if type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous else 0
 
     @staticmethod
     def _shape_of(X: Any) -> tuple[int, int]:

@@ -132,6 +132,9 @@ class NeighborEmbedding(Embedding):
             return n - 1  # at most
         return width(affinities.resolve_perplexity(self.perplexity, n), n - 1)
 
+    def _kl(self) -> bool:
+        return self._divergence() == Alpha(-1.0)
+
     def _neighborhoods(self, data: Input, y: Any) -> Neighborhoods:
         if callable(self.g):
             self._require_memory(data)
