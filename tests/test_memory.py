@@ -165,7 +165,7 @@ def test_main_memory_for_a_fit_on_a_gpu_excludes_what_is_on_the_gpu():
 def test_fits_that_need_little_memory_do_not_read_the_limits(monkeypatch):
     monkeypatch.setattr("equipoise.methods.estimator.available_memory", lambda: 1e3)
     eq.TSNE(engine="grid", n_iter=1).problem(BLOBS)
-    with pytest.raises(MemoryError, match="TSNE with 7000 rows of 1 column needs"):
+    with pytest.raises(MemoryError, match="TSNE with 7,000 rows of 1 column needs"):
         eq.TSNE(n_iter=1).fit(np.zeros((7000, 1)))
 
 
