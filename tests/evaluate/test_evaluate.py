@@ -68,3 +68,8 @@ def test_one_nn_error_uses_fewer_folds_for_small_classes(rng):
     labels = np.repeat([0, 1], [50, 3])
     Y = rng.normal(size=(53, 2)) + 100 * labels[:, None]
     assert one_nn_error(Y, labels) == 0.0  # warnings are errors here: three folds, not ten
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+def test_k_may_be_the_number_of_training_points():
+    assert one_nn_error([[0.0], [1.0], [9.0]], ["a", "a", "b"]) >= 0  # the largest of two folds leaves one point

@@ -5,14 +5,17 @@ import importlib
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import ortho_group, spearmanr
 from sklearn.metrics import davies_bouldin_score, silhouette_samples, silhouette_score
+from sklearn.neighbors import NearestNeighbors
 
 import equipoise as eq
 from equipoise.evaluate import distances, sample, structure
+from equipoise.neighbors import Graph
 from equipoise.spaces import Euclidean, summarize_distortion
 
 ev = importlib.import_module("equipoise.evaluate")  # the package; equipoise.evaluate is the function
@@ -227,6 +230,14 @@ def test_loss_is_lower_for_the_map_of_the_method(rng):
     assert ev.loss(method, X, own) < ev.loss(method, X, eq.PCA().fit_transform(X))
 
 
+@pytest.mark.parametrize("as_graph", [True, False])
+def test_loss_accepts_neighbour_lists(as_graph):
+    indices, distances = NearestNeighbors(n_neighbors=30).fit(X).kneighbors()[::-1]
+    neighbors = Graph(indices, distances) if as_graph else (indices, distances)
+    method = eq.TSNE(perplexity=10, metric="precomputed")
+    assert ev.loss(method, neighbors, Y) == pytest.approx(method.problem(neighbors).loss(Y), rel=1e-6)
+
+
 # Invalid input
 
 
@@ -275,6 +286,12 @@ def test_invalid_data_and_maps_raise(measure):
 
 
 @pytest.mark.parametrize("measure", ON_MAPS.values(), ids=ON_MAPS)
+def test_class_measures_accept_a_fitted_method(measure):
+    method = eq.PCA().fit(X)
+    np.testing.assert_equal(measure(method, LABELS), measure(method.embedding_, LABELS))
+
+
+@pytest.mark.parametrize("measure", ON_MAPS.values(), ids=ON_MAPS)
 def test_invalid_maps_raise_in_class_measures(measure):
     for embedding, match in (
         (corrupted(Y, np.nan), "Y contains NaN at row 3, column 1"),
@@ -300,6 +317,7 @@ def test_invalid_labels_raise(measure):
         (None, "labels are missing"),
         (LABELS[1:], r"labels have shape \(119,\), but there are 120 points"),
         (missing, "the label of row 5 is None"),
+        (np.where(LABELS == "d", pd.NA, LABELS), "the label of row .* is <NA>; leave out points without a label"),
         (np.r_[np.zeros(119), np.nan], "the label of row 119 is nan"),
         (mixed, "labels of different types cannot be sorted"),
         (np.zeros(120), "all labels are .*0.0.*; measures of classes need at least two classes"),
@@ -323,7 +341,9 @@ def test_invalid_arguments_raise():
         (lambda: ev.davies_bouldin(Y, np.arange(120)), "all labels are different; the Davies-Bouldin index needs"),
         (lambda: ev.davies_bouldin_curve(Y, [1, 2]), "clusters must be between 2 and 119.* smallest value is 1"),
         (lambda: ev.davies_bouldin_curve(Y, []), "clusters must be a non-empty sequence of integers"),
-        (lambda: ev.knn_accuracy(Y, LABELS, k=120), "k must be between 1 and the number of training points - 1 = 107"),
+        (lambda: ev.davies_bouldin_curve(Y, 5), "clusters must be a non-empty sequence of integers, .*, got 5"),
+        (lambda: ev.knn_accuracy(Y, LABELS, k=120), "k must be between 1 and the number of training points = 108"),
+        (lambda: ev.one_nn_error(Y, np.arange(120)), "all labels are different; a classifier needs"),
         (lambda: ev.loss(eq.TSNE(), X, X[:, :3]), r"Y has 3 columns but TSNE has n_components=2; set n_components=3"),
     ):
         with pytest.raises(ValueError, match=match):

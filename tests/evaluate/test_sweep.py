@@ -166,5 +166,7 @@ def test_labels_and_k_are_checked_before_fitting(sweep_result):
         eq.sweep(method, IRIS.X, {"perplexity": [5]}, [0, 1, 2])
     with pytest.raises(ValueError, match="k must be between 1 and n_samples - 1 = 149, got 150"):
         eq.sweep(method, IRIS.X, {"perplexity": [5]}, k=150)
+    with pytest.raises(ValueError, match="k must be between 1 and the number of training points = 135, got 140"):
+        eq.sweep(method, IRIS.X, {"perplexity": [5]}, IRIS.labels, k=140)
     with pytest.raises(ValueError, match="unknown score 'beauty'; choose from trustworthiness"):
         sweep_result.best("beauty")

@@ -9,9 +9,10 @@ import numpy as np
 
 from .._plural import plural
 from .._types import Array
-from ..data import as_array
+from ..data import as_array, is_neighbors
 from ..data.checks import maps
 from ..inputs import Input, Table, is_space, make_input
+from ..neighbors import Graph
 from ..neighbors.vectors import is_euclidean
 
 K = 15  # neighbours in a report, if there are enough points; chosen
@@ -37,9 +38,11 @@ def check_pair(X: Any, Y: Any, metric: Any = "euclidean") -> tuple[Input, Table]
 
 
 def count_points(X: Any) -> int:
-    """Return the number of points of a table, of distances, or of a metric space."""
+    """Return the number of points of a table, of distances, of neighbour lists, or of a metric space."""
     if is_space(X):
         return int(X.n)
+    if is_neighbors(X):
+        return len(X.indices if isinstance(X, Graph) else X[0])
     if not (getattr(X, "shape", ()) or (isinstance(X, Sized) and getattr(X, "ndim", 1))):
         raise ValueError(f"X must be a table (n, D), distances (n, n) or a metric space, got {type(X).__name__}")
     return int(X.shape[0] if getattr(X, "shape", ()) else len(X))
@@ -92,7 +95,7 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     if labels.dtype.kind in "fc":
         unknown = np.isnan(labels)
     else:
-        unknown = np.array([label is None or label != label for label in labels.tolist()])
+        unknown = np.array([_is_missing(label) for label in labels.tolist()])
     if unknown.any():
         i = int(unknown.argmax())
         raise ValueError(f"the label of row {i} is {labels[i]}; leave out points without a label, or give them one")
@@ -103,6 +106,11 @@ def check_labels(labels: Any, n: int) -> tuple[Array, Array]:
     if len(classes) < 2:
         raise ValueError(f"all labels are {classes.item(0)!r}; measures of classes need at least two classes")
     return classes, number.reshape(-1)
+
+
+def _is_missing(label: Any) -> bool:
+    # By name, because pandas is optional; comparing its NA with itself gives NA, which has no truth value.
+    return label is None or type(label).__name__ == "NAType" or label != label
 
 
 def resolve_k(k: Any, n: int) -> int:

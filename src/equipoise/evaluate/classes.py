@@ -38,7 +38,8 @@ def one_nn_error(Y: Any, labels: Any, folds: int = 10) -> Measured:
     -------
     error : Measured
     """
-    return Measured(1 - _accuracy(Y, labels, 1, folds), points=np.arange(len(Y)))
+    accuracy = knn_accuracy(Y, labels, 1, folds)
+    return Measured(1 - accuracy, points=accuracy.points)
 
 
 def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
@@ -51,7 +52,7 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     labels : array-like of shape (n,)
         The class of each point.
     k : int, default=10
-        Number of neighbours; less than the number of training points, which are those outside one fold.
+        Number of neighbours; at most the number of training points, which are those outside one fold.
     folds : int, default=10
         Number of folds, as in `one_nn_error`.
 
@@ -59,18 +60,22 @@ def knn_accuracy(Y: Any, labels: Any, k: int = 10, folds: int = 10) -> Measured:
     -------
     accuracy : Measured
     """
-    return Measured(_accuracy(Y, labels, k, folds), points=np.arange(len(Y)))
-
-
-def _accuracy(Y: Any, labels: Any, k: int, folds: int) -> float:
     Y = check_map(Y)
-    _, number = check_labels(labels, len(Y))
-    smallest = int(np.bincount(number).min())
-    splits = max(2, min(folds, smallest))
-    training = len(Y) - -(-len(Y) // splits)  # points outside the largest fold
-    k = check_k(k, training, limit="the number of training points - 1")
+    number, splits = check_folds(labels, len(Y), k, folds)
     split = StratifiedKFold(n_splits=splits, shuffle=True, random_state=0)
-    return float(cross_val_score(KNeighborsClassifier(n_neighbors=k), Y, number, cv=split).mean())
+    scores = cross_val_score(KNeighborsClassifier(n_neighbors=k), Y, number, cv=split)
+    return Measured(float(scores.mean()), points=np.arange(len(Y)))
+
+
+def check_folds(labels: Any, n: int, k: int, folds: int = 10) -> tuple[Array, int]:
+    """Check the arguments of `knn_accuracy` for a map of n points; return the class index (n,) and number of folds."""
+    classes, number = check_labels(labels, n)
+    if len(classes) == n:
+        raise ValueError("all labels are different; a classifier needs at least one class with several points")
+    splits = max(2, min(folds, int(np.bincount(number).min())))
+    training = n - -(-n // splits)  # points outside the largest fold
+    check_k(k, training + 1, limit="the number of training points")
+    return number, splits
 
 
 def silhouette(Y: Any, labels: Any, *, random_state: Any = 0) -> Measured:
@@ -176,7 +181,7 @@ def davies_bouldin_curve(
     curve : DaviesBouldinCurve
     """
     Y = check_map(Y)
-    counts = np.array(list(clusters))
+    counts = np.array(list(clusters) if isinstance(clusters, Iterable) else clusters)
     points = draw_points(len(Y), ALL, random_state)
     Y = Y[points]
     distinct = len(np.unique(Y, axis=0))

@@ -22,7 +22,7 @@ def loss(method: Any, X: Any, Y: Any) -> float:
         A method of the package other than `Parametric`, such as `eq.TSNE(perplexity=30)`; need not be fitted and is
         not modified.
     X : array-like
-        The data, as for `method.fit`, but not as neighbour lists.
+        The data, as for `method.fit`.
     Y : array-like of shape (n, d)
         The map.
 

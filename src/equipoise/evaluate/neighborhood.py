@@ -7,7 +7,7 @@ from typing import Any
 
 from .checks import check_k, count_points
 from .measured import Measured, RecallCurve
-from .ranks import Neighborhoods
+from .ranks import Neighborhoods, check_ranks
 
 LARGEST = 200  # largest neighbourhood of a recall curve by default; chosen
 
@@ -174,5 +174,6 @@ def preservation_ratio(
     -------
     ratio : Measured
     """
+    check_ranks(l, m, count_points(X))
     hoods = Neighborhoods(X, Y, m, metric=metric, n_jobs=n_jobs, random_state=random_state)
     return hoods.preservation_ratio(l, m)

@@ -165,9 +165,8 @@ class Neighborhoods:
 
         B(k) is the fraction of points whose k-th neighbour is the same in X and in Y. The ratio is NaN if B(1) = 0.
         """
-        l, m = self._check(l, "l"), self._check(m, "m")  # noqa: E741
-        if not l < m:
-            raise ValueError(f"l must be smaller than m, got l={l} and m={m}")
+        check_ranks(l, m, self.n)
+        self._check(m, "m")
         same = self.rank_x[:, :m] == np.arange(1, m + 1)
         later, first = same[:, l - 1 :].sum(axis=1) / (m - l), same[:, 0].astype(np.float64)
         if not first.any():
@@ -190,6 +189,12 @@ class Neighborhoods:
                 f"{name}={k} is larger than k={self.k} of these Neighborhoods; create Neighborhoods(X, Y, k={k})"
             )
         return k
+
+
+def check_ranks(l: int, m: int, n: int) -> None:  # noqa: E741  letters of the paper
+    """Raise ValueError unless l and m are ranks of neighbours of n points, and l is smaller than m."""
+    if not check_k(l, n, "l") < check_k(m, n, "m"):
+        raise ValueError(f"l must be smaller than m, got l={l} and m={m}")
 
 
 def worst_penalty(n: int, k: int) -> int:

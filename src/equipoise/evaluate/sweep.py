@@ -14,8 +14,8 @@ from .._types import Array
 from ..methods import MDS, Embedding
 from ..procrustes import disagreement
 from .advice import advise, describe_setting
-from .checks import check_data, check_k, check_labels
-from .classes import knn_accuracy
+from .checks import check_data, check_k
+from .classes import check_folds, knn_accuracy
 from .ranks import Neighborhoods
 from .structure import triplet_accuracy
 
@@ -150,7 +150,7 @@ def sweep(
     n = check_data(X, metric).n
     check_k(k, n)
     if labels is not None:
-        check_labels(labels, n)
+        check_folds(labels, n, k)
     maps: list[Array] = []
     losses: list[float] = []
     scores: list[dict[str, float]] = []
