@@ -166,7 +166,11 @@ def test_plot_with_unknown_column_lists_the_columns(maps, tmp_path, capsys):
     assert run("plot", maps / "tsne.csv", "--color", "clas", "--out", tmp_path / "m.png") == 2
     assert "has no column 'clas'; did you mean 'class'?" in one_line_error(capsys)
     assert run("plot", maps / "tsne.csv", "--color", "weight", "--out", tmp_path / "m.png") == 2
-    assert "choose from class, y1, y2" in one_line_error(capsys)
+    assert "choose from 'class', 'y1', 'y2'" in one_line_error(capsys)
+    wide = ",".join(["y1", "y2", *(f"gene{i}" for i in range(20))])
+    (tmp_path / "wide.csv").write_text(f"{wide}\n{','.join(22 * '1')}\n{','.join(22 * '2')}\n")
+    assert run("plot", tmp_path / "wide.csv", "--color", "weight", "--out", tmp_path / "m.png") == 2
+    assert "'gene7' and 14 more" in one_line_error(capsys)
     with pytest.raises(SystemExit):
         run("plot", maps / "tsne.csv", "--out", tmp_path / "m.pdf")
     assert "choose from .png, .svg, .html" in one_line_error(capsys)
@@ -353,6 +357,22 @@ def test_evaluate_of_a_model_from_affinities_requires_a_metric(tmp_path, capsys)
     capsys.readouterr()
     assert run("evaluate", tmp_path / "p.npy", tmp_path / "m.eq") == 2
     assert "fitted to affinities, not distances; choose the metric of DATA with --metric" in one_line_error(capsys)
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "compare"])
+def test_k_of_zero_is_an_error(maps, verb, capsys):
+    assert run(verb, "iris", maps / "tsne.csv", "--k", 0) == 2
+    assert "k must be between 1 and n_samples - 1 = 149, got 0" in one_line_error(capsys)
+
+
+def test_npz_map_is_read_with_its_other_columns(tmp_path):
+    Y, kinds = np.arange(8.0).reshape(4, 2), np.array(["a", "b", "a", "b"])
+    np.savez(tmp_path / "m.npz", Y=Y, **{"class": kinds})
+    found = read_map(str(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(found.Y, Y)
+    assert found.columns == () and found.others["class"].tolist() == kinds.tolist()
+    with pytest.raises(ValueError, match=r"m\.npz: the table in an NPZ file has no column names"):
+        read_map(str(tmp_path / "m.npz"), ["u", "v"])
 
 
 def test_evaluate_uses_fewer_neighbours_for_few_rows(tmp_path, capsys):

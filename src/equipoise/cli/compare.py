@@ -32,8 +32,9 @@ def run(args: argparse.Namespace) -> int:
     evaluated = read_evaluation_data(args, maps)
     labels = class_names(evaluated.dataset, *maps.values())
     coordinates = {name: one.Y for name, one in maps.items()}
+    k = "auto" if args.k is None else args.k
     with shown():
-        comparison = compare(evaluated.dataset.X, coordinates, labels, k=args.k or "auto", metric=evaluated.metric)
+        comparison = compare(evaluated.dataset.X, coordinates, labels, k=k, metric=evaluated.metric)
     written = save_figure(args, comparison.figure)
     print(f"data                {evaluated.about}\n\n{comparison}")
     report_written(written)

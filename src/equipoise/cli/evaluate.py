@@ -35,8 +35,9 @@ def run(args: argparse.Namespace) -> int:
     loaded = read_map(args.map, args.coordinates)
     evaluated = read_evaluation_data(args, {args.map: loaded})
     labels = class_names(evaluated.dataset, loaded)
+    k = "auto" if args.k is None else args.k
     with shown():
-        report = evaluate(evaluated.dataset.X, loaded.Y, labels, k=args.k or "auto", metric=evaluated.metric)
+        report = evaluate(evaluated.dataset.X, loaded.Y, labels, k=k, metric=evaluated.metric)
     if args.html is not None:
         write_bytes(args.html, str(report.to_html()).encode())
     written = [*([] if args.html is None else [args.html]), *save_figure(args, report.figure)]

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from .._suggest import closest
+from ..data.read.selection import list_names
 from .map_files import CLASS, MapFile, add_coordinates, read_map
 from .options import add_verb
 from .outputs import report_written, writable, write_bytes
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     color = (CLASS if CLASS in columns else None) if args.color is None else args.color
     if color is not None and color not in columns:
         match = closest(color, columns)
-        suggestion = f"choose from {', '.join(columns)}" if match is None else f"did you mean {match!r}?"
+        suggestion = f"choose from {list_names(columns)}" if match is None else f"did you mean {match!r}?"
         raise ValueError(f"{args.map} has no column {color!r}; {suggestion}")
     title = args.title or (loaded.name if color in (None, CLASS) else f"{loaded.name}, {color}")
     write_bytes(out, render(out.suffix[1:].lower(), Drawing(loaded.Y, columns, color, title, args.dark)))

@@ -13,7 +13,7 @@ from ..._types import Array
 from ..dataset import Dataset
 from .decode_errors import decoding
 from .finite import check_numbers
-from .selection import Selection, list_names
+from .selection import Selection, UnknownColumn, list_names
 
 
 def read_npy(path: Path, selection: Selection) -> Dataset:
@@ -39,7 +39,8 @@ def read_npz(path: Path, selection: Selection) -> Dataset:
     X = check_numbers(arrays[name], str(path))
     others = {name: array for name, array in arrays.items() if array.shape == X.shape[:1]}
     if selection.columns is not None:
-        raise ValueError(f"{path}: the table in an NPZ file has no column names; omit columns to embed all of it")
+        message = f"{path}: the table in an NPZ file has no column names; omit columns to embed all of it"
+        raise UnknownColumn(message, ())
     selection.check(list(others), str(path))
     return selection.dataset(str(path), X, (), others)
 
