@@ -280,6 +280,7 @@ def test_invalid_parameter_values_raise(method, words):
         (eq.SphericalSNE(n_components=2.5), "n_components must be .*2.5"),
         (eq.TSNE(n_iter=2.5), "n_iter must be .*2.5"),
         (eq.TSNE(optimizer="adam"), "optimizer must be .*'adam'"),
+        (eq.TSNE(optimizer=eq.Momentum), r"optimizer must be Momentum\(\), .*got <class"),
         (eq.TSNE(callbacks=print), "callbacks must be "),
         (eq.SymmetricSNE(kernel="student"), "kernel must be .*'student'"),
         (eq.SymmetricSNE(divergence="kl"), "divergence must be .*'kl'"),
@@ -368,3 +369,8 @@ def test_array_as_metric_raises():
 
 def test_neighbor_lists_without_metric_precomputed_raise():
     fit_raises(eq.TSNE(), NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1], 'requires metric="precomputed"')
+    fit_raises(
+        eq.PCA(),
+        NearestNeighbors(n_neighbors=8).fit(X).kneighbors()[::-1],
+        r"PCA needs a table of coordinates \(n, D\), but X is a pair .*; use Isomap",
+    )

@@ -57,6 +57,11 @@ def test_transform_under_function_h(X):
         among_all.transform(new)
 
 
+def test_function_h_that_returns_text_raises(X):
+    with pytest.raises(ValueError, match=r"h\(X\) must return metric tensors, arrays of numbers; it returned 'far'"):
+        eq.TSNE(perplexity=5, h=lambda X: "far").fit(X)
+
+
 def test_unsupported_uses_of_a_function_h_raise(X, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"h\(X\) must return one metric tensor \(5, 5\)"):
         eq.TSNE(h=lambda X: np.eye(2)).fit(X)

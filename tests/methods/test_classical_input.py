@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_iris
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from support.classical_cases import LOCAL, SCALING, X, every_method, r2, tie_free_digits, with_neighbors
 
 import equipoise as eq
@@ -147,7 +147,9 @@ def test_isomap_rejects_disconnected_precomputed_graph():
         eq.Isomap(metric="precomputed").fit(graph)
 
 
-def test_inverse_transform_checks_the_shape():
+def test_inverse_transform_checks_the_fit_and_the_shape():
+    with pytest.raises(NotFittedError):
+        eq.PCA().inverse_transform(np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"Y has shape \(3, 3\); expected \(m, 2\)"):
         eq.PCA().fit(X).inverse_transform(np.ones((3, 3)))
 

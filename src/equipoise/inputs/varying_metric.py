@@ -75,7 +75,10 @@ def _quadratic_forms(X: Array, H: Array, to: Array) -> Array:
 
 def _tensors(h: Callable[[Array], Any], X: Array) -> Array:
     """Return h(X) as float64; raise unless it contains valid metric tensors."""
-    H = h(X)
-    H = np.asarray(to_numpy(H.detach() if is_tensor(H) else H), dtype=np.float64)
+    found = h(X)
+    try:
+        H = np.asarray(to_numpy(found.detach() if is_tensor(found) else found), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"h(X) must return metric tensors, arrays of numbers; it returned {found!r}") from None
     check_tensors(H, "h(X)", *X.shape)
     return H

@@ -395,6 +395,6 @@ class Embedding(Estimator):
         check_callbacks(self.callbacks, self.random_state)
         if self.optimizer is None:
             return Momentum()
-        if not hasattr(self.optimizer, "step"):
+        if isinstance(self.optimizer, type) or not hasattr(self.optimizer, "step"):
             raise ValueError(f"optimizer must be Momentum(), GradientDescent() or None, got {self.optimizer!r}")
         return self.optimizer

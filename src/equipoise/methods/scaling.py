@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import linalg, sparse
+from sklearn.utils.validation import check_is_fitted
 
 from .._plural import plural
 from .._types import Array, Matrix
 from ..arrays.csr import dense
 from ..arrays.namespace import array_like, column_squares, is_device_array, is_integer, is_tensor, to_float64, to_numpy
 from ..arrays.to_device import require_gpu_memory, to_device
+from ..data import is_neighbors
 from ..geometry import Flat
 from ..inputs import Input, make_input
 from ..inputs.neighbor_graphs import neighbor_graph, resolve_neighbors
@@ -114,6 +116,11 @@ class PCA(Scaling):
     """
 
     def _model(self, X: Any, rng: np.random.RandomState) -> Model:
+        if is_neighbors(X):
+            raise ValueError(
+                "PCA needs a table of coordinates (n, D), but X is a pair (indices, distances); use"
+                ' Isomap(metric="precomputed") for neighbour lists'
+            )
         data = make_input(X, "euclidean", order="rows", device=self._device(X))
         data.check_power(4)  # the loss is quadratic in the Gram matrix
         if data.coordinates is None:
@@ -154,6 +161,7 @@ class PCA(Scaling):
     @accepts_cupy
     def inverse_transform(self, Y: Any) -> Array:
         """Return the rows (m, D) in the principal subspace whose positions are Y (m, d)."""
+        check_is_fitted(self, "components_")
         Y = (
             to_float64(Y)
             if is_tensor(Y) and is_device_array(self.embedding_)

@@ -70,7 +70,7 @@ class LossProblem(AutogradProblem):
         auto = is_auto(learning_rate)
         if not auto and not is_positive(learning_rate):
             raise ValueError(f'learning_rate must be a positive number or "auto", got {learning_rate!r}')
-        if optimizer is not None and not hasattr(optimizer, "step"):
+        if optimizer is not None and (isinstance(optimizer, type) or not hasattr(optimizer, "step")):
             raise ValueError(
                 f"optimizer must be Accelerated(), GradientDescent(), Momentum() or None, got {optimizer!r}"
             )

@@ -57,7 +57,8 @@ class Parametric(Estimator):
     epochs : int, default=200
         Number of epochs; in each, one random edge of every point is used.
     batch_size : int, default=512
-        Maximum number of edges in a batch; the batches of an epoch are of nearly equal size.
+        Maximum number of edges in a batch; the batches of an epoch are of nearly equal size. Every batch has at least
+        two edges, so with batch_size=2 and an odd number of rows one of them has three.
     learning_rate : float, default=3e-3
         Initial rate of Adam; it decreases to 0 as half a cosine.
     device : {"auto", "cpu", "cuda"}, default="auto"
